@@ -99,7 +99,7 @@ fn number(line: &[u8]) -> Result<i64> {
 async fn contents(path: &Path) -> Result<(Vec<i64>, String)> {
     let db = Database::open(path).await?;
     let numbers: Vec<(i64,)> = db.query_as("SELECT number FROM rows ORDER BY number", ()).await?;
-    let integrity = db.query_value("PRAGMA integrity_check", ()).await?.unwrap_or_default();
+    let integrity = db.query_optional_value("PRAGMA integrity_check", ()).await?.unwrap_or_default();
     db.close().await?;
     Ok((numbers.into_iter().map(|(number,)| number).collect(), integrity))
 }

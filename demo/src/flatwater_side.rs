@@ -39,7 +39,7 @@ impl Side for FlatwaterSide {
     }
 
     async fn user(&self, id: i64) -> Result<Option<User>> {
-        let row = self.0.query_one(side::USER, (id,)).await?;
+        let row = self.0.query_optional(side::USER, (id,)).await?;
         Ok(row.map(|row| row.read()).transpose()?)
     }
 
@@ -54,7 +54,7 @@ impl Side for FlatwaterSide {
     }
 
     async fn pairs(&self) -> Result<i64> {
-        Ok(self.0.query_value(side::PAIRS, ()).await?.ok_or("the count has no row")?)
+        Ok(self.0.query_optional_value(side::PAIRS, ()).await?.ok_or("the count has no row")?)
     }
 
     async fn store(&self, id: i64, bytes: Vec<u8>) -> Result<()> {
@@ -63,12 +63,12 @@ impl Side for FlatwaterSide {
     }
 
     async fn stored(&self) -> Result<(i64, i64)> {
-        Ok(self.0.query_one(side::STORED, ()).await?.ok_or("the counts have no row")?.read()?)
+        Ok(self.0.query_optional(side::STORED, ()).await?.ok_or("the counts have no row")?.read()?)
     }
 
     async fn contents(&self) -> Result<Contents> {
-        let counts = self.0.query_one(side::CONTENTS, ()).await?.ok_or("the counts have no row")?;
-        let integrity = self.0.query_value("PRAGMA integrity_check", ()).await?.unwrap_or_default();
+        let counts = self.0.query_optional(side::CONTENTS, ()).await?.ok_or("the counts have no row")?;
+        let integrity = self.0.query_optional_value("PRAGMA integrity_check", ()).await?.unwrap_or_default();
         Ok(Contents { messages: counts.get(0)?, message_count: counts.get(1)?, integrity })
     }
 }

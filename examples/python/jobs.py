@@ -53,7 +53,7 @@ async def work(path: str) -> None:
     me = os.getpid()
     async with flatwater.connect(path) as db, db.live(FREE) as news:
         async for _ in news:
-            while job := await db.query_one(TAKE, (me,)):
+            while job := await db.query_optional(TAKE, (me,)):
                 await db.execute(FINISH, (primes(job["below"]), job["id"], me))
 
 

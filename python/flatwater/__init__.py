@@ -12,7 +12,9 @@ One writer and several readers serve any number of tasks. Every call is a corout
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from . import process
 from ._database import Connecting, Database, connect
 from ._errors import (
     DatabaseError,
@@ -24,33 +26,35 @@ from ._errors import (
     NotSupportedError,
     OperationalError,
     ProgrammingError,
+    RowNotFound,
     TimeoutError,
     Warning,
 )
 from ._live import Live, Subscription
-from ._native import BatchResult, Call, Change, Checkpointed, Executed, LoggedQuery, Row, Rows, sqlite_version
+from ._names import of_module
+from ._native import BatchResult, Call, Change, CheckpointInfo, ExecuteResult, LoggedQuery, Row, Rows, sqlite_version
 from ._native import version as __version__
 from ._prepared import Prepared
-from ._reads import Cursor, Stream
+from ._reads import Batches, Stream
 from ._scopes import Snapshot, Transaction
 from ._sql import Sql
 from ._stats import CallStats, InlineStats, LeaseStats, LiveStats, Stats, TurnStats, WalBlocker, WalStats
-from ._types import Options, Params, SqlLike
+from ._types import Options, Params, Seconds, SqlLike, Tuning
 from ._values import register_adapter
 
 __all__ = [
     "BatchResult",
+    "Batches",
     "Call",
     "CallStats",
     "Change",
-    "Checkpointed",
+    "CheckpointInfo",
     "Connecting",
-    "Cursor",
     "DataError",
     "Database",
     "DatabaseError",
     "Error",
-    "Executed",
+    "ExecuteResult",
     "InlineStats",
     "IntegrityError",
     "InterfaceError",
@@ -66,7 +70,9 @@ __all__ = [
     "Prepared",
     "ProgrammingError",
     "Row",
+    "RowNotFound",
     "Rows",
+    "Seconds",
     "Snapshot",
     "Sql",
     "SqlLike",
@@ -75,12 +81,14 @@ __all__ = [
     "Subscription",
     "TimeoutError",
     "Transaction",
+    "Tuning",
     "TurnStats",
     "WalBlocker",
     "WalStats",
     "Warning",
     "__version__",
     "connect",
+    "process",
     "register_adapter",
     "sqlite_version",
 ]
@@ -88,3 +96,8 @@ __all__ = [
 # As `tuple` and `list` are. Rows of one result can be the parameters of a statement.
 Sequence.register(Row)  # pyright: ignore[reportAttributeAccessIssue]
 Sequence.register(Rows)  # pyright: ignore[reportAttributeAccessIssue]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        of_module(__name__, name)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ._names import of_batches, refuse_unknown
-from ._native import Executed, NativeCursor, Row, Rows
+from ._native import ExecuteResult, NativeBatches, Row, Rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Batches:
-    """What `cursor` and `stream` have in common: `with`, and the native side."""
+class Parts:
+    """What `batches` and `stream` have in common: `with`, and the native side."""
 
     def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
         # Empty when it is closed. Shared with the loop over it, which must not refer to this object: when it is dropped
         # without its block, the reader is given back.
-        self._open: list[NativeCursor] = [of._on._cursor(sql, params, timeout)]
+        self._open: list[NativeBatches] = [of._on._batches(sql, params, timeout)]
 
     def __enter__(self) -> Self:
         return self
@@ -52,8 +52,8 @@ class Batches:
             object.__setattr__(self, name, value)
 
 
-class Cursor(Batches):
-    """The rows of a query in batches: `with db.cursor(sql) as batches`, `for rows in batches`."""
+class Batches(Parts):
+    """The rows of a query in batches: `with db.batches(sql) as batches`, `for rows in batches`."""
 
     def next_batch(self) -> Rows | None:
         """Returns the next rows, at least one, or None after the last."""
@@ -69,7 +69,7 @@ class Cursor(Batches):
         return rows
 
 
-class Stream(Batches):
+class Stream(Parts):
     """The rows of a query one by one: `with db.stream(sql) as rows`, `for row in rows`."""
 
     def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
@@ -86,7 +86,7 @@ class Stream(Batches):
         return next(iter(self))
 
 
-def _rows(is_open: list[NativeCursor]) -> Iterator[Row]:
+def _rows(is_open: list[NativeBatches]) -> Iterator[Row]:
     while is_open and (rows := is_open[0].next_batch()._wait()) is not None:
         for number, row in enumerate(rows, 1):
             yield row
@@ -105,7 +105,7 @@ class Prepared:
         self._on = on
         self.sql = sql
 
-    def execute(self, params: Params = None, *, timeout: Seconds | None = None) -> Executed:
+    def execute(self, params: Params = None, *, timeout: Seconds | None = None) -> ExecuteResult:
         """As `Database.execute`."""
         return self._on.execute(self.sql, params, timeout=timeout)
 
@@ -134,30 +134,56 @@ class Prepared:
         return self._on.query(self.sql, params, into=into, timeout=timeout)
 
     @overload
-    def query_one(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Row | None: ...
+    def query_one(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Row: ...
 
     @overload
     def query_one(
         self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
-    ) -> dict[str, Any] | None: ...
+    ) -> dict[str, Any]: ...
 
     @overload
     def query_one(
         self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
-    ) -> tuple[Any, ...] | None: ...
+    ) -> tuple[Any, ...]: ...
 
     @overload
-    def query_one(
-        self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
-    ) -> T | None: ...
+    def query_one(self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None) -> T: ...
 
     def query_one(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
         """As `Database.query_one`."""
         return self._on.query_one(self.sql, params, into=into, timeout=timeout)
 
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+    ) -> Row | None: ...
+
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> dict[str, Any] | None: ...
+
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> tuple[Any, ...] | None: ...
+
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
+    ) -> T | None: ...
+
+    def query_optional(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
+        """As `Database.query_optional`."""
+        return self._on.query_optional(self.sql, params, into=into, timeout=timeout)
+
     def query_value(self, params: Params = None, *, timeout: Seconds | None = None) -> Any:
         """As `Database.query_value`."""
         return self._on.query_value(self.sql, params, timeout=timeout)
+
+    def query_optional_value(self, params: Params = None, *, timeout: Seconds | None = None) -> Any:
+        """As `Database.query_optional_value`."""
+        return self._on.query_optional_value(self.sql, params, timeout=timeout)
 
     def query_values(self, params: Params = None, *, timeout: Seconds | None = None) -> list[Any]:
         """As `Database.query_values`."""

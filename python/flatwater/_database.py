@@ -113,9 +113,10 @@ class Database(Opened, Reads):
 
     def live_group(
         self, queries: Iterable[SqlLike | tuple[SqlLike, Params]], *, debounce: Seconds = 0, throttle: Seconds = 0
-    ) -> Subscription[list[Rows]]:
-        """Returns the results of several queries again whenever one of them changed, for `async with`. A query is its
-        SQL, or a pair of SQL and parameters. They are of one point in time, so a list and its count never disagree."""
+    ) -> Subscription[tuple[Rows, ...]]:
+        """Returns the results of several queries again whenever one of them changed, for `async with`: a tuple with one
+        for each. A query is its SQL, or a pair of SQL and parameters. They are of one point in time, so a list and its
+        count never disagree."""
         statements = list(queries)
         return Subscription(lambda: self._native.live(statements, debounce, throttle), lambda results: results)
 
@@ -158,14 +159,14 @@ class Database(Opened, Reads):
                 if isinstance(step, Ask):
                     rows = await snapshot.query(step.sql, step.params)
                 elif isinstance(step, Lines):
-                    async with snapshot.cursor(step.sql) as batches:
+                    async with snapshot.batches(step.sql) as batches:
                         async for batch in batches:
                             for row in batch:
                                 yield f"{row[0]};"
                 else:
                     yield step
 
-    def checkpoint(self, mode: str = "passive") -> Call[_native.Checkpointed]:
+    def checkpoint(self, mode: str = "passive") -> Call[_native.CheckpointInfo]:
         """Copies the WAL into the database now. You do not have to call this. The mode is "passive", "full",
         "restart" or "truncate"."""
         return self._native.checkpoint(mode)
@@ -252,8 +253,9 @@ class Connecting(Coroutine[Any, Any, Database]):
 def connect(path: AnyPath, **options: Unpack[Options]) -> Connecting:
     """Opens or creates the database file at `path`: `db = await connect(path)`, or `async with connect(path) as db`.
 
-    ":memory:" is a private database in memory. `Options` lists the options; durations are seconds or a `timedelta`. An
-    unknown option is a `TypeError` that names the nearest one.
+    ":memory:" is a private database in memory. `Options` lists the options; durations are seconds or a `timedelta`.
+    Those that most programs leave as they are belong into the dict `tuning`; `Tuning` lists them. An unknown option is
+    a `TypeError` that names the nearest one.
     """
     check_options(options)
     return Connecting(os.fsdecode(path), options)
@@ -262,4 +264,4 @@ def connect(path: AnyPath, **options: Unpack[Options]) -> Connecting:
 @atexit.register
 def _close_all() -> None:
     """Closes what is still open when the interpreter ends, and waits for that: all files at once, then the rest."""
-    _native.shutdown([database._native for database in list(_open) if not database._is_closed], AtExit)
+    _native.close_at_exit([database._native for database in list(_open) if not database._is_closed], AtExit)

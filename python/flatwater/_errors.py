@@ -69,7 +69,11 @@ class InternalError(DatabaseError, sqlite3.InternalError):
 
 
 class ProgrammingError(DatabaseError, sqlite3.ProgrammingError):
-    """The call is wrong, whatever the database contains."""
+    """The call is wrong, whatever the database contains; or the database is closed."""
+
+
+class RowNotFound(ProgrammingError):
+    """A call that needs a row, such as `query_one`, found none."""
 
 
 class NotSupportedError(DatabaseError, sqlite3.NotSupportedError):

@@ -1,11 +1,12 @@
-"""Names of other libraries, and what they are called here.
+"""Names that do not exist here, such as those of other libraries, and what to use instead.
 
 Owns the hints. Leaves out names that are merely misspelt, which Python itself corrects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from ._errors import for_threads
@@ -15,13 +16,15 @@ _HINTS = {
     "rollback": "`async with db.transaction()` rolls back if its body raises",
     "begin": "use `async with db.transaction()`",
     "fetchall": "use `await db.query(sql, params)`, which returns all rows",
-    "fetchone": "use `await db.query_one(sql, params)`, which returns the first row or None",
+    "fetchone": "use `await db.query_optional(sql, params)`, which returns the first row or None",
     "fetchmany": "use `db.stream(sql, params)` for a large result",
     "fetch": "use `await db.query(sql, params)`",
-    "fetchrow": "use `await db.query_one(sql, params)`",
-    "fetchval": "use `await db.query_value(sql, params)`",
+    "fetchrow": "use `await db.query_optional(sql, params)`",
+    "fetchval": "use `await db.query_optional_value(sql, params)`",
     "fetch_all": "use `await db.query(sql, params)`",
-    "fetch_one": "use `await db.query_one(sql, params)`",
+    "fetch_one": "use `await db.query_optional(sql, params)`",
+    "fetch_val": "use `await db.query_optional_value(sql, params)`",
+    "cursor": "use `db.batches(sql, params)` for rows in batches, and `await db.query(sql, params)` for all of them",
     "execute_fetchall": "use `await db.query(sql, params)`",
     "execute_insert": "use `await db.execute(sql, params)`, whose result has `last_insert_rowid`",
     "execute_many": "use `executemany`",
@@ -56,13 +59,13 @@ _OF_RESULT = {
     "lastrowid": "it is `last_insert_rowid`",
     "rowcount": "it is `changes`",
     "fetchall": "`execute` is for statements without rows; use `await db.query(sql, params)`",
-    "fetchone": "`execute` is for statements without rows; use `await db.query_one(sql, params)`",
+    "fetchone": "`execute` is for statements without rows; use `await db.query_optional(sql, params)`",
     "fetchmany": "`execute` is for statements without rows; use `db.stream(sql, params)`",
     "close": "there is nothing to close",
 }
 _OF_ROWS = {
     "fetchall": "these are all rows; `list(rows)` is a list of them",
-    "fetchone": "use `rows[0]`, or `await db.query_one(sql, params)`",
+    "fetchone": "use `rows[0]`, or `await db.query_optional(sql, params)`",
     "fetchmany": "use `rows[:n]`, or `db.stream(sql, params)` for a large result",
     "description": "the names are `rows.columns`",
     "rowcount": "use `len(rows)`",
@@ -72,9 +75,17 @@ _OF_ROWS = {
 _OF_BATCHES = {
     "fetchall": "use `await db.query(sql, params)`",
     "fetchone": "use `async for row in stream`",
-    "fetchmany": "use `async for rows in cursor`, or `await cursor.next_batch()`",
-    "execute": "a cursor belongs to one query: `db.cursor(sql, params)`",
+    "fetchmany": "use `async for rows in batches`, or `await batches.next_batch()`",
+    "execute": "it belongs to one query: `db.batches(sql, params)`",
     "description": "the names are `rows.columns`",
+}
+
+# Of the modules.
+_OF_MODULE = {
+    "Checkpointed": "it is `CheckpointInfo`",
+    "Cursor": "it is `Batches`",
+    "Executed": "it is `ExecuteResult`",
+    "shutdown": "use `await process.close_all(wait)`",
 }
 
 
@@ -82,18 +93,21 @@ _OPTIONS = {
     "check_same_thread": "any task and any thread may use a database",
     "isolation_level": "there is autocommit, and `async with db.transaction()`",
     "autocommit": "there is autocommit, and `async with db.transaction()`",
-    "cached_statements": "it is `statement_cache`",
+    "cached_statements": 'it is tuning={"statement_cache": ...}',
     "uri": "a path that begins with file: is a URI",
     "detect_types": "a value is what SQLite stored; `query(..., into=...)` makes others",
     "factory": "rows become your own type with `query(..., into=...)`",
     "iter_chunk_size": "a stream chooses the size of its batches",
     "loop": "a database belongs to no event loop",
+    "max_open": "it is for the whole process: `flatwater.process.set_max_open(databases)`",
+    "on_statement": "use `db.add_query_logger`",
 }
 
 
-def check_options(names: Iterable[str]) -> None:
-    """Refuses an option of other libraries."""
-    for name in names:
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuses an option of other libraries, and one that is something else here."""
+    tuning = options.get("tuning")
+    for name in (*options, *(tuning if isinstance(tuning, Mapping) else ())):
         if hint := _OPTIONS.get(name):
             raise TypeError(f"there is no option {name!r}: {hint}")
 
@@ -136,7 +150,7 @@ def not_in_transaction(owner: object, name: str, *, blocking: bool = False) -> N
 
 
 def of_batches(owner: object, name: str, *, blocking: bool = False) -> NoReturn:
-    """The same for a stream or a cursor."""
+    """The same for a stream, or for batches."""
     no_attribute(owner, name, hints=_OF_BATCHES, blocking=blocking)
 
 
@@ -148,6 +162,14 @@ def of_result(owner: object, name: str) -> NoReturn:
 def of_rows(owner: object, name: str) -> NoReturn:
     """The same for rows. Called by the native part."""
     no_attribute(owner, name, hints=_OF_ROWS)
+
+
+def of_module(module: str, name: str, *, blocking: bool = False) -> NoReturn:
+    """The same for a module."""
+    text = f"module {module!r} has no attribute {name!r}"
+    if hint := _OF_MODULE.get(name):
+        text = f"{text}: {for_threads(hint) if blocking else hint}"
+    raise AttributeError(text, name=name, obj=sys.modules[module])
 
 
 def of_call(name: str) -> str | None:

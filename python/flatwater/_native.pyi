@@ -13,24 +13,26 @@ __all__ = [
     "BatchResult",
     "Call",
     "Change",
-    "Checkpointed",
-    "Executed",
+    "CheckpointInfo",
+    "ExecuteResult",
     "Executor",
     "LoggedQuery",
-    "NativeCursor",
+    "NativeBatches",
     "NativeDatabase",
     "NativeLive",
     "Row",
     "Rows",
     "SnapshotGuard",
     "TransactionGuard",
+    "close_all",
+    "close_at_exit",
     "connect",
     "listen",
     "options",
     "refuses_second_copy",
     "restore_row",
     "restore_rows",
-    "shutdown",
+    "set_max_open",
     "sqlite_version",
     "version",
     "wait",
@@ -101,7 +103,7 @@ class Rows(Sequence[Row]):
     __hash__: None  # type: ignore[assignment]
 
 @final
-class Executed:
+class ExecuteResult:
     """What one statement changed."""
 
     def __new__(cls, changes: int, last_insert_rowid: int | None = None) -> Self: ...
@@ -133,7 +135,7 @@ class BatchResult:
         """The rows of a statement with RETURNING, or None."""
 
 @final
-class Checkpointed:
+class CheckpointInfo:
     """What a checkpoint did."""
 
     @property
@@ -209,7 +211,7 @@ class Executor:
     """Runs SQL. The base of `Database`, `Transaction` and `Snapshot`."""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
-    def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[Executed]:
+    def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[ExecuteResult]:
         """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
     def executemany(self, sql: str, rows: Iterable[Params], *, timeout: Seconds | None = None) -> Call[int]:
         """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed."""
@@ -239,21 +241,42 @@ class Executor:
     @overload
     def query_one(
         self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
-    ) -> Call[Row | None]:
-        """Runs one statement and returns its first row, or None."""
+    ) -> Call[Row]:
+        """Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` if there is
+        no row."""
     @overload
     def query_one(
         self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
-    ) -> Call[dict[str, Any] | None]: ...
+    ) -> Call[dict[str, Any]]: ...
     @overload
     def query_one(
         self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
-    ) -> Call[tuple[Any, ...] | None]: ...
+    ) -> Call[tuple[Any, ...]]: ...
     @overload
     def query_one(
         self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+    ) -> Call[_T]: ...
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+    ) -> Call[Row | None]:
+        """Runs one statement and returns its first row, or what `into` makes of it; None if there is no row."""
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> Call[dict[str, Any] | None]: ...
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> Call[tuple[Any, ...] | None]: ...
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
     ) -> Call[_T | None]: ...
     def query_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[Any]:
+        """Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` if there
+        is no row."""
+    def query_optional_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[Any]:
         """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
     def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[list[Any]]:
         """Runs one statement and returns the first value of every row."""
@@ -275,7 +298,7 @@ class Executor:
     def _open(self, on: NativeDatabase | TransactionGuard | SnapshotGuard) -> None: ...
     def _begin(self, timeout: Seconds | None) -> OwnCall[TransactionGuard]: ...
     def _snapshot(self, timeout: Seconds | None) -> OwnCall[SnapshotGuard]: ...
-    def _cursor(self, sql: SqlLike, params: Params, timeout: Seconds | None) -> NativeCursor: ...
+    def _batches(self, sql: SqlLike, params: Params, timeout: Seconds | None) -> NativeBatches: ...
 
 @final
 class NativeDatabase:
@@ -288,7 +311,7 @@ class NativeDatabase:
         self, migrations: Iterable[tuple[str, str]] | AnyPath, ignore_missing: bool, timeout: Seconds | None
     ) -> OwnCall[list[str]]: ...
     def backup(self, path: AnyPath, timeout: Seconds | None) -> OwnCall[None]: ...
-    def checkpoint(self, mode: str) -> OwnCall[Checkpointed]: ...
+    def checkpoint(self, mode: str) -> OwnCall[CheckpointInfo]: ...
     def live(
         self, queries: Sequence[SqlLike | tuple[SqlLike, Params]], debounce: Seconds, throttle: Seconds
     ) -> NativeLive: ...
@@ -312,7 +335,7 @@ class SnapshotGuard:
     def close(self) -> None: ...
 
 @final
-class NativeCursor:
+class NativeBatches:
     """The rest of a result."""
 
     def next_batch(self) -> OwnCall[Rows | None]: ...
@@ -331,9 +354,11 @@ sqlite_version: str
 
 def connect(path: AnyPath, options: Options | None = None) -> OwnCall[NativeDatabase]: ...
 def listen(engine: bool, calls: bool) -> None: ...
-def options() -> list[str]: ...
+def options() -> tuple[list[str], list[str]]: ...
 def refuses_second_copy(path: AnyPath) -> bool: ...
-def shutdown(open: list[NativeDatabase], error: type[BaseException]) -> None: ...
+def close_all(wait: Seconds) -> OwnCall[None]: ...
+def close_at_exit(open: list[NativeDatabase], error: type[BaseException]) -> None: ...
+def set_max_open(databases: int) -> None: ...
 def restore_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Row: ...
 def restore_rows(names: tuple[str, ...], values: tuple[Any, ...]) -> Rows: ...
 def wait(call: Call[_T], /) -> _T:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ._native import Call, Executed, Row, Rows
+from ._native import Call, ExecuteResult, Row, Rows
 
 if TYPE_CHECKING:
     from ._scopes import Reads
@@ -26,7 +26,7 @@ class Prepared:
         self._on = on
         self.sql = sql
 
-    def execute(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[Executed]:
+    def execute(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[ExecuteResult]:
         """As `Database.execute`."""
         return self._on.execute(self.sql, params, timeout=timeout)
 
@@ -57,32 +57,58 @@ class Prepared:
         return self._on.query(self.sql, params, into=into, timeout=timeout)
 
     @overload
-    def query_one(
-        self, params: Params = None, *, into: None = None, timeout: Seconds | None = None
-    ) -> Call[Row | None]: ...
+    def query_one(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Call[Row]: ...
 
     @overload
     def query_one(
         self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
-    ) -> Call[dict[str, Any] | None]: ...
+    ) -> Call[dict[str, Any]]: ...
 
     @overload
     def query_one(
         self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
-    ) -> Call[tuple[Any, ...] | None]: ...
+    ) -> Call[tuple[Any, ...]]: ...
 
     @overload
     def query_one(
         self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
-    ) -> Call[T | None]: ...
+    ) -> Call[T]: ...
 
     def query_one(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
         """As `Database.query_one`."""
         return self._on.query_one(self.sql, params, into=into, timeout=timeout)
 
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+    ) -> Call[Row | None]: ...
+
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> Call[dict[str, Any] | None]: ...
+
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> Call[tuple[Any, ...] | None]: ...
+
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
+    ) -> Call[T | None]: ...
+
+    def query_optional(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
+        """As `Database.query_optional`."""
+        return self._on.query_optional(self.sql, params, into=into, timeout=timeout)
+
     def query_value(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[Any]:
         """As `Database.query_value`."""
         return self._on.query_value(self.sql, params, timeout=timeout)
+
+    def query_optional_value(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[Any]:
+        """As `Database.query_optional_value`."""
+        return self._on.query_optional_value(self.sql, params, timeout=timeout)
 
     def query_values(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[list[Any]]:
         """As `Database.query_values`."""

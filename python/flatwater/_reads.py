@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._errors import misuse
 from ._names import not_awaited, of_batches, refuse_unknown
-from ._native import Executor, NativeCursor, Row, Rows
+from ._native import Executor, NativeBatches, Row, Rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -25,13 +25,13 @@ SLICE = 0.0005
 ROWS = 64
 
 
-class Batches:
-    """What `cursor` and `stream` have in common: `async with`, and the native side."""
+class Parts:
+    """What `batches` and `stream` have in common: `async with`, and the native side."""
 
     def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
         # Empty when it is closed. Shared with the loop over it, which must not refer to this object: when it is dropped
         # without its block, the reader is given back.
-        self._open: list[NativeCursor] = [of._cursor(sql, params, timeout)]
+        self._open: list[NativeBatches] = [of._batches(sql, params, timeout)]
         self._is_entered = False
 
     async def __aenter__(self) -> Self:
@@ -46,8 +46,7 @@ class Batches:
     if not TYPE_CHECKING:
 
         def __await__(self) -> NoReturn:
-            kind = type(self).__name__.lower()
-            not_awaited(kind, f"db.{kind}(sql)")
+            not_awaited("result in parts", f"db.{type(self).__name__.lower()}(sql)")
 
         def __getattr__(self, name: str) -> Any:
             of_batches(self, name)
@@ -61,14 +60,14 @@ class Batches:
         while self._open:
             self._open.pop().close()
 
-    def _entered(self) -> list[NativeCursor]:
+    def _entered(self) -> list[NativeBatches]:
         if not self._is_entered:
             raise misuse("a loop that is left does not end what it loops over", "use `async with` around the loop")
         return self._open
 
 
-class Cursor(Batches):
-    """The rows of a query in batches: `async with db.cursor(sql) as batches`, `async for rows in batches`."""
+class Batches(Parts):
+    """The rows of a query in batches: `async with db.batches(sql) as batches`, `async for rows in batches`."""
 
     def __aiter__(self) -> AsyncIterator[Rows]:
         self._entered()
@@ -86,7 +85,7 @@ class Cursor(Batches):
         return await is_open[0].next_batch() if is_open else None
 
 
-class Stream(Batches):
+class Stream(Parts):
     """The rows of a query one by one: `async with db.stream(sql) as rows`, `async for row in rows`."""
 
     def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
@@ -104,7 +103,7 @@ class Stream(Batches):
         return self.__aiter__().__anext__()
 
 
-async def _rows(is_open: list[NativeCursor]) -> AsyncIterator[Row]:
+async def _rows(is_open: list[NativeBatches]) -> AsyncIterator[Row]:
     while is_open and (rows := await is_open[0].next_batch()) is not None:
         turn = time.perf_counter()
         for number, row in enumerate(rows, 1):

@@ -13,7 +13,7 @@ from . import _flow
 from ._errors import Error, misuse
 from ._names import no_attribute, not_awaited, not_in_transaction
 from ._native import Executor, SnapshotGuard, TransactionGuard
-from ._reads import Cursor, Stream
+from ._reads import Batches, Stream
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,9 +29,10 @@ class Reads(Executor):
         `timeout` is that of each fetch."""
         return Stream(self, sql, params, timeout)
 
-    def cursor(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Cursor:
-        """Returns the rows of a query in batches, for `async with`."""
-        return Cursor(self, sql, params, timeout)
+    def batches(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Batches:
+        """Returns the rows of a query in batches, in bounded memory and of one point in time, for `async with`.
+        `timeout` is that of each fetch."""
+        return Batches(self, sql, params, timeout)
 
     if not TYPE_CHECKING:
 

@@ -25,5 +25,5 @@ def opens(database: Any) -> None:
         path = unquote(urlsplit(path).path)
     if _native.refuses_second_copy(path):
         message = f"{path} is open in this process, and the sqlite3 module is another SQLite library: it would release"
-        hint = "use `flatwater.blocking`, another process, or close it here first; the option `second_copy` decides"
+        hint = "use `flatwater.blocking`, another process, or close it here; the `tuning=` key `second_copy` decides"
         raise misuse(f"{message} the locks", hint)

@@ -25,7 +25,8 @@ class CallStats(TypedDict):
 
 
 class InlineStats(TypedDict):
-    """Calls that ran on the thread that awaited them, and calls that did not. None is counted with `inline=False`."""
+    """Calls that ran on the thread that awaited them, and calls that did not. None is counted with
+    `tuning={"inline": False}`."""
 
     reads: int
     """Reads that ran on the thread that awaited them."""
@@ -98,7 +99,8 @@ class WalStats(TypedDict):
 
 
 class LeaseStats(TypedDict):
-    """Snapshots that a connection kept from one read, or short write, for the next. All zero with `leases=False`."""
+    """Snapshots that a connection kept from one read, or short write, for the next. All zero with
+    `tuning={"leases": False}`."""
 
     taken: int
     """Leases taken."""
@@ -121,7 +123,7 @@ class LeaseStats(TypedDict):
 
 
 class TurnStats(TypedDict):
-    """Turns among the processes that write to the file. All zero with `fairness="off"`."""
+    """Turns among the processes that write to the file. All zero with `tuning={"fairness": "off"}`."""
 
     taken: int
     """Turns that this process took. In a turn it may commit many writes."""
@@ -203,7 +205,7 @@ class Stats(TypedDict):
     replaced_connections: int
     """Connections that were replaced, because a commit could not be undone."""
     parked: int
-    """How often the connections were closed because more databases were open than `max_open`."""
+    """How often the connections were closed because more databases were open than `process.set_max_open` allows."""
     calls: dict[str, CallStats]
     """Latency of calls, from the await to the answer, by kind, such as "execute". Kinds that were never called are
     omitted."""

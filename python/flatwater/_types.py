@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Union
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Union
 
 from ._sql import Sql
 
@@ -21,43 +21,41 @@ else:
     SqlLike = Union[str, Sql]
 """A statement: a text, an `Sql`, or from Python 3.14 on a t-string."""
 
-Params = Union[Sequence[Any], Mapping[str, Any], None]
+
+class Values(Protocol):
+    """Values in order: a tuple, a list, a `Row` or another sequence, but no str and no bytes, which are one value."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+    # Here a str accepts only str, and bytes only bytes and numbers.
+    def __contains__(self, value: object, /) -> bool: ...
+    def count(self, value: Any, /) -> int: ...
+
+
+Params = Union[Values, Mapping[str, Any], None]
 """The parameters of a statement: values in order, or values by name."""
 
 Seconds = Union[float, datetime.timedelta]
+"""A time: a number of seconds, or a `timedelta`."""
 
 AnyPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
-class Options(TypedDict, total=False):
-    """How to open a database. Every option has a default."""
+class Tuning(TypedDict, total=False):
+    """The options of `connect` that most programs leave as they are: `connect(path, tuning={"queue": 100})`."""
 
-    attach: Mapping[str, AnyPath]
-    """Other database files, by the name that they have in SQL. Default: none."""
     auto_vacuum: Literal["none", "full", "incremental"]
     """Whether a file that is created gives the space of deleted rows back. Default "none"."""
-    busy_timeout: Seconds
-    """How long a call waits for a lock that another process holds. Default 30 s."""
     cascading_drop: bool
     """Whether DROP TABLE may change rows of other tables. Default off."""
     checkpoint: Literal["managed", "external"]
     """Whether Flatwater keeps the WAL short, or another program, such as Litestream. Default "managed"."""
-    close_wait: Seconds
-    """How long `close` waits for what was begun before. Default 5 s."""
-    create: bool
-    """Creates the file if it does not exist. Default on."""
-    datetimes: Literal["utc", "sqlite3"]
-    """In which form datetimes are stored: with microseconds and in UTC, or as the `sqlite3` module stores them. Default
-    "utc"."""
-    durability: Literal["normal", "full"]
-    """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
     extra_readers: int
-    """How many streams, cursors and snapshots may be open at a time. Default 8."""
+    """How many streams and snapshots may be open at a time. Default 8."""
     fairness: Literal["auto", "off"]
     """Whether processes that write take turns in the order in which they came (the file `<db>-turn`), or only poll for
     the lock. Default "auto"."""
-    foreign_keys: bool
-    """Enforces foreign keys. Default on."""
     group: bool
     """Commits writes that arrive together in one transaction. Each keeps its own result. Default on."""
     immutable: bool
@@ -71,28 +69,18 @@ class Options(TypedDict, total=False):
     live_poll: Seconds
     """How often commits of programs that do not use Flatwater are looked for while there is a live query. Default 20
     ms."""
-    max_open: int
-    """How many databases of the process have connections at a time. Default 64."""
-    migrations: Iterable[tuple[str, str]] | AnyPath
-    """Migrations to apply before the database is open: see `Database.migrate`. Default: none."""
     mmap_bytes: int
     """How much of the file is mapped into memory. Default 0."""
     network_filesystem: bool
     """Allows a file on a network file system, which only one machine may use. Default off."""
-    on_open: str | list[str]
-    """SQL that runs on every connection right after it was opened. Default: none."""
     page_size: int
     """The page size of a file that is created: a power of two from 512 to 65,536. Default 4,096."""
     queue: int
     """How many requests may wait before callers wait for a place. Default 1,024."""
     read_limit: Seconds
     """How long a read may keep the WAL from starting over. Default: no limit."""
-    read_only: bool
-    """Opens the database for reading. Default off."""
     reader_cache_bytes: int
     """The page cache of each reader. Default 4 MiB."""
-    readers: int
-    """How many reads run at the same time. Default: as many as there are cores, from 2 to 8."""
     second_copy: Literal["refuse", "warn", "off"]
     """What happens if another SQLite library of this process, such as that of the `sqlite3` module, has the file
     open. Default "refuse"."""
@@ -105,16 +93,46 @@ class Options(TypedDict, total=False):
     statement_cache: int
     """How many compiled statements each connection keeps. Default 128."""
     stream_idle: Seconds
-    """How long a stream or cursor may go unused. Default 30 s."""
+    """How long a stream may go unused. Default 30 s."""
     temp_store: Literal["auto", "file", "memory"]
     """Where temporary data is kept. Default "auto"."""
-    timeout: Seconds
-    """The deadline of every call that has none of its own. Default: none."""
-    transaction_idle: Seconds
-    """How long a transaction may go unused before it is rolled back. Default 30 s."""
     vfs: str
     """The VFS to open the file with. Default: SQLite's."""
     wal_limit_bytes: int
     """The WAL starts over before it grows beyond this. Default 32 MiB."""
     writer_cache_bytes: int
     """The page cache of the writer. Default 16 MiB."""
+
+
+class Options(TypedDict, total=False):
+    """How to open a database: the keywords of `connect`. Every option has a default."""
+
+    attach: Mapping[str, AnyPath]
+    """Other database files, by the name that they have in SQL. Default: none."""
+    busy_timeout: Seconds
+    """How long a call waits for a lock that another process holds. Default 30 s."""
+    close_wait: Seconds
+    """How long `close` waits for what was begun before. Default 5 s."""
+    create: bool
+    """Creates the file if it does not exist. Default on."""
+    datetimes: Literal["utc", "sqlite3"]
+    """In which form datetimes are stored: with microseconds and in UTC, or as the `sqlite3` module stores them. Default
+    "utc"."""
+    durability: Literal["normal", "full"]
+    """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
+    foreign_keys: bool
+    """Enforces foreign keys. Default on."""
+    migrations: Iterable[tuple[str, str]] | AnyPath
+    """Migrations to apply before the database is open: see `Database.migrate`. Default: none."""
+    on_open: str | list[str]
+    """SQL that runs on every connection right after it was opened. Default: none."""
+    read_only: bool
+    """Opens the database for reading. Default off."""
+    readers: int
+    """How many reads run at the same time. Default: as many as there are cores, from 2 to 8."""
+    timeout: Seconds
+    """The deadline of every call that has none of its own. Default: none."""
+    transaction_idle: Seconds
+    """How long a transaction may go unused before it is rolled back. Default 30 s."""
+    tuning: Tuning
+    """Options that most programs leave as they are: see `Tuning`. Default: none is set."""

@@ -21,16 +21,17 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from . import _blocking_process as process
 from . import _flow, _logging, _native
-from ._blocking_reads import Cursor, Prepared, Stream
+from ._blocking_reads import Batches, Prepared, Stream
 from ._database import Opened
 from ._dump import Ask, Lines, dump
 from ._errors import Error, misuse
-from ._names import check_options, no_attribute, not_in_transaction, refuse_unknown, take_datetimes
+from ._names import check_options, no_attribute, not_in_transaction, of_module, refuse_unknown, take_datetimes
 from ._native import (
     BatchResult,
-    Checkpointed,
-    Executed,
+    CheckpointInfo,
+    ExecuteResult,
     NativeDatabase,
     Row,
     Rows,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
     from ._types import AnyPath, Options, Params, Seconds, SqlLike
 
+__all__ = ["Batches", "Database", "Prepared", "Snapshot", "Stream", "Transaction", "connect", "process"]
+
 # So many rows of a generator are kept at a time, and in a transaction for no longer than so many seconds.
 PART = 512
 TURN = 0.5
@@ -58,7 +61,7 @@ class Executor:
     def __init__(self) -> None:
         self._on = _native.Executor()
 
-    def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Executed:
+    def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> ExecuteResult:
         """Runs one statement that returns no rows."""
         return wait(self._on.execute(sql, params, timeout=timeout))
 
@@ -108,32 +111,64 @@ class Executor:
     @overload
     def query_one(
         self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
-    ) -> Row | None: ...
+    ) -> Row: ...
 
     @overload
     def query_one(
         self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
-    ) -> dict[str, Any] | None: ...
+    ) -> dict[str, Any]: ...
 
     @overload
     def query_one(
         self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
-    ) -> tuple[Any, ...] | None: ...
+    ) -> tuple[Any, ...]: ...
 
     @overload
     def query_one(
         self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
-    ) -> T | None: ...
+    ) -> T: ...
 
     def query_one(
         self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None
     ) -> Any:
-        """Runs one statement and returns its first row, or None."""
+        """Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` if there is
+        no row."""
         return wait(self._on.query_one(sql, params, into=into, timeout=timeout))
 
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+    ) -> Row | None: ...
+
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> dict[str, Any] | None: ...
+
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> tuple[Any, ...] | None: ...
+
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
+    ) -> T | None: ...
+
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None
+    ) -> Any:
+        """Runs one statement and returns its first row, or what `into` makes of it; None if there is no row."""
+        return wait(self._on.query_optional(sql, params, into=into, timeout=timeout))
+
     def query_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Any:
-        """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
+        """Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` if there
+        is no row."""
         return wait(self._on.query_value(sql, params, timeout=timeout))
+
+    def query_optional_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Any:
+        """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
+        return wait(self._on.query_optional_value(sql, params, timeout=timeout))
 
     def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> list[Any]:
         """Runs one statement and returns the first value of every row."""
@@ -161,9 +196,10 @@ class Executor:
         that of each fetch."""
         return Stream(self, sql, params, timeout)
 
-    def cursor(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Cursor:
-        """Returns the rows of a query in batches, for `with`. `timeout` is that of each fetch."""
-        return Cursor(self, sql, params, timeout)
+    def batches(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Batches:
+        """Returns the rows of a query in batches, in bounded memory and of one point in time, for `with`. `timeout` is
+        that of each fetch."""
+        return Batches(self, sql, params, timeout)
 
     if not TYPE_CHECKING:
 
@@ -326,13 +362,13 @@ class Database(Opened, Executor):
                 if isinstance(step, Ask):
                     rows = snapshot.query(step.sql, step.params)
                 elif isinstance(step, Lines):
-                    with snapshot.cursor(step.sql) as batches:
+                    with snapshot.batches(step.sql) as batches:
                         for batch in batches:
                             yield from (f"{row[0]};" for row in batch)
                 else:
                     yield step
 
-    def checkpoint(self, mode: str = "passive") -> Checkpointed:
+    def checkpoint(self, mode: str = "passive") -> CheckpointInfo:
         """Copies the WAL into the database now. You do not have to call this."""
         return self._native.checkpoint(mode)._wait()
 
@@ -386,3 +422,9 @@ def connect(path: AnyPath, **options: Unpack[Options]) -> Database:
     if keeps_datetimes:
         native.keep_datetimes_of_sqlite3()
     return Database(native, path)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        of_module(__name__, name, blocking=True)

@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-use flatwater::front::Then;
+use flatwater::bindings::Then;
 
 pub(crate) struct Bell {
     heard: UnixStream,

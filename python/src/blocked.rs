@@ -6,7 +6,7 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::front::{Mailbox, Then};
+use flatwater::bindings::{Mailbox, Then};
 use pyo3::prelude::*;
 
 /// How long a thread waits until it looks for signals.

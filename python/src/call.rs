@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use flatwater::Rows;
-use flatwater::front::{FrontCall, Mailbox, Output, Polled, is_forked};
+use flatwater::bindings::{FrontCall, Mailbox, Output, Polled, is_forked};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 

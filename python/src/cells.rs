@@ -4,7 +4,7 @@
 //! `str`, BLOB `bytes`, NULL `None`, whatever the column was declared as. Leaves out: other types, which are made from
 //! these.
 
-use flatwater::front::cell;
+use flatwater::bindings::cell;
 use flatwater::{Rows, ValueRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};

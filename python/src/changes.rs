@@ -5,8 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flatwater::front::{ChangedRows, changed_rows, shared_rows};
-use flatwater::{LiveChange, RowChanges};
+use flatwater::bindings::{ChangedRows, changed_rows, shared_rows};
+use flatwater::live::{self, RowChanges};
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -30,14 +30,14 @@ pub(crate) struct Change {
 
 /// The change of a live query that was given up before it was complete.
 #[derive(Clone, Default)]
-pub(crate) struct Kept(Arc<Mutex<Option<LiveChange>>>);
+pub(crate) struct Kept(Arc<Mutex<Option<live::Change>>>);
 
 impl Kept {
-    pub(crate) fn take(&self) -> Option<LiveChange> {
+    pub(crate) fn take(&self) -> Option<live::Change> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, change: LiveChange) {
+    fn put(&self, change: live::Change) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(change);
     }
 }
@@ -58,12 +58,12 @@ struct Differing {
 }
 
 impl Changing {
-    pub(crate) fn new(py: Python<'_>, change: LiveChange, kept: Kept) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, change: live::Change, kept: Kept) -> PyResult<Self> {
         let [inserted, updated, deleted] = [(); 3].map(|()| PyList::empty(py).unbind());
         let object = |rows: Arc<flatwater::Rows>| Rows::new(py, rows).map(Bound::unbind);
         let (full, rows) = match change {
-            LiveChange::Full(rows) => (Some(object(shared_rows(&rows))?), None),
-            LiveChange::Rows(changes) => {
+            live::Change::Full(rows) => (Some(object(shared_rows(&rows))?), None),
+            live::Change::Rows(changes) => {
                 let ChangedRows { old, new, .. } = changed_rows(&changes);
                 let (old, new) = (object(old.clone())?, object(new.clone())?);
                 (None, Some(Differing { changes, old, new, kept }))
@@ -101,7 +101,7 @@ impl Changing {
 
     fn keep(&self) {
         if let (Some(Differing { changes, kept, .. }), Some(_)) = (&self.rows, &self.change) {
-            kept.put(LiveChange::Rows(changes.clone()));
+            kept.put(live::Change::Rows(changes.clone()));
         }
     }
 }

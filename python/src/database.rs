@@ -4,27 +4,26 @@
 //! that it shares with transactions (`executor`).
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use flatwater::CheckpointMode;
-use flatwater::front::{FrontCall, Target, close, mark, open, set_listener};
+use flatwater::bindings::{FrontCall, Target, close, mark, open, set_listener};
+use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::PyDict;
 
 use crate::call::Body;
 use crate::capi::audit;
 use crate::capi::call_type::new_call;
-use crate::capi::thread_end::{self, inside};
+use crate::capi::thread_end::inside;
 use crate::executor::timed;
 use crate::live::{NativeLive, Pace};
+use crate::logged_query;
 use crate::many::{Collection, Statements};
 use crate::params::Datetimes;
 use crate::paths::AnyPath;
 use crate::seconds::Seconds;
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
-use crate::{logged_query, records};
 
 /// An open database.
 #[pyclass(frozen, module = "flatwater._native")]
@@ -39,6 +38,10 @@ impl NativeDatabase {
 
     pub(crate) fn target(&self) -> Target {
         Target::of(&self.database)
+    }
+
+    pub(crate) fn database(&self) -> &flatwater::Database {
+        &self.database
     }
 
     fn call<'py>(&self, py: Python<'py>, name: &'static str, call: PyResult<FrontCall>) -> PyResult<Bound<'py, PyAny>> {
@@ -66,29 +69,13 @@ pub(crate) fn connect<'py>(
 /// True if the `sqlite3` module must not open this file, because it is open here.
 #[pyfunction]
 pub(crate) fn refuses_second_copy(path: PathBuf) -> bool {
-    flatwater::front::refuses_second_copy(&path)
+    flatwater::bindings::refuses_second_copy(&path)
 }
 
-/// Closes all files at the interpreter's end, and what else is open, and waits for that and for the calls of other threads.
-/// From then on they are refused with `error`. What cannot be closed is left as after a crash, which the next open recovers.
+/// The names of the options that are keywords of `connect`, and of those that are keys of its `tuning`.
 #[pyfunction]
-pub(crate) fn shutdown(py: Python<'_>, open: Vec<Bound<'_, NativeDatabase>>, error: Py<PyType>) {
-    thread_end::begin_exit(py, error);
-    let open: Vec<_> = open.iter().map(|one| one.get().database.clone()).collect();
-    py.detach(|| {
-        let _ = flatwater::shutdown(Duration::MAX).wait();
-        for database in open {
-            let _ = database.close().wait();
-        }
-    });
-    thread_end::wait_for_others(py);
-    records::deliver(py);
-}
-
-/// The names of all options.
-#[pyfunction]
-pub(crate) fn options() -> Vec<&'static str> {
-    flatwater_bridge::OPTIONS.iter().map(|(name, _)| *name).collect()
+pub(crate) fn options() -> (Vec<&'static str>, Vec<&'static str>) {
+    (crate::options::KEYWORDS.to_vec(), crate::options::tuning().collect())
 }
 
 #[pymethods]

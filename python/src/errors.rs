@@ -3,7 +3,8 @@
 //! Owns: filling in an exception of `flatwater._errors`. Runs wherever an error is raised. Leaves out: the classes,
 //! which are Python's; which class an error has (`flatwater-bridge`).
 
-use flatwater::Error;
+use flatwater::calls::TimeoutEffect;
+use flatwater::{Error, ErrorKind};
 use flatwater_bridge::{Class, Language, class, text};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
 fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let name = match class(error) {
-        _ if error.kind() == flatwater::Kind::Timeout => "TimeoutError",
+        _ if error.kind() == ErrorKind::Timeout => "TimeoutError",
         Class::Operational => "OperationalError",
         Class::Integrity => "IntegrityError",
         Class::Data => "DataError",
@@ -28,9 +29,9 @@ fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     };
     let words = |part: &str| text(part, Language::Python).into_owned();
     let applied = error.applied().map(|applied| match applied {
-        flatwater::Applied::No => "no",
-        flatwater::Applied::Yes => "yes",
-        flatwater::Applied::Unknown => "unknown",
+        TimeoutEffect::No => "no",
+        TimeoutEffect::Yes => "yes",
+        _ => "unknown",
     });
     MAKE.import(py, "flatwater._errors", "make")?.call1((
         name,
@@ -63,6 +64,22 @@ pub(crate) fn unknown_attribute(hints: &str, owner: &Bound<'_, PyAny>, name: &Bo
         Err(error) => error,
         Ok(_) => PyAttributeError::new_err(format!("there is no attribute {name}")),
     }
+}
+
+/// How many bytes of SQL an error has at most, as those of the engine.
+const SQL_SHOWN_BYTES: usize = 200;
+
+/// Returns the exception of a call that needs a row and got none. `optional` is the call that needs none.
+#[cold]
+pub(crate) fn row_not_found(py: Python<'_>, sql: &str, optional: &str) -> PyErr {
+    let sql = sql.trim_end();
+    let shown = &sql[..sql.floor_char_boundary(SQL_SHOWN_BYTES)];
+    let sql = if shown.len() < sql.len() { format!("{shown}...") } else { sql.to_owned() };
+    let hint = format!("where that is no error, use `{optional}`");
+    let kind = ErrorKind::RowNotFound.name();
+    let given = ("RowNotFound", "the query returned no row", kind, false, sql, hint);
+    let make = || py.import("flatwater._errors")?.getattr("make")?.call1(given);
+    make().map_or_else(|failed| failed, PyErr::from_value)
 }
 
 /// Returns a `ProgrammingError` of the front end itself.

@@ -6,16 +6,16 @@
 
 use std::sync::OnceLock;
 
-use flatwater::JsonOptions;
-use flatwater::front::{FrontCall, Target};
+use flatwater::bindings::{FrontCall, Target};
+use flatwater::options::JsonOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+use crate::batches::NativeBatches;
 use crate::call::{Body, Pending};
 use crate::capi::attributes::set_attribute;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
-use crate::cursor::NativeCursor;
 use crate::database::NativeDatabase;
 use crate::errors::misuse;
 use crate::guards::{SnapshotGuard, TransactionGuard};
@@ -23,7 +23,7 @@ use crate::listing::Into;
 use crate::many::{Collecting, Collection, ManyRows, Statements};
 use crate::params::Datetimes;
 use crate::seconds::Seconds;
-use crate::shape::Shape;
+use crate::shape::{Needed, Shape};
 use crate::statement::{Statement, statement};
 
 /// Runs SQL. The base of `Database`, `Transaction` and `Snapshot`.
@@ -78,24 +78,46 @@ impl Executor {
         new_call(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain))
     }
 
-    /// A query for all its rows, or its first only.
+    /// A query for all its rows.
     fn make_query<'py>(
         &self,
         name: &'static str,
         (sql, params): (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
         timeout: Option<Seconds>,
-        shape: Shape,
-        first_only: bool,
+        into: Into,
     ) -> PyResult<Bound<'py, PyAny>> {
         // Rows become a list while the query runs.
-        let in_parts = matches!(&shape, Shape::Rows(into) if !matches!(into, Into::Row));
-        self.make(sql.py(), name, timeout, shape, |target| {
+        let in_parts = !matches!(into, Into::Row);
+        self.make(sql.py(), name, timeout, Shape::Rows(into), |target| {
             let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
             Ok(match in_parts {
                 true => target.query_in_parts(name, &sql, Ok(params)),
-                false => target.query(name, &sql, Ok(params), first_only),
+                false => target.query(name, &sql, Ok(params), false),
             })
         })
+    }
+
+    /// A query for its first row. If it needs one, `optional` is the call that does not.
+    fn make_first<'py>(
+        &self,
+        name: &'static str,
+        (sql, params): (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
+        timeout: Option<Seconds>,
+        optional: Option<&'static str>,
+        shape: impl FnOnce(Option<Needed>) -> Shape,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = sql.py();
+        let mut needed = None;
+        let call = inside(py, || {
+            let target = self.target(py)?;
+            let Statement { sql: text, params } = statement(sql, params, Datetimes::of(target))?;
+            needed = optional.map(|optional| {
+                let sql = sql.cast::<PyString>().map_or_else(|_| PyString::new(py, &text), Clone::clone);
+                Needed { sql: sql.unbind(), optional }
+            });
+            timed(target.query(name, &text, Ok(params), true), timeout)
+        });
+        new_call(py, Body::call(name, call, shape(needed)))
     }
 }
 
@@ -195,10 +217,10 @@ impl Executor {
         into: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_query("query", (sql, params), timeout, Shape::Rows(Into::of(into)), false)
+        self.make_query("query", (sql, params), timeout, Into::of(into))
     }
 
-    /// Runs one statement and returns its first row, or None.
+    /// Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` without a row.
     #[pyo3(signature = (sql, params=None, *, into=None, timeout=None))]
     fn query_one<'py>(
         &self,
@@ -207,10 +229,24 @@ impl Executor {
         into: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_query("query_one", (sql, params), timeout, Shape::First(Into::of(into)), true)
+        let shape = |needed| Shape::First(Into::of(into), needed);
+        self.make_first("query_one", (sql, params), timeout, Some("query_optional"), shape)
     }
 
-    /// Runs one statement and returns the first value of its first row; None for NULL and if there is no row.
+    /// Runs one statement and returns its first row, or what `into` makes of it, or None without a row.
+    #[pyo3(signature = (sql, params=None, *, into=None, timeout=None))]
+    fn query_optional<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        into: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let shape = |needed| Shape::First(Into::of(into), needed);
+        self.make_first("query_optional", (sql, params), timeout, None, shape)
+    }
+
+    /// Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` without a row.
     #[pyo3(signature = (sql, params=None, *, timeout=None))]
     fn query_value<'py>(
         &self,
@@ -218,7 +254,18 @@ impl Executor {
         params: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_query("query_value", (sql, params), timeout, Shape::Value, true)
+        self.make_first("query_value", (sql, params), timeout, Some("query_optional_value"), Shape::Value)
+    }
+
+    /// Runs one statement and returns the first value of its first row; None for NULL and without a row.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn query_optional_value<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make_first("query_optional_value", (sql, params), timeout, None, Shape::Value)
     }
 
     /// Runs one statement and returns the first value of every row.
@@ -229,7 +276,7 @@ impl Executor {
         params: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_query("query_values", (sql, params), timeout, Shape::Rows(Into::Value), false)
+        self.make_query("query_values", (sql, params), timeout, Into::Value)
     }
 
     /// Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays.
@@ -257,19 +304,19 @@ impl Executor {
         self.make(sql.py(), "prepare", timeout, Shape::Plain, |target| Ok(target.prepare(sql.to_str()?)))
     }
 
-    /// Returns the native side of a stream or a cursor. Nothing begins.
+    /// Returns the native side of a stream or of batches. Nothing begins.
     #[pyo3(signature = (sql, params, timeout))]
-    fn _cursor(
+    fn _batches(
         &self,
         sql: &Bound<'_, PyAny>,
         params: Option<&Bound<'_, PyAny>>,
         timeout: Option<Seconds>,
-    ) -> PyResult<NativeCursor> {
+    ) -> PyResult<NativeBatches> {
         let target = self.target(sql.py())?;
         let Statement { sql: text, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(target)))?;
-        Ok(NativeCursor::new(match timeout.map(Seconds::duration).transpose()? {
-            Some(timeout) => target.timeout(timeout).cursor(&text, Ok(params)),
-            None => target.cursor(&text, Ok(params)),
+        Ok(NativeBatches::new(match timeout.map(Seconds::duration).transpose()? {
+            Some(timeout) => target.timeout(timeout).batches(&text, Ok(params)),
+            None => target.batches(&text, Ok(params)),
         }))
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flatwater::front::{FrontCall, Target, Unbegun, commit, rollback};
+use flatwater::bindings::{FrontCall, Target, Unbegun, commit, rollback};
 use flatwater::{Snapshot, Transaction};
 use pyo3::prelude::*;
 
@@ -29,7 +29,7 @@ impl TransactionGuard {
     }
 
     pub(crate) fn target(&self, py: Python<'_>) -> PyResult<Target> {
-        self.lock().as_ref().map(Target::of).ok_or_else(|| is_over(py))
+        self.lock().as_ref().map(|open| Target::of(open)).ok_or_else(|| is_over(py))
     }
 
     /// The flow that begins the call is inside this nested transaction. Returns true if that is where the call runs, or
@@ -88,7 +88,7 @@ impl TransactionGuard {
 
     /// True until the transaction is over.
     fn is_open(&self) -> bool {
-        self.lock().as_ref().is_some_and(Transaction::in_transaction)
+        self.lock().as_ref().is_some_and(|open| open.in_transaction())
     }
 }
 

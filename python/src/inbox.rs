@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use flatwater::front::Mailbox;
+use flatwater::bindings::Mailbox;
 use flatwater_bridge::Tokens;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;

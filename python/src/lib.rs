@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod awaiting;
+mod batches;
 mod bell;
 mod blocked;
 mod call;
@@ -12,7 +13,6 @@ mod call;
 mod capi;
 mod cells;
 mod changes;
-mod cursor;
 mod database;
 mod errors;
 mod executor;
@@ -29,6 +29,7 @@ mod params;
 mod paths;
 mod pickled;
 mod polls;
+mod process;
 mod records;
 mod results;
 mod rows;
@@ -46,9 +47,9 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
-    use crate::changes::Change;
+    use crate::batches::NativeBatches;
     #[pymodule_export]
-    use crate::cursor::NativeCursor;
+    use crate::changes::Change;
     #[pymodule_export]
     use crate::database::NativeDatabase;
     #[pymodule_export]
@@ -60,14 +61,16 @@ mod _native {
     #[pymodule_export]
     use crate::logged_query::LoggedQuery;
     #[pymodule_export]
-    use crate::results::{BatchResult, Checkpointed, Executed};
+    use crate::results::{BatchResult, CheckpointInfo, ExecuteResult};
     #[pymodule_export]
     use crate::rows::{Row, Rows};
 
     #[pymodule_export]
-    use crate::database::{connect, options, refuses_second_copy, shutdown};
+    use crate::database::{connect, options, refuses_second_copy};
     #[pymodule_export]
     use crate::pickled::{restore_row, restore_rows};
+    #[pymodule_export]
+    use crate::process::{close_all, close_at_exit, set_max_open};
     #[pymodule_export]
     use crate::records::listen;
 

@@ -1,6 +1,6 @@
 //! Live queries.
 //!
-//! Owns: the native side of `Live` and `LiveChanges`. Runs on the loop's thread. Invariant: closing leaves the query.
+//! Owns: the native side of `Live` and of its changes. Runs on the loop's thread. Invariant: closing leaves the query.
 //! Leaves out: the changes as objects (`changes`); blocks and loops, which are in Python (`flatwater._live`).
 
 use std::pin::Pin;
@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater::front::{Output, shared_rows};
-use flatwater::{Database, LiveChanges, LiveGroup, LiveRows, Params, Result};
+use flatwater::bindings::{Output, shared_rows};
+use flatwater::live::{Change, Live, LiveRows};
+use flatwater::{Database, Params, Result};
 use futures_core::Stream;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::PyTuple;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
@@ -33,8 +34,8 @@ pub(crate) struct NativeLive {
 
 enum Kind {
     /// Of one query, or of a group.
-    Results(LiveGroup),
-    Changes(LiveChanges),
+    Results(Live<Vec<LiveRows>>),
+    Changes(Live<Change>),
 }
 
 /// How often results are yielded.
@@ -47,7 +48,6 @@ pub(crate) struct Pace {
 impl NativeLive {
     pub(crate) fn results(database: &Database, queries: Vec<(String, Params)>, pace: Pace) -> Self {
         let known = queries.iter().map(|_| KnownRows::default()).collect();
-        let queries = queries.iter().map(|(sql, params)| (&**sql, params.clone()));
         let live = database.live_group(queries).debounce(pace.debounce).throttle(pace.throttle);
         Self { of: Arc::new(Mutex::new(Some(Kind::Results(live)))), known, kept: Kept::default() }
     }
@@ -65,18 +65,18 @@ impl Kind {
             next.map_or(Ok(Output::Done), |next| next.map(of))
         }
         if let Some(change) = kept.take() {
-            return Poll::Ready(Ok(Output::LiveChange(change)));
+            return Poll::Ready(Ok(Output::Change(change)));
         }
         match self {
             Self::Results(live) => Pin::new(live).poll_next(context).map(|next| output(next, Output::Live)),
-            Self::Changes(live) => Pin::new(live).poll_next(context).map(|next| output(next, Output::LiveChange)),
+            Self::Changes(live) => Pin::new(live).poll_next(context).map(|next| output(next, Output::Change)),
         }
     }
 }
 
 #[pymethods]
 impl NativeLive {
-    /// Returns the next results, a list with one for each query, or the next change; None when the database is closed.
+    /// Returns the next results, a tuple with one for each query, or the next change; None when the database is closed.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let kept = self.kept.clone();
         let next = Next::new(&self.of, move |kind: &mut Kind, context: &mut Context<'_>| kind.poll(&kept, context));
@@ -91,8 +91,8 @@ impl NativeLive {
 }
 
 /// Returns the results, as objects.
-pub(crate) fn results<'py>(py: Python<'py>, all: &[LiveRows], known: &[KnownRows]) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn results<'py>(py: Python<'py>, all: &[LiveRows], known: &[KnownRows]) -> PyResult<Bound<'py, PyTuple>> {
     let known = known.iter().cloned().map(Some).chain(std::iter::repeat(None));
     let results = all.iter().zip(known).map(|(one, known)| Rows::with_known(py, shared_rows(one), known));
-    PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)
+    PyTuple::new(py, results.collect::<PyResult<Vec<_>>>()?)
 }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flatwater::front::Hear;
-use flatwater::{RanOn, StatementEvent};
+use flatwater::bindings::Hear;
+use flatwater::events::{ExecutedOn, StatementEvent};
 use pyo3::prelude::*;
 
 /// One call that has ended.
@@ -62,7 +62,7 @@ fn query(event: &StatementEvent<'_>) -> LoggedQuery {
         operation: event.operation,
         sql: event.sql.map(str::to_owned),
         in_transaction: event.in_transaction,
-        ran_on: event.ran_on.map(RanOn::name),
+        ran_on: event.ran_on.map(ExecutedOn::name),
         queue_us: us(event.queue),
         lock_us: us(event.lock),
         run_us: us(event.run),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use flatwater::Params;
-use flatwater::front::{FrontCall, Mailbox, ParamRows, Polled, add_row, number_from, rows_added};
+use flatwater::bindings::{FrontCall, Mailbox, ParamRows, Polled, add_row, number_from, rows_added};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString, PyTuple};

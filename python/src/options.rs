@@ -1,16 +1,41 @@
 //! The options of `connect`.
 //!
-//! Owns: their values from Python. Leaves out: the names and what they mean (`flatwater-bridge`).
+//! Owns: their values from Python, and which of them are keywords and which are keys of `tuning`. Leaves out: the names and
+//! what they mean (`flatwater-bridge`).
 
 use std::path::PathBuf;
 
-use crate::errors::raised;
-use crate::paths::AnyPath;
 use flatwater::{Migrations, Options};
-use flatwater_bridge::{Given, check, set};
+use flatwater_bridge::{Given, OPTIONS, nearest, set, unknown};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString};
+
+use crate::errors::raised;
+use crate::paths::AnyPath;
+
+/// The keywords of `connect`. All other options are keys of `tuning`.
+pub(crate) const KEYWORDS: &[&str] = &[
+    "attach",
+    "busy_timeout",
+    "close_wait",
+    "create",
+    "datetimes",
+    "durability",
+    "foreign_keys",
+    "migrations",
+    "on_open",
+    "read_only",
+    "readers",
+    "timeout",
+    "transaction_idle",
+    "tuning",
+];
+
+/// The keys of `tuning`.
+pub(crate) fn tuning() -> impl Iterator<Item = &'static str> + Clone {
+    OPTIONS.iter().map(|(name, _)| *name).filter(|name| !KEYWORDS.contains(name))
+}
 
 /// Returns the options of a database. An option that is `None` keeps its default.
 pub(crate) fn of(path: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
@@ -18,13 +43,56 @@ pub(crate) fn of(path: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<O
     for (name, value) in given.into_iter().flatten() {
         let name = name.extract::<String>()?;
         match name.as_str() {
-            "migrations" if value.is_none() => {}
+            name if !KEYWORDS.contains(&name) => return Err(PyTypeError::new_err(no_keyword(name))),
+            _ if value.is_none() => {}
             "migrations" => options = options.migrations(migrations(&value)?),
-            name if value.is_none() => check(name).map_err(PyTypeError::new_err)?,
-            name => options = set(options, name, form(name, &value)?).map_err(PyTypeError::new_err)?,
+            "tuning" => options = tuned(options, &value)?,
+            name => options = set_to(options, name, &value)?,
         }
     }
     Ok(options)
+}
+
+/// Sets the options of the keys of `tuning`.
+fn tuned(mut options: Options, given: &Bound<'_, PyAny>) -> PyResult<Options> {
+    let Ok(given) = given.cast::<PyMapping>() else {
+        return Err(PyTypeError::new_err("the option \"tuning\" must be a dict"));
+    };
+    for pair in given.items()? {
+        let (name, value) = pair.extract::<(String, Bound<'_, PyAny>)>()?;
+        if !tuning().any(|known| known == name) {
+            return Err(PyTypeError::new_err(no_key(&name)));
+        }
+        if !value.is_none() {
+            options = set_to(options, &name, &value)?;
+        }
+    }
+    Ok(options)
+}
+
+fn set_to(options: Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Options> {
+    set(options, name, form(name, value)?).map_err(PyTypeError::new_err)
+}
+
+/// Says what to write instead of a keyword that there is not.
+#[cold]
+fn no_keyword(name: &str) -> String {
+    if tuning().any(|key| key == name) {
+        return format!("the option {name:?} is no keyword: give it as tuning={{{name:?}: ...}}");
+    }
+    match (nearest(name, KEYWORDS.iter().copied()), nearest(name, tuning())) {
+        (None, Some(key)) => format!("there is no option {name:?}; did you mean tuning={{{key:?}: ...}}?"),
+        _ => unknown("option", name, KEYWORDS.iter().copied()),
+    }
+}
+
+/// Says what to write instead of a key of `tuning` that there is not.
+#[cold]
+fn no_key(name: &str) -> String {
+    if KEYWORDS.contains(&name) {
+        return format!("the option {name:?} is no key of `tuning`: give it as the keyword {name}=...");
+    }
+    unknown("key of `tuning`", name, tuning())
 }
 
 /// Returns migrations: pairs of a name and SQL, or the path of a folder.

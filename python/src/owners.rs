@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flatwater::front::{Target, Unbegun};
+use flatwater::bindings::{Target, Unbegun};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyWeakrefMethods, PyWeakrefReference};

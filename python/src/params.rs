@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use flatwater::front::{Target, parameter_names};
+use flatwater::bindings::{Target, parameter_names};
 use flatwater::rusqlite::types::ToSqlOutput;
 use flatwater::{Params, ValueRef};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};

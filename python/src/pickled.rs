@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use flatwater::front::rows_of;
+use flatwater::bindings::rows_of;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 

@@ -1,14 +1,14 @@
-//! What goes on for longer than one call: cursors and live queries, whose next part is awaited.
+//! What goes on for longer than one call: results in batches and live queries, whose next part is awaited.
 //!
 //! Owns: polling them on behalf of a call. Runs on the loop's thread, and never waits there. Invariant: an await that
-//! is cancelled loses nothing: the next one gets what it would have got. Leaves out: the objects of Python (`cursor`,
+//! is cancelled loses nothing: the next one gets what it would have got. Leaves out: the objects of Python (`batches`,
 //! `live`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use flatwater::Result;
-use flatwater::front::{Mailbox, Output, Polled};
+use flatwater::bindings::{Mailbox, Output, Polled};
 use flatwater_bridge::waker;
 use pyo3::prelude::*;
 

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 
-use flatwater::front::{Mailbox, Then};
+use flatwater::bindings::{Mailbox, Then};
 use flatwater_bridge::Inbox;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -9,21 +9,21 @@ use crate::rows::Rows;
 /// What one statement changed.
 #[pyclass(frozen, eq, hash, get_all, module = "flatwater")]
 #[derive(PartialEq, Eq, Hash)]
-pub(crate) struct Executed {
+pub(crate) struct ExecuteResult {
     /// Rows that the statement itself inserted, updated or deleted.
     changes: u64,
     /// The rowid of the last row that it inserted, or None.
     last_insert_rowid: Option<i64>,
 }
 
-impl From<flatwater::Executed> for Executed {
-    fn from(executed: flatwater::Executed) -> Self {
+impl From<flatwater::values::ExecuteResult> for ExecuteResult {
+    fn from(executed: flatwater::values::ExecuteResult) -> Self {
         Self { changes: executed.changes, last_insert_rowid: executed.last_insert_rowid }
     }
 }
 
 #[pymethods]
-impl Executed {
+impl ExecuteResult {
     #[new]
     #[pyo3(signature = (changes, last_insert_rowid=None))]
     fn new(changes: u64, last_insert_rowid: Option<i64>) -> Self {
@@ -41,7 +41,7 @@ impl Executed {
 
     fn __repr__(&self) -> String {
         let rowid = self.last_insert_rowid.map_or("None".into(), |rowid| rowid.to_string());
-        format!("Executed(changes={}, last_insert_rowid={rowid})", self.changes)
+        format!("ExecuteResult(changes={}, last_insert_rowid={rowid})", self.changes)
     }
 }
 
@@ -57,9 +57,9 @@ pub(crate) struct BatchResult {
 }
 
 impl BatchResult {
-    pub(crate) fn new(py: Python<'_>, result: flatwater::BatchResult) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, result: flatwater::values::BatchResult) -> PyResult<Self> {
         let rows = result.rows.map(|rows| Rows::new(py, rows.into())).transpose()?.map(Bound::unbind);
-        let flatwater::Executed { changes, last_insert_rowid } = result.executed;
+        let flatwater::values::ExecuteResult { changes, last_insert_rowid, .. } = result.executed;
         Ok(Self { changes, last_insert_rowid, rows })
     }
 }
@@ -83,15 +83,15 @@ impl BatchResult {
 
 /// What a checkpoint did.
 #[pyclass(frozen, get_all, module = "flatwater")]
-pub(crate) struct Checkpointed {
+pub(crate) struct CheckpointInfo {
     /// Frames in the WAL.
     wal_frames: u32,
     /// How many of them are in the database.
     copied_frames: u32,
 }
 
-impl From<flatwater::Checkpointed> for Checkpointed {
-    fn from(done: flatwater::Checkpointed) -> Self {
+impl From<flatwater::calls::CheckpointInfo> for CheckpointInfo {
+    fn from(done: flatwater::calls::CheckpointInfo) -> Self {
         Self { wal_frames: done.frames, copied_frames: done.copied }
     }
 }

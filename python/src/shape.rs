@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use flatwater::front::Output;
+use flatwater::bindings::Output;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -14,11 +14,12 @@ use pyo3::types::{PyList, PyString};
 use crate::capi::texts::LongText;
 use crate::changes::{Changing, Kept};
 use crate::database::NativeDatabase;
+use crate::errors::row_not_found;
 use crate::guards::{SnapshotGuard, TransactionGuard};
 use crate::known_rows::KnownRows;
 use crate::listing::{Into, Listing};
 use crate::live;
-use crate::results::{BatchResult, Checkpointed, Executed};
+use crate::results::{BatchResult, CheckpointInfo, ExecuteResult};
 use crate::rows::Rows;
 use crate::slice::Slice;
 
@@ -34,12 +35,19 @@ pub(crate) enum Shape {
     Rows(Into),
     /// A list, of which parts are there.
     Begun(Box<Listing>),
-    /// The first row, or `None`.
-    First(Into),
-    /// The first value of the first row, or `None`.
-    Value,
+    /// The first row, or without one an error or `None`.
+    First(Into, Option<Needed>),
+    /// The first value of the first row, or without one an error or `None`.
+    Value(Option<Needed>),
     /// The results of a live query, with the rows that the program holds; or a change of them.
     Live(Arc<[KnownRows]>, Kept),
+}
+
+/// What is raised if there is no row.
+pub(crate) struct Needed {
+    pub(crate) sql: Py<PyString>,
+    /// The call that needs no row.
+    pub(crate) optional: &'static str,
 }
 
 /// A result that is being made.
@@ -69,7 +77,7 @@ impl Shape {
         let rows = match output {
             Output::Rows(rows) => rows,
             Output::Json(json) if json.len() >= SHORT => return Ok(Shaping::Text(LongText::new(json))),
-            Output::LiveChange(change) => {
+            Output::Change(change) => {
                 let kept = if let Self::Live(_, kept) = self { kept } else { Kept::default() };
                 return Changing::new(py, change, kept).map(Shaping::Change);
             }
@@ -87,13 +95,13 @@ impl Shape {
                 listing.add(py, rows)?;
                 return Ok(Shaping::Listing(listing));
             }
-            Self::First(into) => {
+            Self::First(into, needed) => {
                 let rows = rows_object(rows)?;
                 into.check(&rows)?;
-                if rows.get().rows.is_empty() { py.None() } else { into.make(&rows, 0)?.unbind() }
+                if rows.get().rows.is_empty() { no_row(py, needed)? } else { into.make(&rows, 0)?.unbind() }
             }
-            Self::Value if rows.is_empty() => py.None(),
-            Self::Value => crate::cells::to_python(py, &rows, 0, 0)?.unbind(),
+            Self::Value(needed) if rows.is_empty() => no_row(py, needed)?,
+            Self::Value(_) => crate::cells::to_python(py, &rows, 0, 0)?.unbind(),
         };
         Ok(Shaping::Done(done))
     }
@@ -137,6 +145,13 @@ impl Shaping {
     }
 }
 
+fn no_row(py: Python<'_>, needed: Option<Needed>) -> PyResult<Py<PyAny>> {
+    match needed {
+        Some(Needed { sql, optional }) => Err(row_not_found(py, sql.to_str(py)?, optional)),
+        None => Ok(py.None()),
+    }
+}
+
 fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
     fn object<T>(py: Python<'_>, value: T) -> PyResult<Py<PyAny>>
     where
@@ -145,7 +160,7 @@ fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
         Bound::new(py, value).map(|object| object.into_any().unbind())
     }
     match output {
-        Output::Executed(executed) => object(py, Executed::from(executed)),
+        Output::Executed(executed) => object(py, ExecuteResult::from(executed)),
         Output::Changes(changes) => Ok(changes.into_pyobject(py)?.into_any().unbind()),
         Output::Json(json) => Ok(PyString::new(py, &json).into_any().unbind()),
         Output::Batch(results) => {
@@ -156,9 +171,9 @@ fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
         Output::Database(database) => object(py, NativeDatabase::new(database)),
         Output::Transaction(transaction) => object(py, TransactionGuard::new(transaction)),
         Output::Snapshot(snapshot) => object(py, SnapshotGuard::new(snapshot)),
-        Output::Checkpointed(done) => object(py, Checkpointed::from(done)),
+        Output::Checkpointed(done) => object(py, CheckpointInfo::from(done)),
         Output::Migrated(names) => Ok(PyList::new(py, names)?.into_any().unbind()),
-        Output::Rows(_) | Output::Live(_) | Output::LiveChange(_) => {
+        Output::Rows(_) | Output::Live(_) | Output::Change(_) => {
             Err(PyRuntimeError::new_err("rows are no plain output; please report it"))
         }
     }

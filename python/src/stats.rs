@@ -3,7 +3,7 @@
 //! Owns: their names, which are those of the API (`test_stats_have_the_names_of_rust`), and of which `flatwater._stats`
 //! has the types. Runs on the caller's thread. Leaves out: what is counted.
 
-use flatwater::{Stats, WalBlocker};
+use flatwater::stats::{Stats, WalBlocker};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -17,7 +17,7 @@ import flatwater
 from flatwater import blocking
 
 INSERT = "INSERT INTO t VALUES (?)"
-WAITS = "waits for that transaction"
+WAITS = "inside its own transaction"
 
 
 @pytest.fixture

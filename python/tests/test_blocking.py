@@ -25,6 +25,12 @@ def test_every_call_waits_for_its_result(place, tmp_path):
         assert db.query("SELECT id, a FROM t") == [(1, "y"), (2, "y"), (3, "y")]
         assert db.query("SELECT id FROM t", into=dict) == [{"id": 1}, {"id": 2}, {"id": 3}]
         assert (db.query_one("SELECT a FROM t"), db.query_value("SELECT count(*) FROM t")) == (("y",), 3)
+        assert (db.query_optional("SELECT a FROM t"), db.query_optional_value("SELECT a FROM t")) == (("y",), "y")
+        none = "SELECT a FROM t WHERE id > 3"
+        assert db.query_optional(none) is db.query_optional(none, into=dict) is db.query_optional_value(none) is None
+        for call in (db.query_one, db.query_value):
+            with pytest.raises(flatwater.RowNotFound, match="returned no row"):
+                call(none)
         assert db.query_json("SELECT a FROM t LIMIT 1") == '[{"a":"y"}]'
         assert [one.changes for one in db.batch(["DELETE FROM t", ("INSERT INTO t (a) VALUES (?)", (1,))])] == [3, 1]
         assert db.migrate([("0001_u", "CREATE TABLE u (a)")]) == ["0001_u"]
@@ -33,7 +39,7 @@ def test_every_call_waits_for_its_result(place, tmp_path):
             assert copy.query("SELECT a FROM t") == [(1,)]
         with db.stream("SELECT a FROM t") as rows:
             assert [row["a"] for row in rows] == [1]
-        with db.cursor("SELECT a FROM t") as batches:
+        with db.batches("SELECT a FROM t") as batches:
             assert [list(rows) for rows in batches] == [[(1,)]]
         assert db.stats()["one_connection"] == (place == ":memory:")
     with pytest.raises(flatwater.ProgrammingError, match="closed"):
@@ -48,7 +54,7 @@ def test_transactions_and_snapshots_are_blocks(file):
             with pytest.raises(ZeroDivisionError), tx.transaction() as nested:
                 nested.execute("INSERT INTO t VALUES (2)")
                 raise ZeroDivisionError
-            with pytest.raises(flatwater.ProgrammingError, match="waits for that transaction"):
+            with pytest.raises(flatwater.ProgrammingError, match="inside its own transaction"):
                 db.execute("INSERT INTO t VALUES (3)")
         with pytest.raises(ZeroDivisionError), db.transaction() as tx:
             tx.execute("INSERT INTO t VALUES (4)")

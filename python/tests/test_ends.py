@@ -41,7 +41,7 @@ EVERYTHING = """
         stream = db.stream(NUMBERS)
         rows = aiter(await stream.__aenter__())
         await anext(rows)
-        batches = await db.cursor(NUMBERS).__aenter__()
+        batches = await db.batches(NUMBERS).__aenter__()
         await anext(aiter(batches))
         live = await db.live("SELECT count(*) FROM t").__aenter__()
         await anext(aiter(live))

@@ -20,18 +20,21 @@ async def forgotten(db: flatwater.Database, statement: flatwater.Prepared) -> No
     db.query("SELECT 1")  # !
     db.query("SELECT 1", into=dict)  # !
     db.query_one("SELECT 1")  # !
+    db.query_optional("SELECT 1")  # !
     db.query_value("SELECT 1")  # !
+    db.query_optional_value("SELECT 1")  # !
     db.prepare("SELECT 1")  # !
     db.migrate([])  # !
     db.backup("copy.db")  # !
     db.checkpoint()  # !
     db.close()  # !
+    flatwater.process.close_all(1)  # !
     statement.execute()  # !
     async with db.transaction() as tx:
         tx.execute("DELETE FROM t")  # !
         tx.rollback()  # !
         await tx.execute("DELETE FROM t")
-    async with db.cursor("SELECT 1") as batches:
+    async with db.batches("SELECT 1") as batches:
         batches.next_batch()  # !
     async with db.snapshot() as snapshot:
         snapshot.query("SELECT 1")  # !

@@ -29,12 +29,13 @@ ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELEC
 LONG = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 2000) SELECT n, n AS m FROM c"
 # Objects that are made anew, so that they are shared with nothing else.
 SQL = " ".join(["SELECT", "?", "AS", "given,", "a", "FROM", "t"])
+NONE = " ".join([SQL, "LIMIT", "0"])
 INSERT = " ".join(["INSERT", "OR", "REPLACE", "INTO", "t", "VALUES", "(?,", "?)"])
 VALUE = int("1" * 15)
 TEXT = "x" * 40
 ROW = (VALUE, TEXT)
 NAMED = {"one": VALUE, "two": TEXT}
-SHARED = [None, SQL, INSERT, VALUE, TEXT, ROW, NAMED]
+SHARED = [None, SQL, NONE, INSERT, VALUE, TEXT, ROW, NAMED]
 
 
 @dataclasses.dataclass
@@ -152,8 +153,8 @@ async def left(db: flatwater.Database) -> None:
 
 
 async def batches(db: flatwater.Database) -> None:
-    async with db.cursor(SQL, (VALUE,)) as cursor:
-        async for rows in cursor:
+    async with db.batches(SQL, (VALUE,)) as batches:
+        async for rows in batches:
             assert len(rows) == 1
 
 
@@ -267,13 +268,15 @@ OPERATION: dict[str, Callable[[flatwater.Database], Awaitable[object]]] = {
         flatwater.OperationalError, db.query(f"{LONG} UNION ALL SELECT abs(-9223372036854775807 - 1), 1", into=dict)
     ),
     "query_one": lambda db: db.query_one(SQL, (VALUE,)),
+    "query_optional": lambda db: db.query_optional(NONE, (VALUE,)),
     "query_value": lambda db: db.query_value(SQL, (VALUE,)),
+    "query_optional_value": lambda db: db.query_optional_value(NONE, (VALUE,)),
     "query_values": lambda db: db.query_values(SQL, (VALUE,)),
     "query_json": lambda db: db.query_json(SQL, (VALUE,)),
     "Sql": lambda db: db.query(flatwater.Sql("SELECT a FROM t WHERE a IN ").bind_list([VALUE, TEXT])),
     "stream": streamed,
     "stream that is left": left,
-    "cursor": batches,
+    "batches": batches,
     "live": alive,
     "changes": changed,
     "live_group": grouped,
@@ -287,6 +290,7 @@ OPERATION: dict[str, Callable[[flatwater.Database], Awaitable[object]]] = {
     "migrate": lambda db: db.migrate([("0001_u", "CREATE TABLE IF NOT EXISTS u (a)")]),
     "two at once": waits_twice,
     "an error of SQL": lambda db: fails(flatwater.OperationalError, db.query("SELECT nothing")),
+    "a row that is not there": lambda db: fails(flatwater.RowNotFound, db.query_one(NONE, (VALUE,))),
     "a constraint": lambda db: fails(flatwater.IntegrityError, db.execute("INSERT INTO t VALUES (NULL, 1)")),
     "an error in a script": lambda db: fails(flatwater.OperationalError, db.executescript("SELECT 1; nothing")),
     "a value that is refused": lambda db: fails(flatwater.ProgrammingError, db.execute(INSERT, (VALUE, math.nan))),

@@ -123,7 +123,7 @@ def test_a_write_that_the_generator_makes_itself_is_refused(db):
                 db.execute(INSERT, (-1,))
             yield (n,)
 
-    with pytest.raises(flatwater.ProgrammingError, match="waits for that transaction"):
+    with pytest.raises(flatwater.ProgrammingError, match="inside its own transaction"):
         db.executemany(INSERT, rows())
     assert db.query_value(COUNT) == 0
     db.execute(INSERT, (-1,))

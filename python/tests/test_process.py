@@ -255,7 +255,7 @@ async def test_a_database_that_only_reads_leaves_the_sqlite3_module_alone(file):
 
 async def test_the_sqlite3_module_beside_it_loses_nothing(file):
     """Where the program has allowed it."""
-    async with flatwater.connect(file, second_copy="off") as db:
+    async with flatwater.connect(file, tuning={"second_copy": "off"}) as db:
         await db.execute("CREATE TABLE t (a)")
         second = sqlite3.connect(file)
         assert second.execute("SELECT count(*) FROM t").fetchone() == (0,)
@@ -275,7 +275,7 @@ async def test_a_file_that_the_sqlite3_module_has_open_is_refused(file):
         with pytest.raises(flatwater.ProgrammingError) as caught:
             await flatwater.connect(file)
         assert "SQLite" in str(caught.value) and caught.value.hint
-        async with flatwater.connect(file, second_copy="off") as db:
+        async with flatwater.connect(file, tuning={"second_copy": "off"}) as db:
             assert await db.query_value("SELECT count(*) FROM t") == 0
     finally:
         other.close()

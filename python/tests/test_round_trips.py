@@ -73,7 +73,7 @@ def test_values_come_back_by_every_way_in_and_out(rows):
             assert exactly(await db.query_value("SELECT c0 FROM t")) == exactly(rows[0][0])
             async with db.stream("SELECT * FROM t") as stream:
                 assert same([row async for row in stream], rows)
-            async with db.cursor("SELECT * FROM t") as batches:
+            async with db.batches("SELECT * FROM t") as batches:
                 assert same([row async for batch in batches for row in batch], rows)
             async with db.live("SELECT * FROM t") as results:
                 async for result in results:

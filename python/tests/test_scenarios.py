@@ -41,6 +41,8 @@ VERBS = {
     "query": {"params", "columns", "rows"},
     "query_one": {"params", "row"},
     "query_value": {"params", "value"},
+    "query_optional": {"params", "row"},
+    "query_optional_value": {"params", "value"},
     "query_values": {"params", "values"},
     "query_json": {"params", "json_options", "json"},
     "stream": {"sql", "params"},
@@ -182,10 +184,10 @@ def ended(step: dict[str, Any], verb: str, result: Any) -> None:
             assert list(result.columns) == step["columns"]
         if "rows" in step:
             same_rows(step["rows"], result)
-    elif verb == "query_one" and "row" in step:
+    elif verb in ("query_one", "query_optional") and "row" in step:
         assert (step["row"] is None) == (result is None)
         same_row(step["row"] or [], result or [])
-    elif verb == "query_value" and "value" in step:
+    elif verb in ("query_value", "query_optional_value") and "value" in step:
         same(step["value"], result)
     elif verb == "query_values" and "values" in step:
         same_row(step["values"], result)
@@ -218,6 +220,8 @@ class Program:
             options["migrations"] = [tuple(one) for one in options["migrations"]]
         if "attach" in options:
             options["attach"] = {name: self.named(file) for name, file in options["attach"].items()}
+        if tuning := {name: options.pop(name) for name in list(options) if name in flatwater.Tuning.__annotations__}:
+            options["tuning"] = tuning
         return flatwater.connect(self.named("{path}" if path is None else path), **options)
 
     async def run(self, scenario: dict[str, Any]) -> None:

@@ -96,7 +96,7 @@ sys.stdin.readline()
 
 
 async def test_stats_say_what_blocks_the_wal(file):
-    async with flatwater.connect(file, wal_limit_bytes=256 << 10) as db:
+    async with flatwater.connect(file, tuning={"wal_limit_bytes": 256 << 10}) as db:
 
         async def cause():
             """What blocks the WAL, when it has grown enough to be started over."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import dataclasses
 import datetime
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from typing_extensions import Unpack, assert_type
@@ -52,14 +53,18 @@ async def awaited() -> None:
         assert_type(await db.query("SELECT 1"), flatwater.Rows)
         assert_type(await db.query("SELECT 1", into=dict), list[dict[str, Any]])
         assert_type(await db.query("SELECT 1", {"id": 1}, into=User), list[User])
-        assert_type(await db.query_one("SELECT 1", (1,), into=User), "User | None")
+        assert_type(await db.query_one("SELECT 1", (1,), into=User), User)
+        assert_type(await db.query_one("SELECT 1", into=dict), dict[str, Any])
+        assert_type(await db.query_optional("SELECT 1", (1,), into=User), "User | None")
+        assert_type(await db.query_optional("SELECT 1"), "flatwater.Row | None")
         row = await db.query_one(flatwater.Sql("SELECT ").bind(1))
-        if row is not None:
-            assert_type(row[0:1], tuple[Any, ...])
-            assert_type(dict(row)["id"], Any)
+        assert_type(row[0:1], tuple[Any, ...])
+        assert_type(dict(row)["id"], Any)
         statement = await db.prepare("SELECT 1")
         assert_type(await statement.query(into=User), list[User])
-        assert_type(await statement.query_one(), "flatwater.Row | None")
+        assert_type(await statement.query_one(), flatwater.Row)
+        assert_type(await statement.query_optional(), "flatwater.Row | None")
+        assert_type(await statement.query_optional(into=User), "User | None")
         async with db.transaction() as tx, tx.transaction() as nested:
             assert_type(nested, flatwater.Transaction)
             await nested.execute("DELETE FROM users")
@@ -67,6 +72,9 @@ async def awaited() -> None:
         async with db.stream("SELECT 1") as rows:
             async for streamed in rows:
                 assert_type(streamed, flatwater.Row)
+        async with db.batches("SELECT 1") as batches:
+            async for batch in batches:
+                assert_type(batch, flatwater.Rows)
         async with db.live("SELECT 1").changes() as changes:
             async for change in changes:
                 for old, new in change.updated:
@@ -74,7 +82,7 @@ async def awaited() -> None:
         await db.execute("INSERT INTO users VALUES (?)", (await db.query("SELECT 1", timeout=datetime.timedelta(1)))[0])
         async with db.live_group(["SELECT 1", ("SELECT ?", (1,))]) as results:
             async for one in results:
-                assert_type(one, list[flatwater.Rows])
+                assert_type(one, tuple[flatwater.Rows, ...])
         call: flatwater.Call[str] = db.query_json("SELECT 1")
         assert_type(await call, str)
         task = asyncio.create_task(db.query_json("SELECT 1"))
@@ -83,16 +91,39 @@ async def awaited() -> None:
         db.add_query_logger(lambda query: print(query.sql, query.total_us / 1000))
         db.add_query_logger(lambda: None)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
         db.fetchall()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
-    db = await flatwater.connect("app.db", journal="keep", attach={"other": "other.db"})
+    db = await flatwater.connect("app.db", attach={"other": "other.db"}, tuning={"journal": "keep", "queue": 100})
+    tuning: flatwater.Tuning = {"live_poll": datetime.timedelta(seconds=1), "leases": False}
+    await flatwater.connect("app.db", tuning=tuning)
     await flatwater.connect("app.db", busy_timeuot=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    await flatwater.connect("app.db", queue=100)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    await flatwater.connect("app.db", tuning={"qeue": 100})  # type: ignore[typeddict-unknown-key] # pyright: ignore[reportArgumentType]
     assert_type(await db.migrate("migrations"), list[str])
     assert_type(await db.backup("copy.db", timeout=60), None)
+    assert_type(await flatwater.process.close_all(datetime.timedelta(seconds=3)), None)
+    flatwater.process.set_max_open(200)
+
+
+async def parameters(db: flatwater.Database, limit: flatwater.Seconds, *values: int) -> None:
+    rows = await db.query("SELECT ?", values, timeout=limit)
+    await db.executemany("INSERT INTO users VALUES (?)", rows)
+    await db.execute("DELETE FROM users WHERE id = ?", collections.deque([1]))
+    await db.execute("DELETE FROM users WHERE id = :id", collections.defaultdict(int))
+    await db.batch([("DELETE FROM users WHERE id = ?", rows[0]), "DELETE FROM users"])
+    given: Sequence[object] = [1]
+    await db.execute("DELETE FROM users WHERE id = ?", given)
+    # One value that lacks the comma of a tuple.
+    await db.execute("DELETE FROM users WHERE name = ?", "Ada")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    await db.execute("DELETE FROM users WHERE name = ?", b"Ada")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    await db.query("SELECT ?", "Ada")  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType]
+    await db.executemany("INSERT INTO users VALUES (?)", ["Ada"])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
 
 
 def waited() -> None:
     with blocking.connect("app.db") as db, db.transaction() as tx:
         assert_type(tx.query("SELECT 1", into=User), list[User])
-        assert_type(db.prepare("SELECT 1").execute(), flatwater.Executed)
+        assert_type(db.prepare("SELECT 1").execute(), flatwater.ExecuteResult)
         assert_type(db.prepare("SELECT 1").query(into=dict), list[dict[str, Any]])
-        assert_type(tx.query_one("SELECT 1"), "flatwater.Row | None")
+        assert_type(tx.query_one("SELECT 1"), flatwater.Row)
+        assert_type(tx.query_optional("SELECT 1"), "flatwater.Row | None")
+        assert_type(blocking.process.close_all(3), None)
         assert_type(db.executemany("INSERT INTO users VALUES (?)", ((n,) for n in range(3))), int)

@@ -12,7 +12,7 @@ from collections import Counter
 import flatwater
 
 INSERT = "INSERT INTO t VALUES (?)"
-OWN = "waits for that transaction"
+OWN = "inside its own transaction"
 # A step that takes longer counts as hung.
 HANGS = 60
 

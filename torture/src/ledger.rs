@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use flatwater::{Applied, Error, Kind};
+use flatwater::calls::TimeoutEffect;
+use flatwater::{Error, ErrorKind};
 
 use crate::round::Finding;
 
@@ -54,7 +55,7 @@ impl Ledger {
         match answer {
             Ok(_) => self.acknowledged(number),
             Err(error) if is_unknown(error) => {}
-            Err(error) if error.applied() == Some(Applied::Yes) => self.acknowledged(number),
+            Err(error) if error.applied() == Some(TimeoutEffect::Yes) => self.acknowledged(number),
             Err(_) => self.refused(number),
         }
     }
@@ -105,7 +106,7 @@ impl Ledger {
 }
 
 fn is_unknown(error: &Error) -> bool {
-    error.kind() == Kind::CommitUnknown || error.applied() == Some(Applied::Unknown)
+    error.kind() == ErrorKind::CommitUnknown || error.applied() == Some(TimeoutEffect::Unknown)
 }
 
 #[cfg(test)]

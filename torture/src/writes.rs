@@ -30,7 +30,7 @@ pub(crate) fn write(db: &Database, way: u32, n: i64) -> Op {
     match way {
         0 | 1 => Box::pin(async move { db.execute(INSERT, (n,)).await.map(drop) }),
         2 => Box::pin(async move { db.query("INSERT INTO t (n) VALUES (?) RETURNING n", (n,)).await.map(drop) }),
-        3 => Box::pin(async move { db.execute_script(&format!("INSERT INTO t (n) VALUES ({n})")).await }),
+        3 => Box::pin(async move { db.execute_script(format!("INSERT INTO t (n) VALUES ({n})")).await }),
         4 => Box::pin(async move { db.execute_many(INSERT, [(n,), (-n,)]).await.map(drop) }),
         5 => Box::pin(async move { db.batch([(INSERT, params![n]), (INSERT, params![-n])]).await.map(drop) }),
         6 => Box::pin(async move {

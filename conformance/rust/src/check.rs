@@ -3,7 +3,9 @@
 //! Owns: the comparison, and the words for a difference. Pure. Invariant: what a step does not give is not compared; an
 //! error that it does not give is a difference. Leaves out: making the call.
 
-use flatwater::{Applied, Error, Executed, Row, Rows, ValueRef};
+use flatwater::calls::TimeoutEffect;
+use flatwater::values::ExecuteResult;
+use flatwater::{Error, Row, Rows, ValueRef};
 
 use crate::format::{BatchResult, Failure};
 use crate::program::Outcome;
@@ -34,14 +36,18 @@ fn of(verb: &Verb, outcome: &Outcome) -> Checked {
             same("columns", columns.as_ref(), &names)?;
             expected.as_ref().map_or(Ok(()), |expected| rows(expected, is))
         }
-        (Verb::QueryOne { row: Some(expected), .. }, Outcome::Row(is)) => match (expected, is) {
+        (
+            Verb::QueryOne { row: Some(expected), .. } | Verb::QueryOptional { row: Some(expected), .. },
+            Outcome::Row(is),
+        ) => match (expected, is) {
             (Some(expected), Some(is)) => row(expected, is),
             (None, None) => Ok(()),
             (expected, is) => Err(format!("the row is {is:?}, and {expected:?} is expected")),
         },
-        (Verb::QueryValue { value: Some(expected), .. }, Outcome::Value(is)) => {
-            cells(std::slice::from_ref(expected), &[is.as_ref().map_or(ValueRef::Null, ValueRef::from)])
-        }
+        (
+            Verb::QueryValue { value: Some(expected), .. } | Verb::QueryOptionalValue { value: Some(expected), .. },
+            Outcome::Value(is),
+        ) => cells(std::slice::from_ref(expected), &[is.as_ref().map_or(ValueRef::Null, ValueRef::from)]),
         (Verb::QueryValues { values: Some(expected), .. }, Outcome::Values(is)) => {
             cells(expected, &is.iter().map(ValueRef::from).collect::<Vec<_>>())
         }
@@ -58,12 +64,12 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: Option<&T>, is: &T
     }
 }
 
-fn executed(changes: Option<u64>, rowid: Option<Option<i64>>, is: &Executed) -> Checked {
+fn executed(changes: Option<u64>, rowid: Option<Option<i64>>, is: &ExecuteResult) -> Checked {
     same("changes", changes.as_ref(), &is.changes)?;
     same("last_insert_rowid", rowid.as_ref(), &is.last_insert_rowid)
 }
 
-fn batch(expected: &[BatchResult], is: &[flatwater::BatchResult]) -> Checked {
+fn batch(expected: &[BatchResult], is: &[flatwater::values::BatchResult]) -> Checked {
     same("the number of results", Some(&expected.len()), &is.len())?;
     expected.iter().zip(is).try_for_each(|(expected, is)| {
         executed(expected.changes, expected.last_insert_rowid, &is.executed)?;
@@ -125,9 +131,9 @@ pub(crate) fn failure(expected: &Failure, error: &Error) -> Checked {
         return wrong("the SQL");
     }
     let applied = error.applied().map(|applied| match applied {
-        Applied::No => "no",
-        Applied::Yes => "yes",
-        Applied::Unknown => "unknown",
+        TimeoutEffect::No => "no",
+        TimeoutEffect::Yes => "yes",
+        TimeoutEffect::Unknown => "unknown",
     });
     if expected.applied.is_some() && expected.applied.as_deref() != applied {
         return wrong("`applied`");

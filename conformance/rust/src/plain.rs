@@ -25,7 +25,7 @@ pub(crate) fn is_plain(scenario: &Scenario) -> bool {
             is_call
                 && common.start.is_none()
                 && (common.is_plain() || kind == Some("timeout"))
-                && matches!(kind, None | Some("sql" | "constraint" | "misuse" | "timeout"))
+                && matches!(kind, None | Some("sql" | "constraint" | "misuse" | "timeout" | "row_not_found"))
         })
 }
 
@@ -59,6 +59,10 @@ fn step(connection: &Connection, step: &Step) -> Checked {
     };
     match (end, &step.common.error) {
         (Ok(ran), None) => compare(&step.verb, &ran),
+        // A missing row is no error of SQLite's.
+        (Ok(ran), Some(expected)) if expected.kind == "row_not_found" && ran.iter().all(|ran| ran.rows.is_empty()) => {
+            Ok(())
+        }
         (Ok(_), Some(_)) => Err("it did not fail".to_owned()),
         (Err(error), None) => Err(error.to_string()),
         (Err(error), Some(expected)) => {
@@ -92,6 +96,8 @@ fn one(connection: &Connection, verb: &Verb) -> rusqlite::Result<Ran> {
         | Verb::Query { of: Text::Sql(sql), params, .. }
         | Verb::QueryOne { of: Text::Sql(sql), params, .. }
         | Verb::QueryValue { of: Text::Sql(sql), params, .. }
+        | Verb::QueryOptional { of: Text::Sql(sql), params, .. }
+        | Verb::QueryOptionalValue { of: Text::Sql(sql), params, .. }
         | Verb::QueryValues { of: Text::Sql(sql), params, .. }
         | Verb::QueryJson { of: Text::Sql(sql), params, .. } => statement(connection, sql, params),
         _ => Err(rusqlite::Error::InvalidQuery),
@@ -155,11 +161,14 @@ fn compare(verb: &Verb, ran: &[Ran]) -> Checked {
             columns.as_ref().map_or(Ok(()), |columns| equal("columns", columns, &first.columns))?;
             expected.as_ref().map_or(Ok(()), |expected| rows(expected, &first.rows))
         }
-        (Verb::QueryOne { row: Some(expected), .. }, Some(first)) => {
+        (Verb::QueryOne { row: Some(expected), .. } | Verb::QueryOptional { row: Some(expected), .. }, Some(first)) => {
             let expected = expected.as_ref().map(std::slice::from_ref).unwrap_or_default();
             rows(expected, first.rows.get(..1).unwrap_or_default())
         }
-        (Verb::QueryValue { value: Some(expected), .. }, Some(first)) => {
+        (
+            Verb::QueryValue { value: Some(expected), .. } | Verb::QueryOptionalValue { value: Some(expected), .. },
+            Some(first),
+        ) => {
             let is = first.rows.first().map_or(ValueRef::Null, |row| ValueRef::from(&row[0]));
             check::cells(std::slice::from_ref(expected), &[is])
         }

@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::task::Poll;
 
-use flatwater::{BatchResult, Database, Error, Executed, Prepared, Row, RowStream, Rows, Snapshot, Transaction};
+use flatwater::values::{BatchResult, ExecuteResult};
+use flatwater::{Database, Error, Prepared, Row, RowStream, Rows, Snapshot, Transaction};
 use futures_util::future::{LocalBoxFuture, ready};
 
 use crate::check::{self, Checked};
@@ -24,7 +25,7 @@ const DB: &str = "db";
 /// The result of a call.
 pub(crate) enum Outcome {
     Done,
-    Executed(Executed),
+    Executed(ExecuteResult),
     Changes(u64),
     Batch(Vec<BatchResult>),
     Rows(Rows),

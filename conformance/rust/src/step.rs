@@ -82,6 +82,21 @@ pub(crate) enum Verb {
         #[serde(default, deserialize_with = "given")]
         value: Option<Value>,
     },
+    /// The same, and there may be no row.
+    QueryOptional {
+        of: Text,
+        #[serde(default)]
+        params: Params,
+        #[serde(default, deserialize_with = "given")]
+        row: Option<Option<Vec<Value>>>,
+    },
+    QueryOptionalValue {
+        of: Text,
+        #[serde(default)]
+        params: Params,
+        #[serde(default, deserialize_with = "given")]
+        value: Option<Value>,
+    },
     QueryValues {
         of: Text,
         #[serde(default)]
@@ -161,8 +176,23 @@ fn common_of(verb: &str) -> Option<&'static [&'static str]> {
         "next" => &["error"],
         "transaction" => &["in", "timeout_ms", "error"],
         "open" | "close" | "commit" | "rollback" => &["start", "error"],
-        "execute" | "execute_many" | "batch" | "execute_script" | "query" | "query_one" | "query_value"
-        | "query_values" | "query_json" | "stream" | "snapshot" | "prepare" | "begin" | "migrate" | "backup" => &COMMON,
+        "execute"
+        | "execute_many"
+        | "batch"
+        | "execute_script"
+        | "query"
+        | "query_one"
+        | "query_value"
+        | "query_optional"
+        | "query_optional_value"
+        | "query_values"
+        | "query_json"
+        | "stream"
+        | "snapshot"
+        | "prepare"
+        | "begin"
+        | "migrate"
+        | "backup" => &COMMON,
         _ => return None,
     })
 }
@@ -215,6 +245,8 @@ impl Verb {
             | Self::Query { of, .. }
             | Self::QueryOne { of, .. }
             | Self::QueryValue { of, .. }
+            | Self::QueryOptional { of, .. }
+            | Self::QueryOptionalValue { of, .. }
             | Self::QueryValues { of, .. }
             | Self::QueryJson { of, .. } => Some(of),
             _ => None,

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use flatwater::{Error, Kind};
+use flatwater::{Error, ErrorKind};
 
 /// The class of an error, as in PEP 249 (<https://peps.python.org/pep-0249/#exceptions>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,9 +36,9 @@ pub fn class(error: &Error) -> Class {
         // As the `sqlite3` module of Python has them.
         _ if primary == Some(MISMATCH) => Class::Integrity,
         _ if primary == Some(TOOBIG) => Class::Data,
-        Kind::Constraint => Class::Integrity,
-        Kind::Corrupt => Class::Database,
-        Kind::Misuse | Kind::Closed | Kind::RowNotFound => Class::Programming,
+        ErrorKind::Constraint => Class::Integrity,
+        ErrorKind::Corrupt => Class::Database,
+        ErrorKind::Misuse | ErrorKind::Closed | ErrorKind::RowNotFound => Class::Programming,
         // As the `sqlite3` module of Python has it: an error in the SQL is operational.
         _ => Class::Operational,
     }
@@ -65,6 +65,8 @@ impl Language {
                 ("ends with `tx.commit()` or `tx.rollback()`", ENDED),
                 ("inside a transaction or `write_with`", "inside a transaction"),
                 ("`Options::", "`"),
+                ("`Tuning::", "`tuning=` key `"),
+                ("`process::", "`flatwater.process."),
                 ("`Migrations::", "`"),
                 ("`JsonOptions::", "`"),
                 ("`execute_many`", "`executemany`"),

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 
-use flatwater::front::{Mailbox, Then};
+use flatwater::bindings::{Mailbox, Then};
 
 /// The tokens that are to be read by one event loop.
 pub struct Inbox {

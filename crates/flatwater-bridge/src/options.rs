@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use flatwater::{
-    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Inline, Journal, Options, SecondCopy,
-    TempStore,
+use flatwater::Options;
+use flatwater::options::{
+    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Inline, Journal, SecondCopy, TempStore,
 };
 
 use crate::names::unknown;
@@ -40,16 +40,16 @@ pub const OPTIONS: &[(&str, Set)] = &[
         _ => Err("names with the path of a file each"),
     }),
     ("auto_vacuum", |options, given| match given {
-        Given::Text(text) if text == "none" => Ok(options.auto_vacuum(AutoVacuum::None)),
-        Given::Text(text) if text == "full" => Ok(options.auto_vacuum(AutoVacuum::Full)),
-        Given::Text(text) if text == "incremental" => Ok(options.auto_vacuum(AutoVacuum::Incremental)),
+        Given::Text(text) if text == "none" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::None))),
+        Given::Text(text) if text == "full" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Full))),
+        Given::Text(text) if text == "incremental" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Incremental))),
         _ => Err("\"none\", \"full\" or \"incremental\""),
     }),
     ("busy_timeout", |options, given| Ok(options.busy_timeout(seconds(&given)?))),
-    ("cascading_drop", |options, given| Ok(options.cascading_drop(switch(&given)?))),
+    ("cascading_drop", |options, given| switch(&given).map(|value| options.tuning(|t| t.cascading_drop(value)))),
     ("checkpoint", |options, given| match given {
-        Given::Text(text) if text == "managed" => Ok(options.checkpoint(Checkpoint::default())),
-        Given::Text(text) if text == "external" => Ok(options.checkpoint(Checkpoint::External)),
+        Given::Text(text) if text == "managed" => Ok(options.tuning(|t| t.checkpoint(Checkpoint::default()))),
+        Given::Text(text) if text == "external" => Ok(options.tuning(|t| t.checkpoint(Checkpoint::External))),
         _ => Err("\"managed\" or \"external\""),
     }),
     ("close_wait", |options, given| Ok(options.close_wait(seconds(&given)?))),
@@ -59,72 +59,76 @@ pub const OPTIONS: &[(&str, Set)] = &[
         Given::Text(text) if text == "full" => Ok(options.durability(Durability::Full)),
         _ => Err("\"normal\" or \"full\""),
     }),
-    ("extra_readers", |options, given| Ok(options.extra_readers(count(&given)?))),
+    ("extra_readers", |options, given| count(&given).map(|value| options.tuning(|t| t.extra_readers(value)))),
     ("fairness", |options, given| match given {
-        Given::Text(text) if text == "auto" => Ok(options.fairness(Fairness::Auto)),
-        Given::Text(text) if text == "off" => Ok(options.fairness(Fairness::Off)),
+        Given::Text(text) if text == "auto" => Ok(options.tuning(|t| t.fairness(Fairness::Auto))),
+        Given::Text(text) if text == "off" => Ok(options.tuning(|t| t.fairness(Fairness::Off))),
         _ => Err("\"auto\" or \"off\""),
     }),
     ("foreign_keys", |options, given| Ok(options.foreign_keys(switch(&given)?))),
     ("group", |options, given| match switch(&given)? {
-        true => Ok(options.group(GroupLimits::default())),
-        false => Ok(options.no_group()),
+        true => Ok(options.tuning(|t| t.group(GroupLimits::default()))),
+        false => Ok(options.tuning(|t| t.no_group())),
     }),
-    ("immutable", |options, given| Ok(options.immutable(switch(&given)?))),
+    ("immutable", |options, given| switch(&given).map(|value| options.tuning(|t| t.immutable(value)))),
     ("inline", |options, given| match switch(&given)? {
-        true => Ok(options.inline(Inline::default())),
-        false => Ok(options.inline(Inline::Never)),
+        true => Ok(options.tuning(|t| t.inline(Inline::default()))),
+        false => Ok(options.tuning(|t| t.inline(Inline::Never))),
     }),
     ("journal", |options, given| match given {
-        Given::Text(text) if text == "wal" => Ok(options.journal(Journal::Wal)),
-        Given::Text(text) if text == "keep" => Ok(options.journal(Journal::Keep)),
+        Given::Text(text) if text == "wal" => Ok(options.tuning(|t| t.journal(Journal::Wal))),
+        Given::Text(text) if text == "keep" => Ok(options.tuning(|t| t.journal(Journal::Keep))),
         _ => Err("\"wal\" or \"keep\""),
     }),
-    ("leases", |options, given| Ok(options.leases(switch(&given)?))),
-    ("live_poll", |options, given| Ok(options.live_poll(seconds(&given)?))),
-    ("max_open", |options, given| Ok(options.max_open(count(&given)?))),
-    ("mmap_bytes", |options, given| Ok(options.mmap_bytes(count(&given)?))),
-    ("network_filesystem", |options, given| Ok(options.network_filesystem(switch(&given)?))),
+    ("leases", |options, given| switch(&given).map(|value| options.tuning(|t| t.leases(value)))),
+    ("live_poll", |options, given| seconds(&given).map(|value| options.tuning(|t| t.live_poll(value)))),
+    ("mmap_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.mmap_bytes(value)))),
+    ("network_filesystem", |options, given| {
+        switch(&given).map(|value| options.tuning(|t| t.network_filesystem(value)))
+    }),
     ("on_open", |options, given| match given {
         Given::Text(sql) => Ok(options.on_open(sql)),
         Given::Texts(all) => Ok(all.into_iter().fold(options, |options, sql| options.on_open(sql))),
         _ => Err("SQL, or a list of it"),
     }),
-    ("page_size", |options, given| Ok(options.page_size(u32::try_from(count(&given)?).unwrap_or(u32::MAX)))),
-    ("queue", |options, given| Ok(options.queue(count(&given)?))),
-    ("read_limit", |options, given| Ok(options.read_limit(seconds(&given)?))),
+    ("page_size", |options, given| {
+        count(&given).map(|bytes| options.tuning(|t| t.page_size(u32::try_from(bytes).unwrap_or(u32::MAX))))
+    }),
+    ("queue", |options, given| count(&given).map(|value| options.tuning(|t| t.queue(value)))),
+    ("read_limit", |options, given| seconds(&given).map(|value| options.tuning(|t| t.read_limit(value)))),
     ("read_only", |options, given| Ok(options.read_only(switch(&given)?))),
-    ("reader_cache_bytes", |options, given| Ok(options.reader_cache_bytes(count(&given)?))),
+    ("reader_cache_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.reader_cache_bytes(value)))),
     ("readers", |options, given| Ok(options.readers(count(&given)?))),
     ("second_copy", |options, given| match given {
-        Given::Text(text) if text == "refuse" => Ok(options.second_copy(SecondCopy::Refuse)),
-        Given::Text(text) if text == "warn" => Ok(options.second_copy(SecondCopy::Warn)),
-        Given::Text(text) if text == "off" => Ok(options.second_copy(SecondCopy::Off)),
+        Given::Text(text) if text == "refuse" => Ok(options.tuning(|t| t.second_copy(SecondCopy::Refuse))),
+        Given::Text(text) if text == "warn" => Ok(options.tuning(|t| t.second_copy(SecondCopy::Warn))),
+        Given::Text(text) if text == "off" => Ok(options.tuning(|t| t.second_copy(SecondCopy::Off))),
         _ => Err("\"refuse\", \"warn\" or \"off\""),
     }),
-    ("slow_statement", |options, given| Ok(options.slow_statement(seconds(&given)?))),
-    ("snapshot_age", |options, given| Ok(options.snapshot_age(seconds(&given)?))),
-    ("spill_bytes", |options, given| Ok(options.spill_bytes(count(&given)?))),
-    ("statement_cache", |options, given| Ok(options.statement_cache(count(&given)?))),
-    ("stream_idle", |options, given| Ok(options.stream_idle(seconds(&given)?))),
+    ("slow_statement", |options, given| seconds(&given).map(|value| options.tuning(|t| t.slow_statement(value)))),
+    ("snapshot_age", |options, given| seconds(&given).map(|value| options.tuning(|t| t.snapshot_age(value)))),
+    ("spill_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.spill_bytes(value)))),
+    ("statement_cache", |options, given| count(&given).map(|value| options.tuning(|t| t.statement_cache(value)))),
+    ("stream_idle", |options, given| seconds(&given).map(|value| options.tuning(|t| t.stream_idle(value)))),
     ("temp_store", |options, given| match given {
-        Given::Text(text) if text == "auto" => Ok(options.temp_store(TempStore::Auto)),
-        Given::Text(text) if text == "file" => Ok(options.temp_store(TempStore::File)),
-        Given::Text(text) if text == "memory" => Ok(options.temp_store(TempStore::Memory)),
+        Given::Text(text) if text == "auto" => Ok(options.tuning(|t| t.temp_store(TempStore::Auto))),
+        Given::Text(text) if text == "file" => Ok(options.tuning(|t| t.temp_store(TempStore::File))),
+        Given::Text(text) if text == "memory" => Ok(options.tuning(|t| t.temp_store(TempStore::Memory))),
         _ => Err("\"auto\", \"file\" or \"memory\""),
     }),
     ("timeout", |options, given| Ok(options.timeout(seconds(&given)?))),
     ("transaction_idle", |options, given| Ok(options.transaction_idle(seconds(&given)?))),
     ("vfs", |options, given| match given {
-        Given::Text(name) => Ok(options.vfs(name)),
+        Given::Text(name) => Ok(options.tuning(|t| t.vfs(name))),
         _ => Err("the name of a VFS"),
     }),
     ("wal_limit_bytes", |options, given| {
         let limit_bytes = count(&given)? as u64;
         let hard_limit_bytes = CheckpointLimits::default().hard_limit_bytes.max(limit_bytes.saturating_mul(8));
-        Ok(options.checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes, hard_limit_bytes })))
+        let limits = CheckpointLimits::default().limit_bytes(limit_bytes).hard_limit_bytes(hard_limit_bytes);
+        Ok(options.tuning(|t| t.checkpoint(Checkpoint::Managed(limits))))
     }),
-    ("writer_cache_bytes", |options, given| Ok(options.writer_cache_bytes(count(&given)?))),
+    ("writer_cache_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.writer_cache_bytes(value)))),
 ];
 
 /// Sets the option of this name.
@@ -132,7 +136,7 @@ pub const OPTIONS: &[(&str, Set)] = &[
 /// # Errors
 /// A sentence that names the option, for an unknown name and for a value of another form.
 pub fn set(options: Options, name: &str, given: Given) -> Result<Options, String> {
-    find(name)?(options, given).map_err(|form| format!("the option {name:?} is {form}"))
+    find(name)?(options, given).map_err(|form| format!("the option {name:?} must be {form}"))
 }
 
 /// Checks the name of an option that keeps its default.
@@ -154,7 +158,7 @@ fn switch(given: &Given) -> Result<bool, &'static str> {
 
 fn count(given: &Given) -> Result<usize, &'static str> {
     let number = if let Given::Integer(number) = given { usize::try_from(*number).ok() } else { None };
-    number.ok_or("a number that is not negative")
+    number.ok_or("a non-negative number")
 }
 
 fn seconds(given: &Given) -> Result<Duration, &'static str> {
@@ -181,9 +185,9 @@ mod tests {
             ("readers", Given::Integer(3), plain().readers(3)),
             ("foreign_keys", Given::Bool(false), plain().foreign_keys(false)),
             ("durability", Given::Text("full".into()), plain().durability(Durability::Full)),
-            ("fairness", Given::Text("off".into()), plain().fairness(Fairness::Off)),
-            ("group", Given::Bool(false), plain().no_group()),
-            ("inline", Given::Bool(false), plain().inline(Inline::Never)),
+            ("fairness", Given::Text("off".into()), plain().tuning(|t| t.fairness(Fairness::Off))),
+            ("group", Given::Bool(false), plain().tuning(|t| t.no_group())),
+            ("inline", Given::Bool(false), plain().tuning(|t| t.inline(Inline::Never))),
             ("attach", Given::Pairs(vec![("b".into(), "b.db".into())]), plain().attach("b", "b.db")),
             ("on_open", Given::Texts(vec!["A".into(), "B".into()]), plain().on_open("A").on_open("B")),
         ];
@@ -195,10 +199,10 @@ mod tests {
     #[test]
     fn a_value_of_another_form_and_an_unknown_name_are_refused() {
         let refused = |name: &str, value| set(plain(), name, value).unwrap_err();
-        assert_eq!(refused("readers", Given::Bool(true)), "the option \"readers\" is a number that is not negative");
-        assert_eq!(refused("readers", Given::Integer(-1)), "the option \"readers\" is a number that is not negative");
+        assert_eq!(refused("readers", Given::Bool(true)), "the option \"readers\" must be a non-negative number");
+        assert_eq!(refused("readers", Given::Integer(-1)), "the option \"readers\" must be a non-negative number");
         for seconds in [f64::NAN, -1.0, f64::INFINITY] {
-            assert_eq!(refused("timeout", Given::Real(seconds)), "the option \"timeout\" is a number of seconds");
+            assert_eq!(refused("timeout", Given::Real(seconds)), "the option \"timeout\" must be a number of seconds");
         }
         assert!(refused("journal", Given::Text("WAL".into())).contains("\"wal\" or \"keep\""));
         assert!(refused("busy_timeuot", Given::Integer(1)).contains("did you mean \"busy_timeout\""));

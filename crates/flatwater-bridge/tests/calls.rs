@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use flatwater::front::{FrontCall, Mailbox, Output, Polled, Target, close, commit, open};
+use flatwater::bindings::{FrontCall, Mailbox, Output, Polled, Target, close, commit, open};
 use flatwater::{Database, Error, Options, Params};
 use flatwater_bridge::Inbox;
 

@@ -112,7 +112,7 @@ fn default_value(of: &Type, default: &Default, bounds: &mut Bounds) -> TokenStre
 fn value(flatwater: &Path, cell: &TokenStream, of: &Type, attributes: &Field, bounds: &mut Bounds) -> TokenStream {
     let span = of.span();
     if attributes.json {
-        let json = quote!(#flatwater::Json<#of>);
+        let json = quote!(#flatwater::values::Json<#of>);
         bounds.add(&json, &quote!(#flatwater::FromSql));
         return quote_spanned!(span=> #cell.read::<#json>()?.0);
     }

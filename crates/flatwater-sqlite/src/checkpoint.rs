@@ -27,7 +27,7 @@ pub enum CheckpointMode {
 
 /// The result of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Checkpointed {
+pub struct CheckpointInfo {
     /// Frames in the WAL.
     pub frames: u32,
     /// Frames of the WAL that are copied into the database.
@@ -40,7 +40,7 @@ impl Connection {
     ///
     /// # Errors
     /// SQLITE_BUSY if the locks of the mode could not be taken, or the error of the file system.
-    pub fn checkpoint(&mut self, mode: CheckpointMode) -> Result<Checkpointed> {
+    pub fn checkpoint(&mut self, mode: CheckpointMode) -> Result<CheckpointInfo> {
         let mut tries = 0;
         loop {
             match self.checkpoint_once(mode) {
@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    fn checkpoint_once(&mut self, mode: CheckpointMode) -> Result<Checkpointed> {
+    fn checkpoint_once(&mut self, mode: CheckpointMode) -> Result<CheckpointInfo> {
         let mode = match mode {
             CheckpointMode::Passive => ffi::SQLITE_CHECKPOINT_PASSIVE,
             CheckpointMode::Full => ffi::SQLITE_CHECKPOINT_FULL,
@@ -72,7 +72,7 @@ impl Connection {
         if rc == ffi::SQLITE_OK {
             // SQLite returns -1 for a database that is not in WAL mode.
             let count = |frames: c_int| u32::try_from(frames).unwrap_or(0);
-            Ok(Checkpointed { frames: count(frames), copied: count(copied) })
+            Ok(CheckpointInfo { frames: count(frames), copied: count(copied) })
         } else {
             // SAFETY: as above.
             Err(unsafe { SqliteError::of(self.raw(), rc) }.into())

@@ -83,7 +83,7 @@ mod wal;
 pub use armed::Interrupt;
 pub use bindings::Bindings;
 pub use changes::{ChangedRows, ROWS, RowSet};
-pub use checkpoint::{CheckpointMode, Checkpointed};
+pub use checkpoint::{CheckpointInfo, CheckpointMode};
 pub use clock::thread_cpu_time;
 pub use columns::{ColumnOrigin, ColumnSource};
 pub use connection::{Connection, from_rusqlite, has_nul};

@@ -5,9 +5,10 @@
 
 use std::fs::File;
 
+use flatwater::options::{Checkpoint, CheckpointLimits};
 use flatwater::rusqlite::Transaction;
 use flatwater::rusqlite::config::DbConfig;
-use flatwater::{Checkpoint, CheckpointLimits, Database, Error, Kind, Options};
+use flatwater::{Database, Error, ErrorKind, Options};
 
 /// Until there are so many left.
 fn leave_descriptors(left: usize) -> Vec<File> {
@@ -32,7 +33,7 @@ fn spoil(tx: &Transaction<'_>) -> Result<(), Error> {
 }
 
 fn is_told(error: &Error, left: usize) {
-    assert!([Kind::Open, Kind::Io].contains(&error.kind()), "{left}: {error}");
+    assert!([ErrorKind::Open, ErrorKind::Io].contains(&error.kind()), "{left}: {error}");
     assert!(error.to_string().contains("open files"), "{left}: {error}");
 }
 
@@ -44,8 +45,10 @@ fn insert(db: &Database) -> Result<(), Error> {
 fn a_process_that_ran_out_of_descriptors_writes_and_reads_when_it_has_some_again() {
     set_limit(100);
     let directory = tempfile::tempdir().unwrap();
-    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
-    let options = Options::new(directory.path().join("test.db")).checkpoint(Checkpoint::Managed(managed)).readers(2);
+    let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20);
+    let options = Options::new(directory.path().join("test.db"))
+        .tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
+        .readers(2);
     let (mut rows, mut failures) = (0, 0);
     for left in 0..12 {
         let full = leave_descriptors(left);
@@ -63,7 +66,7 @@ fn a_process_that_ran_out_of_descriptors_writes_and_reads_when_it_has_some_again
         db.write_with(spoil).wait().unwrap();
         let full = leave_descriptors(left);
         // The writer, a reader and the checkpointer, as far as there are descriptors.
-        let read = db.query_value::<i64>("SELECT count(*) FROM t", ()).wait();
+        let read = db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).wait();
         for _ in 0..100 {
             match insert(&db) {
                 Ok(()) => rows += 1,
@@ -80,7 +83,7 @@ fn a_process_that_ran_out_of_descriptors_writes_and_reads_when_it_has_some_again
             insert(&db).unwrap();
             rows += 1;
         }
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(rows));
+        assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(rows));
         db.close().wait().unwrap();
     }
     assert!(failures > 0, "nothing failed");

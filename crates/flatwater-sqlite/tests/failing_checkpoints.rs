@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Kind, Options, rusqlite};
+use flatwater::calls::CheckpointMode;
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::{Database, ErrorKind, Options, rusqlite};
 use futures::finish;
 
 /// How many of the next calls on files with this end fail, and with which error number.
@@ -79,8 +81,8 @@ fn writes(fd: c_int) -> bool {
 const INSERT: &str = "INSERT INTO t (b) VALUES (zeroblob(6000))";
 
 fn options(path: &Path) -> Options {
-    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 256 << 20 };
-    Options::new(path).checkpoint(Checkpoint::Managed(managed))
+    let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(256 << 20);
+    Options::new(path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
 }
 
 /// A database whose checkpointer runs.
@@ -97,14 +99,14 @@ impl Bench {
         self.rows += 1;
     }
 
-    fn write_until(&mut self, condition: impl Fn(&flatwater::WalStats) -> bool) {
+    fn write_until(&mut self, condition: impl Fn(&flatwater::stats::WalStats) -> bool) {
         while !condition(&self.handle.stats().wal) {
             self.write();
         }
     }
 
     fn count(&self) -> i64 {
-        self.db.query_value("SELECT count(*) FROM t", ()).wait().unwrap().unwrap()
+        self.db.query_optional_value("SELECT count(*) FROM t", ()).wait().unwrap().unwrap()
     }
 }
 
@@ -194,17 +196,17 @@ fn nothing_is_written_after(sync: &'static Failing, errno: c_int) {
                 }
                 // The write whose own sync it was is told what failed, and the next one that nothing is written any more.
                 Err(error) if error.sqlite_name() == Some("SQLITE_IOERR_FSYNC") && !is_refusal(&error) => {
-                    assert_eq!(error.kind(), Kind::Io, "{error}");
+                    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
                     break bench.db.execute(INSERT, ()).wait().unwrap_err();
                 }
                 Err(error) => break error,
             }
         };
-        assert_eq!(refused.kind(), Kind::Io, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::Io, "{refused}");
         assert!(refused.message().contains("sync"), "{refused}");
         assert!(is_refusal(&refused), "{refused}");
         assert_eq!(bench.count(), bench.rows, "reads go on");
-        assert_eq!(bench.db.execute(INSERT, ()).wait().unwrap_err().kind(), Kind::Io);
+        assert_eq!(bench.db.execute(INSERT, ()).wait().unwrap_err().kind(), ErrorKind::Io);
         bench.db.close().wait().unwrap();
         assert!(wal_bytes(&bench.path) > 0, "nothing is copied any more");
         bench.handle = options(&bench.path).open().wait().unwrap();
@@ -250,8 +252,8 @@ fn a_failed_sync_of_an_asked_for_checkpoint_ends_writing_too() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(error.kind(), Kind::Io, "{error}");
-        assert_eq!(bench.db.execute(INSERT, ()).wait().unwrap_err().kind(), Kind::Io);
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert_eq!(bench.db.execute(INSERT, ()).wait().unwrap_err().kind(), ErrorKind::Io);
         assert_eq!(bench.count(), bench.rows);
     });
 }

@@ -13,7 +13,8 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use flatwater::{Checkpoint, Database, Durability, Kind, Options};
+use flatwater::options::{Checkpoint, Durability};
+use flatwater::{Database, ErrorKind, Options};
 
 /// Writes to a WAL, and syncs of one, that are to fail.
 static FAILING_WRITES: AtomicI32 = AtomicI32::new(0);
@@ -66,7 +67,7 @@ fn with_database(test: impl FnOnce(&Database)) {
     FAILING_SYNCS.store(0, Ordering::SeqCst);
     let directory = tempfile::tempdir().unwrap();
     let options = Options::new(directory.path().join("test.db"));
-    let options = options.durability(Durability::Normal).checkpoint(Checkpoint::External);
+    let options = options.durability(Durability::Normal).tuning(|t| t.checkpoint(Checkpoint::External));
     let db = options.open().wait().unwrap();
     db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).wait().unwrap();
     test(&db);
@@ -81,10 +82,10 @@ fn the_fence_is_on_the_disk_before_the_failure_is_told() {
             assert!(IS_UNSYNCED.load(Ordering::SeqCst), "a commit alone syncs nothing");
             FAILING_WRITES.store(1, Ordering::SeqCst);
             let error = db.execute("INSERT INTO t VALUES (?)", (100 + n,)).wait().unwrap_err();
-            assert_eq!(error.kind(), Kind::Io, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Io, "{error}");
             assert!(!IS_UNSYNCED.load(Ordering::SeqCst), "the fence is in the system's cache only");
         }
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(10));
+        assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(10));
     });
 }
 
@@ -94,10 +95,14 @@ fn a_fence_that_cannot_be_synced_leaves_the_outcome_unknown() {
         FAILING_WRITES.store(1, Ordering::SeqCst);
         FAILING_SYNCS.store(1, Ordering::SeqCst);
         let error = db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap_err();
-        assert_eq!(error.kind(), Kind::CommitUnknown, "{error}");
+        assert_eq!(error.kind(), ErrorKind::CommitUnknown, "{error}");
         let refused = db.execute("INSERT INTO t VALUES (2)", ()).wait().unwrap_err();
-        assert_eq!(refused.kind(), Kind::Io, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::Io, "{refused}");
         assert!(refused.message().contains("sync"), "{refused}");
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(0), "reads go on");
+        assert_eq!(
+            db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(),
+            Some(0),
+            "reads go on"
+        );
     });
 }

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, Database, Durability, GroupLimits, Kind, Options, rusqlite};
+use flatwater::options::{Checkpoint, CheckpointLimits, Durability, GroupLimits};
+use flatwater::{Database, ErrorKind, Options, rusqlite};
 use futures::finish;
 
 /// How many syncs pass before, and how many then fail.
@@ -98,12 +99,12 @@ fn after_a_failed_sync_nothing_is_written_any_more_and_reads_go_on() {
     with_database(|path, db| {
         FAILING.store(1, Ordering::SeqCst);
         let error = db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap_err();
-        assert_eq!((error.kind(), error.sqlite_name()), (Kind::Io, Some("SQLITE_IOERR_FSYNC")), "{error}");
+        assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Io, Some("SQLITE_IOERR_FSYNC")), "{error}");
         assert_eq!(after_a_crash(path), [0], "it leaves no ghost");
         let refused = db.execute("INSERT INTO t VALUES (2)", ()).wait().unwrap_err();
-        assert_eq!(refused.kind(), Kind::Io, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::Io, "{refused}");
         assert!(refused.to_string().contains("open it again"), "{refused}");
-        assert_eq!(db.query_value("SELECT count(*) FROM t", ()).wait().unwrap(), Some(1));
+        assert_eq!(db.query_optional_value("SELECT count(*) FROM t", ()).wait().unwrap(), Some(1));
         db.close().wait().unwrap();
         let again = Options::new(path).open().wait().unwrap();
         again.execute("INSERT INTO t VALUES (100)", ()).wait().unwrap();
@@ -115,9 +116,10 @@ fn after_a_failed_sync_nothing_is_written_any_more_and_reads_go_on() {
 /// The checkpoint's, those of both files before the WAL is started over, and that of its new header.
 #[test]
 fn whichever_sync_of_a_checkpoint_fails_nothing_is_written_any_more() {
-    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 8 << 20 };
-    let small =
-        |path: &Path| Options::new(path).durability(Durability::Normal).checkpoint(Checkpoint::Managed(managed));
+    let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(8 << 20);
+    let small = |path: &Path| {
+        Options::new(path).durability(Durability::Normal).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
+    };
     for passing in 0..12 {
         with_options(small, |path, db| {
             let mut known = vec![0];
@@ -136,7 +138,7 @@ fn whichever_sync_of_a_checkpoint_fails_nothing_is_written_any_more() {
                     assert!(done < before + 20, "sync {passing} failed, and all goes on");
                 }
             };
-            assert_eq!(error.kind(), Kind::Io, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Io, "{error}");
             // The one is new, the other is known to be short and would run here at once.
             assert!(db.execute("INSERT INTO t VALUES (-1)", ()).wait().is_err());
             assert!(db.execute("INSERT INTO t VALUES (?)", (-2,)).wait().is_err());
@@ -150,7 +152,7 @@ fn a_failed_batch_and_a_failed_closure_leave_no_ghost() {
     with_database(|path, db| {
         FAILING.store(1, Ordering::SeqCst);
         let rows = (1..50).map(|n| (n,));
-        assert_eq!(db.execute_many("INSERT INTO t VALUES (?)", rows).wait().unwrap_err().kind(), Kind::Io);
+        assert_eq!(db.execute_many("INSERT INTO t VALUES (?)", rows).wait().unwrap_err().kind(), ErrorKind::Io);
         assert_eq!(after_a_crash(path), [0]);
     });
     with_database(|path, db| {
@@ -159,7 +161,7 @@ fn a_failed_batch_and_a_failed_closure_leave_no_ghost() {
             .write_with(|tx| tx.execute("INSERT INTO t VALUES (1)", []).map_err(flatwater::Error::from))
             .wait()
             .unwrap_err();
-        assert_eq!(error.kind(), Kind::Io);
+        assert_eq!(error.kind(), ErrorKind::Io);
         assert_eq!(after_a_crash(path), [0]);
     });
 }
@@ -169,7 +171,7 @@ fn a_write_whose_fence_fails_too_is_unknown() {
     with_database(|path, db| {
         FAILING.store(2, Ordering::SeqCst);
         let error = db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap_err();
-        assert_eq!(error.kind(), Kind::CommitUnknown, "{error}");
+        assert_eq!(error.kind(), ErrorKind::CommitUnknown, "{error}");
         FAILING.store(0, Ordering::SeqCst);
         let found: Vec<(i64,)> = db.query_as("SELECT n FROM t ORDER BY n", ()).wait().unwrap();
         assert!(found.contains(&(0,)), "{found:?}");
@@ -181,10 +183,10 @@ fn a_write_whose_fence_fails_too_is_unknown() {
 /// Members of a group whose COMMIT meets a failing fsync run again, each by itself.
 #[test]
 fn a_group_whose_fsync_fails_is_applied_once() {
-    let hour = GroupLimits { time: Duration::from_secs(3600), ..GroupLimits::default() };
+    let hour = GroupLimits::default().time(Duration::from_secs(3600));
     let lost_groups = AtomicI32::new(0);
     for _ in 0..30 {
-        let grouped = |path: &Path| Options::new(path).durability(Durability::Full).group(hour);
+        let grouped = |path: &Path| Options::new(path).durability(Durability::Full).tuning(|t| t.group(hour));
         with_options(grouped, |path, db| {
             let handle = grouped(path).open().wait().unwrap();
             let mut known = vec![0];
@@ -206,7 +208,7 @@ fn a_group_whose_fsync_fails_is_applied_once() {
                 for thread in threads {
                     match thread.join().unwrap() {
                         (n, Ok(_)) => known.push(n),
-                        (_, Err(error)) => assert_eq!((error.kind(), failures), (Kind::Io, 1), "{error}"),
+                        (_, Err(error)) => assert_eq!((error.kind(), failures), (ErrorKind::Io, 1), "{error}"),
                     }
                 }
             }

@@ -17,7 +17,9 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use flatwater::{Checkpoint, CheckpointLimits, Database, Kind, Live, LiveRows, Options, Result};
+use flatwater::live::LiveRows;
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::{Database, ErrorKind, Live, Options, Result};
 use futures::finish;
 use futures_core::Stream;
 
@@ -80,7 +82,7 @@ fn a_live_query_without_a_thread_fails_once_and_then_has_the_newest_result() {
             let mut live = db.live("SELECT n FROM t", ());
             let mut none = NoThreads::begin();
             let error = next(&mut live).unwrap_err();
-            assert_eq!(error.kind(), Kind::Io);
+            assert_eq!(error.kind(), ErrorKind::Io);
             assert!(error.message().contains("thread cannot be started") && error.hint().is_some(), "{error}");
             // On this thread, which may block.
             db.execute("UPDATE t SET n = 2", ()).wait().unwrap();
@@ -123,7 +125,7 @@ fn a_write_that_waited_for_the_connection_runs_when_there_is_a_thread_again() {
 #[test]
 fn a_read_that_waited_for_a_connection_runs_when_there_is_a_thread_again() {
     with_database(
-        |options| options.extra_readers(1),
+        |options| options.tuning(|t| t.extra_readers(1)),
         |db| {
             let (holds, held) = channel();
             let (releases, released) = channel();
@@ -151,9 +153,9 @@ fn a_read_that_waited_for_a_connection_runs_when_there_is_a_thread_again() {
 
 #[test]
 fn a_wal_that_grew_without_a_checkpointer_is_copied_when_there_is_a_thread_again() {
-    let managed = CheckpointLimits { limit_bytes: 1 << 20, ..CheckpointLimits::default() };
+    let managed = CheckpointLimits::default().limit_bytes(1 << 20);
     with_database(
-        |options| options.checkpoint(Checkpoint::Managed(managed)),
+        |options| options.tuning(|t| t.checkpoint(Checkpoint::Managed(managed))),
         |db| {
             let mut none = NoThreads::begin();
             db.execute("INSERT INTO t VALUES (zeroblob(3000000))", ()).wait().unwrap();

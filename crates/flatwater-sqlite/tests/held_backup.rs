@@ -18,7 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Call, Checkpoint, CheckpointLimits, CheckpointMode, Database, Kind, Options, WalBlocker, rusqlite};
+use flatwater::calls::CheckpointMode;
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::stats::WalBlocker;
+use flatwater::{Call, Database, ErrorKind, Options, rusqlite};
 use futures::finish;
 
 const PATH: &str = "FLATWATER_HELD_BACKUP";
@@ -167,8 +170,8 @@ fn go_on() {
 
 #[test]
 fn others_read_and_write_in_the_middle_of_a_backup_and_it_is_named() {
-    let limits = CheckpointLimits { limit_bytes: 1 << 20, hard_limit_bytes: 64 << 20 };
-    let held = Held::with(false, |options| options.readers(1).checkpoint(Checkpoint::Managed(limits)));
+    let limits = CheckpointLimits::default().limit_bytes(1 << 20).hard_limit_bytes(64 << 20);
+    let held = Held::with(false, |options| options.readers(1).tuning(|t| t.checkpoint(Checkpoint::Managed(limits))));
     let (db, backup) = (&held.db, held.backup());
     let partial = held.copies();
     assert!(
@@ -181,7 +184,7 @@ fn others_read_and_write_in_the_middle_of_a_backup_and_it_is_named() {
         rows += 1;
     }
     assert!(matches!(db.stats().wal.cause, Some(WalBlocker::Read { sql, .. }) if sql == "a backup"));
-    assert_eq!(db.query_value("SELECT count(*) FROM t", ()).wait().unwrap(), Some(rows));
+    assert_eq!(db.query_optional_value("SELECT count(*) FROM t", ()).wait().unwrap(), Some(rows));
     let syncs = SYNCS.load(Ordering::SeqCst);
     backup.end().unwrap();
     assert!(SYNCS.load(Ordering::SeqCst) > syncs, "it was on the disk before it got its name");
@@ -222,16 +225,17 @@ fn a_deadline_ends_the_backup() {
         wait_until(|| began.elapsed() > 2 * timeout);
         go_on();
         let error = thread.join().unwrap().unwrap_err();
-        assert_eq!((error.kind(), error.is_retryable()), (Kind::Timeout, true), "{error}");
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Timeout, true), "{error}");
         held.works(5000);
     }
 }
 
 #[test]
 fn the_read_limit_ends_the_backup() {
-    let limits = CheckpointLimits { limit_bytes: 1 << 20, hard_limit_bytes: 64 << 20 };
+    let limits = CheckpointLimits::default().limit_bytes(1 << 20).hard_limit_bytes(64 << 20);
     let limit = Duration::from_millis(100);
-    let held = Held::with(false, |options| options.read_limit(limit).checkpoint(Checkpoint::Managed(limits)));
+    let held =
+        Held::with(false, |options| options.tuning(|t| t.read_limit(limit).checkpoint(Checkpoint::Managed(limits))));
     let backup = held.backup();
     let mut rows = 5000;
     while held.db.stats().wal.cut_off == 0 {
@@ -239,7 +243,7 @@ fn the_read_limit_ends_the_backup() {
         rows += 1;
     }
     let error = backup.end().unwrap_err();
-    assert_eq!(error.kind(), Kind::SnapshotTooOld, "{error}");
+    assert_eq!(error.kind(), ErrorKind::SnapshotTooOld, "{error}");
     // The next backup is in nobody's way, so it may take longer than the limit.
     held.db.checkpoint(CheckpointMode::Truncate).wait().unwrap();
     held.works(rows);
@@ -252,8 +256,8 @@ fn a_close_ends_the_backup() {
         let backup = held.backup();
         // The close cannot end a thread that the disk holds, so it leaves the backup behind and says so.
         let error = held.db.clone().close().wait().unwrap_err();
-        assert_eq!(error.kind(), Kind::Busy, "{error}");
-        assert_eq!(backup.end().unwrap_err().kind(), Kind::Closed);
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        assert_eq!(backup.end().unwrap_err().kind(), ErrorKind::Closed);
         assert_eq!(held.copies(), [""; 0]);
     }
 }
@@ -261,7 +265,7 @@ fn a_close_ends_the_backup() {
 #[test]
 fn a_backup_for_which_the_disk_has_no_space_leaves_nothing() {
     for in_memory in [false, true] {
-        for (error, kind) in [(libc::ENOSPC, Kind::Full), (libc::EIO, Kind::Io)] {
+        for (error, kind) in [(libc::ENOSPC, ErrorKind::Full), (libc::EIO, ErrorKind::Io)] {
             let held = Held::new(in_memory);
             ERROR.store(error, Ordering::SeqCst);
             LEFT.store(PAGE, Ordering::SeqCst);
@@ -280,7 +284,7 @@ fn a_backup_that_is_not_on_the_disk_gets_no_name() {
     SYNC_ERROR.store(libc::EIO, Ordering::SeqCst);
     let error = held.db.backup(held.path()).wait().unwrap_err();
     SYNC_ERROR.store(0, Ordering::SeqCst);
-    assert_eq!((error.kind(), error.hint().is_some()), (Kind::Io, true), "{error}");
+    assert_eq!((error.kind(), error.hint().is_some()), (ErrorKind::Io, true), "{error}");
     held.works(5000);
 }
 

@@ -11,7 +11,8 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, Options, rusqlite};
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::{Options, rusqlite};
 
 const LIMIT: u64 = 4 << 20;
 /// How long the disk takes for a page of the database, in microseconds.
@@ -30,8 +31,8 @@ fn writes(fd: c_int) -> bool {
 fn the_wal_of_a_writer_that_is_faster_than_the_disk_stays_near_its_limit() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
-    let managed = CheckpointLimits { limit_bytes: LIMIT, hard_limit_bytes: 64 * LIMIT };
-    let db = Options::new(&path).checkpoint(Checkpoint::Managed(managed)).open().wait().unwrap();
+    let managed = CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(64 * LIMIT);
+    let db = Options::new(&path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed))).open().wait().unwrap();
     db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
     PAGE_US.store(300, Ordering::SeqCst);
     let (mut longest, mut rows) = (0, 0);

@@ -20,7 +20,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use flatwater::{Call, Checkpoint, CheckpointMode, Database, Inline, InlineLimits, Kind, Options, rusqlite};
+use flatwater::calls::CheckpointMode;
+use flatwater::options::{Checkpoint, Inline, InlineLimits};
+use flatwater::{Call, Database, ErrorKind, Options, rusqlite};
 use futures::finish;
 
 /// Longer than a stay may take.
@@ -90,9 +92,12 @@ impl Bench {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("test.db");
-        let limits = InlineLimits { time: READ / 4, ..InlineLimits::default() };
+        let limits = InlineLimits::default().time(READ / 4);
         // Nothing else happens to the WAL.
-        let options = Options::new(&path).checkpoint(Checkpoint::External).readers(1).inline(Inline::Auto(limits));
+        let options = Options::new(&path)
+            .tuning(|t| t.checkpoint(Checkpoint::External))
+            .readers(1)
+            .tuning(|t| t.inline(Inline::Auto(limits)));
         let handle = options.open().wait().unwrap();
         let db = handle.clone();
         db.execute_script(schema).wait().unwrap();
@@ -166,7 +171,7 @@ fn known() -> Bench {
 #[test]
 fn a_cold_cache_holds_the_caller_for_one_read_at_most() {
     let bench = known();
-    let rows = || bench.db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap().unwrap();
+    let rows = || bench.db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap().unwrap();
     let before = rows();
     let (mut inserted, mut deleted) = (0, 0);
     let db = &bench.handle;
@@ -196,7 +201,7 @@ fn a_read_that_is_given_up_in_a_transaction_leaves_the_transaction_as_it_is() {
         given_up
     });
     assert!(given_up, "none was tried on this thread");
-    assert_eq!(bench.db.query_value::<String>(FIND, (99,)).wait().unwrap().unwrap(), "kept");
+    assert_eq!(bench.db.query_optional_value::<String>(FIND, (99,)).wait().unwrap().unwrap(), "kept");
     bench.close();
 }
 
@@ -215,7 +220,7 @@ fn a_row_of_200_mb_holds_the_caller_for_one_read_at_most() {
         "INSERT INTO t SELECT ?1, zeroblob(200000000), 'behind it' WHERE NOT EXISTS (SELECT 1 FROM t WHERE id = ?1)";
     bench.db.execute(insert, (ROW,)).wait().unwrap();
     bench.gives_up_after_a_read(|_| db.query(FIND, (ROW,)));
-    assert_eq!(bench.db.query_value::<String>(FIND, (ROW,)).wait().unwrap().unwrap(), "behind it");
+    assert_eq!(bench.db.query_optional_value::<String>(FIND, (ROW,)).wait().unwrap().unwrap(), "behind it");
     bench.gives_up_after_a_read(|_| {
         // One that was not tried on this thread has deleted it.
         bench.db.execute(insert, (ROW,)).wait().unwrap();
@@ -244,9 +249,9 @@ fn a_write_that_fails_late_leaves_nothing_in_the_cache() {
         let poll = Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop()));
         let stayed = FAILED_WRITES.get() > 0;
         if let Poll::Ready(answer) = poll {
-            assert_eq!(answer.unwrap_err().kind(), Kind::Full);
+            assert_eq!(answer.unwrap_err().kind(), ErrorKind::Full);
         } else {
-            assert_eq!(call.wait().unwrap_err().kind(), Kind::Full);
+            assert_eq!(call.wait().unwrap_err().kind(), ErrorKind::Full);
         }
         FULL.store(false, Ordering::SeqCst);
         bench.db.execute(insert, (id, row.clone())).wait().unwrap();

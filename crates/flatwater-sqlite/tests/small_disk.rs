@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flatwater::{CheckpointMode, Database, Kind, Options, rusqlite};
+use flatwater::calls::CheckpointMode;
+use flatwater::{Database, ErrorKind, Options, rusqlite};
 use futures::finish;
 
 const MIB: u64 = 1 << 20;
@@ -166,7 +167,7 @@ impl Drop for Disk {
 const INSERT: &str = "INSERT INTO t (b) VALUES (zeroblob(3000))";
 
 fn count(db: &Database) -> i64 {
-    db.query_value("SELECT count(*) FROM t", ()).wait().unwrap().unwrap()
+    db.query_optional_value("SELECT count(*) FROM t", ()).wait().unwrap().unwrap()
 }
 
 /// Inserts rows until the disk is full.
@@ -177,7 +178,7 @@ fn fill(db: &Database, rows: &mut i64) {
             Err(error) => break error,
         }
     };
-    assert_eq!(error.kind(), Kind::Full, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Full, "{error}");
     assert!(error.hint().is_some(), "{error}");
     assert_eq!(count(db), *rows, "what failed is not there");
 }
@@ -271,7 +272,7 @@ fn a_write_for_which_the_shm_cannot_grow_runs_again_in_a_short_wal() {
             Ok(_) => rows += 4300,
             // The checkpointer was in the middle of a checkpoint.
             Err(error) => {
-                assert_eq!(error.kind(), Kind::Full, "{error}");
+                assert_eq!(error.kind(), ErrorKind::Full, "{error}");
                 rows += 3900;
             }
         }
@@ -317,7 +318,7 @@ fn a_write_that_finds_no_space_runs_again_if_there_is_some_by_then() {
     assert!(WAL.load(Ordering::SeqCst) < 1, "a write found no space");
     assert_eq!(count(&db), 1);
     WAL.store(i64::MAX, Ordering::SeqCst);
-    assert_eq!(db.execute(INSERT, ()).wait().unwrap_err().kind(), Kind::Full);
+    assert_eq!(db.execute(INSERT, ()).wait().unwrap_err().kind(), ErrorKind::Full);
     WAL.store(0, Ordering::SeqCst);
     db.execute(INSERT, ()).wait().unwrap();
     db.close().wait().unwrap();
@@ -361,7 +362,7 @@ fn a_page_limit_that_the_user_set_is_not_raised() {
     let mut rows = 0;
     fill(&db, &mut rows);
     SIZE.store(64 * MIB, Ordering::SeqCst);
-    assert_eq!(db.execute(INSERT, ()).wait().unwrap_err().kind(), Kind::Full);
+    assert_eq!(db.execute(INSERT, ()).wait().unwrap_err().kind(), ErrorKind::Full);
     db.close().wait().unwrap();
     assert_eq!(length(&disk.path), 2500 * 4096);
     assert_eq!(disk.is_sound(), rows);

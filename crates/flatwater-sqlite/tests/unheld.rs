@@ -26,8 +26,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use flatwater::calls::TimeoutEffect;
+use flatwater::options::{Checkpoint, Inline, InlineLimits};
 use flatwater::rusqlite::{self, ffi};
-use flatwater::{Applied, Call, Checkpoint, Database, Error, Inline, InlineLimits, Kind, Options};
+use flatwater::{Call, Database, Error, ErrorKind, Options};
 use futures::finish;
 
 /// Naps of SQLite, on any thread.
@@ -181,7 +183,7 @@ impl Bench {
     }
 
     /// Does something until it ran on this thread. Now and then somebody else has the connection.
-    fn until_inline(&self, count: impl Fn(&flatwater::InlineStats) -> u64, mut something: impl FnMut()) {
+    fn until_inline(&self, count: impl Fn(&flatwater::stats::InlineStats) -> u64, mut something: impl FnMut()) {
         let before = count(&self.db.stats().inline);
         let is_inline = (0..TRIES).any(|_| {
             something();
@@ -203,7 +205,7 @@ impl Bench {
     /// The answer to everything but a lost commit.
     fn holds(&self, rows: i64) {
         assert_eq!(integer(&self.plain(), COUNT), rows);
-        assert_eq!(self.db.query_value::<i64>(COUNT, ()).wait().unwrap(), Some(rows));
+        assert_eq!(self.db.query_optional_value::<i64>(COUNT, ()).wait().unwrap(), Some(rows));
         assert_eq!(integer(&self.old, COUNT), 0, "an old snapshot stays what it is");
     }
 
@@ -217,7 +219,7 @@ impl Bench {
 }
 
 fn limits(time: Duration) -> Inline {
-    Inline::Auto(InlineLimits { time, ..InlineLimits::default() })
+    Inline::Auto(InlineLimits::default().time(time))
 }
 
 /// One poll, and what this thread read and wrote in it.
@@ -241,7 +243,7 @@ fn a_recovery_that_is_due_is_a_workers_and_loses_nothing() {
     // Both with and without a time that is over at once.
     for time in [Duration::from_nanos(1), Duration::from_millis(5)] {
         for leases in [true, false] {
-            let bench = Bench::new(|options| options.leases(leases).inline(limits(time)));
+            let bench = Bench::new(|options| options.tuning(|t| t.leases(leases).inline(limits(time))));
             let foreigner = bench.foreigner();
             for round in 0..20 {
                 let mut call = bench.db.query(FIND, (7,));
@@ -270,7 +272,7 @@ fn a_recovery_that_is_due_is_a_workers_and_loses_nothing() {
 fn a_process_that_stands_still_holds_up_nobody_beyond_his_deadline() {
     for (locks, dies) in [(WRITE_LOCK..=WRITE_LOCK, true), (READ_MARKS, false)] {
         // Nobody copies the frames, so that a snapshot needs a mark.
-        let bench = Bench::new(|options| options.checkpoint(Checkpoint::External));
+        let bench = Bench::new(|options| options.tuning(|t| t.checkpoint(Checkpoint::External)));
         let foreigner = bench.foreigner();
         bench.old.execute_batch("COMMIT").unwrap();
         foreigner.lock(locks.clone());
@@ -279,27 +281,27 @@ fn a_process_that_stands_still_holds_up_nobody_beyond_his_deadline() {
         }
         NAPS.store(0, Ordering::SeqCst);
         let short = Duration::from_millis(100);
-        let soon = bench.db.timeout(short);
+        let soon = bench.db.with_timeout(short);
         let mut read = soon.query(FIND, (7,));
         let (polled, reads, _) = poll(&mut read);
         assert!(polled.is_pending() && reads == 0);
         let error = finish(read).unwrap_err();
-        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
         let mut write = soon.execute(INSERT, (5_000,));
         let (polled, reads, writes) = poll(&mut write);
         assert!(polled.is_pending() && reads == 0 && writes == 0);
         let error = finish(write).unwrap_err();
-        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
         let closure = finish(soon.read_with(|c| Ok::<_, Error>(integer(c, COUNT))));
-        assert_eq!(closure.unwrap_err().kind(), Kind::Timeout);
+        assert_eq!(closure.unwrap_err().kind(), ErrorKind::Timeout);
         let closure = finish(soon.write_with(|c| Ok::<_, Error>(c.execute("DELETE FROM t", [])?)));
-        assert_eq!(closure.unwrap_err().kind(), Kind::Timeout);
+        assert_eq!(closure.unwrap_err().kind(), ErrorKind::Timeout);
         assert_eq!(NAPS.load(Ordering::SeqCst), 0, "SQLite slept, which no deadline ends");
         if dies {
             foreigner.mend();
         }
         foreigner.unlock(locks);
-        assert_eq!(bench.db.query_value::<i64>(COUNT, ()).wait().unwrap(), Some(600));
+        assert_eq!(bench.db.query_optional_value::<i64>(COUNT, ()).wait().unwrap(), Some(600));
         finish(bench.db.execute(INSERT, (5_000,))).unwrap();
         bench.old.execute_batch("BEGIN").unwrap();
         bench.close();
@@ -309,7 +311,7 @@ fn a_process_that_stands_still_holds_up_nobody_beyond_his_deadline() {
 /// What Flatwater asks SQLite for itself, beside the statement of the call.
 #[test]
 fn statements_of_our_own_wait_no_longer_than_their_calls() {
-    let bench = Bench::new(|options| options.checkpoint(Checkpoint::External));
+    let bench = Bench::new(|options| options.tuning(|t| t.checkpoint(Checkpoint::External)));
     let foreigner = bench.foreigner();
     bench.old.execute_batch("COMMIT").unwrap();
     // It is looked at before its second use.
@@ -317,7 +319,7 @@ fn statements_of_our_own_wait_no_longer_than_their_calls() {
     finish(bench.db.execute(SECOND_USE, (1,))).unwrap();
     foreigner.lock(READ_MARKS);
     NAPS.store(0, Ordering::SeqCst);
-    let soon = bench.db.timeout(Duration::from_millis(100));
+    let soon = bench.db.with_timeout(Duration::from_millis(100));
     finish(soon.execute(SECOND_USE, (2,))).unwrap_err();
     finish(soon.query("SELECT * FROM othr", ())).unwrap_err();
     finish(soon.query("EXPLAIN SELECT * FROM other", ())).unwrap_err();
@@ -342,7 +344,7 @@ fn an_open_waits_for_a_process_that_stands_still_as_long_as_it_may() {
     NAPS.store(0, Ordering::SeqCst);
     let options = Options::new(&path).busy_timeout(Duration::from_millis(100));
     let error = options.clone().open().wait().unwrap_err();
-    assert_eq!(error.kind(), Kind::Busy, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
     assert_eq!(NAPS.load(Ordering::SeqCst), 0, "SQLite slept, which no option ends");
     foreigner.unlock(READ_MARKS);
     options.open().wait().unwrap().close().wait().unwrap();
@@ -350,7 +352,7 @@ fn an_open_waits_for_a_process_that_stands_still_as_long_as_it_may() {
 
 #[test]
 fn a_schema_that_another_process_changed_is_read_by_a_worker() {
-    let bench = Bench::new(|options| options.inline(limits(Duration::from_secs(1))));
+    let bench = Bench::new(|options| options.tuning(|t| t.inline(limits(Duration::from_secs(1)))));
     let plain = bench.plain();
     let tables: String = (0..500).map(|n| format!("CREATE TABLE t{n} (a, b, c, d, e, f, g, h);")).collect();
     plain.execute_batch(&tables).unwrap();
@@ -382,7 +384,7 @@ fn a_schema_that_another_process_changed_is_read_by_a_worker() {
 /// A look at the cookie is enough.
 #[test]
 fn rows_that_another_process_writes_keep_nothing_from_running_here() {
-    let bench = Bench::new(|options| options.inline(limits(Duration::from_secs(1))));
+    let bench = Bench::new(|options| options.tuning(|t| t.inline(limits(Duration::from_secs(1)))));
     let plain = bench.plain();
     let mut x = 10_000;
     for _ in 0..20 {
@@ -420,7 +422,7 @@ fn after_a_restart(path: &Path) -> i64 {
 fn what_became_of_a_failed_write_is_found_out_by_the_writers_thread_before_anybody_writes() {
     // The second is so late that a page which SQLite reads to roll back is refused.
     for delay in [Duration::ZERO, Duration::from_millis(20)] {
-        let bench = Bench::new(|options| options.inline(limits(Duration::from_millis(10))));
+        let bench = Bench::new(|options| options.tuning(|t| t.inline(limits(Duration::from_millis(10)))));
         let (mut x, mut rows, mut failed) = (10_000, 600, 0);
         while failed < 8 {
             x += 10;
@@ -438,7 +440,7 @@ fn what_became_of_a_failed_write_is_found_out_by_the_writers_thread_before_anybo
             let mut next = bench.db.execute(INSERT, (x + 1,));
             let (polled_next, ..) = poll(&mut next);
             let error = rest(polled, write).unwrap_err();
-            assert_eq!(error.kind(), Kind::Io, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Io, "{error}");
             rest(polled_next, next).unwrap();
             (rows, failed) = (rows + 1, failed + 1);
             bench.holds(rows);
@@ -468,11 +470,11 @@ fn what_reads_an_attached_file_never_runs_here() {
 /// Who is not to blame is tried again at once.
 #[test]
 fn a_write_that_fails_for_what_is_in_the_table_is_tried_here_the_next_time() {
-    let bench = Bench::new(|options| options.inline(limits(Duration::from_secs(1))));
+    let bench = Bench::new(|options| options.tuning(|t| t.inline(limits(Duration::from_secs(1)))));
     let mut x = 10_000;
     let is_tried_again = (0..TRIES).any(|_| {
         let before = bench.db.stats().inline;
-        assert_eq!(finish(bench.db.execute(INSERT, (1,))).unwrap_err().kind(), Kind::Constraint);
+        assert_eq!(finish(bench.db.execute(INSERT, (1,))).unwrap_err().kind(), ErrorKind::Constraint);
         let was_tried = bench.db.stats().inline.moved > before.moved;
         x += 1;
         finish(bench.db.execute(INSERT, (x,))).unwrap();
@@ -485,7 +487,7 @@ fn a_write_that_fails_for_what_is_in_the_table_is_tried_here_the_next_time() {
 /// Whoever opens or closes a database has the mutex that guards all files of the process.
 #[test]
 fn a_read_needs_no_mutex_of_the_whole_process() {
-    let bench = Bench::new(|options| options.leases(false));
+    let bench = Bench::new(|options| options.tuning(|t| t.leases(false)));
     let (held, is_held) = mpsc::channel();
     let (let_go, is_let_go) = mpsc::channel::<()>();
     let holder = std::thread::spawn(move || {

@@ -11,8 +11,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use flatwater::Options;
+use flatwater::options::{Checkpoint, CheckpointLimits};
 use flatwater::rusqlite::{self, Connection, ffi};
-use flatwater::{Checkpoint, CheckpointLimits, Options};
 
 /// A checkpoint has read the header.
 const BETWEEN: c_int = 660;
@@ -87,8 +88,8 @@ fn numbers(path: &Path) -> Vec<i64> {
 fn a_wal_that_starts_over_between_a_checkpoints_two_looks_loses_no_page() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
-    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
-    let options = Options::new(&path).checkpoint(Checkpoint::Managed(managed));
+    let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(64 << 20);
+    let options = Options::new(&path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)));
     let handle = options.open().wait().unwrap();
     let db = handle.clone();
     db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).wait().unwrap();

@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn the_timers_thread_ends_no_lease_on_a_network_file_system() {
-        let options = Options::new("a.db").leases(true);
+        let options = Options::new("a.db").tuning(|t| t.leases(true));
         assert!(are_possible(&options, "wal"));
-        assert!(!are_possible(&options.network_filesystem(true), "wal"));
+        assert!(!are_possible(&options.tuning(|t| t.network_filesystem(true)), "wal"));
     }
 
     /// A read from `at` to `to` ms, at a state, with or without a release at its beginning and end, and the expected

@@ -11,7 +11,9 @@ mod support;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Error, Kind, Options};
+use flatwater::calls::CheckpointMode;
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::{Database, Error, ErrorKind, Options};
 use flatwater_sqlite::fault::{Fault, fail_opens, have_opens_failed};
 use flatwater_sqlite::{LockFile, LockedFile};
 use rusqlite::config::DbConfig;
@@ -96,7 +98,7 @@ fn a_database_that_cannot_be_written_is_not_opened_to_write() {
         run(async {
             let fault = fail_opens(end, true, 0, i64::MAX, EMFILE);
             let error = file.options().busy_timeout(Duration::from_millis(20)).open().await.unwrap_err();
-            assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
+            assert_eq!((error.kind(), error.operation()), (ErrorKind::Open, Some("open")), "{error}");
             assert!(error.message().contains(end) && error.message().contains("cannot be written"), "{error}");
             assert!(error.hint().unwrap().contains("ulimit -n"), "{error}");
             drop(fault);
@@ -110,7 +112,7 @@ fn a_database_that_cannot_be_written_is_not_opened_to_write() {
 /// The `-shm` is open once in a process. A reader opens it for reading, while the writer has no connection, and there is no
 /// checkpointer that could have one.
 async fn reader_with_a_read_only_index(file: &TestFile) -> (Database, Fault) {
-    let db = file.options().readers(2).checkpoint(Checkpoint::External).open().await.unwrap();
+    let db = file.options().readers(2).tuning(|t| t.checkpoint(Checkpoint::External)).open().await.unwrap();
     db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     give_up_the_writers_connection(&db).await;
     (db, once("-shm"))
@@ -141,7 +143,7 @@ fn a_read_that_keeps_such_a_wal_index_is_waited_for_and_then_told() {
         until(|| db.stats().wal.oldest_read.is_some() && have_opens_failed()).await;
         drop(fault);
         let error = db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Open, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Open, "{error}");
         assert!(error.hint().unwrap().contains("long reads"), "{error}");
         assert_eq!(count(&db).await, 1, "reads go on");
         long.abort();
@@ -163,7 +165,7 @@ fn a_reader_that_cannot_bring_its_wal_index_up_to_date_is_not_used_again() {
         let index = std::fs::OpenOptions::new().write(true).open(file.beside("-shm")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&index, &[1; 96], 0).unwrap();
         let error = db.query("SELECT count(*) FROM t", ()).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Io, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         assert!(error.message().contains("-shm"), "{error}");
         assert_eq!(count(&db).await, 1);
         db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
@@ -232,7 +234,7 @@ fn an_attached_file_that_cannot_be_written_is_told_by_its_name() {
             let fault = fail_opens(end, true, 0, i64::MAX, EMFILE);
             let error = options.clone().open().await.unwrap_err();
             drop(fault);
-            assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
+            assert_eq!((error.kind(), error.operation()), (ErrorKind::Open, Some("open")), "{error}");
             assert!(error.message().contains("other.db-wal or "), "{error}");
             assert!(error.message().contains("cannot be written"), "{error}");
             options.open().await.unwrap().execute("INSERT INTO other.t VALUES (1)", ()).await.unwrap();
@@ -280,12 +282,12 @@ fn a_write_that_finds_a_file_open_for_reading_only_runs_once_more() {
 }
 
 fn small(file: &TestFile) -> Options {
-    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
-    file.options().checkpoint(Checkpoint::Managed(managed))
+    let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20);
+    file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
 }
 
 /// Writes rows of 6,000 bytes until `condition` holds.
-async fn write_until(db: &Database, condition: impl Fn(&flatwater::WalStats) -> bool) {
+async fn write_until(db: &Database, condition: impl Fn(&flatwater::stats::WalStats) -> bool) {
     while !condition(&db.stats().wal) {
         db.execute("INSERT INTO t VALUES (zeroblob(6000))", ()).await.unwrap();
     }
@@ -348,7 +350,7 @@ fn an_open_that_the_system_refuses_says_what_the_system_said() {
                 let fault = fail_opens(end, false, 0, i64::MAX, errno);
                 for options in [file.options(), file.options().read_only(true)] {
                     let error = options.open().await.unwrap_err();
-                    assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{end} {error}");
+                    assert_eq!((error.kind(), error.operation()), (ErrorKind::Open, Some("open")), "{end} {error}");
                     assert!(error.message().contains(words), "{end} {errno}: {error}");
                     let advised = error.hint().unwrap();
                     assert!(advised.contains(advice), "{end} {errno}: {error}");

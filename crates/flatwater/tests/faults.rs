@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Database, Durability, Error, Executed, Inline, InlineLimits, Kind, Options, params};
+use flatwater::options::{Durability, Inline, InlineLimits};
+use flatwater::values::ExecuteResult;
+use flatwater::{Database, Error, ErrorKind, Options, params};
 use flatwater_sqlite::fault::{fail_commits, fail_reads, fail_writes};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -61,7 +63,7 @@ async fn insert_together<F>(
     db: &Database,
     rows: std::ops::Range<i64>,
     fault: impl FnOnce() -> F,
-) -> Vec<Result<Executed, Error>> {
+) -> Vec<Result<ExecuteResult, Error>> {
     let blocker = db.begin().await.unwrap();
     let count = usize::try_from(rows.end - rows.start).unwrap();
     let mut calls = FuturesOrdered::new();
@@ -119,7 +121,7 @@ fn a_group_whose_fence_fails_too_says_that_it_does_not_know() {
         let outcomes = insert_together(&db, 0..10, || fail_commits(2)).await;
         for outcome in outcomes {
             let error = outcome.unwrap_err();
-            assert_eq!(error.kind(), Kind::CommitUnknown);
+            assert_eq!(error.kind(), ErrorKind::CommitUnknown);
             assert!(error.hint().is_some() && !error.is_retryable());
         }
         assert_eq!(db.stats().replaced_connections, 1);
@@ -156,16 +158,16 @@ fn a_live_query_follows_what_became_of_failed_commits() {
 
 #[test]
 fn a_full_disk_fails_what_does_not_fit_and_the_rest_goes_on() {
-    full_or_broken_disk(ENOSPC, Kind::Full);
+    full_or_broken_disk(ENOSPC, ErrorKind::Full);
 }
 
 #[test]
 fn a_failing_write_fails_its_members_and_the_rest_goes_on() {
-    full_or_broken_disk(EIO, Kind::Io);
+    full_or_broken_disk(EIO, ErrorKind::Io);
 }
 
 /// Writes to the files fail from the `passing`-th on, `failing` times.
-fn full_or_broken_disk(errno: i32, kind: Kind) {
+fn full_or_broken_disk(errno: i32, kind: ErrorKind) {
     let (_alone, file) = (alone(), TestFile::new());
     run(async {
         let db = open(file.options()).await;
@@ -177,13 +179,13 @@ fn full_or_broken_disk(errno: i32, kind: Kind) {
             for error in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
                 failures += 1;
                 // A fence that fails too leaves the outcome unknown; the error says so and the content decides.
-                assert!(error.kind() == kind || error.kind() == Kind::CommitUnknown, "{error}");
+                assert!(error.kind() == kind || error.kind() == ErrorKind::CommitUnknown, "{error}");
             }
             let there = present(&file);
             for (n, outcome) in (round * 10..).zip(&outcomes) {
                 match outcome {
                     Ok(_) => assert!(there.contains(&n), "{n} was acknowledged and is lost"),
-                    Err(error) if error.kind() == Kind::CommitUnknown => {}
+                    Err(error) if error.kind() == ErrorKind::CommitUnknown => {}
                     Err(error) => assert!(!there.contains(&n), "{n} failed with {error} and is there"),
                 }
             }
@@ -208,9 +210,9 @@ fn whoever_is_told_of_a_failed_commit_finds_the_writer_free() {
     let db = bench.db.clone();
     bench.until_woken(|bench| {
         let fault = fail_commits(1);
-        let error = bench.finish(db.alone().execute("INSERT INTO t (x) SELECT 1", ())).unwrap_err();
+        let error = bench.finish(db.ungrouped().execute("INSERT INTO t (x) SELECT 1", ())).unwrap_err();
         drop(fault);
-        assert_eq!(error.kind(), Kind::Io);
+        assert_eq!(error.kind(), ErrorKind::Io);
     });
     run(db.close()).unwrap();
 }
@@ -221,8 +223,8 @@ fn short_writes_that_fail_are_answered_truly_and_leave_no_lock() {
     let _alone = alone();
     for leases in [true, false] {
         let file = TestFile::new();
-        let unhurried = InlineLimits { time: Duration::from_secs(60), ..InlineLimits::default() };
-        let options = file.options().leases(leases).inline(Inline::Auto(unhurried));
+        let unhurried = InlineLimits::default().time(Duration::from_secs(60));
+        let options = file.options().tuning(|t| t.leases(leases).inline(Inline::Auto(unhurried)));
         let db = options.open().wait().unwrap();
         let blocking = db.clone();
         blocking.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).wait().unwrap();
@@ -233,7 +235,7 @@ fn short_writes_that_fail_are_answered_truly_and_leave_no_lock() {
         let (mut missing, mut failures) = (0, 0);
         for round in 0..100 {
             let before = db.stats();
-            let has_run = |stats: flatwater::Stats| match leases {
+            let has_run = |stats: flatwater::stats::Stats| match leases {
                 true => stats.leases.reused_by_writes > before.leases.reused_by_writes,
                 false => stats.inline.writes > before.inline.writes,
             };
@@ -256,8 +258,8 @@ fn short_writes_that_fail_are_answered_truly_and_leave_no_lock() {
                 Ok(_) => assert!(there, "{n} was acknowledged and is lost"),
                 Err(error) => {
                     failures += 1;
-                    let is_told = [Kind::Io, Kind::CommitUnknown].contains(&error.kind());
-                    assert!(is_told && (!there || error.kind() == Kind::CommitUnknown), "{error}");
+                    let is_told = [ErrorKind::Io, ErrorKind::CommitUnknown].contains(&error.kind());
+                    assert!(is_told && (!there || error.kind() == ErrorKind::CommitUnknown), "{error}");
                 }
             }
             missing += i64::from(!there);
@@ -282,7 +284,7 @@ fn a_failing_read_in_a_group_costs_only_its_member() {
             for (n, outcome) in (round * 10..).zip(outcomes) {
                 match outcome {
                     Ok(_) => known.push(n),
-                    Err(error) => assert_eq!(error.kind(), Kind::Io, "{error}"),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Io, "{error}"),
                 }
             }
             assert_eq!(present(&file), known);
@@ -322,12 +324,16 @@ fn a_read_that_the_disk_fails_is_told_as_such_and_not_as_a_damaged_file() {
             drop(fault);
             let Err(error) = outcome else { continue };
             failures += 1;
-            assert_eq!((error.kind(), error.sqlite_name()), (Kind::Io, Some("SQLITE_IOERR_READ")), "{round}: {error}");
+            assert_eq!(
+                (error.kind(), error.sqlite_name()),
+                (ErrorKind::Io, Some("SQLITE_IOERR_READ")),
+                "{round}: {error}"
+            );
             if round % 4 != 1 {
                 assert!(error.message().contains("the disk failed"), "{round}: {error}");
                 assert!(error.hint().unwrap().contains("need not be damaged"), "{round}: {error}");
             }
-            assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(600_000), "it goes on");
+            assert_eq!(db.query_optional_value::<i64>(sum, ()).await.unwrap(), Some(600_000), "it goes on");
         }
         assert!(failures > 20, "hardly a read failed: {failures}");
         db.close().await.unwrap();
@@ -340,7 +346,7 @@ fn a_read_that_the_disk_fails_is_told_as_such_and_not_as_a_damaged_file() {
                 Ok(db) => db.close().await.unwrap(),
                 Err(error) => {
                     failures += 1;
-                    assert_eq!(error.kind(), Kind::Io, "{round}: {error}");
+                    assert_eq!(error.kind(), ErrorKind::Io, "{round}: {error}");
                     assert!(error.hint().unwrap().contains("need not be damaged"), "{round}: {error}");
                 }
             }
@@ -369,7 +375,7 @@ fn an_open_that_cannot_read_the_wal_is_told_as_such_and_not_as_a_damaged_file() 
             drop(fault);
             if let Err(error) = opened {
                 refused += 1;
-                assert_eq!(error.kind(), Kind::Io, "{read}: {error}");
+                assert_eq!(error.kind(), ErrorKind::Io, "{read}: {error}");
                 assert!(error.hint().unwrap().contains("need not be damaged"), "{read}: {error}");
             }
             assert_eq!(file.open().await.execute("INSERT INTO t VALUES (2)", ()).await.unwrap().changes, 1);
@@ -384,25 +390,25 @@ fn every_kind_of_write_survives_a_failing_commit() {
     run(async {
         let db = open(file.options().durability(Durability::Full)).await;
         let fault = fail_commits(1);
-        assert_eq!(db.alone().execute(INSERT, (1, "")).await.unwrap_err().kind(), Kind::Io);
+        assert_eq!(db.ungrouped().execute(INSERT, (1, "")).await.unwrap_err().kind(), ErrorKind::Io);
         drop(fault);
         let fault = fail_commits(1);
-        assert_eq!(db.execute_many(INSERT, (2..100).map(|n| (n, ""))).await.unwrap_err().kind(), Kind::Io);
+        assert_eq!(db.execute_many(INSERT, (2..100).map(|n| (n, ""))).await.unwrap_err().kind(), ErrorKind::Io);
         drop(fault);
         let fault = fail_commits(1);
-        assert_eq!(db.execute_script("INSERT INTO t (n) VALUES (100)").await.unwrap_err().kind(), Kind::Io);
+        assert_eq!(db.execute_script("INSERT INTO t (n) VALUES (100)").await.unwrap_err().kind(), ErrorKind::Io);
         drop(fault);
         let fault = fail_commits(1);
         let error = db
             .write_with(|tx| tx.execute("INSERT INTO t (n) VALUES (101)", []).map_err(Error::from))
             .await
             .unwrap_err();
-        assert_eq!(error.kind(), Kind::Io);
+        assert_eq!(error.kind(), ErrorKind::Io);
         drop(fault);
         let tx = db.begin().await.unwrap();
         tx.execute(INSERT, (102, "")).await.unwrap();
         let fault = fail_commits(1);
-        assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Io);
+        assert_eq!(tx.commit().await.unwrap_err().kind(), ErrorKind::Io);
         drop(fault);
         assert_eq!(present(&file), [0_i64; 0]);
         db.execute(INSERT, (103, "")).await.unwrap();
@@ -417,7 +423,7 @@ fn a_read_that_fails_in_a_rollback_mode_is_no_commit_in_doubt() {
     let file = TestFile::new();
     file.plain().execute_batch("CREATE TABLE t (a)").unwrap();
     run(async {
-        let db = file.options().journal(flatwater::Journal::Keep).open().await.unwrap();
+        let db = file.options().tuning(|t| t.journal(flatwater::options::Journal::Keep)).open().await.unwrap();
         let rows = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 50) \
                     INSERT INTO t SELECT randomblob(4000) FROM n";
         db.execute(rows, ()).await.unwrap();
@@ -427,9 +433,9 @@ fn a_read_that_fails_in_a_rollback_mode_is_no_commit_in_doubt() {
         let failed = db.query("SELECT sum(length(a)) FROM t", ()).await;
         drop(fault);
         let error = failed.unwrap_err();
-        assert_eq!(error.kind(), Kind::Io, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         assert_eq!(db.stats().replaced_connections, 0);
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(51));
+        assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(51));
     });
 }
 
@@ -460,7 +466,7 @@ fn after_a_failed_commit_of_a_closure_with_the_whole_connection_a_fence_is_writt
         let fails =
             |c: &mut rusqlite::Connection| Ok::<_, Error>(c.execute("INSERT INTO t (n) VALUES (2)", []).is_err());
         let error = db.with_connection(fails).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::CommitUnknown, "{error}");
+        assert_eq!(error.kind(), ErrorKind::CommitUnknown, "{error}");
         drop(fault);
         db.execute(INSERT, (3, "")).await.unwrap();
         assert_eq!(after_a_restart(&file.path(), "SELECT sum(n) FROM t WHERE n >= 0"), 3);
@@ -476,7 +482,7 @@ async fn insert_in_both(db: &Database, way: usize, n: i64) -> Result<(), Error> 
             let both = ["INSERT INTO b VALUES (?)", "INSERT INTO other.o VALUES (?)"];
             db.batch(both.map(|sql| (sql, params![n]))).await.map(drop)
         }
-        1 => db.execute_script(&format!("INSERT INTO b VALUES ({n}); INSERT INTO other.o VALUES ({n})")).await,
+        1 => db.execute_script(format!("INSERT INTO b VALUES ({n}); INSERT INTO other.o VALUES ({n})")).await,
         _ => {
             db.write_with(move |transaction| {
                 transaction.execute("INSERT INTO b VALUES (?)", (n,))?;
@@ -514,7 +520,7 @@ fn a_commit_over_two_files_that_fails_in_one_is_in_none_or_it_is_said_where_it_m
                     });
                     match outcome {
                         Ok(()) => assert_eq!(found, [1, 1]),
-                        Err(error) if error.kind() == Kind::CommitUnknown => {
+                        Err(error) if error.kind() == ErrorKind::CommitUnknown => {
                             halves += i32::from(found == [1, 0] && error.message().ends_with("new commit in: main"));
                         }
                         Err(error) => {

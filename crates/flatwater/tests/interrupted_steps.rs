@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flatwater::{Applied, Call, Checkpoint, Database, Error, Inline, InlineLimits, Kind, Options, Result};
+use flatwater::calls::TimeoutEffect;
+use flatwater::options::{Checkpoint, Inline, InlineLimits};
+use flatwater::{Call, Database, Error, ErrorKind, Options, Result};
 use flatwater_sqlite::held_step::{HeldStep, count_from_here, look_at_each_step};
 use futures_util::future::{join3, select};
 use futures_util::pin_mut;
@@ -54,7 +56,7 @@ fn update_here(db: Database, time: Option<Duration>) -> Answer {
 
 fn returning(db: Database, time: Option<Duration>) -> Answer {
     Box::pin(async move {
-        let rows = within(db.query(&format!("{UPDATE} RETURNING id, n"), ()), time).await?;
+        let rows = within(db.query(format!("{UPDATE} RETURNING id, n"), ()), time).await?;
         assert_eq!(rows.len() as i64, ROWS);
         Ok(())
     })
@@ -86,7 +88,7 @@ fn script(db: Database, time: Option<Duration>) -> Answer {
 /// A transaction, each of whose calls has the deadline.
 fn transaction(db: Database, time: Option<Duration>) -> Answer {
     Box::pin(async move {
-        let db = time.map_or(db.clone(), |time| db.timeout(time));
+        let db = time.map_or(db.clone(), |time| db.with_timeout(time));
         count_from_here();
         let tx = db.begin().await?;
         tx.execute("UPDATE t SET n = n + 20 WHERE id = 1", ()).await?;
@@ -162,11 +164,12 @@ impl Swept {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.db");
         // Nobody else's steps: no checkpointer.
-        let options = Options::new(&path).checkpoint(Checkpoint::External).inline(inline).close_wait(CLOSE_WAIT);
+        let options =
+            Options::new(&path).tuning(|t| t.checkpoint(Checkpoint::External).inline(inline)).close_wait(CLOSE_WAIT);
         let told = Arc::<Mutex<Vec<String>>>::default();
         let tells = told.clone();
         let options = options.on_statement(move |event| {
-            let left = event.error.filter(|error| error.kind() == Kind::Cancelled);
+            let left = event.error.filter(|error| error.kind() == ErrorKind::Cancelled);
             tells.lock().unwrap().extend(left.map(|error| error.message().to_owned()));
         });
         let db = options.open().wait().unwrap();
@@ -253,7 +256,7 @@ impl Swept {
             Ok(()) => assert!(self.is_there()),
             Err(error) => {
                 assert!(!self.is_there(), "{error}");
-                assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error:?}");
+                assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error:?}");
             }
         }
         self.undo();
@@ -346,7 +349,7 @@ fn a_deadline_at_any_step_of_a_group_leaves_the_other_members_alone() {
 
 #[test]
 fn a_deadline_at_any_step_of_a_write_on_its_callers_thread_does_not_interrupt_it() {
-    let inline = Inline::Auto(InlineLimits { time: Duration::from_secs(1), ..InlineLimits::default() });
+    let inline = Inline::Auto(InlineLimits::default().time(Duration::from_secs(1)));
     let mut there = 0;
     for step in 1..=STEPS {
         let swept = Swept::new(inline);
@@ -430,12 +433,12 @@ fn a_write_that_does_not_end_is_left_behind_at_its_step_and_not_committed() {
         }
         let path = swept.directory.path().join("a.db");
         for error in [swept.db.close().wait().unwrap_err(), Options::new(&path).open().wait().unwrap_err()] {
-            assert_eq!(error.kind(), Kind::Busy);
+            assert_eq!(error.kind(), ErrorKind::Busy);
             assert!(error.message().contains(what), "{error}");
         }
         assert!(!swept.is_there());
         drop(held);
-        assert_eq!(call.join().unwrap().unwrap_err().kind(), Kind::Closed, "{what}");
+        assert_eq!(call.join().unwrap().unwrap_err().kind(), ErrorKind::Closed, "{what}");
         while Options::new(&path).open().wait().is_err() {
             thread::sleep(Duration::from_millis(1));
         }

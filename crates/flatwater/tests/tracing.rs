@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
+use flatwater::calls::CheckpointMode;
+use flatwater::options::{Checkpoint, CheckpointLimits, Journal};
 use flatwater::rusqlite::config::DbConfig;
-use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Error, Journal, Options};
+use flatwater::{Database, Error, Options};
 use support::{ENDLESS, TestFile, run, until};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -79,8 +81,8 @@ async fn open(options: Options) -> Database {
 }
 
 fn small(file: &TestFile, hard_limit_bytes: u64) -> Options {
-    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes };
-    file.options().checkpoint(Checkpoint::Managed(managed))
+    let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(hard_limit_bytes);
+    file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
 }
 
 async fn write_until(db: &Database, condition: impl Fn() -> bool) {
@@ -106,7 +108,7 @@ fn the_steps_of_the_checkpointer_are_told() {
 fn a_checkpoint_on_demand_is_told() {
     let file = TestFile::new();
     run(async {
-        let db = open(file.options().checkpoint(Checkpoint::External)).await;
+        let db = open(file.options().tuning(|t| t.checkpoint(Checkpoint::External))).await;
         db.execute(INSERT, ()).await.unwrap();
         db.checkpoint(CheckpointMode::Passive).await.unwrap();
         let copied = told(&file, Level::DEBUG, "copied frames of the WAL into the database");
@@ -124,7 +126,7 @@ fn a_checkpoint_on_demand_is_told() {
 fn a_checkpoint_without_a_wal_is_not_told() {
     let file = TestFile::new();
     run(async {
-        let db = open(file.options().journal(Journal::Keep)).await;
+        let db = open(file.options().tuning(|t| t.journal(Journal::Keep))).await;
         assert_eq!(db.stats().journal, "delete");
         db.checkpoint(CheckpointMode::Truncate).await.unwrap();
         assert!(told(&file, Level::DEBUG, "made the WAL's file empty").is_empty());
@@ -154,9 +156,9 @@ fn a_foreign_reader_that_starves_the_wal_is_told_once_until_it_is_gone() {
 fn a_read_that_is_cut_off_is_told_with_its_sql_and_without_its_values() {
     let file = TestFile::new();
     run(async {
-        let db = open(small(&file, 64 << 20).read_limit(Duration::from_millis(50))).await;
+        let db = open(small(&file, 64 << 20).tuning(|t| t.read_limit(Duration::from_millis(50)))).await;
         db.execute(INSERT, ()).await.unwrap();
-        let read = tokio::spawn(db.query(&format!("SELECT ?, * FROM t, ({ENDLESS})"), ("secret",)));
+        let read = tokio::spawn(db.query(format!("SELECT ?, * FROM t, ({ENDLESS})"), ("secret",)));
         until(|| db.stats().wal.oldest_read.is_some()).await;
         write_until(&db, || read.is_finished()).await;
         let cut_off = told(&file, Level::WARN, "ended a read that kept the WAL from starting over");
@@ -199,7 +201,7 @@ fn a_file_taken_away_is_told_when_it_is_noticed() {
 fn a_wal_that_somebody_else_keeps_and_a_replaced_connection_are_told() {
     let file = TestFile::new();
     run(async {
-        let db = open(file.options().checkpoint(Checkpoint::External)).await;
+        let db = open(file.options().tuning(|t| t.checkpoint(Checkpoint::External))).await;
         assert_eq!(told(&file, Level::DEBUG, "checkpoints are left to another program").len(), 1);
         db.write_with(|tx| tx.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false).map_err(Error::from))
             .await
@@ -233,7 +235,7 @@ fn a_call_is_told_with_its_times_and_a_slow_one_as_a_warning() {
     });
     let file = TestFile::new();
     run(async {
-        let db = open(file.options().slow_statement(Duration::ZERO)).await;
+        let db = open(file.options().tuning(|t| t.slow_statement(Duration::ZERO))).await;
         db.execute(INSERT, ()).await.unwrap();
         let slow = told(&file, Level::WARN, "a slow call");
         assert!(slow.iter().any(|line| line.contains(" changes=1")), "{slow:?}");

@@ -21,7 +21,7 @@ pub(crate) async fn subscribe(
     Query(search): Query<Search>,
 ) -> Sse<impl Stream<Item = Result<Event, axum::Error>>> {
     let sql = search.sql();
-    let pages = app.db.live(sql.text(), sql.params()).filter_map(|page| {
+    let pages = app.db.live(sql, ()).filter_map(|page| {
         // After an error the query is tried again when something is committed.
         let tasks = page.and_then(|page| page.read::<Task>()).inspect_err(|error| eprintln!("{error}"));
         ready(tasks.ok().map(|tasks| Event::default().event("tasks").json_data(tasks)))

@@ -5,7 +5,7 @@
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use flatwater::{Error, Kind};
+use flatwater::{Error, ErrorKind};
 use serde::Serialize;
 
 pub(crate) struct Failure(Error);
@@ -24,15 +24,17 @@ struct Problem {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let (status, error) = match (self.0.kind(), self.0.sqlite_name()) {
-            (Kind::RowNotFound, _) => (StatusCode::NOT_FOUND, "there is no such task"),
-            (Kind::Constraint, Some("SQLITE_CONSTRAINT_UNIQUE")) => {
+            (ErrorKind::RowNotFound, _) => (StatusCode::NOT_FOUND, "there is no such task"),
+            (ErrorKind::Constraint, Some("SQLITE_CONSTRAINT_UNIQUE")) => {
                 (StatusCode::CONFLICT, "there is a task of this title")
             }
-            (Kind::Constraint, _) => {
+            (ErrorKind::Constraint, _) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "a task needs a title, and dates are 2024-02-29")
             }
-            (Kind::Busy | Kind::Timeout | Kind::Closed, _) => (StatusCode::SERVICE_UNAVAILABLE, "try again"),
-            (Kind::Full, _) => (StatusCode::INSUFFICIENT_STORAGE, "there is no room"),
+            (ErrorKind::Busy | ErrorKind::Timeout | ErrorKind::Closed, _) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "try again")
+            }
+            (ErrorKind::Full, _) => (StatusCode::INSUFFICIENT_STORAGE, "there is no room"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "this is our fault"),
         };
         if status.is_server_error() {

@@ -37,7 +37,7 @@ impl App {
     /// Returns the state for a service on this database.
     #[must_use]
     pub fn new(db: &Database) -> Self {
-        Self { db: db.timeout(DEADLINE), stopping: watch::Sender::new(false) }
+        Self { db: db.with_timeout(DEADLINE), stopping: watch::Sender::new(false) }
     }
 }
 

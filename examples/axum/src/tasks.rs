@@ -60,7 +60,7 @@ impl Search {
 /// one, so that it skips nothing and repeats nothing when tasks are added or deleted meanwhile.
 pub(crate) async fn list(State(app): State<App>, Query(search): Query<Search>) -> Result<impl IntoResponse, Failure> {
     let sql = search.sql();
-    let page = app.db.query_json(sql.text(), sql.params()).await?;
+    let page = app.db.query_json(sql, ()).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], page))
 }
 

@@ -176,7 +176,7 @@ async fn all_tabs_show_a_change_whoever_made_it_until_the_service_stops() {
         assert_eq!(tab.rest().await, "");
     }
     server.await.unwrap().unwrap();
-    assert_eq!(db.query("SELECT 1", ()).await.unwrap_err().kind(), flatwater::Kind::Closed);
+    assert_eq!(db.query("SELECT 1", ()).await.unwrap_err().kind(), flatwater::ErrorKind::Closed);
 }
 
 /// Returns the titles of the next event of a client without a socket, which reads when it is told to.

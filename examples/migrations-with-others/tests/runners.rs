@@ -11,7 +11,7 @@ fn in_both_places(test: fn(&Database)) {
     for path in [directory.path().join("app.db"), ":memory:".into()] {
         let db = Options::new(path).open().wait().unwrap();
         test(&db);
-        let on: i64 = db.query_value("PRAGMA foreign_keys", ()).wait().unwrap().unwrap();
+        let on: i64 = db.query_optional_value("PRAGMA foreign_keys", ()).wait().unwrap().unwrap();
         assert_eq!(on, 1);
         db.close().wait().unwrap();
     }

@@ -68,7 +68,7 @@ async def kill_one_with_a_job(db: flatwater.Database) -> int:
 
 
 async def check_all_done_once(db: flatwater.Database, count: int) -> None:
-    assert tuple(await db.query_one(STORED) or ()) == (count, count)
+    assert tuple(await db.query_one(STORED)) == (count, count)
     for job in await db.query("SELECT below, result FROM jobs WHERE below >= 0"):
         assert job["result"] == count_primes(job["below"])
 

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel
@@ -78,16 +78,13 @@ async def tasks(db: Db) -> Response:
 @app.post("/tasks", status_code=201)
 async def add(new: New, db: Db) -> Task:
     sql = "INSERT INTO tasks (title) VALUES (?) RETURNING id, title, state"
-    return (await db.query(sql, (new.title,), into=Task))[0]
+    return await db.query_one(sql, (new.title,), into=Task)
 
 
 @app.patch("/tasks/{id}")
 async def change(id: int, change: Change, db: Db) -> Task:
     sql = "UPDATE tasks SET state = ? WHERE id = ? RETURNING id, title, state"
-    task = await db.query_one(sql, (change.state, id), into=Task)
-    if task is None:
-        raise HTTPException(404, "there is no such task")
-    return task
+    return await db.query_one(sql, (change.state, id), into=Task)
 
 
 @app.get("/events", response_class=EventSourceResponse)
@@ -103,6 +100,11 @@ async def refused(_: Request, error: flatwater.IntegrityError) -> JSONResponse:
     if error.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE":
         return JSONResponse({"detail": "there is a task of this title"}, 409)
     return JSONResponse({"detail": "a task needs a title"}, 422)
+
+
+@app.exception_handler(flatwater.RowNotFound)
+async def missing(_: Request, __: flatwater.RowNotFound) -> JSONResponse:
+    return JSONResponse({"detail": "there is no such task"}, 404)
 
 
 @app.exception_handler(flatwater.OperationalError)

@@ -34,8 +34,12 @@ fn every_mistake_on_the_page_fails_with_the_message_on_the_page() {
         };
         assert_eq!(read("rs"), format!("{}\nfn main() {{}}\n", block(section, "rust,compile_fail")), "{name}");
         let message = read("stderr");
+        let is_overwritten = std::env::var_os("TRYBUILD").is_some();
         for line in block(section, "text").lines().filter(|line| !line.is_empty()) {
-            assert!(message.lines().any(|said| said == line), "{name}: the compiler does not say {line:?}");
+            assert!(
+                is_overwritten || message.lines().any(|said| said == line),
+                "{name}: the compiler does not say {line:?}"
+            );
         }
         if name != PATH_IN_MESSAGE {
             compiled.compile_fail(format!("tests/compile_errors/{name}.rs"));

@@ -78,7 +78,7 @@ fn a_stream_sees_the_events_of_its_beginning() {
     prints(
         env!("CARGO_BIN_EXE_stream"),
         "3334 clicks, 6666 views
-         Some(1) in the snapshot, Some(0) now",
+         1 in the snapshot, 0 now",
     );
 }
 

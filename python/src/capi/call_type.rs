@@ -308,7 +308,7 @@ unsafe extern "C" fn await_method(object: *mut PyObject, _: *mut PyObject) -> *m
 
 unsafe extern "C" fn enter_method(_: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     let text = "a call is awaited, not entered: `rows = await db.query(sql)`; `async with` is for `db.stream(sql)`, \
-                `db.cursor(sql)` and `db.transaction()`";
+                `db.batches(sql)` and `db.transaction()`";
     attached(|py| PyTypeError::new_err(text).restore(py));
     null_mut()
 }

@@ -187,10 +187,10 @@ async def test_a_tight_loop_of_awaits_lets_other_tasks_run(place, other_task):
     async with flatwater.connect(place) as db:
         await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
         for _ in range(10):
-            await db.query_one("SELECT id FROM t WHERE id = 1")
+            await db.query_optional("SELECT id FROM t WHERE id = 1")
         async with other_task() as other:
             while other.turns < 20:
-                await db.query_one("SELECT id FROM t WHERE id = 1")
+                await db.query_optional("SELECT id FROM t WHERE id = 1")
 
 
 async def test_several_loops_in_several_threads_share_one_database(file):
@@ -233,12 +233,12 @@ def test_loops_of_many_threads_come_and_go(file):
     """Each makes its mailbox while others do, and end."""
     from flatwater import blocking
 
-    with blocking.connect(file, inline=False) as opened:
+    with blocking.connect(file, tuning={"inline": False}) as opened:
         opened.execute("CREATE TABLE t (a)")
 
         def thread():
             async def work():
-                async with flatwater.connect(file, inline=False) as db:
+                async with flatwater.connect(file, tuning={"inline": False}) as db:
                     await db.execute("INSERT INTO t VALUES (1)")
 
             for _ in range(20):
@@ -254,7 +254,7 @@ def test_loops_of_many_threads_come_and_go(file):
 
 async def test_a_task_may_be_cancelled_at_any_point(file):
     """Whatever point it is, the next call works, and nothing that was cancelled is half done."""
-    async with flatwater.connect(file, inline=False) as db:
+    async with flatwater.connect(file, tuning={"inline": False}) as db:
         await db.execute("CREATE TABLE t (a)")
 
         async def work():

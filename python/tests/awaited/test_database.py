@@ -59,7 +59,7 @@ async def test_execute_returns_what_it_changed(place):
         assert (done.changes, done.last_insert_rowid) == (0, None)
         done = await db.execute("INSERT INTO t VALUES (7, 'x'), (8, 'y')")
         assert (done.changes, done.last_insert_rowid) == (2, 8)
-        assert repr(done) == "Executed(changes=2, last_insert_rowid=8)"
+        assert repr(done) == "ExecuteResult(changes=2, last_insert_rowid=8)"
 
 
 async def test_parameters_are_positional_or_named(place):
@@ -157,13 +157,48 @@ async def test_query_forms(place):
     async with flatwater.connect(place) as db:
         await db.executescript("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'x'), (2, NULL)")
         assert await db.query("SELECT a, b FROM t") == [(1, "x"), (2, None)]
-        assert await db.query_one("SELECT a FROM t WHERE a = ?", (2,)) == (2,)
-        assert await db.query_one("SELECT a FROM t WHERE a = ?", (3,)) is None
-        assert await db.query_value("SELECT b FROM t WHERE a = 1") == "x"
-        assert await db.query_value("SELECT b FROM t WHERE a = 2") is None
-        assert await db.query_value("SELECT b FROM t WHERE a = 3") is None
+        for one in (db.query_one, db.query_optional):
+            assert await one("SELECT a FROM t WHERE a = ?", (2,)) == (2,)
+        assert await db.query_optional("SELECT a FROM t WHERE a = ?", (3,)) is None
+        for value in (db.query_value, db.query_optional_value):
+            assert await value("SELECT b FROM t WHERE a = 1") == "x"
+            assert await value("SELECT b FROM t WHERE a = 2") is None
+        assert await db.query_optional_value("SELECT b FROM t WHERE a = 3") is None
         assert await db.query_json("SELECT a, b FROM t") == '[{"a":1,"b":"x"},{"a":2,"b":null}]'
         assert await db.query("INSERT INTO t VALUES (3, 'z') RETURNING a") == [(3,)]
+
+
+async def test_a_call_that_needs_a_row_says_so(place):
+    none = "SELECT a FROM t WHERE a = ?"
+    async with flatwater.connect(place) as db:
+        await db.execute("CREATE TABLE t (a)")
+        statement = await db.prepare(none)
+        calls = [db.query_one(none, (3,), into=into) for into in (None, dict, tuple, str)]
+        for call in [*calls, db.query_value(none, (3,)), statement.query_one((3,)), statement.query_value((3,))]:
+            optional = {"query_one": "query_optional", "query_value": "query_optional_value"}[call.__name__]
+            with pytest.raises(flatwater.RowNotFound, match="the query returned no row") as caught:
+                await call
+            error = caught.value
+            assert isinstance(error, flatwater.ProgrammingError)
+            assert (error.kind, error.sql, error.retryable) == ("row_not_found", none, False)
+            assert f"`{optional}`" in error.hint and error.hint in str(error)
+            assert (error.sqlite_errorcode, error.sqlite_errorname) == (None, None)
+        for found in (await statement.query_optional((3,)), await statement.query_optional_value((3,))):
+            assert found is None
+        async with db.snapshot() as snapshot:
+            with pytest.raises(flatwater.RowNotFound):
+                await snapshot.query_value(none, (3,))
+            assert await snapshot.query_optional(none, (3,)) is None
+        async with db.transaction() as tx:
+            with pytest.raises(flatwater.RowNotFound):
+                await tx.query_one("UPDATE t SET a = 1 RETURNING a")
+            assert tx.in_transaction and await tx.query_optional("DELETE FROM t RETURNING a") is None
+        # Of a long text the beginning is shown, and what was bound is not.
+        sql = flatwater.Sql("SELECT a FROM t WHERE a IN ").bind_list(["secret"] * 300)
+        with pytest.raises(flatwater.RowNotFound) as caught:
+            await db.query_one(sql)
+        assert caught.value.sql.startswith("SELECT a FROM t WHERE a IN (?, ?") and caught.value.sql.endswith("...")
+        assert len(caught.value.sql) == 203 and "secret" not in f"{caught.value} {caught.value.__dict__}"
 
 
 async def test_wrong_uses_are_refused_with_a_hint(place):
@@ -181,7 +216,7 @@ async def test_wrong_uses_are_refused_with_a_hint(place):
 
 
 @pytest.mark.parametrize(
-    "name", ["fetchall", "fetchone", "commit", "execute_many", "fetchval", "row_factory", "create_function"]
+    "name", ["fetchall", "fetchone", "commit", "execute_many", "fetchval", "row_factory", "create_function", "cursor"]
 )
 async def test_names_of_other_libraries_are_answered_with_a_hint(name):
     async with flatwater.connect(":memory:") as db:
@@ -190,6 +225,24 @@ async def test_names_of_other_libraries_are_answered_with_a_hint(name):
         assert not hasattr(db, name)
         with pytest.raises(AttributeError, match="no attribute 'nonsense'$"):
             db.nonsense
+
+
+@pytest.mark.parametrize("module", [flatwater, blocking])
+def test_names_that_a_module_does_not_have_are_answered_with_a_hint(module):
+    for name, hint in [
+        ("Executed", "ExecuteResult"),
+        ("Checkpointed", "CheckpointInfo"),
+        ("Cursor", "Batches"),
+        ("shutdown", "process.close_all"),
+    ]:
+        with pytest.raises(AttributeError, match=f"'{module.__name__}' has no attribute '{name}': .*{hint}") as caught:
+            getattr(module, name)
+        assert ("await" in str(caught.value)) == (name == "shutdown" and module is flatwater)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'$"):
+        module.nonsense
+    assert not hasattr(module, "Cursor")
+    with pytest.raises(ImportError):
+        from flatwater import Executed  # noqa: F401
 
 
 async def test_a_database_that_is_not_open_yet_says_so(file):
@@ -213,18 +266,48 @@ async def test_options_are_checked(file):
         await flatwater.connect(file, isolation_level=None)
     with pytest.raises(TypeError, match="'check_same_thread': any task"):
         blocking.connect(file, check_same_thread=False)
-    with pytest.raises(TypeError, match='"readers" is a number'):
+    with pytest.raises(TypeError, match='"readers" must be a non-negative number'):
         await flatwater.connect(file, readers="many")
+    with pytest.raises(TypeError, match="'max_open': .*`flatwater.process.set_max_open"):
+        await flatwater.connect(file, max_open=3)
     async with flatwater.connect(file, busy_timeout=1.5, readers=2, foreign_keys=False, durability="full") as db:
         assert await db.query_value("PRAGMA foreign_keys") == 0
     with pytest.raises(flatwater.OperationalError):
         await flatwater.connect(file.parent / "nowhere" / "test.db")
 
 
+async def test_what_few_programs_set_is_in_tuning(file):
+    tuning = {"statement_cache": 7, "journal": "keep", "group": False, "live_poll": datetime.timedelta(seconds=1)}
+    async with flatwater.connect(file, tuning=tuning) as db:
+        assert db.stats()["journal"] == "delete"
+    with blocking.connect(file, tuning={"journal": "wal", "queue": None}) as db:
+        assert db.stats()["journal"] == "wal"
+    async with flatwater.connect(file, tuning=None) as db:
+        assert await db.query_value("SELECT 1") == 1
+    for wrong, said in [
+        ({"queue": 10}, 'the option "queue" is no keyword: give it as tuning={"queue": ...}'),
+        ({"queue": None}, 'the option "queue" is no keyword: give it as tuning={"queue": ...}'),
+        ({"second_cpy": "off"}, 'did you mean tuning={"second_copy": ...}?'),
+        ({"tuning": {"qeue": 10}}, 'no key of `tuning` "qeue"; did you mean "queue"?'),
+        ({"tuning": {"qeue": None}}, 'no key of `tuning` "qeue"; did you mean "queue"?'),
+        ({"tuning": {"readers": 2}}, 'the option "readers" is no key of `tuning`: give it as the keyword readers=...'),
+        ({"tuning": {"nonsense": 2}}, "there are: auto_vacuum, cascading_drop, "),
+        ({"tuning": {"max_open": 2}}, "`flatwater.process.set_max_open"),
+        ({"tuning": {"queue": "long"}}, '"queue" must be a non-negative number'),
+        ({"tuning": "queue"}, 'the option "tuning" must be a dict'),
+        ({"nonsense": 1}, "there are: attach, busy_timeout, "),
+    ]:
+        for connect in (flatwater.connect, blocking.connect):
+            with pytest.raises(TypeError) as caught:
+                await connect(file, **wrong)
+            assert said in str(caught.value)
+
+
 def test_every_option_has_a_type():
     from flatwater import _native
 
-    assert sorted(flatwater.Options.__annotations__) == sorted([*_native.options(), "datetimes", "migrations"])
+    types = flatwater.Options.__annotations__, flatwater.Tuning.__annotations__
+    assert tuple(map(sorted, types)) == _native.options()
 
 
 async def test_durations_are_seconds_or_timedeltas(file):

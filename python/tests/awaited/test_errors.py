@@ -58,3 +58,4 @@ def test_the_hierarchy_is_that_of_pep_249():
         assert issubclass(own, flatwater.DatabaseError) and issubclass(own, getattr(sqlite3, name))
     assert issubclass(flatwater.InterfaceError, flatwater.Error) and issubclass(flatwater.Error, sqlite3.Error)
     assert issubclass(flatwater.TimeoutError, TimeoutError)
+    assert issubclass(flatwater.RowNotFound, flatwater.ProgrammingError)

@@ -111,7 +111,9 @@ async def test_the_results_of_a_group_are_of_one_point_in_time(place):
         queries = [("SELECT a FROM t WHERE a > ?", (0,)), ("SELECT count(*) FROM t", None)]
         async with db.live_group(queries) as results:
             for n in range(1, 5):
-                rows, count = await next_of(results)
+                both = await next_of(results)
+                assert type(both) is tuple
+                rows, count = both
                 assert count == [(len(rows),)] == [(n - 1,)]
                 await db.execute("INSERT INTO t VALUES (?)", (n,))
 

@@ -112,7 +112,7 @@ async def test_forms_of_other_libraries_are_answered_with_what_to_write(file):
                 getattr(rows, name)
         with pytest.raises(AttributeError, match="get.*dict.row"):
             rows[0].get  # noqa: B018
-        for block in [db.transaction(), db.snapshot(), db.stream(COUNT), db.cursor(COUNT)]:
+        for block in [db.transaction(), db.snapshot(), db.stream(COUNT), db.batches(COUNT)]:
             with pytest.raises(TypeError, match="cannot be awaited: it is a block, `async with db"):
                 await block
         with pytest.raises(AttributeError, match="fetchone.*async for"):
@@ -130,8 +130,8 @@ async def test_forms_of_other_libraries_are_answered_with_what_to_write(file):
             with pytest.raises(AttributeError, match=f"{name}'") as error:
                 getattr(db, name)
             assert "await" not in str(error.value) and "async" not in str(error.value)
-        with pytest.raises(AttributeError, match="fetchmany.*for rows in cursor"):
-            db.cursor(COUNT).fetchmany  # noqa: B018
+        with pytest.raises(AttributeError, match="fetchmany.*for rows in batches"):
+            db.batches(COUNT).fetchmany  # noqa: B018
 
 
 async def test_a_setting_of_another_library_is_refused_with_what_reading_it_raises(file):
@@ -156,11 +156,11 @@ async def test_a_setting_of_another_library_is_refused_with_what_reading_it_rais
         connecting = flatwater.connect(file)
         check(connecting)
         connecting.close()
-        check(db, snapshot, db.transaction(), db.stream(COUNT), db.cursor(COUNT))
+        check(db, snapshot, db.transaction(), db.stream(COUNT), db.batches(COUNT))
         with pytest.raises(AttributeError, match="row_factory.*into=dict"):
             db.row_factory = None
     with blocking.connect(file) as db, db.snapshot() as snapshot:
-        check(db, snapshot, db.transaction(), db.stream(COUNT), db.cursor(COUNT))
+        check(db, snapshot, db.transaction(), db.stream(COUNT), db.batches(COUNT))
         with pytest.raises(AttributeError, match="isolation_level.*`with db.transaction"):
             db.isolation_level = None
 
@@ -273,19 +273,22 @@ def test_the_package_says_which_versions_it_is_of():
 
 
 def test_what_waits_has_prepared_statements_and_ends_what_it_reads(file):
-    with blocking.connect(file, extra_readers=1) as db:
+    with blocking.connect(file, tuning={"extra_readers": 1}) as db:
         db.execute("CREATE TABLE t (a)")
         insert = db.prepare("INSERT INTO t VALUES (?)")
         assert insert.execute((1,)).changes == 1 and insert.executemany((n,) for n in range(2, 5001)) == 4999
         find = db.prepare("SELECT a FROM t WHERE a <= ? ORDER BY a")
-        assert find.query((2,)) == [(1,), (2,)] and find.query_one((2,)) == (1,)
+        assert find.query((2,)) == [(1,), (2,)] and find.query_one((2,)) == find.query_optional((2,)) == (1,)
         assert (find.query_value((9,)), find.query_values((2,))) == (1, [1, 2])
+        assert (find.query_optional((0,), into=dict), find.query_optional_value((0,))) == (None, None)
+        with pytest.raises(flatwater.RowNotFound):
+            find.query_one((0,))
         assert find.query_json((1,), arrays=True) == "[[1]]" and "SELECT a" in repr(find)
         with pytest.raises(flatwater.OperationalError, match="no such table"):
             db.prepare("SELECT * FROM nowhere")
         # There is one more reader, and whoever does not give it back keeps the next one waiting.
         for _ in range(3):
-            batches = db.cursor("SELECT a FROM t ORDER BY a", timeout=60)
+            batches = db.batches("SELECT a FROM t ORDER BY a", timeout=60)
             first = batches.next_batch()
             assert first is not None and first[0] == (1,)
             batches.close()

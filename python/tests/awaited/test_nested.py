@@ -94,8 +94,8 @@ async def test_of_concurrent_blocks_the_later_one_is_refused_and_the_earlier_one
                 with pytest.raises(flatwater.ProgrammingError, match=OTHER):
                     await call
             with pytest.raises(flatwater.ProgrammingError, match=OTHER):
-                async with tx.cursor("SELECT a FROM t") as cursor:
-                    await cursor.next_batch()
+                async with tx.batches("SELECT a FROM t") as batches:
+                    await batches.next_batch()
             may_end.set()
             await task
             await later(tx)

@@ -11,7 +11,7 @@ import pytest
 import flatwater
 from flatwater import blocking
 
-WAITS = "waits for that transaction"
+WAITS = "inside its own transaction"
 
 
 async def test_a_transaction_that_has_ended_belongs_to_no_task(place):
@@ -127,7 +127,7 @@ async def test_every_call_that_would_wait_for_the_transaction_of_its_task_is_ref
                 db.checkpoint(),
             ]
             if place == ":memory:":
-                calls += [db.query("SELECT 1"), db.backup(tmp_path / "copy.db"), db.cursor("SELECT 1").__anext__()]
+                calls += [db.query("SELECT 1"), db.backup(tmp_path / "copy.db"), db.batches("SELECT 1").__anext__()]
             for call in calls:
                 with pytest.raises(flatwater.ProgrammingError, match=f"{WAITS}|async with"):
                     await call

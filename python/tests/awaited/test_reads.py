@@ -1,4 +1,4 @@
-"""Streams and cursors."""
+"""Streams and batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def test_a_stream_has_all_rows_in_their_order(place):
 
 
 async def test_a_stream_that_is_left_gives_its_reader_back(file):
-    async with flatwater.connect(file, extra_readers=1) as db:
+    async with flatwater.connect(file, tuning={"extra_readers": 1}) as db:
         for _ in range(3):
             async with db.stream(NUMBERS) as rows:
                 async for row in rows:
@@ -38,23 +38,23 @@ async def test_rows_are_taken_one_by_one_and_a_loop_goes_on_where_the_last_one_w
             assert await anext(rows, None) is None
         with pytest.raises(flatwater.ProgrammingError, match="async with"):
             await anext(db.stream(NUMBERS))
-        async with db.cursor(NUMBERS) as batches:
+        async with db.batches(NUMBERS) as batches:
             assert (await anext(batches))[0]["n"] == 0
         assert await anext(batches, None) is None
     with blocking.connect(file) as db:
-        with db.stream(NUMBERS) as stream, db.cursor(NUMBERS) as cursor:
-            assert next(stream)["n"] == 0 and next(cursor)[0]["n"] == 0
+        with db.stream(NUMBERS) as stream, db.batches(NUMBERS) as batches:
+            assert next(stream)["n"] == 0 and next(batches)[0]["n"] == 0
             for one in stream:
                 if one["n"] == 5000:
                     break
             assert [one["n"] for one in stream] == list(range(5001, 10_000))
             assert next(stream, None) is None
-            assert 0 < sum(len(batch) for batch in cursor) < 10_000
-            assert next(cursor, None) is None
+            assert 0 < sum(len(batch) for batch in batches) < 10_000
+            assert next(batches, None) is None
 
 
 def test_a_stream_that_is_dropped_within_its_loop_gives_its_reader_back(file):
-    with blocking.connect(file, extra_readers=1) as db:
+    with blocking.connect(file, tuning={"extra_readers": 1}) as db:
         for _ in range(3):
             assert next(iter(db.stream(NUMBERS, timeout=60)))["n"] == 0
 
@@ -65,12 +65,12 @@ async def held(db, number):
     return True
 
 
-async def test_a_cursor_has_batches_and_sees_one_point_in_time(file):
+async def test_batches_have_all_rows_of_one_point_in_time(file):
     async with flatwater.connect(file) as db:
         await db.execute("CREATE TABLE t (n)")
         await db.executemany("INSERT INTO t VALUES (?)", ((n,) for n in range(5000)))
         seen = []
-        async with db.cursor("SELECT n FROM t WHERE n >= ?", (10,)) as batches:
+        async with db.batches("SELECT n FROM t WHERE n >= ?", (10,)) as batches:
             async for rows in batches:
                 assert len(rows) > 0
                 seen.extend(row["n"] for row in rows)
@@ -80,7 +80,7 @@ async def test_a_cursor_has_batches_and_sees_one_point_in_time(file):
 
 
 async def test_an_await_that_is_cancelled_loses_no_rows(file):
-    async with flatwater.connect(file) as db, db.cursor(NUMBERS) as batches:
+    async with flatwater.connect(file) as db, db.batches(NUMBERS) as batches:
         seen = []
         while True:
             task = asyncio.create_task(batches.next_batch())
@@ -102,7 +102,7 @@ async def test_a_loop_without_a_block_is_refused(place):
             async for _ in db.stream("SELECT 1"):
                 pass
         with pytest.raises(flatwater.ProgrammingError, match="use `async with`"):
-            async for _ in db.cursor("SELECT 1"):
+            async for _ in db.batches("SELECT 1"):
                 pass
 
 

@@ -117,7 +117,10 @@ async def test_rows_become_what_into_says():
     assert await rows(into=lambda id, name: name * id) == ["Ada", "EveEve"]
     async with flatwater.connect(":memory:") as db:
         assert await db.query_one("SELECT 7 AS id, 'x' AS name", into=User) == User(7, "x")
-        assert await db.query_one("SELECT 7 AS id, 'x' AS name WHERE 0", into=User) is None
+        assert await db.query_optional("SELECT 7 AS id, 'x' AS name", into=User) == User(7, "x")
+        assert await db.query_optional("SELECT 7 AS id, 'x' AS name WHERE 0", into=User) is None
+        with pytest.raises(flatwater.RowNotFound):
+            await db.query_one("SELECT 7 AS id, 'x' AS name WHERE 0", into=User)
         with pytest.raises(TypeError, match="unexpected keyword argument 'age'"):
             await db.query("SELECT 1 AS age", into=User)
 

@@ -6,9 +6,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use flatwater::{
-    Database, Error, Executor, JsonOptions, Migrations, Options, Params, Prepared, Snapshot, Sql, Transaction,
-};
+use flatwater::options::JsonOptions;
+use flatwater::{Database, Error, Migrations, Options, Params, Prepared, Session, Snapshot, Sql, Transaction};
 use futures_util::future::{LocalBoxFuture, ready};
 
 use super::{Body, DB, Handle, Outcome, Program};
@@ -34,7 +33,7 @@ fn pending<T: 'static>(
 
 /// Returns the database with the deadline of the step.
 pub(super) fn within(db: &Database, step: &Step) -> Database {
-    step.common.timeout_ms.map_or_else(|| db.clone(), |ms| db.timeout(Duration::from_millis(ms)))
+    step.common.timeout_ms.map_or_else(|| db.clone(), |ms| db.with_timeout(Duration::from_millis(ms)))
 }
 
 /// Sets an option if the scenario gives it.
@@ -54,7 +53,7 @@ impl Program<'_> {
     pub(super) fn options(&self, path: Option<&str>, options: &format::Options) -> Options {
         let mut opens = Options::new(self.named(path.unwrap_or("{path}")));
         opens = set(opens, options.foreign_keys, Options::foreign_keys);
-        opens = set(opens, options.cascading_drop, Options::cascading_drop);
+        opens = set(opens, options.cascading_drop, |opens, on| opens.tuning(|t| t.cascading_drop(on)));
         opens = set(opens, options.read_only, Options::read_only);
         opens = set(opens, options.create, Options::create);
         opens = set(opens, options.readers, Options::readers);
@@ -151,17 +150,21 @@ fn json(db: Database, verb: &Verb) -> Database {
     let Some(options) = verb.json_options() else { return db };
     let format::JsonOptions { arrays, big_integers_as_strings, embed } = options;
     let options = JsonOptions::new().arrays(*arrays).big_integers_as_strings(*big_integers_as_strings);
-    db.json(embed.iter().fold(options, |options, column| options.embed(column.as_str())))
+    db.with_json(embed.iter().fold(options, |options, column| options.embed(column.as_str())))
 }
 
-fn run(on: &impl Executor, verb: &Verb) -> Result<Pending, String> {
+fn run(on: &Session, verb: &Verb) -> Result<Pending, String> {
     let (sql, built) = verb.text().map_or_else(Default::default, sql);
     let with = |params: &format::Params| built.unwrap_or_else(|| bound(params));
     Ok(match verb {
         Verb::Execute { params, .. } => pending(on.execute(&sql, with(params)), Outcome::Executed),
         Verb::Query { params, .. } => pending(on.query(&sql, with(params)), Outcome::Rows),
-        Verb::QueryOne { params, .. } => pending(on.query_one(&sql, with(params)), Outcome::Row),
-        Verb::QueryValue { params, .. } => pending(on.query_value(&sql, with(params)), Outcome::Value),
+        Verb::QueryOne { params, .. } => pending(on.query_one(&sql, with(params)), |row| Outcome::Row(Some(row))),
+        Verb::QueryValue { params, .. } => {
+            pending(on.query_value(&sql, with(params)), |value| Outcome::Value(Some(value)))
+        }
+        Verb::QueryOptional { params, .. } => pending(on.query_optional(&sql, with(params)), Outcome::Row),
+        Verb::QueryOptionalValue { params, .. } => pending(on.query_optional_value(&sql, with(params)), Outcome::Value),
         Verb::QueryValues { params, .. } => pending(on.query_values(&sql, with(params)), Outcome::Values),
         Verb::QueryJson { params, .. } => pending(on.query_json(&sql, with(params)), Outcome::Json),
         Verb::ExecuteMany { of, rows, .. } => {
@@ -184,8 +187,14 @@ fn run_prepared(prepared: &Prepared, verb: &Verb) -> Result<Pending, String> {
     Ok(match verb {
         Verb::Execute { params, .. } => pending(prepared.execute(bound(params)), Outcome::Executed),
         Verb::Query { params, .. } => pending(prepared.query(bound(params)), Outcome::Rows),
-        Verb::QueryOne { params, .. } => pending(prepared.query_one(bound(params)), Outcome::Row),
-        Verb::QueryValue { params, .. } => pending(prepared.query_value(bound(params)), Outcome::Value),
+        Verb::QueryOne { params, .. } => pending(prepared.query_one(bound(params)), |row| Outcome::Row(Some(row))),
+        Verb::QueryValue { params, .. } => {
+            pending(prepared.query_value(bound(params)), |value| Outcome::Value(Some(value)))
+        }
+        Verb::QueryOptional { params, .. } => pending(prepared.query_optional(bound(params)), Outcome::Row),
+        Verb::QueryOptionalValue { params, .. } => {
+            pending(prepared.query_optional_value(bound(params)), Outcome::Value)
+        }
         Verb::QueryJson { params, .. } => pending(prepared.query_json(bound(params)), Outcome::Json),
         verb => return Err(format!("a prepared statement has no {verb:?}")),
     })

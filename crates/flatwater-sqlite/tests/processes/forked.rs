@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use flatwater::{Call, Database, Error, Executed, Kind, Options, Transaction, params};
+use flatwater::values::ExecuteResult;
+use flatwater::{Call, Database, Error, ErrorKind, Options, Transaction, params};
 
 use crate::support::{COUNT, INSERT, Stop, TestFile, count, is_alone_in_process, rows, wait_until, while_writing};
 
@@ -24,8 +25,8 @@ struct Handles {
     blocking: Database,
     transaction: Transaction<'static>,
     /// Waits for the transaction's end.
-    waiting: Pin<Box<Call<Executed>>>,
-    new: Call<Executed>,
+    waiting: Pin<Box<Call<ExecuteResult>>>,
+    new: Call<ExecuteResult>,
 }
 
 /// Forks. The parent gets its handles back and the child's number; the child gets them too, and ends after `child`.
@@ -84,7 +85,7 @@ fn finish<F: Future>(future: F) -> F::Output {
 #[track_caller]
 fn refused<T>(answer: Result<T, Error>) {
     let Err(error) = answer else { panic!("it was served") };
-    assert_eq!(error.kind(), Kind::Misuse, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
     assert!(error.message().contains("forked"), "{error}");
 }
 
@@ -97,14 +98,14 @@ fn everything_is_refused(handles: &mut Handles) {
     refused(at_once(db.batch(one())));
     refused(at_once(db.execute_script(INSERT)));
     refused(at_once(db.query(COUNT, ())));
-    refused(at_once(db.query_one(COUNT, ())));
-    refused(at_once(db.query_value::<i64>(COUNT, ())));
+    refused(at_once(db.query_optional(COUNT, ())));
+    refused(at_once(db.query_optional_value::<i64>(COUNT, ())));
     refused(at_once(db.query_as::<(i64,)>(COUNT, ())));
     refused(at_once(db.begin()));
     refused(at_once(db.transaction(async |_| Ok::<_, Error>(()))));
     refused(at_once(db.read_with(|_| Ok::<_, Error>(()))));
     refused(at_once(db.write_with(|_| Ok::<_, Error>(()))));
-    refused(at_once(db.alone().timeout(Duration::from_secs(1)).execute(INSERT, ())));
+    refused(at_once(db.ungrouped().with_timeout(Duration::from_secs(1)).execute(INSERT, ())));
     refused(at_once(db.close()));
     assert_eq!(db.stats().writes_waiting, 0);
     refused(blocking.execute(INSERT, ()).wait());
@@ -112,8 +113,8 @@ fn everything_is_refused(handles: &mut Handles) {
     refused(blocking.batch(one()).wait());
     refused(blocking.execute_script(INSERT).wait());
     refused(blocking.query(COUNT, ()).wait());
-    refused(blocking.query_one(COUNT, ()).wait());
-    refused(blocking.query_value::<i64>(COUNT, ()).wait());
+    refused(blocking.query_optional(COUNT, ()).wait());
+    refused(blocking.query_optional_value::<i64>(COUNT, ()).wait());
     refused(blocking.query_as::<(i64,)>(COUNT, ()).wait());
     refused(blocking.read_with(|_| Ok::<_, Error>(())).wait());
     refused(blocking.write_with(|_| Ok::<_, Error>(())).wait());
@@ -183,7 +184,7 @@ fn a_child_can_do_nothing_with_what_its_parent_opened_and_nothing_to_it() {
                 let held = other.options().open().wait().unwrap();
                 let transaction = finish(held.begin()).unwrap();
                 finish(transaction.execute(INSERT, ())).unwrap();
-                let mut waiting = Box::pin(held.timeout(Duration::from_secs(3600)).execute(INSERT, ()));
+                let mut waiting = Box::pin(held.with_timeout(Duration::from_secs(3600)).execute(INSERT, ()));
                 let pending = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 assert!(pending.is_pending(), "it waits for the transaction");
                 let new = held.execute(INSERT, ());
@@ -209,7 +210,7 @@ fn a_child_can_do_nothing_with_what_its_parent_opened_and_nothing_to_it() {
 
 fn parent_goes_on(handles: Handles, file: &TestFile, expected: i64) {
     let Handles { db, blocking, transaction, waiting, new } = handles;
-    assert_eq!(finish(transaction.query_value::<i64>(COUNT, ())).unwrap(), Some(expected - 2));
+    assert_eq!(finish(transaction.query_optional_value::<i64>(COUNT, ())).unwrap(), Some(expected - 2));
     finish(transaction.commit()).unwrap();
     finish(waiting).unwrap();
     new.wait().unwrap();
@@ -288,7 +289,7 @@ fn is_of_use(options: Options, rows: i64) {
     finish(transaction.execute(INSERT, ())).unwrap();
     finish(transaction.commit()).unwrap();
     db.write_with(|tx| tx.execute(INSERT, []).map_err(Error::from)).wait().unwrap();
-    let seen = || finish(db.query_value::<i64>(COUNT, ())).unwrap().unwrap();
+    let seen = || finish(db.query_optional_value::<i64>(COUNT, ())).unwrap().unwrap();
     assert!(seen() >= before + rows);
     wait_until(|| {
         let result = finish(live.next()).unwrap().unwrap();
@@ -339,7 +340,7 @@ fn the_locks_of_a_child_and_of_its_parent_hold_against_each_other() {
     let options = || file.options().busy_timeout(Duration::ZERO);
     let busy = |db: &Database| {
         let error = db.execute(INSERT, ()).wait().unwrap_err();
-        assert_eq!(error.kind(), Kind::Busy, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
     };
     let db = options().open().wait().unwrap();
     let transaction = finish(db.begin()).unwrap();

@@ -1,7 +1,8 @@
 //! A second SQLite library in the process of an open database: what it destroys where nobody guards the file, that
 //! nothing is lost where we do, and that it is noticed.
 
-use flatwater::{Durability, Kind, SecondCopy};
+use flatwater::ErrorKind;
+use flatwater::options::{Durability, SecondCopy};
 use second_sqlite::Connection as Second;
 
 use crate::support::{COUNT, INSERT, TestFile, count, is_alone_in_process, rows, wait_until, while_writing};
@@ -56,7 +57,7 @@ fn nothing_acknowledged_is_lost_when_the_second_library_closes_the_file() {
     }
     for durability in [Durability::Normal, Durability::Full] {
         let file = TestFile::new();
-        let options = file.options().durability(durability).second_copy(SecondCopy::Off);
+        let options = file.options().durability(durability).tuning(|t| t.second_copy(SecondCopy::Off));
         let db = options.open().wait().unwrap();
         let acknowledged = while_writing(&db, |another_round| {
             for _ in 0..5 {
@@ -87,13 +88,13 @@ fn a_second_library_that_was_there_before_is_refused_counted_or_ignored() {
     let second = Second::open(&file.path());
     second.execute(INSERT);
     let error = file.options().open().wait().unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("open")), "{error}");
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("open")), "{error}");
     assert!(error.message().contains("another SQLite library in this process"), "{error}");
     assert!(error.message().contains(second_sqlite::LIBRARY), "{error}");
     second.execute(INSERT);
     assert_eq!(file.visit(), 2, "the refused open took nothing away from the other library");
     for (what, counts) in [(SecondCopy::Warn, true), (SecondCopy::Off, false)] {
-        let db = file.options().second_copy(what).open().wait().unwrap();
+        let db = file.options().tuning(|t| t.second_copy(what)).open().wait().unwrap();
         assert_eq!(db.stats().second_copies > 0, counts, "{what:?}");
         db.execute(INSERT, ()).wait().unwrap();
         db.close().wait().unwrap();
@@ -122,12 +123,12 @@ fn a_second_library_that_comes_later_ends_writing_until_the_file_is_opened_again
         refusal.is_some()
     });
     let error = refusal.unwrap();
-    assert_eq!(error.kind(), Kind::Misuse, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
     assert!(error.message().contains("another SQLite library in this process"), "{error}");
     assert_eq!(count(&db), written, "reads go on");
     assert_eq!(second.integer(COUNT), Some(written));
     drop(second);
-    assert_eq!(db.execute(INSERT, ()).wait().unwrap_err().kind(), Kind::Misuse, "until it is opened again");
+    assert_eq!(db.execute(INSERT, ()).wait().unwrap_err().kind(), ErrorKind::Misuse, "until it is opened again");
     db.close().wait().unwrap();
     let db = file.open();
     db.execute(INSERT, ()).wait().unwrap();
@@ -143,7 +144,7 @@ fn closing_takes_nothing_away_from_a_second_library() {
     }
     for what in [SecondCopy::Refuse, SecondCopy::Warn, SecondCopy::Off] {
         let file = TestFile::new();
-        let db = file.options().second_copy(what).open().wait().unwrap();
+        let db = file.options().tuning(|t| t.second_copy(what)).open().wait().unwrap();
         for _ in 0..50 {
             db.execute(INSERT, ()).wait().unwrap();
         }

@@ -81,7 +81,7 @@ pub(crate) fn rows(connection: &rusqlite::Connection) -> i64 {
 
 /// The rows of `t`, as the engine sees them.
 pub(crate) fn count(db: &Database) -> i64 {
-    db.query_value(COUNT, ()).wait().unwrap().unwrap()
+    db.query_optional_value(COUNT, ()).wait().unwrap().unwrap()
 }
 
 /// Runs `body` while threads write rows one by one; `body` gets what waits until every one of them got another

@@ -15,7 +15,7 @@ use rusqlite::backup::{Backup, StepResult};
 use tempfile::NamedTempFile;
 
 use super::open::Connection;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::resolve::beside;
 
@@ -57,7 +57,7 @@ impl Target {
         let absolute = std::path::absolute(path);
         absolute
             .map(Self)
-            .map_err(|error| Error::new(Kind::Io, format!("the current directory cannot be read: {error}")))
+            .map_err(|error| Error::new(ErrorKind::Io, format!("the current directory cannot be read: {error}")))
     }
 
     fn directory(&self) -> &Path {
@@ -90,7 +90,7 @@ impl Target {
         let directory = self.directory();
         if !directory.is_dir() {
             let message = format!("the directory {} does not exist", directory.display());
-            return Err(Error::new(Kind::Open, message).with_hint("create it first"));
+            return Err(Error::new(ErrorKind::Open, message).with_hint("create it first"));
         }
         let mut prefix = self.0.file_name().unwrap_or(OsStr::new("backup")).to_owned();
         prefix.push(".");
@@ -102,7 +102,7 @@ impl Target {
         let _ = options;
         builder.tempfile_in(directory).map_err(|error| {
             let failed = self.failed("created", &error);
-            if failed.kind() == Kind::Io { failed.with_kind(Kind::Open) } else { failed }
+            if failed.kind() == ErrorKind::Io { failed.with_kind(ErrorKind::Open) } else { failed }
         })
     }
 
@@ -124,11 +124,12 @@ impl Target {
     #[cold]
     fn failed(&self, what: &str, error: &io::Error) -> Error {
         let kind = match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::Full,
-            _ => Kind::Io,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
+            _ => ErrorKind::Io,
         };
-        let error = Error::new(kind, format!("the backup {} cannot be {what}: {error}", self.0.display()));
-        if kind == Kind::Full { error.with_hint(ROOM) } else { error.with_hint(WRITABLE) }
+        let error =
+            Error::new(kind, format!("the backup {} cannot be {what}: {error}", self.0.display())).caused_by_io(error);
+        if kind == ErrorKind::Full { error.with_hint(ROOM) } else { error.with_hint(WRITABLE) }
     }
 }
 
@@ -210,15 +211,15 @@ fn copy(
 }
 
 fn stop(ends: &dyn Interrupt) -> Result<()> {
-    if ends.should_stop() { Err(Error::new(Kind::Cancelled, "the backup was given up")) } else { Ok(()) }
+    if ends.should_stop() { Err(Error::new(ErrorKind::Cancelled, "the backup was given up")) } else { Ok(()) }
 }
 
 /// SQLite's message is that of the connection, which knows nothing of a step.
 #[cold]
 fn of_sqlite(error: Error, target: &Target) -> Error {
     let path = target.0.display();
-    if error.kind() == Kind::Full {
-        return Error::new(Kind::Full, format!("there is no space left for the backup {path}")).with_hint(ROOM);
+    if error.kind() == ErrorKind::Full {
+        return Error::new(ErrorKind::Full, format!("there is no space left for the backup {path}")).with_hint(ROOM);
     }
     let name = error.sqlite_name().unwrap_or("no reason given");
     let message = format!("the database cannot be copied to {path}: {name}");

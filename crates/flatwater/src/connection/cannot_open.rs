@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use flatwater_sqlite::{has_nul, why_not_readable};
 use rusqlite::ffi;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::resolve::beside;
 
@@ -34,7 +34,7 @@ fn left_over(path: &Path) -> Option<PathBuf> {
 pub(super) fn check_path(options: &Options, creates: bool) -> Result<()> {
     let path: &Path = &options.path;
     let refuse = |sentence: String, hint: &'static str| {
-        Err(Error::new(Kind::Open, sentence).with_hint(hint).in_operation("open"))
+        Err(Error::new(ErrorKind::Open, sentence).with_hint(hint).in_operation("open"))
     };
     if options.is_memory() {
         return Ok(());
@@ -92,7 +92,7 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
     let error = named(error.in_operation("open"), options);
     match code & 0xff {
         ffi::SQLITE_NOTADB => error
-            .with_kind(Kind::Open)
+            .with_kind(ErrorKind::Open)
             .with_message(format!("{} is not a SQLite database", options.path.display()))
             .with_hint("check the path; an encrypted database looks like this too"),
         ffi::SQLITE_CORRUPT => error.with_hint(
@@ -100,28 +100,28 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
              another database beside it looks like this too",
         ),
         _ if code == ffi::SQLITE_READONLY_ROLLBACK => error
-            .with_kind(Kind::Open)
+            .with_kind(ErrorKind::Open)
             .with_message(format!(
                 "{} has a -journal, left by a program that died while it wrote, which must be rolled back first",
                 options.path.display()
             ))
             .with_hint("open it once without `Options::read_only`"),
         ffi::SQLITE_CANTOPEN if options.path.exists() && why_not_readable(&options.path).is_some() => error
-            .with_kind(Kind::Open)
+            .with_kind(ErrorKind::Open)
             .with_message(format!("{} may not be read by this user: permission denied", options.path.display()))
             .with_hint("check the permissions of the file"),
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
             // An existing WAL holds rows that are not in the file, and reading the file as immutable would miss them.
             let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
-            error.with_kind(Kind::Open).with_hint(if is_whole {
+            error.with_kind(ErrorKind::Open).with_hint(if is_whole {
                 "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
-                 does not change can be read without them, with `Options::immutable`"
+                 does not change can be read without them, with `Tuning::immutable`"
             } else {
                 "the directory must be writable too: the -wal and -shm files lie beside the database"
             })
         }
         ffi::SQLITE_BUSY => error.with_hint("another process kept the file locked for longer than `Options::busy_timeout`"),
-        _ if error.kind() == Kind::Misuse => error.with_kind(Kind::Open),
+        _ if error.kind() == ErrorKind::Misuse => error.with_kind(ErrorKind::Open),
         _ => error,
     }
 }

@@ -7,7 +7,7 @@
 use rusqlite::config::DbConfig;
 
 use super::open::Connection;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::sql::tokens::quoted;
 
 /// A foreign key of another table: its number there, the action, and the two lists of columns. The columns of the parent
@@ -32,7 +32,7 @@ impl Connection {
                     format!("DROP TABLE {table} would change rows of {child}, whose foreign key says {action}");
                 return Err(Error::misuse(message).with_hint(
                     "rebuild a table in a migration, where foreign keys are off; to drop it with this effect set \
-                     `Options::cascading_drop`",
+                     `Tuning::cascading_drop`",
                 ));
             }
         }
@@ -84,7 +84,7 @@ impl Connection {
         });
         match found.map_err(Error::from) {
             // A foreign key that does not fit its parent: SQLite itself refuses the drop.
-            Err(error) if error.kind() == Kind::Sql => Ok(false),
+            Err(error) if error.kind() == ErrorKind::Sql => Ok(false),
             found => found,
         }
     }

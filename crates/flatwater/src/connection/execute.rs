@@ -23,7 +23,7 @@ use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::tokens::has_in_with_one_parameter;
 use crate::values::document::Document;
-use crate::values::executed::Executed;
+use crate::values::executed::ExecuteResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
@@ -61,7 +61,7 @@ pub(crate) enum Bounds {
 /// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    pub(crate) executed: Executed,
+    pub(crate) executed: ExecuteResult,
     pub(crate) result: Collected,
 }
 
@@ -150,11 +150,11 @@ impl Connection {
         Ok(Outcome { executed, result: Collected::Json(document) })
     }
 
-    fn run<S: Sink>(&mut self, run: &Run<'_>, sink: &mut S) -> Result<Executed> {
+    fn run<S: Sink>(&mut self, run: &Run<'_>, sink: &mut S) -> Result<ExecuteResult> {
         let statement = run.statement;
         if !statement.class.changes_rows {
             self.step(run, sink)?;
-            return Ok(Executed::default());
+            return Ok(ExecuteResult::default());
         }
         let rowid_before = self.sqlite.last_insert_rowid();
         if let Some(table) = &statement.class.inserts_into {
@@ -165,7 +165,7 @@ impl Connection {
         // The inserts of a virtual table may not be seen. It then sets a rowid for a row, and 0 for a command.
         let is_new = || rowid != rowid_before && rowid != 0;
         let inserted = statement.class.inserts_into.is_some() && (self.sqlite.saw_insert() || is_new());
-        Ok(Executed { changes: self.sqlite.changes(), last_insert_rowid: inserted.then_some(rowid) })
+        Ok(ExecuteResult { changes: self.sqlite.changes(), last_insert_rowid: inserted.then_some(rowid) })
     }
 
     #[inline]

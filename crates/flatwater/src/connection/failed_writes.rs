@@ -11,7 +11,7 @@ use rusqlite::ffi;
 
 use super::open::Connection;
 use crate::changes::writes::{TableWrites, Writes};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::sql::policy;
 use crate::sql::tokens::quoted;
 
@@ -62,7 +62,7 @@ impl Connection {
             None => "the directory of the database cannot be written".to_owned(),
         };
         error
-            .with_kind(Kind::Io)
+            .with_kind(ErrorKind::Io)
             .with_message(message)
             .with_hint("SQLite makes a journal beside the database to write: check the permissions of the directory")
     }
@@ -70,7 +70,7 @@ impl Connection {
 
 fn no_rowid(error: Error, table: &str) -> Error {
     error
-        .with_kind(Kind::Sql)
+        .with_kind(ErrorKind::Sql)
         .with_message(format!("the table {table} has given its highest rowid, {}, so a new row gets none", i64::MAX))
         .with_other_hint(
             "AUTOINCREMENT uses no rowid twice: give the row a rowid of its own, or delete the row with the highest one and set \

@@ -1,4 +1,4 @@
-//! Floor 2: one connection. The order of opening it, its prepared statements, and running them.
+//! One connection. The order of opening it, its prepared statements, and running them.
 
 pub(crate) mod analyse;
 mod asks;

@@ -17,7 +17,7 @@ use super::statements::Statements;
 use super::writable;
 use crate::changes::change::Written;
 use crate::error::kind::is_passing;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::uri::{self, Mode};
 use crate::sql::policy;
@@ -89,7 +89,7 @@ impl Connection {
         let control = Control::prepare(&mut sqlite)?;
         let mut prepare = |sql| -> Result<StatementId> {
             let prepared = sqlite.prepare(sql)?.map(|prepared| prepared.id);
-            prepared.ok_or_else(|| Error::new(Kind::Open, "a statement of our own cannot be prepared"))
+            prepared.ok_or_else(|| Error::new(ErrorKind::Open, "a statement of our own cannot be prepared"))
         };
         let cookie = prepare("PRAGMA main.schema_version")?;
         let schema = prepare("SELECT 0 FROM main.sqlite_schema LIMIT 0")?;

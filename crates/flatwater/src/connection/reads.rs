@@ -131,7 +131,7 @@ impl Connection {
         let outcome = self.execute(&Run { statement: &ready, params, output, bounds: Bounds::Armed });
         self.done_with(&ready);
         let Collected::Rows(rows) = outcome?.result else { return Ok(None) };
-        rows.read_value()
+        rows.read_optional_value()
     }
 
     /// Finds out what the text reads, in the snapshot that is held.
@@ -150,7 +150,7 @@ impl Connection {
         match Reads::of(&events, &programs, &tables, of_any_plan) {
             Ok(reads) => Ok(Derived { cookie, of_any_plan, reads: Arc::new(reads), keys }),
             Err(ReadsTemp) => Err(Error::misuse("a live query cannot read a TEMP table")
-                .with_hint("other connections do not have it: use a table of the database")
+                .with_hint("TEMP tables exist on one connection only; use an ordinary table")
                 .with_sql(&text.sql)),
         }
     }

@@ -11,7 +11,7 @@ use super::in_force::{Judged, Stated, judge};
 use super::open::{Role, because};
 use super::script::terminated;
 use super::writable;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::uri;
 use crate::options::{Attached, AutoVacuum, Durability, Journal, MEMORY, Options, TempStore};
 use crate::sql::policy;
@@ -88,7 +88,7 @@ fn switch_to_wal(sqlite: &mut Sqlite) -> Result<()> {
     if mode.eq_ignore_ascii_case("wal") {
         return Ok(());
     }
-    Err(Error::new(Kind::Open, format!("the database stays in journal mode {mode} and cannot be switched to WAL"))
+    Err(Error::new(ErrorKind::Open, format!("the database stays in journal mode {mode} and cannot be switched to WAL"))
         .with_hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
 }
 
@@ -167,7 +167,7 @@ pub(super) fn attach_one(sqlite: &mut Sqlite, attached: &Attached, options: &Opt
         let error = because(error, sqlite);
         let message =
             format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
-        error.with_kind(Kind::Open).with_message(message).in_operation("open")
+        error.with_kind(ErrorKind::Open).with_message(message).in_operation("open")
     })
 }
 

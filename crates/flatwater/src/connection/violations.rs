@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::open::Connection;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::sql::tokens::quoted;
 
 /// The violations of a database: how many there are of each table, rowid and parent table. A table that cannot be
@@ -30,7 +30,7 @@ impl Violations {
             "it leaves {} violations of foreign keys that were not there before; the first: table {table}{row}, parent {parent}",
             new.len()
         );
-        Err(Error::new(Kind::Constraint, message)
+        Err(Error::new(ErrorKind::Constraint, message)
             .with_hint("foreign keys are off while a migration or a dump runs, CASCADE too"))
     }
 }
@@ -75,7 +75,7 @@ impl Connection {
                 });
             match check.map_err(Error::from) {
                 Ok(rows) => rows.into_iter().for_each(|row| *found.0.entry(row).or_default() += 1),
-                Err(error) if error.kind() == Kind::Sql => {
+                Err(error) if error.kind() == ErrorKind::Sql => {
                     found.0.insert((table, None, error.message().to_owned()), 1);
                 }
                 Err(error) => return Err(error),
@@ -99,7 +99,7 @@ mod tests {
         assert!(before.refuse_new_since(&before).is_ok());
         for worse in [&[("a", Some(2), 1)][..], &[("b", None, 3)], &[("a", Some(1), 1), ("c", None, 1)]] {
             let error = of(worse).refuse_new_since(&before).unwrap_err();
-            assert_eq!(error.kind(), Kind::Constraint, "{worse:?}");
+            assert_eq!(error.kind(), ErrorKind::Constraint, "{worse:?}");
             assert!(error.message().contains("leaves 1 "), "{error}");
         }
     }

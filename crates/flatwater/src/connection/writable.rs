@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use flatwater_sqlite::{Connection as Sqlite, SqliteError, SystemFailure, why_not_writable};
 use rusqlite::ffi;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::resolve::beside;
 use crate::options::uri::Mode;
 use crate::options::{Attached, Options};
@@ -26,7 +26,7 @@ pub(crate) fn is_read_only(error: &Error) -> bool {
 /// only, and its contents have to be written first.
 pub(crate) fn of_read(error: Error) -> Error {
     error
-        .with_kind(Kind::Io)
+        .with_kind(ErrorKind::Io)
         .with_message("the -shm file could be opened for reading only, and is out of date".to_owned())
         .with_hint("try again: the connection that has it is closed")
 }
@@ -39,7 +39,7 @@ pub(super) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
     sqlite.set_busy(busy);
     match begun {
         Err(error) if is_read_only(&error) => Ok(true),
-        Err(error) if error.kind() != Kind::Busy => Err(error),
+        Err(error) if error.kind() != ErrorKind::Busy => Err(error),
         _ => Ok(false),
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn check(sqlite: &Sqlite, path: &Path) -> Result<()> {
 pub(super) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
     let message = format!("{} cannot be written", path.display());
     let error = Error::from(SqliteError { message, ..SqliteError::from_code(ffi::SQLITE_READONLY) });
-    let error = error.with_kind(Kind::Open).in_operation("open");
+    let error = error.with_kind(ErrorKind::Open).in_operation("open");
     match why {
         Some(why) => {
             error.because(why).with_hint("check the permissions of the file, or open it with `Options::read_only`")

@@ -1,4 +1,4 @@
-//! Floor 2: sinks, which convert SQLite's rows into the caller's result type.
+//! Sinks, which convert SQLite's rows into the caller's result type.
 
 #[cfg(feature = "serde_json")]
 mod embedded;

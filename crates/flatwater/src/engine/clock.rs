@@ -10,13 +10,15 @@ use std::collections::VecDeque;
 const PARKERS: usize = 4;
 /// Whoever opens connections waits while there are this many times as many as there may be.
 const ROOM: usize = 2;
+/// How many may be in the list unless it is set.
+const MOST: usize = 64;
 
 pub(super) struct Clock<T> {
     /// What the hand meets next is the first.
     entries: VecDeque<T>,
     /// How many were put into the list up to now.
     listed: u64,
-    /// How many may be in the list, as the last one said.
+    /// How many may be in the list.
     most: usize,
     /// Taken from the list, to be looked at.
     looked_at: usize,
@@ -54,7 +56,7 @@ impl<T> Default for Clock<T> {
         Self {
             entries: VecDeque::new(),
             listed: 0,
-            most: usize::MAX / ROOM,
+            most: MOST,
             looked_at: 0,
             opening: 0,
             waiting: 0,
@@ -66,7 +68,11 @@ impl<T> Default for Clock<T> {
 
 impl<T> Clock<T> {
     pub(super) fn may_have(&mut self, most: usize) {
-        self.most = most;
+        self.most = most.min(usize::MAX / ROOM);
+    }
+
+    pub(super) fn most(&self) -> usize {
+        self.most
     }
 
     /// Adds one that got connections.

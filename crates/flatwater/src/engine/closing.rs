@@ -23,7 +23,7 @@ use flatwater_sqlite::InUse;
 use super::Engine;
 use super::copying::Place;
 use super::registry::FileReservation;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::events;
 use crate::file::copies::mappings;
 use crate::file::guard::{self, Guard};
@@ -221,8 +221,8 @@ impl Engine {
 /// Returns the error for a file that a close could not leave, because `what` runs.
 pub(super) fn left_behind(what: &str, path: &std::path::Path) -> Error {
     let sentence = format!("{} is not closed yet: a close has left {what} behind, which still runs", path.display());
-    Error::new(Kind::Busy, sentence).with_hint(
-        "the file is closed when that ends, and nothing of it is committed; give code that may wait a limit of its own",
+    Error::new(ErrorKind::Busy, sentence).with_hint(
+        "the file closes when it returns, and nothing is committed; put a timeout around code that can block",
     )
 }
 

@@ -118,18 +118,18 @@ impl Awaited {
     }
 
     /// Gives it up, because the caller needs no answer any more. Returns the effect.
-    pub(crate) fn give_up(&self) -> Cancelled {
+    pub(crate) fn give_up(&self) -> CancelOutcome {
         match self {
             Self::Request(queued) => queued.give_up(),
             Self::Opening(opening) => opening.give_up(),
-            Self::Outcome | Self::Close => Cancelled::WriteRunning,
+            Self::Outcome | Self::Close => CancelOutcome::WriteRunning,
         }
     }
 
     /// Returns true if whoever gave it up with this effect may want to know what became of it.
-    pub(crate) fn has_outcome(&self, given_up: Cancelled) -> bool {
+    pub(crate) fn has_outcome(&self, given_up: CancelOutcome) -> bool {
         matches!(self, Self::Request(_) | Self::Outcome)
-            && matches!(given_up, Cancelled::WriteRunning | Cancelled::WriteInterrupted)
+            && matches!(given_up, CancelOutcome::WriteRunning | CancelOutcome::WriteInterrupted)
     }
 }
 
@@ -155,7 +155,7 @@ enum Line {
 /// What [`Call::cancel`](crate::Call::cancel) did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Cancelled {
+pub enum CancelOutcome {
     /// The request did not begin and never will: it changed nothing.
     Withdrawn,
     /// The request runs and only reads. It is interrupted.
@@ -326,15 +326,15 @@ fn alarm(ticket: &Arc<Ticket>, reply: &Reply<Result<Answer>>) -> Option<Alarm> {
 }
 
 impl Queued {
-    fn give_up(&self) -> Cancelled {
+    fn give_up(&self) -> CancelOutcome {
         match self.ticket.leave() {
             Leaves::Withdrawn => {
                 self.leave_line();
-                Cancelled::Withdrawn
+                CancelOutcome::Withdrawn
             }
-            _ if self.only_reads => Cancelled::ReadInterrupted,
-            Leaves::Interrupted => Cancelled::WriteInterrupted,
-            Leaves::Finishing => Cancelled::WriteRunning,
+            _ if self.only_reads => CancelOutcome::ReadInterrupted,
+            Leaves::Interrupted => CancelOutcome::WriteInterrupted,
+            Leaves::Finishing => CancelOutcome::WriteRunning,
         }
     }
 

@@ -15,11 +15,11 @@ use super::opening::Opening;
 use super::registry;
 use crate::engine::{Closed, Engine};
 use crate::error::{Error, Result};
+use crate::events::statement::Listener;
 use crate::file::copies::note_inherited;
 use crate::file::mount::refuse_network;
 use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
-use crate::statement_event::Listener;
 
 pub(crate) struct Handle {
     engine: Arc<Engine>,
@@ -182,5 +182,5 @@ pub(crate) fn inherited() -> Error {
 #[cold]
 pub(crate) fn called_from_within() -> Error {
     Error::misuse("a closure, or a thread of the database itself, called the database")
-        .with_hint("in a closure use the connection it was given; waiting here could wait for itself")
+        .with_hint("inside a closure use its own connection; calling the database here would deadlock")
 }

@@ -15,7 +15,7 @@ mod inline;
 mod live;
 pub(crate) mod opening;
 mod parked;
-mod parking;
+pub(crate) mod parking;
 pub(crate) mod registry;
 
 use std::path::Path;
@@ -82,7 +82,7 @@ impl Engine {
         let until = later(Instant::now(), options.busy_timeout);
         let may_be_parked = !options.is_memory() && !options.read_only;
         let is_over = || opening.is_wanted().is_err() || Instant::now() >= until;
-        let wait = || parking::wait_for_room(options.max_open, &is_over);
+        let wait = || parking::wait_for_room(&is_over);
         let _permit = may_be_parked.then(wait).transpose()?;
         let catalogue = Arc::new(Catalogue::new());
         let recorder = Arc::new(Recorder::new(&options.path));
@@ -160,7 +160,7 @@ impl Engine {
         let wants_to_write = (self.options.read_only && !options.read_only).then_some("read_only");
         let Some(option) = wants_to_write.or_else(|| self.options.difference(options)) else { return Ok(()) };
         Err(Error::misuse(format!(
-            "{} is open in this process with another value of `Options::{option}`",
+            "{} is open in this process with another value of the option `{option}`",
             self.options.path.display()
         ))
         .with_hint("open it everywhere with the same options, or share one handle")

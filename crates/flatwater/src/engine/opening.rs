@@ -7,9 +7,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::dispatch::Cancelled;
+use super::dispatch::CancelOutcome;
 use super::registry;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::{CallOptions, Leaves, Ticket};
 
 /// Wakes the thread that opens.
@@ -54,13 +54,13 @@ impl Opening {
     }
 
     /// The caller leaves. Returns the effect.
-    pub(crate) fn give_up(&self) -> Cancelled {
+    pub(crate) fn give_up(&self) -> CancelOutcome {
         if self.ticket.leave() == Leaves::Withdrawn {
-            return Cancelled::Withdrawn;
+            return CancelOutcome::Withdrawn;
         }
         registry::look_again();
         self.end_request();
-        Cancelled::WriteInterrupted
+        CancelOutcome::WriteInterrupted
     }
 
     fn end_request(&self) {
@@ -78,5 +78,5 @@ impl Opening {
 }
 
 fn given_up() -> Error {
-    Error::new(Kind::Cancelled, "the caller gave the opening up")
+    Error::new(ErrorKind::Cancelled, "the caller gave the opening up")
 }

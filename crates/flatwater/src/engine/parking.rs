@@ -16,7 +16,7 @@ use flatwater_sqlite::PerProcess;
 
 use super::clock::{Clock, Hand, Met};
 use super::{Engine, parked};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::file::copies::mappings;
 use crate::file::guard;
 use crate::file::watch::{HasConnections, Watch};
@@ -53,6 +53,13 @@ impl Drop for Permit {
     }
 }
 
+/// Sets how many databases of the process may have connections at a time. Does not block.
+pub(crate) fn set_max_open(databases: usize) {
+    CLOCK.lock().may_have(databases.max(1));
+    look();
+    ROOM.notify_all();
+}
+
 /// Waits until there is room for the connections of one more database, or `is_over`, or all that have connections are held by
 /// their callers, who may be waiting for this one. Blocks.
 ///
@@ -67,9 +74,8 @@ impl Drop for Permit {
 ///
 /// # Errors
 /// `Busy`, if it is over.
-pub(crate) fn wait_for_room(most: usize, is_over: &dyn Fn() -> bool) -> Result<Permit> {
+pub(crate) fn wait_for_room(is_over: &dyn Fn() -> bool) -> Result<Permit> {
     let mut clock = CLOCK.lock();
-    clock.may_have(most);
     if !clock.has_room() {
         clock.waiting += 1;
         // A hand that is on its way may have met one before it was free.
@@ -83,7 +89,7 @@ pub(crate) fn wait_for_room(most: usize, is_over: &dyn Fn() -> bool) -> Result<P
         }
         clock.waiting -= 1;
         if ended {
-            return Err(no_room(most));
+            return Err(no_room(clock.most()));
         }
     }
     clock.opens();
@@ -91,23 +97,20 @@ pub(crate) fn wait_for_room(most: usize, is_over: &dyn Fn() -> bool) -> Result<P
 }
 
 fn no_room(most: usize) -> Error {
-    Error::new(Kind::Busy, format!("twice as many databases as {most} have connections, and all are in use"))
-        .with_hint("set `Options::max_open` higher, if the process may have more descriptors")
+    Error::new(ErrorKind::Busy, format!("twice as many databases as {most} have connections, and all are in use"))
+        .with_hint("set a higher limit with `process::set_max_open`, if the process may have more descriptors")
 }
 
 /// The engine, as the thread sees it that opens its connections.
-struct Listed {
-    engine: Weak<Engine>,
-    most: usize,
-}
+struct Listed(Weak<Engine>);
 
 impl HasConnections for Listed {
     fn wait_for_room(&self, is_over: &dyn Fn() -> bool) -> Result<Box<dyn Send>> {
-        Ok(Box::new(wait_for_room(self.most, is_over)?))
+        Ok(Box::new(wait_for_room(is_over)?))
     }
 
     fn has_connections(&self) {
-        self.engine.upgrade().inspect(Engine::list);
+        self.0.upgrade().inspect(Engine::list);
     }
 }
 
@@ -125,7 +128,7 @@ impl Engine {
         // A database that is not visible in the file system may be gone with its last connection.
         let is_visible = |watch: &&Watch| watch.file().is_some_and(|file| file.inode().is_some());
         let Some(watch) = self.watch().filter(is_visible).filter(|_| self.writer.is_some()) else { return };
-        watch.tell(Box::new(Listed { engine: Arc::downgrade(self), most: self.options.max_open }));
+        watch.tell(Box::new(Listed(Arc::downgrade(self))));
         self.list();
     }
 
@@ -136,7 +139,6 @@ impl Engine {
             return;
         }
         let mut clock = CLOCK.lock();
-        clock.may_have(self.options.max_open);
         clock.list(Arc::downgrade(self));
         drop(clock);
         look();

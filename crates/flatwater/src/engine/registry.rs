@@ -24,7 +24,7 @@ use flatwater_sqlite::{InUse, PerProcess};
 use super::closing::left_behind;
 use super::opening::Opening;
 use super::{Engine, check};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::file::identity::FileId;
 use crate::file::watch::Watch;
 use crate::options::{Options, SecondCopy};
@@ -148,7 +148,7 @@ fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
 
 fn still_claimed(options: &Options) -> Error {
     let sentence = format!("{} is still being opened or closed in this process", options.path.display());
-    Error::new(Kind::Busy, sentence)
+    Error::new(ErrorKind::Busy, sentence)
         .with_hint("a close waits for what was submitted before; the wait is `Options::busy_timeout`")
         .in_operation("open")
 }

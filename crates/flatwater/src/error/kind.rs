@@ -8,7 +8,7 @@ use rusqlite::ffi;
 /// The kind of a failure. The list is stable: a new SQLite code is mapped to one of these kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// The database could not be opened.
     Open,
     /// SQLite refused the SQL or a value in it.
@@ -16,7 +16,7 @@ pub enum Kind {
     /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint failed.
     Constraint,
     /// Another connection or process held a lock for longer than the busy timeout; or this process still has the file open,
-    /// because a close is not over.
+    /// because an earlier close has not finished.
     Busy,
     /// The call's deadline passed, or a transaction was idle for too long.
     Timeout,
@@ -30,21 +30,17 @@ pub enum Kind {
     Corrupt,
     /// The database is closed.
     Closed,
-    /// Too many requests are waiting.
-    Overloaded,
     /// The call is wrong, regardless of what the database contains; or a value cannot be read as the type asked for.
     Misuse,
-    /// A call that needs a row, such as `query_one_as`, found none.
+    /// A call that needs a row, such as `query_one`, found none.
     RowNotFound,
     /// A COMMIT failed, and it is unknown whether the transaction will be present after a restart.
     CommitUnknown,
-    /// A read was ended because it prevented the WAL from restarting for longer than `Options::read_limit`.
+    /// A read was ended because it prevented the WAL from restarting for longer than `Tuning::read_limit`.
     SnapshotTooOld,
-    /// A remote backend failed.
-    Remote,
 }
 
-impl Kind {
+impl ErrorKind {
     /// Returns the kind's name in lower case, as used in logs and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -59,48 +55,37 @@ impl Kind {
             Self::Io => "io",
             Self::Corrupt => "corrupt",
             Self::Closed => "closed",
-            Self::Overloaded => "overloaded",
             Self::Misuse => "misuse",
             Self::RowNotFound => "row_not_found",
             Self::CommitUnknown => "commit_unknown",
             Self::SnapshotTooOld => "snapshot_too_old",
-            Self::Remote => "remote",
         }
     }
 }
 
-impl Kind {
+impl ErrorKind {
     /// Returns true if an error of this kind that is not SQLite's may pass by itself: it depends on what the machine or
     /// other calls do at the moment, and not on what the call asks for.
     pub(crate) fn passes(self) -> bool {
-        matches!(
-            self,
-            Self::Io
-                | Self::Busy
-                | Self::Full
-                | Self::Timeout
-                | Self::Cancelled
-                | Self::Overloaded
-                | Self::SnapshotTooOld
-        )
+        matches!(self, Self::Io | Self::Busy | Self::Full | Self::Timeout | Self::Cancelled | Self::SnapshotTooOld)
     }
 }
 
 /// Returns the kind for a SQLite result code.
-pub(crate) fn kind_of(code: i32) -> Kind {
+pub(crate) fn kind_of(code: i32) -> ErrorKind {
     match code & 0xff {
         // It is about the place of the file, and not about the call.
-        _ if code == ffi::SQLITE_READONLY_DIRECTORY => Kind::Io,
+        _ if code == ffi::SQLITE_READONLY_DIRECTORY => ErrorKind::Io,
         // SQLITE_LOCKED is a conflict within one connection. Waiting does not resolve it.
-        ffi::SQLITE_BUSY => Kind::Busy,
-        ffi::SQLITE_INTERRUPT => Kind::Cancelled,
-        ffi::SQLITE_FULL => Kind::Full,
-        ffi::SQLITE_IOERR | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM => Kind::Io,
-        ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => Kind::Corrupt,
-        ffi::SQLITE_CANTOPEN | ffi::SQLITE_PERM | ffi::SQLITE_NOLFS => Kind::Open,
-        ffi::SQLITE_CONSTRAINT => Kind::Constraint,
-        ffi::SQLITE_MISUSE | ffi::SQLITE_RANGE | ffi::SQLITE_READONLY => Kind::Misuse,
-        _ => Kind::Sql,
+        ffi::SQLITE_BUSY => ErrorKind::Busy,
+        ffi::SQLITE_INTERRUPT => ErrorKind::Cancelled,
+        ffi::SQLITE_FULL => ErrorKind::Full,
+        ffi::SQLITE_IOERR | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM => ErrorKind::Io,
+        ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => ErrorKind::Corrupt,
+        ffi::SQLITE_CANTOPEN | ffi::SQLITE_PERM | ffi::SQLITE_NOLFS => ErrorKind::Open,
+        ffi::SQLITE_CONSTRAINT => ErrorKind::Constraint,
+        ffi::SQLITE_MISUSE | ffi::SQLITE_RANGE | ffi::SQLITE_READONLY => ErrorKind::Misuse,
+        _ => ErrorKind::Sql,
     }
 }
 

@@ -4,6 +4,7 @@
 //! bound value; it contains the SQL, shortened. Leaves out: conversions of errors from other modules, which are in
 //! those modules.
 
+mod cause;
 mod code;
 pub(crate) mod kind;
 mod of_sqlite;
@@ -17,15 +18,16 @@ use std::fmt;
 use flatwater_sqlite::SystemFailure;
 use rusqlite::ffi;
 
-use super::error::code::code_name;
-pub use super::error::kind::Kind;
+use cause::Cause;
+use code::code_name;
+pub use kind::ErrorKind;
 
 /// The result of a Flatwater call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Whether a call that timed out has taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Applied {
+pub enum TimeoutEffect {
     /// No part of the work was done.
     No,
     /// The work was done.
@@ -34,13 +36,13 @@ pub enum Applied {
     Unknown,
 }
 
-/// Why a call failed: a [`Kind`], SQLite's result code, the operation, the SQL, and a hint.
+/// Why a call failed: a [`ErrorKind`], SQLite's result code, the operation, the SQL, and a hint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
 #[derive(Clone, PartialEq, Eq)]
 struct Inner {
-    kind: Kind,
+    kind: ErrorKind,
     message: Cow<'static, str>,
     code: Option<i32>,
     operation: Option<&'static str>,
@@ -48,7 +50,8 @@ struct Inner {
     row: Option<usize>,
     offset: Option<usize>,
     hint: Option<Cow<'static, str>>,
-    applied: Option<Applied>,
+    applied: Option<TimeoutEffect>,
+    cause: Option<Cause>,
 }
 
 /// The maximum number of bytes of SQL in an error, and how many of them stand before the place of the failure.
@@ -57,7 +60,7 @@ const SQL_BEFORE_BYTES: usize = 60;
 
 impl Error {
     #[cold]
-    pub(crate) fn new(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
             kind,
             message: message.into(),
@@ -68,22 +71,23 @@ impl Error {
             offset: None,
             hint: None,
             applied: None,
+            cause: None,
         }))
     }
 
     #[cold]
     pub(crate) fn misuse(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Kind::Misuse, message)
+        Self::new(ErrorKind::Misuse, message)
     }
 
     #[cold]
     pub(crate) fn closed() -> Self {
-        Self::new(Kind::Closed, "the database is closed")
+        Self::new(ErrorKind::Closed, "the database is closed")
     }
 
     #[cold]
-    pub(crate) fn timeout(message: impl Into<Cow<'static, str>>, applied: Applied) -> Self {
-        let mut error = Self::new(Kind::Timeout, message);
+    pub(crate) fn timeout(message: impl Into<Cow<'static, str>>, applied: TimeoutEffect) -> Self {
+        let mut error = Self::new(ErrorKind::Timeout, message);
         error.0.applied = Some(applied);
         error
     }
@@ -131,7 +135,7 @@ impl Error {
     }
 
     #[must_use]
-    pub(crate) fn with_kind(mut self, kind: Kind) -> Self {
+    pub(crate) fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
         self
     }
@@ -151,12 +155,15 @@ impl Error {
         if let Some(hint) = system::hint(failure) {
             self = self.with_hint(hint);
         }
-        self
+        match cause::of(failure) {
+            Some(cause) => self.caused_by(cause),
+            None => self,
+        }
     }
 
     /// Returns the kind of failure.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
@@ -203,9 +210,9 @@ impl Error {
         self.0.hint.as_deref()
     }
 
-    /// For a [`Kind::Timeout`], returns whether the work was done.
+    /// For a [`ErrorKind::Timeout`], returns whether the work was done.
     #[must_use]
-    pub fn applied(&self) -> Option<Applied> {
+    pub fn applied(&self) -> Option<TimeoutEffect> {
         self.0.applied
     }
 
@@ -218,8 +225,8 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self.0.kind {
-            Kind::Busy | Kind::Overloaded => true,
-            Kind::Timeout => self.0.applied == Some(Applied::No),
+            ErrorKind::Busy => true,
+            ErrorKind::Timeout => self.0.applied == Some(TimeoutEffect::No),
             _ => false,
         }
     }
@@ -299,7 +306,13 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+/// The source is the operating system's error, as an `io::Error`, or the error of a type that refuses a value
+/// ([`Error::decode`]). SQLite's own errors are no source: what they say is in this one, without bound values.
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.cause.as_ref().map(|cause| &*cause.0 as &(dyn std::error::Error + 'static))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -319,7 +332,7 @@ mod tests {
             error.to_string(),
             "constraint: UNIQUE constraint failed: t.a (SQLITE_CONSTRAINT_UNIQUE 2067) in execute: INSERT INTO t VALUES (?)"
         );
-        assert_eq!(error.kind(), Kind::Constraint);
+        assert_eq!(error.kind(), ErrorKind::Constraint);
         assert!(!error.is_retryable());
     }
 

@@ -7,13 +7,13 @@ use flatwater_sqlite::{Refused, SqliteError, SystemFailure, refused};
 use rusqlite::ffi;
 
 use super::Error;
-use super::kind::{Kind, kind_of};
+use super::kind::{ErrorKind, kind_of};
 
 impl From<SqliteError> for Error {
     fn from(error: SqliteError) -> Self {
         let mut new = match refused(error.code) {
             Some(Refused::Snapshot | Refused::CommitSnapshot) => {
-                let mut new = Self::new(Kind::Busy, "another process holds a lock that a read transaction needs");
+                let mut new = Self::new(ErrorKind::Busy, "another process holds a lock that a read transaction needs");
                 new.0.code = Some(ffi::SQLITE_PROTOCOL);
                 new
             }
@@ -26,14 +26,14 @@ impl From<SqliteError> for Error {
         new.0.offset = error.offset;
         let is_io = error.code & 0xff == ffi::SQLITE_IOERR && !new.is_failed_sync();
         if is_io && error.system == Some(SystemFailure::DiskFull) {
-            new.0.kind = Kind::Full;
+            new.0.kind = ErrorKind::Full;
         }
         if let Some(hint) = rebuild(new.message()) {
             new = new.with_hint(hint);
         }
         match error.system {
             Some(failure) => new.because(failure),
-            None if new.0.kind == Kind::Full => new.with_hint(FULL),
+            None if new.0.kind == ErrorKind::Full => new.with_hint(FULL),
             None => new,
         }
     }
@@ -59,7 +59,7 @@ impl From<flatwater_sqlite::Error> for Error {
     fn from(error: flatwater_sqlite::Error) -> Self {
         match error {
             flatwater_sqlite::Error::Sqlite(error) => error.into(),
-            flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(Kind::Open, error.to_string()),
+            flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(ErrorKind::Open, error.to_string()),
             other @ flatwater_sqlite::Error::MisnumberedParameter { .. } => {
                 Self::misuse(other.to_string()).with_hint("write `?1`, `?2`, which SQLite numbers, or bind by name")
             }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{Error, Kind};
+use super::{Error, ErrorKind};
 
 impl Error {
     /// Returns the error for a value that is read from `column`, by name or position, and that one of your own types
@@ -15,14 +15,14 @@ impl Error {
     /// A type that implements `FromSql` returns `FromSqlError::other` instead, to the same effect.
     #[cold]
     #[must_use]
-    pub fn decode(column: impl fmt::Display, error: impl std::error::Error) -> Self {
-        Self::misuse(format!("column {column}: {error}"))
+    pub fn decode(column: impl fmt::Display, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::misuse(format!("column {column}: {error}")).caused_by(error)
     }
 
     #[cold]
     pub(crate) fn row_not_found() -> Self {
-        Self::new(Kind::RowNotFound, "the query returned no row")
-            .with_hint("where that is no error, use an `optional` call")
+        Self::new(ErrorKind::RowNotFound, "the query returned no row")
+            .with_hint("if no row is a valid answer, use the `optional` form of the call, such as `query_optional`")
     }
 
     /// Adds the number of the row that could not be read.

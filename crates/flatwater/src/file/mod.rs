@@ -1,4 +1,4 @@
-//! Floor 2: one database file and the files beside it, as the operating system sees them.
+//! One database file and the files beside it, as the operating system sees them.
 
 pub(crate) mod copies;
 pub(crate) mod disk;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use flatwater_sqlite::filesystem_magic;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The magic numbers of `statfs` (linux/magic.h and the file systems' own headers).
 const NETWORK: &[(u32, &str)] = &[
@@ -69,12 +69,12 @@ pub(crate) fn refuse_network(path: &Path) -> Result<()> {
     let Some((kind, mount)) = shared(magic, mount) else { return Ok(()) };
     let at = mount.map_or_else(String::new, |mount| format!(", mounted at {}", mount.display()));
     Err(Error::new(
-        Kind::Open,
+        ErrorKind::Open,
         format!("{} is on a file system shared with other machines ({kind}{at})", path.display()),
     )
     .with_hint(
         "SQLite loses data there; put the file on a local disk or a named volume, or set \
-             `Options::network_filesystem` if only this machine uses it",
+             `Tuning::network_filesystem` if only this machine uses it",
     )
     .in_operation("open"))
 }

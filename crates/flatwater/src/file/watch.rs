@@ -26,7 +26,7 @@ use super::copies::{Mapped, Mappings, mappings};
 use super::guard::Guard;
 use super::identity::FileId;
 use super::recall::Recalls;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::events;
 use crate::options::SecondCopy;
 use crate::options::resolve::beside;
@@ -94,7 +94,7 @@ impl Watch {
     pub(crate) fn guard(&self) -> Result<()> {
         let guard = Guard::hold(&self.path).map_err(|error| {
             let sentence = format!("{} cannot be guarded against a second library: {error}", self.path.display());
-            Error::new(Kind::Io, sentence)
+            Error::new(ErrorKind::Io, sentence)
                 .with_hint("another process holds an exclusive lock on the file or its -shm, or this process has reached its open-file limit")
                 .in_operation("open")
         })?;
@@ -270,8 +270,8 @@ impl Watch {
     }
 
     fn moved(&self) -> Error {
-        Error::new(Kind::Io, format!("{} was replaced or removed while it was open", self.path.display()))
-            .with_hint("what would be written now would be lost: close every handle on it and open it again")
+        Error::new(ErrorKind::Io, format!("{} was replaced or removed while it was open", self.path.display()))
+            .with_hint("writes are refused because they would be lost: close all handles and reopen the file")
     }
 
     /// Refuses writes from now on if the error is a failed sync. After such a failure the system drops the pages that
@@ -282,7 +282,7 @@ impl Watch {
         }
         self.refuse(|| {
             Error::new(
-                Kind::Io,
+                ErrorKind::Io,
                 format!(
                     "a sync of {} failed ({}), so its disk may have lost writes",
                     self.path.display(),
@@ -294,8 +294,8 @@ impl Watch {
     }
 
     fn lost(&self, what: &str) -> Error {
-        Error::new(Kind::Io, format!("the {what} of {} was taken away while it was open", self.path.display()))
-            .with_hint("what would be written now would be lost: close every handle on it and open it again")
+        Error::new(ErrorKind::Io, format!("the {what} of {} was taken away while it was open", self.path.display()))
+            .with_hint("writes are refused because they would be lost: close all handles and reopen the file")
     }
 
     fn copied(&self, libraries: &[String]) -> Error {
@@ -308,7 +308,7 @@ impl Watch {
              can be lost",
             self.path.display()
         ))
-        .with_hint("open the file through one library only, then open it here again; `Options::second_copy` decides")
+        .with_hint("open the file through one library only, then open it here again; `Tuning::second_copy` decides")
     }
 }
 
@@ -339,7 +339,7 @@ mod tests {
         std::fs::rename(&watch.path, directory.path().join("old.db")).unwrap();
         std::fs::rename(other, &watch.path).unwrap();
         let error = watch.look(&Mappings::default()).unwrap_err();
-        assert_eq!(error.kind(), Kind::Io);
+        assert_eq!(error.kind(), ErrorKind::Io);
         std::fs::rename(directory.path().join("old.db"), &watch.path).unwrap();
         assert_eq!(watch.look(&Mappings::default()), Err(error));
     }
@@ -376,7 +376,7 @@ mod tests {
         let (_other, warns) = watched();
         let twice = Arc::new(Mappings::parse(list, Instant::now()));
         assert!(watch.has_second_copy(|| twice.clone()));
-        assert_eq!(watch.look(&twice).unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(watch.look(&twice).unwrap_err().kind(), ErrorKind::Misuse);
         let warns = Watch { second_copy: SecondCopy::Warn, ..warns };
         assert_eq!((warns.look(&twice), warns.second_copies()), (Ok(()), 1));
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 /// Whether an awaited call may run on the thread that polls it. A call that is known to be short then costs about as
 /// much as the SQLite call itself, and saves two thread switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Inline {
     /// A statement may run inline if its bytecode shows that it is short, and if its runs stay within these limits. If
     /// a run exceeds them, a worker repeats it, and the statement runs on workers for a while.
@@ -26,6 +27,7 @@ impl Default for Inline {
 
 /// The limits of an inline run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InlineLimits {
     /// The maximum duration of a read. The time is checked about every 1,000 steps of SQLite's virtual machine, and
     /// before each page that is read from the file. A write runs inline only if it usually takes no longer than this;
@@ -36,6 +38,26 @@ pub struct InlineLimits {
     /// The maximum size in bytes of all text and blob parameters together, of each value and row that is touched, and of
     /// the JSON that a read returns. For values and rows, a limit below 1 KiB counts as 1 KiB. Default 64 KiB.
     pub bytes: usize,
+}
+
+impl InlineLimits {
+    /// Sets [`time`](Self::time).
+    #[must_use]
+    pub fn time(self, time: Duration) -> Self {
+        Self { time, ..self }
+    }
+
+    /// Sets [`rows`](Self::rows).
+    #[must_use]
+    pub fn rows(self, rows: usize) -> Self {
+        Self { rows, ..self }
+    }
+
+    /// Sets [`bytes`](Self::bytes).
+    #[must_use]
+    pub fn bytes(self, bytes: usize) -> Self {
+        Self { bytes, ..self }
+    }
 }
 
 impl Default for InlineLimits {

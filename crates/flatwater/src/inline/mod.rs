@@ -1,4 +1,4 @@
-//! Floor 0: which calls may run on the thread that polls them, and for how long. Pure except for its clocks.
+//! Which calls may run on the thread that polls them, and for how long. Pure except for its clocks.
 
 pub(crate) mod backoff;
 pub(crate) mod breaker;

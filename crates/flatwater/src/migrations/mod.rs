@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha384};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The line with which a script begins that must run outside of a transaction.
 const NO_TRANSACTION: &str = "-- no-transaction";
@@ -78,7 +78,8 @@ impl Migrations {
     pub fn from_dir(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let failed = |path: &Path, error: std::io::Error| {
-            Error::new(Kind::Io, format!("the migrations in {} cannot be read: {error}", path.display()))
+            let message = format!("the migrations in {} cannot be read: {error}", path.display());
+            Error::new(ErrorKind::Io, message).caused_by(error)
         };
         let mut steps = Vec::new();
         for entry in std::fs::read_dir(path).map_err(|error| failed(path, error))? {
@@ -189,7 +190,7 @@ mod tests {
         for wrong in [["2_a", "1_b"], ["1_a", "01_b"], ["init", "2_b"], ["1a", "2_b"], ["99999999999999999999_a", "x"]]
         {
             let list = Migrations::new(wrong.map(|name| (name, "")));
-            assert_eq!(list.steps().unwrap_err().kind(), Kind::Misuse, "{wrong:?}");
+            assert_eq!(list.steps().unwrap_err().kind(), ErrorKind::Misuse, "{wrong:?}");
         }
         assert!(Migrations::new([("1_a", "SELECT '\0'")]).steps().is_err());
     }
@@ -202,8 +203,8 @@ mod tests {
         }
         assert_eq!(names(&Migrations::from_dir(folder.path()).unwrap()), ["1_a", "9_b", "10_c"]);
         std::fs::write(folder.path().join("01_again.sql"), "").unwrap();
-        assert_eq!(Migrations::from_dir(folder.path()).unwrap_err().kind(), Kind::Misuse);
-        assert_eq!(Migrations::from_dir(folder.path().join("none")).unwrap_err().kind(), Kind::Io);
+        assert_eq!(Migrations::from_dir(folder.path()).unwrap_err().kind(), ErrorKind::Misuse);
+        assert_eq!(Migrations::from_dir(folder.path().join("none")).unwrap_err().kind(), ErrorKind::Io);
     }
 
     #[test]

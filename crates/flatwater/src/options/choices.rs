@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// The failures that an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Durability {
     /// The end of the process, including kill -9. A power failure may lose the last writes, in order, but does not
     /// damage the file (`PRAGMA synchronous=NORMAL`).
@@ -18,18 +19,20 @@ pub enum Durability {
 
 /// What to do with the file's journal mode (<https://sqlite.org/pragma.html#pragma_journal_mode>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Journal {
     /// Switches the file to WAL mode, which is persistent.
     #[default]
     Wal,
     /// Keeps the mode the file has. In a mode other than WAL there is only one connection: reads queue behind writes
-    /// and wait for an open transaction to end. [`Stats::journal`](crate::Stats::journal) contains the mode.
+    /// and wait for an open transaction to end. [`Stats::journal`](crate::stats::Stats::journal) contains the mode.
     Keep,
 }
 
 /// Which program checkpoints the WAL to keep it short (<https://sqlite.org/wal.html#ckpt>). SQLite's autocheckpoint is
 /// off in both cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Checkpoint {
     /// Flatwater checkpoints the WAL on a dedicated thread. Commits pause only while the WAL restarts.
     Managed(CheckpointLimits),
@@ -47,14 +50,29 @@ impl Default for Checkpoint {
 
 /// The size limits of a WAL that Flatwater checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CheckpointLimits {
     /// The WAL restarts at its beginning before it grows beyond this length, unless one transaction is larger, or a
-    /// read or another process prevents the restart. [`WalStats::cause`](crate::WalStats::cause) contains the reason.
+    /// read or another process prevents the restart. [`WalStats::cause`](crate::stats::WalStats::cause) contains the reason.
     /// Default 32 MiB; at least 256 KiB.
     pub limit_bytes: u64,
     /// Beyond this length each write, or each group of writes, waits up to 100 ms for the WAL to restart, and then runs
     /// regardless. Default 256 MiB; must be more than `limit_bytes`.
     pub hard_limit_bytes: u64,
+}
+
+impl CheckpointLimits {
+    /// Sets [`limit_bytes`](Self::limit_bytes).
+    #[must_use]
+    pub fn limit_bytes(self, limit_bytes: u64) -> Self {
+        Self { limit_bytes, ..self }
+    }
+
+    /// Sets [`hard_limit_bytes`](Self::hard_limit_bytes).
+    #[must_use]
+    pub fn hard_limit_bytes(self, hard_limit_bytes: u64) -> Self {
+        Self { hard_limit_bytes, ..self }
+    }
 }
 
 impl Default for CheckpointLimits {
@@ -70,11 +88,12 @@ impl Default for CheckpointLimits {
 /// Flatwater checks for another library when it opens the database and every few seconds after that, on Linux and in
 /// WAL mode. Independently of this setting, guard descriptors prevent the other library from deleting the WAL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum SecondCopy {
     /// Refuse to open the database. If another library is found later, refuse writes.
     #[default]
     Refuse,
-    /// Count the event in [`Stats::second_copies`](crate::Stats::second_copies).
+    /// Count the event in [`Stats::second_copies`](crate::stats::Stats::second_copies).
     Warn,
     /// Do not check for another library.
     Off,
@@ -82,6 +101,7 @@ pub enum SecondCopy {
 
 /// Whether processes that write to one file take turns in the order in which they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Fairness {
     /// They do, if they use Flatwater: the first one that meets another creates the file `<db>-turn`. A process whose turn
     /// it is still takes SQLite's lock, so programs that know nothing of turns are safe beside it. Where turns are not
@@ -95,6 +115,7 @@ pub enum Fairness {
 /// Where SQLite keeps temporary data: large sorts, GROUP BY and DISTINCT of many rows, and what is needed to undo one
 /// statement (<https://sqlite.org/tempfiles.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum TempStore {
     /// Readers use files beyond a few MiB, as SQLite does by default. The writer uses memory, because it keeps
     /// a statement journal for each write of a group.
@@ -108,6 +129,7 @@ pub enum TempStore {
 
 /// Whether a file gives the space of deleted rows back (<https://sqlite.org/pragma.html#pragma_auto_vacuum>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum AutoVacuum {
     /// Freed pages are used again, and the file keeps its length until VACUUM.
     #[default]
@@ -120,6 +142,7 @@ pub enum AutoVacuum {
 
 /// The limits of a group: a set of writes that arrive together and share one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GroupLimits {
     /// The maximum number of writes in a group. Default 256.
     pub members: usize,
@@ -128,6 +151,26 @@ pub struct GroupLimits {
     pub time: Duration,
     /// The maximum total size of text and blob parameters, in bytes. Default 1 MiB.
     pub bytes: usize,
+}
+
+impl GroupLimits {
+    /// Sets [`members`](Self::members).
+    #[must_use]
+    pub fn members(self, members: usize) -> Self {
+        Self { members, ..self }
+    }
+
+    /// Sets [`time`](Self::time).
+    #[must_use]
+    pub fn time(self, time: Duration) -> Self {
+        Self { time, ..self }
+    }
+
+    /// Sets [`bytes`](Self::bytes).
+    #[must_use]
+    pub fn bytes(self, bytes: usize) -> Self {
+        Self { bytes, ..self }
+    }
 }
 
 impl Default for GroupLimits {

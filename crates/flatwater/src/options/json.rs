@@ -9,8 +9,8 @@ use std::sync::Arc;
 ///
 /// ```no_run
 /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
-/// use flatwater::JsonOptions;
-/// let json = db.json(JsonOptions::new().big_integers_as_strings(true));
+/// use flatwater::options::JsonOptions;
+/// let json = db.with_json(JsonOptions::new().big_integers_as_strings(true));
 /// let articles: String = json.query_json("SELECT id, title FROM articles", ()).await?;
 /// # Ok(()) }
 /// ```

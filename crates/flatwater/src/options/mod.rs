@@ -10,26 +10,31 @@ pub(crate) mod json;
 mod reads;
 pub(crate) mod resolve;
 mod statements;
+mod tuning;
 pub(crate) mod uri;
 mod url;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use super::options::choices::{
+use crate::events::statement::Listener;
+pub use crate::inline::limits::{Inline, InlineLimits};
+use crate::migrations::Migrations;
+use crate::thread::cores::cores;
+pub use choices::{
     AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, SecondCopy, TempStore,
 };
-use super::options::uri::Mode;
-use crate::inline::limits::Inline;
-use crate::migrations::Migrations;
-use crate::statement_event::Listener;
-use crate::thread::cores::cores;
+pub use json::JsonOptions;
+pub use tuning::Tuning;
+use uri::Mode;
 
-/// How to open a database. The path is required; every other setting has a default.
+/// How to open a database. The path is required; every other setting has a default. What most programs leave as it is, is set
+/// by [`tuning`](Self::tuning).
 ///
 /// ```no_run
 /// # async fn example() -> flatwater::Result<()> {
-/// use flatwater::{Durability, Options};
+/// use flatwater::options::Durability;
+/// use flatwater::Options;
 /// let db = Options::new("app.db").durability(Durability::Full).readers(4).open().await?;
 /// # Ok(()) }
 /// ```
@@ -48,7 +53,6 @@ pub struct Options {
     pub(crate) live_poll: Duration,
     pub(crate) snapshot_age: Duration,
     pub(crate) queue: usize,
-    pub(crate) max_open: usize,
     pub(crate) group: Option<GroupLimits>,
     pub(crate) statement_cache: usize,
     pub(crate) writer_cache_bytes: usize,
@@ -112,7 +116,6 @@ impl Options {
             live_poll: Duration::from_millis(20),
             snapshot_age: Duration::from_secs(300),
             queue: 1024,
-            max_open: 64,
             group: Some(GroupLimits::default()),
             statement_cache: 128,
             writer_cache_bytes: 16 << 20,
@@ -168,85 +171,9 @@ impl Options {
         self
     }
 
-    /// Allows DROP TABLE to change rows of other tables: with foreign keys on, it first deletes all rows of the table, so
-    /// that ON DELETE CASCADE, SET NULL and SET DEFAULT take effect. Otherwise such a DROP TABLE is refused with
-    /// `Misuse`, unless no row would change. Closures and migrations are not concerned. Default off.
-    pub fn cascading_drop(mut self, allowed: bool) -> Self {
-        self.cascading_drop = allowed;
-        self
-    }
-
-    /// Sets the number of requests that may wait in a queue. The writer has one queue, the readers share another, and a
-    /// third holds streams, snapshots, read closures and backups. A call that finds its queue full waits for a free place, in
-    /// order of arrival. Default 1,024.
-    pub fn queue(mut self, requests: usize) -> Self {
-        self.queue = requests;
-        self
-    }
-
-    /// Sets how many databases of the process may have connections at a time. Beyond that, the connections of those that
-    /// were not used for longest are closed, and the next call on one of them opens them again: the databases stay open,
-    /// and their handles valid. A call that needs connections while twice as many databases have some waits until others are
-    /// closed, up to its deadline, unless transactions, snapshots or cursors are open in all of them. The limit of the
-    /// database that opens its connections applies. Default 64.
-    pub fn max_open(mut self, databases: usize) -> Self {
-        self.max_open = databases;
-        self
-    }
-
-    /// Groups writes that arrive together, within these limits. Default on, see [`GroupLimits`].
-    pub fn group(mut self, group: GroupLimits) -> Self {
-        self.group = Some(group);
-        self
-    }
-
-    /// Disables groups: every write runs in its own transaction.
-    pub fn no_group(mut self) -> Self {
-        self.group = None;
-        self
-    }
-
-    /// Sets the number of prepared statements kept per connection. Default 128.
-    pub fn statement_cache(mut self, statements: usize) -> Self {
-        self.statement_cache = statements;
-        self
-    }
-
-    /// Sets the size of the writer's page cache in bytes. Default 16 MiB.
-    pub fn writer_cache_bytes(mut self, bytes: usize) -> Self {
-        self.writer_cache_bytes = bytes;
-        self
-    }
-
-    /// Sets the size of each reader's page cache in bytes. Default 4 MiB.
-    pub fn reader_cache_bytes(mut self, bytes: usize) -> Self {
-        self.reader_cache_bytes = bytes;
-        self
-    }
-
-    /// Sets how much of a transaction's changed pages the writer keeps in memory. A transaction that changes more writes
-    /// the rest to the WAL before it commits (<https://sqlite.org/pragma.html#pragma_cache_spill>). Default 64 MiB.
-    pub fn spill_bytes(mut self, bytes: usize) -> Self {
-        self.spill_bytes = bytes;
-        self
-    }
-
-    /// Sets where large sorts and other temporary data are kept. Default [`TempStore::Auto`].
-    pub fn temp_store(mut self, store: TempStore) -> Self {
-        self.temp_store = store;
-        self
-    }
-
     /// Sets how long to wait for a lock that another process holds. Default 30 s.
     pub fn busy_timeout(mut self, wait: Duration) -> Self {
         self.busy_timeout = wait;
-        self
-    }
-
-    /// Sets whether processes that write take turns in the order in which they came (the file `<db>-turn`), or only poll
-    /// for the lock. Default [`Fairness::Auto`].
-    pub fn fairness(mut self, fairness: Fairness) -> Self {
-        self.fairness = fairness;
         self
     }
 
@@ -280,61 +207,11 @@ impl Options {
         self
     }
 
-    /// Sets what to do with the file's journal mode. Default [`Journal::Wal`].
-    pub fn journal(mut self, journal: Journal) -> Self {
-        self.journal = journal;
-        self
-    }
-
-    /// Asserts that no process changes the file while it is open. The file is then only read, without locks, and needs
-    /// no other file beside it. If a process changes the file anyway, reads return wrong results
-    /// (<https://sqlite.org/uri.html#uriimmutable>). Default off.
-    pub fn immutable(mut self, immutable: bool) -> Self {
-        self.immutable = immutable;
-        self
-    }
-
-    /// Sets the VFS to open the file with, by its registered name (<https://sqlite.org/vfs.html>). Default: the default
-    /// VFS of the operating system.
-    pub fn vfs(mut self, name: impl Into<String>) -> Self {
-        self.vfs = Some(name.into());
-        self
-    }
-
-    /// Allows opening a file on a network or shared file system. WAL mode needs memory that all users of the file
-    /// share. So this is safe only while a single machine, or a single side of the share, uses the file. Default off.
-    pub fn network_filesystem(mut self, allowed: bool) -> Self {
-        self.network_filesystem = allowed;
-        self
-    }
-
-    /// Sets what to do about another SQLite library in this process. Default [`SecondCopy::Refuse`].
-    pub fn second_copy(mut self, second_copy: SecondCopy) -> Self {
-        self.second_copy = second_copy;
-        self
-    }
-
     /// Adds SQL to run on every connection right after it is opened, such as a PRAGMA that no option sets. Calling this
     /// again adds more SQL. The SQL also runs on reader connections, which are read-only. If it fails, opening the
     /// database fails. Settings that have an option, ATTACH, transaction control and TEMP objects are refused.
     pub fn on_open(mut self, sql: impl Into<String>) -> Self {
         self.on_open.push(sql.into());
-        self
-    }
-
-    /// Sets which program checkpoints the WAL to keep it short. Default [`Checkpoint::Managed`], 32 MiB. The WAL of an
-    /// attached file is checkpointed when the database is closed.
-    pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
-        self.checkpoint = checkpoint;
-        self
-    }
-
-    /// Sets whether short calls may run on the thread that polls them. When a statement is used for the second time,
-    /// Flatwater decides from its bytecode whether it is short. Other calls, and writes outside a transaction with
-    /// [`Durability::Full`], always run on a worker. The result of a call is the same either way. If a page is not in
-    /// the cache, the polling thread reads it from the disk. Default [`Inline::Auto`] with a limit of 50 us.
-    pub fn inline(mut self, inline: Inline) -> Self {
-        self.inline = inline;
         self
     }
 
@@ -362,7 +239,7 @@ mod tests {
         assert_eq!(options.live_poll, Duration::from_millis(20));
         assert_eq!((options.stream_idle, options.snapshot_age), (Duration::from_secs(30), Duration::from_secs(300)));
         assert_eq!(options.group, Some(GroupLimits { members: 256, time: Duration::from_millis(1), bytes: 1 << 20 }));
-        assert_eq!((options.statement_cache, options.max_open), (128, 64));
+        assert_eq!(options.statement_cache, 128);
         assert_eq!((options.writer_cache_bytes, options.reader_cache_bytes), (16 << 20, 4 << 20));
         assert_eq!((options.spill_bytes, options.temp_store), (64 << 20, TempStore::Auto));
         assert_eq!((options.mmap_bytes, options.page_bytes), (0, None));

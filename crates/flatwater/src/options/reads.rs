@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::Options;
+use super::tuning::Tuning;
 
 impl Options {
     /// Sets the maximum number of reader connections. Default: the number of cores, at least 2 and at most 8.
@@ -12,54 +13,56 @@ impl Options {
         self.readers = readers;
         self
     }
+}
 
-    /// Sets how many connections beyond [`readers`](Self::readers) may be held by read closures, snapshots, streams
+impl Tuning {
+    /// Sets how many connections beyond [`Options::readers`] may be held by read closures, snapshots, streams
     /// and backups, so that other reads never wait for them. They are opened when they are needed. Further ones wait.
     /// Default 8.
     pub fn extra_readers(mut self, readers: usize) -> Self {
-        self.extra_readers = readers;
+        self.0.extra_readers = readers;
         self
     }
 
     /// Sets how long a [stream](crate::Database::stream) may stay without its rows being fetched before it ends with
-    /// [`Kind::Timeout`](crate::Kind::Timeout) and its reader is given back. Default 30 s.
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) and its reader is given back. Default 30 s.
     pub fn stream_idle(mut self, limit: Duration) -> Self {
-        self.stream_idle = limit;
+        self.0.stream_idle = limit;
         self
     }
 
     /// How often commits of programs that do not use Flatwater are looked for while a live query exists. Default: 20 ms.
     /// A look takes less than a microsecond. Commits of this process, and of others that use Flatwater and take turns
-    /// ([`Options::fairness`]), are reported at once, whatever the value of this option.
+    /// ([`fairness`](Self::fairness)), are reported at once, whatever the value of this option.
     pub fn live_poll(mut self, every: Duration) -> Self {
-        self.live_poll = every;
+        self.0.live_poll = every;
         self
     }
 
     /// Sets how long a [snapshot](crate::Database::snapshot) may be open before it ends with
-    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld), because the WAL cannot start over while it is open.
+    /// [`ErrorKind::SnapshotTooOld`](crate::ErrorKind::SnapshotTooOld), because the WAL cannot start over while it is open.
     /// Default 5 minutes.
     pub fn snapshot_age(mut self, limit: Duration) -> Self {
-        self.snapshot_age = limit;
+        self.0.snapshot_age = limit;
         self
     }
 
     /// Ends a read that has been running for longer than this *and* prevents the WAL from restarting
     /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>). The read fails with
-    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). A read that does not block a WAL restart continues.
+    /// [`ErrorKind::SnapshotTooOld`](crate::ErrorKind::SnapshotTooOld). A read that does not block a WAL restart continues.
     /// Default: no read is ended.
     pub fn read_limit(mut self, limit: Duration) -> Self {
-        self.read_limit = Some(limit);
+        self.0.read_limit = Some(limit);
         self
     }
 
     /// Lets a reader keep its read transaction open for the next read, for milliseconds, while there is no commit. The
     /// next read then needs no lock. In the same way the writer keeps its read transaction open for the next short
     /// write; each write is still committed when it ends. Results are the same either way. There are no leases with
-    /// attached files, with an external checkpointer ([`Checkpoint::External`](crate::Checkpoint::External), or
+    /// attached files, with an external checkpointer ([`Checkpoint::External`](crate::options::Checkpoint::External), or
     /// Litestream), or in a journal mode other than WAL. Default on.
     pub fn leases(mut self, on: bool) -> Self {
-        self.leases = on;
+        self.0.leases = on;
         self
     }
 }

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::uri::{self, Mode};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options};
 
 const MAX_ATTACHED: usize = 10;
@@ -48,7 +48,7 @@ impl Options {
                 .or_else(|| (read.mode == Some(Mode::ReadWriteCreate) && !self.create).then_some("create"))
                 .or_else(|| (read.vfs.is_some() && self.vfs.is_some() && read.vfs != self.vfs).then_some("vfs"));
             if let Some(option) = contradicts {
-                return refuse(format!("the `file:` URI contradicts `Options::{option}`"));
+                return refuse(format!("the `file:` URI contradicts the option `{option}`"));
             }
             self.immutable |= read.immutable;
             self.read_only |= read.mode == Some(Mode::ReadOnly);
@@ -73,7 +73,6 @@ impl Options {
             ("readers", self.readers),
             ("extra_readers", self.extra_readers),
             ("queue", self.queue),
-            ("max_open", self.max_open),
             ("statement_cache", self.statement_cache),
         ] {
             if value == 0 {
@@ -129,8 +128,9 @@ impl Options {
                 continue;
             }
             let absolute = std::path::absolute(&*path).map_err(|error| {
-                Error::new(Kind::Open, format!("{} cannot be made absolute: {error}", path.display()))
+                Error::new(ErrorKind::Open, format!("{} cannot be made absolute: {error}", path.display()))
                     .in_operation("open")
+                    .caused_by(error)
             })?;
             *path = real(absolute, MAX_LINKS);
         }
@@ -170,7 +170,6 @@ impl Options {
             read_only: _,
             create: _,
             network_filesystem: _,
-            max_open: _,
             timeout: _,
             durability,
             foreign_keys,
@@ -297,7 +296,7 @@ mod tests {
 
     fn refused(options: Options) -> String {
         let error = options.resolve().unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse);
+        assert_eq!(error.kind(), ErrorKind::Misuse);
         error.message().to_owned()
     }
 
@@ -305,19 +304,17 @@ mod tests {
     fn what_cannot_work_is_refused_with_a_sentence() {
         assert!(refused(Options::new("")).contains("empty"));
         assert!(refused(Options::new("file:?mode=ro")).contains("empty"));
-        assert!(refused(Options::new("file:a.db?mode=rw").read_only(true)).contains("`Options::read_only`"));
-        assert!(refused(Options::new("file:a.db?mode=rwc").create(false)).contains("`Options::create`"));
-        assert!(refused(Options::new("file:a.db?vfs=a").vfs("b")).contains("`Options::vfs`"));
-        assert!(refused(Options::new("a").vfs("")).contains("`vfs`"));
+        assert!(refused(Options::new("file:a.db?mode=rw").read_only(true)).contains("the option `read_only`"));
+        assert!(refused(Options::new("file:a.db?mode=rwc").create(false)).contains("the option `create`"));
+        assert!(refused(Options::new("file:a.db?vfs=a").tuning(|t| t.vfs("b"))).contains("the option `vfs`"));
+        assert!(refused(Options::new("a").tuning(|t| t.vfs(""))).contains("`vfs`"));
         assert!(refused(Options::new("a").on_open("SELECT 1\0")).contains("NUL"));
         assert!(refused(Options::new(":memory:").read_only(true)).contains("stay empty"));
-        assert!(refused(Options::new(":memory:").immutable(true)).contains("stay empty"));
+        assert!(refused(Options::new(":memory:").tuning(|t| t.immutable(true))).contains("stay empty"));
         assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
-        assert!(refused(Options::new("a").queue(0)).contains("`queue`"));
-        assert!(refused(Options::new("a").statement_cache(0)).contains("`statement_cache`"));
-        assert!(
-            refused(Options::new("a").group(GroupLimits { members: 1, ..GroupLimits::default() })).contains("no_group")
-        );
+        assert!(refused(Options::new("a").tuning(|t| t.queue(0))).contains("`queue`"));
+        assert!(refused(Options::new("a").tuning(|t| t.statement_cache(0))).contains("`statement_cache`"));
+        assert!(refused(Options::new("a").tuning(|t| t.group(GroupLimits::default().members(1)))).contains("no_group"));
         assert!(refused(Options::new("a").transaction_idle(Duration::ZERO)).contains("`transaction_idle`"));
         assert!(refused(Options::new("a").attach("Main", "b")).contains("SQLite's own"));
         assert!(refused(Options::new("a").attach("b", "b").attach("B", "c")).contains("two databases"));

@@ -1,4 +1,4 @@
-//! Floor 0: what a compiled statement may do, read from its instructions (pure).
+//! What a compiled statement may do, read from its instructions (pure).
 
 pub(crate) mod analysis;
 #[cfg(test)]

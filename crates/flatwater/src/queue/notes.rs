@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ticket::Ticket;
-use crate::statement_event::RanOn;
+use crate::events::statement::ExecutedOn;
 
 #[derive(Debug, Default)]
 pub(crate) struct Notes(Mutex<Noted>);
@@ -23,7 +23,7 @@ pub(crate) struct Noted {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
-    pub(crate) ran_on: RanOn,
+    pub(crate) ran_on: ExecutedOn,
     /// When it began, or began to wait for locks.
     pub(crate) began: Instant,
     pub(crate) lock: Duration,
@@ -40,7 +40,7 @@ pub(crate) struct Counts {
 
 /// A run that began, and how long its connection had waited for locks until then. `None` if nobody listens.
 #[must_use]
-pub(crate) struct Started(Option<(RanOn, Instant, Duration)>);
+pub(crate) struct Started(Option<(ExecutedOn, Instant, Duration)>);
 
 impl Notes {
     fn lock(&self) -> MutexGuard<'_, Noted> {
@@ -71,7 +71,7 @@ impl Notes {
 
 impl Ticket {
     /// Notes that the request begins to run now. `waited` returns how long its connection has waited for locks so far.
-    pub(crate) fn note_start(&self, ran_on: RanOn, waited: impl FnOnce() -> Duration) -> Started {
+    pub(crate) fn note_start(&self, ran_on: ExecutedOn, waited: impl FnOnce() -> Duration) -> Started {
         Started(self.notes.as_ref().map(|notes| {
             let began = Instant::now();
             notes.runs(Run { ran_on, began, lock: Duration::ZERO, run: None });
@@ -90,7 +90,7 @@ impl Ticket {
     pub(crate) fn note_member(&self, lock: Duration, began: Instant, run: Duration) {
         if let Some(notes) = &self.notes {
             let began = began.checked_sub(lock).unwrap_or(began);
-            notes.runs(Run { ran_on: RanOn::Group, began, lock, run: Some(run) });
+            notes.runs(Run { ran_on: ExecutedOn::Group, began, lock, run: Some(run) });
         }
     }
 }

@@ -22,7 +22,7 @@ use rusqlite::ffi;
 
 use super::notes::Notes;
 use super::sync::{AtomicBool, AtomicU8};
-use crate::error::{Applied, Error, Kind};
+use crate::error::{Error, ErrorKind, TimeoutEffect};
 use crate::time::later;
 use crate::values::decoded::Decode;
 
@@ -201,7 +201,7 @@ impl Ticket {
     /// The error for a closure that failed: if the deadline passed meanwhile, that is the cause which the caller gets.
     pub(crate) fn closure_failed(&self) -> Result<(), Error> {
         if self.is_past_deadline() {
-            return Err(Error::timeout("the deadline of the call passed", Applied::No));
+            return Err(Error::timeout("the deadline of the call passed", TimeoutEffect::No));
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ impl Interrupt for Ticket {
 impl Error {
     /// The error of a request that its caller left, and that is undone.
     pub(crate) fn of_left_request() -> Self {
-        Self::new(Kind::Cancelled, "the caller gave the call up, and it was undone")
+        Self::new(ErrorKind::Cancelled, "the caller gave the call up, and it was undone")
     }
 
     /// Turns an interrupted or locked-out request's error into that of a caller who left, or into a timeout if the deadline
@@ -229,25 +229,27 @@ impl Error {
     pub(crate) fn timed(self, ticket: &Ticket) -> Self {
         let was_prevented = self.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
         match self.kind() {
-            kind if ticket.is_interrupted() && (was_prevented || matches!(kind, Kind::Cancelled | Kind::Busy)) => {
+            kind if ticket.is_interrupted()
+                && (was_prevented || matches!(kind, ErrorKind::Cancelled | ErrorKind::Busy)) =>
+            {
                 let left = Self::of_left_request();
                 match self.sql() {
                     Some(sql) => left.with_sql(sql),
                     None => left,
                 }
             }
-            Kind::Cancelled | Kind::Busy if ticket.is_past_deadline() => {
-                let timeout = Self::timeout("the deadline of the call passed", Applied::No);
+            ErrorKind::Cancelled | ErrorKind::Busy if ticket.is_past_deadline() => {
+                let timeout = Self::timeout("the deadline of the call passed", TimeoutEffect::No);
                 match self.sql() {
                     Some(sql) => timeout.with_sql(sql),
                     None => timeout,
                 }
             }
-            Kind::Cancelled if ticket.cut_off.load(Ordering::Acquire) => self
-                .with_kind(Kind::SnapshotTooOld)
+            ErrorKind::Cancelled if ticket.cut_off.load(Ordering::Acquire) => self
+                .with_kind(ErrorKind::SnapshotTooOld)
                 .with_message("the read kept the WAL from starting over for too long and was ended".into())
-                .with_hint("read less at once, or set `Options::read_limit` higher"),
-            Kind::Busy => {
+                .with_hint("read less at once, or set `Tuning::read_limit` higher"),
+            ErrorKind::Busy => {
                 self.with_hint("another process or connection held the lock for longer than `Options::busy_timeout`")
             }
             _ => self,

@@ -1,4 +1,4 @@
-//! Floor 1: what a text is. Its class, what it may do, and what is remembered of it.
+//! What a text is. Its class, what it may do, and what is remembered of it.
 
 pub(crate) mod catalogue;
 pub(crate) mod class;

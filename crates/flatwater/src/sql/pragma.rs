@@ -101,17 +101,17 @@ fn advice(name: &str) -> &'static str {
     match name {
         "foreign_keys" => "set it in the options: `Options::foreign_keys`",
         "synchronous" => "set it in the options: `Options::durability`",
-        "cache_size" => "set it in the options: `Options::writer_cache_bytes` and `Options::reader_cache_bytes`",
-        "mmap_size" => "set it in the options: `Options::mmap_bytes`",
+        "cache_size" => "set it in the options: `Tuning::writer_cache_bytes` and `Tuning::reader_cache_bytes`",
+        "mmap_size" => "set it in the options: `Tuning::mmap_bytes`",
         "busy_timeout" => "set it in the options: `Options::busy_timeout`",
         "query_only" => "set it in the options: `Options::read_only`",
-        "journal_mode" => "Flatwater keeps the database in WAL mode; see `Options::journal`",
+        "journal_mode" => "Flatwater keeps the database in WAL mode; see `Tuning::journal`",
         "wal_autocheckpoint" | "journal_size_limit" => "checkpoints are Flatwater's own",
-        "temp_store" => "set it in the options: `Options::temp_store`",
-        "cache_spill" => "set it in the options: `Options::spill_bytes`",
-        "page_size" => "set it in the options, for a file that is created: `Options::page_size`",
+        "temp_store" => "set it in the options: `Tuning::temp_store`",
+        "cache_spill" => "set it in the options: `Tuning::spill_bytes`",
+        "page_size" => "set it in the options, for a file that is created: `Tuning::page_size`",
         "auto_vacuum" => {
-            "set it in the options, for a file that is created: `Options::auto_vacuum`; of another file, `with_connection` changes \
+            "set it in the options, for a file that is created: `Tuning::auto_vacuum`; of another file, `with_connection` changes \
              it with a VACUUM"
         }
         "encoding" => "a file keeps the encoding that it was created with",

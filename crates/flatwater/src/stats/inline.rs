@@ -68,7 +68,7 @@ impl InlineRecorder {
     }
 }
 
-/// Calls that ran on the thread that polled them, and calls that did not. With [`Inline::Never`](crate::Inline::Never)
+/// Calls that ran on the thread that polled them, and calls that did not. With [`Inline::Never`](crate::options::Inline::Never)
 /// no call is tried on its thread and none is counted. Blocking calls are tried and counted too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -50,7 +50,7 @@ impl LeaseRecorder {
 }
 
 /// Leases: snapshots that a reader kept from one read for the next, or the writer from one short write for the next.
-/// All zero without leases, see [`Options::leases`](crate::Options::leases).
+/// All zero without leases, see [`Tuning::leases`](crate::options::Tuning::leases).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseStats {

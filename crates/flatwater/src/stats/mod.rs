@@ -1,4 +1,4 @@
-//! Floor 2: the data of `stats()`. Counters and latency histograms.
+//! The data of [`Database::stats`](crate::Database::stats). Counters and latency histograms.
 //!
 //! Owns: the recorder, written by workers and callers' threads, and the snapshot that a caller gets. Counters are
 //! single atomics; a histogram is guarded by its own lock, held for one record or one summary. The recorder also emits
@@ -18,12 +18,16 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use inline::{InlineRecorder, InlineStats};
-use leases::{LeaseRecorder, LeaseStats};
-use live::LiveStats;
+use inline::InlineRecorder;
+pub use inline::InlineStats;
+use leases::LeaseRecorder;
+pub use leases::LeaseStats;
+pub use live::LiveStats;
 use reader_counters::ReaderCounters;
-use turns::{TurnRecorder, TurnStats};
-use wal::{WalRecorder, WalStats};
+use turns::TurnRecorder;
+pub use turns::TurnStats;
+use wal::WalRecorder;
+pub use wal::{WalBlocker, WalStats};
 
 use crate::error::Error;
 use crate::events;
@@ -267,7 +271,7 @@ pub struct Stats {
     /// Requests that wait for a reader at the moment.
     pub reads_waiting: usize,
     /// Reader connections that closures, snapshots and streams hold at the moment, of
-    /// [`Options::extra_readers`](crate::Options::extra_readers).
+    /// [`Tuning::extra_readers`](crate::options::Tuning::extra_readers).
     pub readers_held: usize,
     /// Groups of two or more members that were committed.
     pub groups: u64,
@@ -286,7 +290,7 @@ pub struct Stats {
     /// undone.
     pub replaced_connections: u64,
     /// How often the connections were closed because more databases were open than
-    /// [`Options::max_open`](crate::Options::max_open).
+    /// [may have some](crate::process::set_max_open).
     pub parked: u64,
     /// Latency of calls, from the poll that begins a call to its answer, by kind. Kinds that were never called are
     /// omitted.

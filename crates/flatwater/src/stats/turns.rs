@@ -61,7 +61,7 @@ impl TurnRecorder {
     }
 }
 
-/// Turns among the processes that write to the file, see [`Options::fairness`](crate::Options::fairness). All zero while no
+/// Turns among the processes that write to the file, see [`Tuning::fairness`](crate::options::Tuning::fairness). All zero while no
 /// other process writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -209,7 +209,7 @@ impl WalRecorder {
 
 /// The WAL and its checkpoints, as the checkpointer last saw them. All zero for a database without a checkpointer: in
 /// memory, in another journal mode, opened for reading only, or with
-/// [`Checkpoint::External`](crate::Checkpoint::External).
+/// [`Checkpoint::External`](crate::options::Checkpoint::External).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WalStats {
@@ -239,7 +239,7 @@ pub struct WalStats {
     pub starved: u64,
     /// What blocked the restart the last time `starved` was counted.
     pub cause: Option<WalBlocker>,
-    /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
+    /// Reads that were ended because of [`Tuning::read_limit`](crate::options::Tuning::read_limit).
     pub cut_off: u64,
     /// Writes, or groups of writes, that waited because the WAL was beyond its hard limit.
     pub waits_for_room: u64,

@@ -1,4 +1,4 @@
-//! Floor 0: threads. Whether the current one may wait, whether it is inside a transaction, and how many are of use.
+//! Threads. Whether the current one may wait, whether it is inside a transaction, and how many are of use.
 
 pub(crate) mod cores;
 pub(crate) mod dispose;

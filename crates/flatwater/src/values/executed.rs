@@ -4,7 +4,8 @@ use super::row::Rows;
 
 /// The changes that one statement made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub struct Executed {
+#[non_exhaustive]
+pub struct ExecuteResult {
     /// Rows inserted, updated or deleted by the statement itself, not by its triggers; 0 for a statement that is not an
     /// INSERT, UPDATE or DELETE (<https://sqlite.org/c3ref/changes.html>).
     pub changes: u64,
@@ -14,9 +15,10 @@ pub struct Executed {
 
 /// The result of one statement of a batch.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct BatchResult {
     /// The changes that the statement made.
-    pub executed: Executed,
+    pub executed: ExecuteResult,
     /// The rows of a statement with RETURNING.
     pub rows: Option<Rows>,
 }

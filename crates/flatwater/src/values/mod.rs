@@ -1,4 +1,4 @@
-//! Floor 1: the input and output of statements. Values, parameters, rows.
+//! The input and output of statements: values, parameters, rows.
 
 pub(crate) mod block;
 #[cfg(any(feature = "chrono", feature = "time"))]
@@ -30,3 +30,12 @@ mod time;
 #[cfg(feature = "uuid")]
 mod uuid;
 pub(crate) mod value;
+
+pub use column::{Column, ColumnIndex};
+pub use convert::Rusqlite;
+pub use executed::{BatchResult, ExecuteResult};
+#[cfg(feature = "serde_json")]
+pub use json::Json;
+pub use row_iter::RowIter;
+#[cfg(feature = "serde")]
+pub use serde::Serde;

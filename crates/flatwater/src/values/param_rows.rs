@@ -106,7 +106,7 @@ mod tests {
     use flatwater_sqlite::Bindings;
 
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
     use crate::values::into_params::IntoParams;
     use crate::{named, params};
 
@@ -186,6 +186,6 @@ mod tests {
     #[test]
     fn a_value_that_cannot_be_stored_is_refused() {
         let refused = [(1.0, f64::NAN).add_to(&mut ParamRows::default()), [u64::MAX].add_to(&mut ParamRows::default())];
-        assert!(refused.into_iter().all(|refused| refused.unwrap_err().kind() == Kind::Misuse));
+        assert!(refused.into_iter().all(|refused| refused.unwrap_err().kind() == ErrorKind::Misuse));
     }
 }

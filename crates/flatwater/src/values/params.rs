@@ -72,6 +72,11 @@ impl Params {
         add(&mut self.block, &value)
     }
 
+    /// Returns true if there are no values.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.block.cells() == 0
+    }
+
     pub(crate) fn into_block(self) -> Block {
         self.block
     }

@@ -108,13 +108,14 @@ impl Rows {
         self.read_first()?.ok_or_else(|| self.explain(Error::row_not_found()))
     }
 
-    /// Reads the first value of the first row; `None` too if it is a NULL that `T` cannot hold.
-    pub(crate) fn read_value<T: FromSql>(&self) -> Result<Option<T>> {
-        let Some(row) = self.get(0) else { return Ok(None) };
-        match row.at(0) {
-            Err(_) if row.value(0)? == ValueRef::Null => Ok(None),
-            value => value.map(Some),
-        }
+    /// Reads the first value of the first row, if there is a row.
+    pub(crate) fn read_optional_value<T: FromSql>(&self) -> Result<Option<T>> {
+        self.get(0).map(|row| row.at(0)).transpose()
+    }
+
+    /// Reads the first value of the only row, which must be there.
+    pub(crate) fn read_value<T: FromSql>(&self) -> Result<T> {
+        self.read_optional_value()?.ok_or_else(|| self.explain(Error::row_not_found()))
     }
 
     /// Returns the first row, detached from the others.
@@ -301,7 +302,7 @@ pub trait FromRow: Sized {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
 
     fn rows() -> Rows {
         let mut block = Block::default();
@@ -331,7 +332,7 @@ mod tests {
     fn a_value_that_does_not_fit_names_its_column_and_not_itself() {
         let rows = rows();
         let error = rows.get(1).unwrap().get::<u8>(0).unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse);
+        assert_eq!(error.kind(), ErrorKind::Misuse);
         assert!(error.message().contains("column 0 (id)") && !error.message().contains("300"), "{error}");
         assert!(rows.get(1).unwrap().get::<String>(1).unwrap_err().hint().unwrap().contains("Option"));
         assert!(rows.get(0).unwrap().get::<i64>("age").unwrap_err().message().contains("id, name"));

@@ -8,8 +8,8 @@ use crate::values::convert::ToSql;
 use super::params::Params;
 use crate::error::{Error, Result};
 
-/// SQL that depends on the call: a search with optional filters, a list of values for `IN`. Pass its
-/// [`text`](Self::text) and its [`params`](Self::params) to any operation.
+/// SQL that depends on the call: a search with optional filters, a list of values for `IN`. It is passed as the SQL of any
+/// operation, with `()` as the parameters, for it brings its values.
 ///
 /// ```no_run
 /// # async fn example(db: flatwater::Database, state: Option<&str>, ids: &[i64]) -> flatwater::Result<()> {
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 /// if let Some(state) = state {
 ///     sql = sql.push(" AND state = ").bind(state);
 /// }
-/// let tasks: Vec<(i64, String)> = db.query_as(sql.text(), sql.params()).await?;
+/// let tasks: Vec<(i64, String)> = db.query_as(sql, ()).await?;
 /// # Ok(()) }
 /// ```
 ///

@@ -53,7 +53,7 @@ fn elsewhere() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
 
     fn added(value: impl ToSql) -> Result<Block> {
         let mut block = Block::default();
@@ -63,13 +63,13 @@ mod tests {
 
     #[test]
     fn an_integer_that_does_not_fit_is_refused() {
-        assert_eq!(added(u64::MAX).unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(added(u64::MAX).unwrap_err().kind(), ErrorKind::Misuse);
         assert_eq!(added(5_u64).unwrap().value(0), ValueRef::Integer(5));
     }
 
     #[test]
     fn nan_is_refused_and_infinity_is_kept() {
-        assert_eq!(added(f64::NAN).unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(added(f64::NAN).unwrap_err().kind(), ErrorKind::Misuse);
         assert_eq!(added(f64::INFINITY).unwrap().value(0), ValueRef::Real(f64::INFINITY));
     }
 }

@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use flatwater_sqlite::Checkpointed;
+use flatwater_sqlite::CheckpointInfo;
 
 use crate::connection::execute::{Collected, Outcome};
 use crate::connection::reads::LiveRun;
@@ -16,14 +16,14 @@ use crate::queue::notes::Counts;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::decoded::Decoded;
 use crate::values::document::Document;
-use crate::values::executed::{BatchResult, Executed};
+use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
 use crate::workers::open_read::{CursorGuard, SnapshotGuard};
 use crate::workers::session::TransactionGuard;
 
 /// The answer to a request. It moves a few times on its way, so what is larger than `Rows` is boxed.
 pub(crate) enum Answer {
-    Executed(Executed),
+    Executed(ExecuteResult),
     Changes(u64),
     Rows(Rows),
     /// The last part of a result, after so many rows.
@@ -44,7 +44,7 @@ pub(crate) enum Answer {
     Transaction(TransactionGuard),
     /// A savepoint was opened, with this number.
     Savepoint(u64),
-    Checkpointed(Checkpointed),
+    Checkpointed(CheckpointInfo),
     /// The text was compiled, unless it is a PRAGMA or an EXPLAIN.
     Prepared(Arc<StatementInfo>),
     /// The result of a closure, or the database that was opened.
@@ -89,7 +89,7 @@ impl Answer {
         Err(Error::misuse("a worker answered something else than was asked; please report it"))
     }
 
-    pub(crate) fn executed(self) -> Result<Executed> {
+    pub(crate) fn executed(self) -> Result<ExecuteResult> {
         if let Self::Executed(executed) = self { Ok(executed) } else { Self::unexpected() }
     }
 
@@ -137,6 +137,14 @@ impl Answer {
         Ok(self.rows()?.into_first())
     }
 
+    pub(crate) fn needed_row(self) -> Result<Row<'static>> {
+        let rows = self.rows()?;
+        if rows.is_empty() {
+            return Err(rows.explain(Error::row_not_found()));
+        }
+        rows.into_first().ok_or_else(Error::row_not_found)
+    }
+
     /// Returns the rows as values of `T`; `read` makes them if no worker did. A panic of the caller's code that made them
     /// goes on here.
     pub(crate) fn decoded<T: 'static>(self, read: fn(&Rows) -> Result<Vec<T>>) -> Result<Vec<T>> {
@@ -150,7 +158,7 @@ impl Answer {
         if let Self::Done = self { Ok(()) } else { Self::unexpected() }
     }
 
-    pub(crate) fn checkpointed(self) -> Result<Checkpointed> {
+    pub(crate) fn checkpointed(self) -> Result<CheckpointInfo> {
         if let Self::Checkpointed(done) = self { Ok(done) } else { Self::unexpected() }
     }
 

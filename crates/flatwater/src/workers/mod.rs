@@ -1,4 +1,4 @@
-//! Floor 3: the workers. Each owns its threads and connections; none knows another. `request` and `session` are what
+//! The workers. Each owns its threads and connections; none knows another. `request` and `session` are what
 //! they and their callers share.
 
 pub(crate) mod answer;

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use flatwater_sqlite::Interrupt;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::queue::reply::{Promise, Teller};
 use crate::queue::ticket::Ticket;
 use crate::stats::{CallKind, Recorder};
@@ -71,7 +71,8 @@ impl<'a> Outbox<'a> {
         answer: Result<Answer>,
     ) {
         self.recorder.answered(kind, ticket.began.elapsed());
-        let is_end = |error: &Error| matches!(error.kind(), Kind::Cancelled | Kind::Timeout | Kind::Closed);
+        let is_end =
+            |error: &Error| matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Timeout | ErrorKind::Closed);
         if answer.as_ref().is_err_and(is_end) && ticket.should_stop() {
             self.recorder.interrupted();
         }

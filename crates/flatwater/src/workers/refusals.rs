@@ -4,19 +4,19 @@
 
 use std::path::Path;
 
-use crate::error::{Applied, Error, Kind};
+use crate::error::{Error, ErrorKind, TimeoutEffect};
 
 /// Returns the error for a write that the body of a transaction makes outside of that transaction: the write would wait
 /// for the end of the transaction.
 #[cold]
 pub(crate) fn waits_for_itself() -> Error {
-    Error::misuse("the body of a transaction used the database, which waits for that transaction")
+    Error::misuse("the database was used inside its own transaction, and would deadlock")
         .with_hint("use the transaction the body was given")
 }
 
 /// Returns the error for a request whose deadline passed before it ran.
 pub(crate) fn too_late() -> Error {
-    Error::timeout("the deadline of the call passed while it waited", Applied::No)
+    Error::timeout("the deadline of the call passed while it waited", TimeoutEffect::No)
 }
 
 /// Returns the error for a write in a snapshot.
@@ -30,7 +30,7 @@ pub(crate) fn snapshot_writes() -> Error {
 pub(crate) fn opened_to_read(path: &Path) -> Error {
     let code = flatwater_sqlite::SqliteError::from_code(rusqlite::ffi::SQLITE_READONLY);
     Error::from(code)
-        .with_kind(Kind::Misuse)
+        .with_kind(ErrorKind::Misuse)
         .with_message(format!("{} was opened to be read only", path.display()))
         .with_hint("open it without `Options::read_only` to write")
 }
@@ -42,6 +42,6 @@ pub(crate) fn polled_again() -> Error {
 
 #[cold]
 pub(crate) fn not_ended() -> Error {
-    Error::new(Kind::Io, "a read transaction could not be ended, and its connection was given up")
+    Error::new(ErrorKind::Io, "a read transaction could not be ended, and its connection was given up")
         .with_hint("try again")
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
 
-use crate::error::{Applied, Error, Result};
+use crate::error::{Error, Result, TimeoutEffect};
 use crate::events;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
@@ -54,7 +54,7 @@ impl End {
             Self::Finished => Error::misuse("the transaction is finished").with_hint("begin another one"),
             Self::Idle(limit) => Error::timeout(
                 format!("the transaction was rolled back because it was not used for {limit:?}"),
-                Applied::No,
+                TimeoutEffect::No,
             )
             .with_hint("it holds the writer: keep waits for others out of it, or set `Options::transaction_idle`"),
             Self::Lost(error) => Error::misuse(format!(

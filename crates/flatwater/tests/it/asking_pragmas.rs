@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use flatwater::options::TempStore;
 use flatwater::rusqlite::types::Value;
-use flatwater::{Database, Error, Kind, Options, TempStore, params, rusqlite};
+use flatwater::{Database, Error, ErrorKind, Options, params, rusqlite};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{TestFile, run};
@@ -20,9 +21,7 @@ in_both_places!(
 fn options(place: &Place) -> Options {
     place
         .options()
-        .writer_cache_bytes(8 << 20)
-        .reader_cache_bytes(8 << 20)
-        .temp_store(TempStore::Memory)
+        .tuning(|t| t.writer_cache_bytes(8 << 20).reader_cache_bytes(8 << 20).temp_store(TempStore::Memory))
         .busy_timeout(Duration::from_secs(5))
 }
 
@@ -96,7 +95,7 @@ async fn what_is_in_force_is_answered_by_every_call_as_sqlite_answers_it(place: 
         assert_eq!(by_us(&db.query(sql, ()).await.unwrap()), expected, "{sql}");
         assert_eq!(by_us(&db.query(sql, ()).wait().unwrap()), expected, "{sql}");
         assert_eq!(db.execute(sql, ()).await.unwrap().changes, 0, "{sql}");
-        db.execute_script(&format!("{sql};\n{sql}")).await.unwrap();
+        db.execute_script(format!("{sql};\n{sql}")).await.unwrap();
         db.execute_many(sql, [()]).await.unwrap();
         let batch = db.batch([(**sql, params![]), ("INSERT INTO t VALUES (1)", params![])]).await.unwrap();
         assert_eq!(batch[0].rows.as_ref().map(by_us).unwrap_or_default().1, expected.1, "{sql}");
@@ -117,7 +116,7 @@ async fn what_is_in_force_is_answered_by_every_call_as_sqlite_answers_it(place: 
         }
         assert_eq!(streamed, expected.1.len(), "{sql}");
     }
-    let rows = db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap();
+    let rows = db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap();
     assert_eq!(rows, Some(2 * comparable.len() as i64));
 }
 
@@ -148,7 +147,7 @@ async fn the_wait_for_locks_is_told(place: &Place) {
     let rows = db.query("PRAGMA busy_timeout", ()).await.unwrap();
     assert_eq!(by_us(&rows), (vec!["timeout".into()], vec![vec![Value::Integer(5000)]]));
     let error = db.query("PRAGMA busy_timeout = 6000", ()).await.unwrap_err();
-    assert!(error.kind() == Kind::Misuse && error.hint().unwrap().contains("Options::busy_timeout"), "{error}");
+    assert!(error.kind() == ErrorKind::Misuse && error.hint().unwrap().contains("Options::busy_timeout"), "{error}");
 }
 
 async fn what_new_connections_ask_for_is_answered_too(place: &Place) {
@@ -165,7 +164,7 @@ async fn a_failed_pragma_names_its_place_in_a_script(place: &Place) {
     let db = options(place).open().await.unwrap();
     let script = "CREATE TABLE t (a);\nPRAGMA foreign_keys = OFF";
     let error = db.execute_script(script).await.unwrap_err();
-    assert!(error.kind() == Kind::Misuse && error.offset() == Some(20), "{error:?}");
+    assert!(error.kind() == ErrorKind::Misuse && error.offset() == Some(20), "{error:?}");
     db.execute("CREATE TABLE t (a)", ()).await.unwrap();
 }
 
@@ -173,7 +172,7 @@ async fn a_failed_pragma_names_its_place_in_a_script(place: &Place) {
 fn a_cache_that_only_the_writer_has_is_not_in_force() {
     let file = TestFile::new();
     run(async {
-        let db = file.options().writer_cache_bytes(8 << 20).open().await.unwrap();
+        let db = file.options().tuning(|t| t.writer_cache_bytes(8 << 20)).open().await.unwrap();
         for _ in 0..3 {
             let error = db.query("PRAGMA cache_size = -8192", ()).await.unwrap_err();
             assert!(error.hint().unwrap().contains("reader_cache_bytes"), "{error}");
@@ -194,7 +193,7 @@ fn a_database_that_is_only_read_answers_too() {
         }
         for sql in ["PRAGMA user_version = 1", "PRAGMA user_version", "DROP TABLE IF EXISTS t", "EXPLAIN SELECT 1"] {
             let error = db.execute(sql, ()).await.unwrap_err();
-            assert!(error.kind() == Kind::Misuse && error.message().contains("read only"), "{sql}: {error}");
+            assert!(error.kind() == ErrorKind::Misuse && error.message().contains("read only"), "{sql}: {error}");
         }
     });
 }
@@ -205,7 +204,7 @@ fn an_attached_file_has_settings_of_its_own() {
     other.plain().execute_batch("CREATE TABLE o (a)").unwrap();
     run(async {
         let db = file.options().attach("s", other.path()).open().await.unwrap();
-        let mode = db.query_value::<String>("PRAGMA s.journal_mode = DELETE", ()).await.unwrap();
+        let mode = db.query_optional_value::<String>("PRAGMA s.journal_mode = DELETE", ()).await.unwrap();
         assert_eq!(mode.as_deref(), Some("delete"));
         db.execute("PRAGMA s.synchronous = NORMAL", ()).await.unwrap();
         db.execute("PRAGMA s.journal_mode = WAL", ()).await.unwrap_err();

@@ -98,7 +98,7 @@ fn compare(attached_mode: &str) {
                     }
                 }
                 let tx = db.begin().await.unwrap();
-                let indexes = tx.query(&format!("PRAGMA {schema}.index_list(t)"), ()).await.unwrap().len();
+                let indexes = tx.query(format!("PRAGMA {schema}.index_list(t)"), ()).await.unwrap().len();
                 tx.rollback().await.unwrap();
                 let sql = format!("PRAGMA {schema}.index_list(t)");
                 assert_eq!(indexes, by_sqlite(&fresh(&file, &other), &sql).len(), "{definition}");

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flatwater::{Database, Error, Journal, Kind, Options};
+use flatwater::options::Journal;
+use flatwater::{Database, Error, ErrorKind, Options};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{Killed, TestFile, as_child, files, integer, integrity, is_alone_in_process, nobody, run};
@@ -40,7 +41,7 @@ async fn a_backup_is_the_same_database(place: &Place) {
     let copies = tempfile::tempdir().unwrap();
     for (n, page_size) in [512, 4096, 65536].into_iter().enumerate() {
         let place = place.another();
-        let db = place.options().page_size(page_size).open().await.unwrap();
+        let db = place.options().tuning(|t| t.page_size(page_size)).open().await.unwrap();
         db.execute_script(
             "PRAGMA user_version = 7; PRAGMA application_id = 1234;
              CREATE TABLE plain (a); CREATE INDEX by_a ON plain (a); CREATE TABLE empty (a PRIMARY KEY) WITHOUT ROWID;
@@ -53,7 +54,8 @@ async fn a_backup_is_the_same_database(place: &Place) {
         .unwrap();
         let path = copies.path().join(format!("{n}.db"));
         db.backup(&path).await.unwrap();
-        let expected: Option<String> = db.query_value("SELECT group_concat(rowid || a) FROM plain", ()).await.unwrap();
+        let expected: Option<String> =
+            db.query_optional_value("SELECT group_concat(rowid || a) FROM plain", ()).await.unwrap();
         let plain = opened(&path);
         let text = |sql| plain.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
         assert_eq!(Some(text("SELECT group_concat(rowid || a) FROM plain")), expected, "also the rowids");
@@ -87,11 +89,11 @@ async fn a_backup_replaces_nothing(place: &Place) {
             continue;
         }
         let error = db.backup(at(name)).await.unwrap_err();
-        assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("backup")), "{error}");
+        assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("backup")), "{error}");
         assert!(error.message().contains(&at(name).display().to_string()) && error.hint().is_some(), "{error}");
     }
     if let Some(file) = place.file() {
-        assert_eq!(db.backup(file.path()).await.unwrap_err().kind(), Kind::Misuse, "the database itself");
+        assert_eq!(db.backup(file.path()).await.unwrap_err().kind(), ErrorKind::Misuse, "the database itself");
     }
     assert_eq!(files(directory.path()), before);
 }
@@ -100,17 +102,17 @@ async fn a_path_at_which_no_file_can_be_made_is_refused(place: &Place) {
     let db = place.open().await;
     for path in ["", "/", "..", ":memory:", "file:copy.db", "a\0b"] {
         let error = db.backup(path).await.unwrap_err();
-        assert_eq!((error.kind(), error.hint().is_some()), (Kind::Misuse, true), "{path:?}: {error}");
+        assert_eq!((error.kind(), error.hint().is_some()), (ErrorKind::Misuse, true), "{path:?}: {error}");
     }
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("file"), "mine").unwrap();
     for path in ["missing/copy.db", "file/copy.db"].map(|path| directory.path().join(path)) {
         let error = db.backup(&path).await.unwrap_err();
-        assert_eq!((error.kind(), error.hint()), (Kind::Open, Some("create it first")), "{error}");
+        assert_eq!((error.kind(), error.hint()), (ErrorKind::Open, Some("create it first")), "{error}");
     }
     let long = directory.path().join("n".repeat(300));
     let error = db.backup(&long).await.unwrap_err();
-    assert_eq!((error.kind(), error.hint().is_some()), (Kind::Open, true), "{error}");
+    assert_eq!((error.kind(), error.hint().is_some()), (ErrorKind::Open, true), "{error}");
     assert_eq!(names(directory.path()), ["file"]);
     db.backup(directory.path().join("copy.db")).await.unwrap();
 }
@@ -120,10 +122,10 @@ async fn a_backup_that_is_too_late_or_dropped_leaves_nothing(place: &Place) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("copy.db");
     let error = db.backup(&path).timeout(Duration::ZERO).await.unwrap_err();
-    assert_eq!((error.kind(), error.is_retryable()), (Kind::Timeout, true), "{error}");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Timeout, true), "{error}");
     drop(db.backup(&path));
     db.clone().close().await.unwrap();
-    assert_eq!(db.backup(&path).await.unwrap_err().kind(), Kind::Closed);
+    assert_eq!(db.backup(&path).await.unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(names(directory.path()), [""; 0]);
 }
 
@@ -138,7 +140,7 @@ async fn the_same_name_is_given_once(place: &Place) {
         for backup in racing {
             match backup.await.unwrap() {
                 Ok(()) => succeeded += 1,
-                Err(error) => assert_eq!(error.kind(), Kind::Misuse, "{error}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Misuse, "{error}"),
             }
         }
         assert_eq!(succeeded, 1);
@@ -241,9 +243,10 @@ fn a_database_that_is_only_read_is_copied() {
         second.backup(file.beside("-1")).await.unwrap();
         drop(second);
         db.close().await.unwrap();
-        for (copy, options) in
-            [("-2", file.options().read_only(true)), ("-3", file.options().read_only(true).immutable(true))]
-        {
+        for (copy, options) in [
+            ("-2", file.options().read_only(true)),
+            ("-3", file.options().read_only(true).tuning(|t| t.immutable(true))),
+        ] {
             let db = options.open().await.unwrap();
             db.backup(file.beside(copy)).await.unwrap();
             db.close().await.unwrap();
@@ -260,7 +263,7 @@ fn a_file_with_a_rollback_journal_is_copied() {
     file.plain().execute_batch("CREATE TABLE t AS SELECT 5 AS a").unwrap();
     run(async {
         for options in [file.options(), file.options().read_only(true)] {
-            let db = options.journal(Journal::Keep).open().await.unwrap();
+            let db = options.tuning(|t| t.journal(Journal::Keep)).open().await.unwrap();
             let path = file.beside("-copy");
             db.backup(&path).await.unwrap();
             let plain = opened(&path);
@@ -277,10 +280,10 @@ fn a_file_with_a_rollback_journal_is_copied() {
 fn a_vfs_that_writes_no_file_makes_no_backup() {
     let file = TestFile::new();
     run(async {
-        let db = file.options().vfs("memdb").journal(Journal::Keep).open().await.unwrap();
+        let db = file.options().tuning(|t| t.vfs("memdb").journal(Journal::Keep)).open().await.unwrap();
         db.execute("CREATE TABLE t (a)", ()).await.unwrap();
         let error = db.backup(file.beside("-copy")).await.unwrap_err();
-        assert_eq!((error.kind(), error.hint().is_some()), (Kind::Misuse, true), "{error}");
+        assert_eq!((error.kind(), error.hint().is_some()), (ErrorKind::Misuse, true), "{error}");
         assert_eq!(names(file.directory()), [""; 0]);
     });
 }
@@ -301,7 +304,7 @@ fn a_backup_in_a_transaction_is_of_what_is_committed() {
         assert_eq!(integer(&opened(&copy), "SELECT count(*) FROM t"), 0);
         let memory = Options::new(":memory:").open().await.unwrap();
         let refused = memory.transaction(async |_| memory.backup(file.beside("-other")).await).await.unwrap_err();
-        assert_eq!(refused.kind(), Kind::Misuse, "it would wait for the transaction, and that for it: {refused}");
+        assert_eq!(refused.kind(), ErrorKind::Misuse, "it would wait for the transaction, and that for it: {refused}");
     });
 }
 
@@ -338,7 +341,7 @@ fn a_directory_that_cannot_be_written_is_named() {
         std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o500)).unwrap();
         std::fs::write(closed.join("x"), b"").expect_err("this test must not run as root");
         let error = db.backup(closed.join("copy.db")).await.unwrap_err();
-        assert_eq!((error.kind(), error.hint().is_some()), (Kind::Open, true), "{error}");
+        assert_eq!((error.kind(), error.hint().is_some()), (ErrorKind::Open, true), "{error}");
         assert!(error.message().contains("copy.db"), "{error}");
     });
 }

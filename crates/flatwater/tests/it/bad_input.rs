@@ -2,7 +2,7 @@
 //!
 //! Leaves out: SQL that SQLite refuses (`error_texts`), paths and files that cannot be opened (`bad_paths`).
 
-use flatwater::{Database, Error, IntoParams, Kind, Params, Result, named, params};
+use flatwater::{Database, Error, ErrorKind, IntoParams, Params, Result, named, params};
 
 use crate::place::{Place, in_both_places};
 
@@ -63,7 +63,7 @@ async fn execute_errors(db: &Database, sql: &str, params: impl IntoParams) -> Ve
         db.execute_many(sql, [p()]).await.unwrap_err(),
         db.batch(batch()).await.unwrap_err(),
         db.execute(sql, p()).wait().unwrap_err(),
-        db.alone().execute(sql, p()).await.unwrap_err(),
+        db.ungrouped().execute(sql, p()).await.unwrap_err(),
     ];
     let tx = db.begin().await.unwrap();
     errors.extend([
@@ -72,7 +72,7 @@ async fn execute_errors(db: &Database, sql: &str, params: impl IntoParams) -> Ve
         tx.batch(batch()).await.unwrap_err(),
     ]);
     // What failed left nothing in the transaction either.
-    assert_eq!(tx.query_value::<i64>("SELECT count(*) FROM users", ()).await.unwrap(), Some(2));
+    assert_eq!(tx.query_optional_value::<i64>("SELECT count(*) FROM users", ()).await.unwrap(), Some(2));
     tx.commit().await.unwrap();
     is_unharmed(db).await;
     errors
@@ -83,15 +83,15 @@ async fn query_errors(db: &Database, sql: &str, params: impl IntoParams) -> Vec<
     let p = || params.clone();
     let mut errors = vec![
         db.query(sql, p()).await.unwrap_err(),
-        db.query_one(sql, p()).await.unwrap_err(),
-        db.query_value::<i64>(sql, p()).await.unwrap_err(),
+        db.query_optional(sql, p()).await.unwrap_err(),
+        db.query_optional_value::<i64>(sql, p()).await.unwrap_err(),
         db.query_as::<(i64,)>(sql, p()).await.unwrap_err(),
         db.batch([("INSERT INTO users (name) VALUES ('Eve')", params![]), (sql, p())]).await.unwrap_err(),
         db.query(sql, p()).wait().unwrap_err(),
     ];
     let tx = db.begin().await.unwrap();
     errors.push(tx.query(sql, p()).await.unwrap_err());
-    assert_eq!(tx.query_value::<i64>("SELECT count(*) FROM users", ()).await.unwrap(), Some(2));
+    assert_eq!(tx.query_optional_value::<i64>("SELECT count(*) FROM users", ()).await.unwrap(), Some(2));
     tx.commit().await.unwrap();
     is_unharmed(db).await;
     errors
@@ -101,7 +101,7 @@ async fn sql_without_a_statement_is_refused_and_a_script_of_nothing_is_not(place
     let db = two_users(place).await;
     for sql in ["", " \n\t", ";", "-- nothing", "/* nothing */ ;", "-- SELECT 1\n"] {
         for error in all_errors(&db, sql).await {
-            assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{sql:?}: {error}");
+            assert_eq!((error.kind(), error.sqlite_code()), (ErrorKind::Misuse, None), "{sql:?}: {error}");
             assert!(error.message().contains("no statement"), "{error}");
         }
         db.execute_script(sql).await.unwrap();
@@ -117,14 +117,14 @@ async fn several_statements_are_refused_with_a_pointer_to_execute_script(place: 
         "INSERT INTO users (name) VALUES ('Eve') RETURNING id; -- comment\n SELECT 1",
     ] {
         for error in all_errors(&db, sql).await {
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.message().contains("several statements"), "{error}");
             assert!(error.hint().unwrap().contains("execute_script"), "{error}");
             assert_eq!(error.sql(), Some(sql));
         }
     }
     let trailing = "SELECT count(*) FROM users ; ; -- two\n /* of them */ ;";
-    assert_eq!(db.query_value::<i64>(trailing, ()).await.unwrap(), Some(2));
+    assert_eq!(db.query_optional_value::<i64>(trailing, ()).await.unwrap(), Some(2));
 }
 
 async fn parameters_that_do_not_fit_are_refused_before_anything_runs(place: &Place) {
@@ -143,7 +143,7 @@ async fn parameters_that_do_not_fit_are_refused_before_anything_runs(place: &Pla
     ];
     for (sql, params, words) in cases {
         for error in errors(&db, sql, params).await {
-            assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{error}");
+            assert_eq!((error.kind(), error.sqlite_code()), (ErrorKind::Misuse, None), "{error}");
             for word in words {
                 assert!(error.message().contains(word), "{word}: {error}");
             }
@@ -162,7 +162,7 @@ async fn a_parameter_that_is_given_twice_is_refused(place: &Place) {
     let db = two_users(place).await;
     let sql = "DELETE FROM users WHERE id = :id OR name = :name";
     for error in errors(&db, sql, named! { ":id": 1, "id": 2, "name": SECRET }).await {
-        assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{error}");
+        assert_eq!((error.kind(), error.sqlite_code()), (ErrorKind::Misuse, None), "{error}");
         assert!(error.message().contains("id"), "{error}");
     }
 }
@@ -177,16 +177,16 @@ async fn values_that_cannot_be_stored_are_refused(place: &Place) {
     let db = two_users(place).await;
     for params in [params![u64::MAX, 1], params![1, f64::NAN], params![-f64::NAN, 1]] {
         for error in errors(&db, "INSERT INTO users VALUES (?, ?)", params).await {
-            assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{error}");
+            assert_eq!((error.kind(), error.sqlite_code()), (ErrorKind::Misuse, None), "{error}");
             assert!(error.message().contains("cannot be stored"), "{error}");
             assert!(error.operation().is_some() && !error.to_string().contains("1844"), "{error}");
         }
     }
     let largest = u64::try_from(i64::MAX).unwrap();
-    assert_eq!(db.query_value::<u64>("SELECT ?", (largest,)).await.unwrap(), Some(largest));
-    let infinite = db.query_value::<f64>("SELECT ?", (f64::INFINITY,)).await.unwrap();
+    assert_eq!(db.query_optional_value::<u64>("SELECT ?", (largest,)).await.unwrap(), Some(largest));
+    let infinite = db.query_optional_value::<f64>("SELECT ?", (f64::INFINITY,)).await.unwrap();
     assert_eq!(infinite, Some(f64::INFINITY));
-    let text = db.query_value::<String>("SELECT ?", ("a\0b",)).await.unwrap();
+    let text = db.query_optional_value::<String>("SELECT ?", ("a\0b",)).await.unwrap();
     assert_eq!(text.as_deref(), Some("a\0b"));
 }
 
@@ -194,11 +194,11 @@ async fn a_nul_byte_in_sql_is_refused(place: &Place) {
     let db = two_users(place).await;
     for sql in ["\0", "SELECT 1\0", "SELECT 1\0; DELETE FROM users", "DELETE FROM users WHERE name = 'a\0b'"] {
         for error in all_errors(&db, sql).await {
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.message().contains("NUL") && error.hint().unwrap().contains("bind"), "{error}");
         }
     }
     let error = db.execute_script("DELETE FROM users; SELECT 1\0").await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Misuse);
+    assert_eq!(error.kind(), ErrorKind::Misuse);
     is_unharmed(&db).await;
 }

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use flatwater::{Database, Error, Kind, Options};
+use flatwater::{Database, Error, ErrorKind, Options};
 
 use crate::support::{TestFile, as_child, files, run, wait_until};
 
@@ -25,18 +25,18 @@ fn paths_that_name_no_file_are_refused_with_a_sentence() {
     run(async {
         let missing = file.directory().join("no such directory").join("a.db");
         std::fs::write(file.directory().join("file"), b"").unwrap();
-        let cases: [(PathBuf, Kind, &str); 5] = [
-            ("".into(), Kind::Misuse, "empty"),
-            (file.directory().join("a\0b.db"), Kind::Open, "NUL"),
-            (file.directory().to_owned(), Kind::Open, "is a directory"),
-            (missing, Kind::Open, "no such directory does not exist"),
-            (file.directory().join("file").join("a.db"), Kind::Open, "does not exist"),
+        let cases: [(PathBuf, ErrorKind, &str); 5] = [
+            ("".into(), ErrorKind::Misuse, "empty"),
+            (file.directory().join("a\0b.db"), ErrorKind::Open, "NUL"),
+            (file.directory().to_owned(), ErrorKind::Open, "is a directory"),
+            (missing, ErrorKind::Open, "no such directory does not exist"),
+            (file.directory().join("file").join("a.db"), ErrorKind::Open, "does not exist"),
         ];
         for (path, kind, words) in cases {
             let error = refused(&file, Options::new(&path)).await;
             assert_eq!((error.kind(), error.sqlite_code()), (kind, None), "{error}");
             assert!(error.message().contains(words), "{error}");
-            assert!(kind == Kind::Misuse || error.hint().is_some(), "{error}");
+            assert!(kind == ErrorKind::Misuse || error.hint().is_some(), "{error}");
         }
     });
 }
@@ -47,7 +47,7 @@ fn a_missing_file_is_not_created_where_it_shall_not_be() {
     run(async {
         for options in [file.options().read_only(true), file.options().create(false)] {
             let error = refused(&file, options).await;
-            assert_eq!(error.kind(), Kind::Open);
+            assert_eq!(error.kind(), ErrorKind::Open);
             assert!(error.message().contains("test.db does not exist") && error.hint().is_some(), "{error}");
         }
         assert!(!file.path().exists());
@@ -64,7 +64,7 @@ fn a_file_that_is_no_database_is_refused_and_left_as_it_is() {
             std::fs::write(file.path(), content).unwrap();
             for options in [file.options(), file.options().read_only(true)] {
                 let error = refused(&file, options).await;
-                assert_eq!((error.kind(), error.sqlite_name()), (Kind::Open, Some("SQLITE_NOTADB")), "{error}");
+                assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Open, Some("SQLITE_NOTADB")), "{error}");
                 assert!(error.message().contains("test.db is not a SQLite database"), "{error}");
                 assert!(error.hint().unwrap().contains("check the path"), "{error}");
             }
@@ -87,7 +87,11 @@ fn a_damaged_file_is_refused_by_its_name_and_left_as_it_is() {
             std::fs::write(file.path(), damaged).unwrap();
             for options in [file.options(), file.options().read_only(true)] {
                 let error = refused(&file, options).await;
-                assert_eq!((error.kind(), error.sqlite_name()), (Kind::Corrupt, Some("SQLITE_CORRUPT")), "{error}");
+                assert_eq!(
+                    (error.kind(), error.sqlite_name()),
+                    (ErrorKind::Corrupt, Some("SQLITE_CORRUPT")),
+                    "{error}"
+                );
                 assert!(error.message().contains("test.db: "), "{error}");
                 assert!(error.hint().unwrap().contains("backup"), "{error}");
             }
@@ -107,9 +111,9 @@ fn a_file_whose_switch_to_wal_fails_in_its_commit_is_refused_and_can_be_read() {
     std::fs::write(&path, damaged).unwrap();
     run(async {
         let error = refused(&file, Options::new(&path)).await;
-        assert_eq!((error.kind(), error.sqlite_name()), (Kind::Corrupt, Some("SQLITE_CORRUPT")), "{error}");
+        assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Corrupt, Some("SQLITE_CORRUPT")), "{error}");
         let db = Options::new(&path).read_only(true).open().await.unwrap();
-        assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(1));
+        assert_eq!(db.query_optional_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(1));
         db.close().await.unwrap();
     });
 }
@@ -130,11 +134,11 @@ fn a_hot_journal_is_not_rolled_back_by_who_only_reads_and_he_is_told() {
     }
     run(async {
         let error = refused(&file, file.options().read_only(true)).await;
-        assert_eq!((error.kind(), error.sqlite_name()), (Kind::Open, Some("SQLITE_READONLY_ROLLBACK")), "{error}");
+        assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Open, Some("SQLITE_READONLY_ROLLBACK")), "{error}");
         assert!(error.message().contains("test.db has a -journal"), "{error}");
         assert!(error.hint().unwrap().contains("read_only"), "{error}");
         let db = file.open().await;
-        assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(1));
+        assert_eq!(db.query_optional_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(1));
     });
 }
 
@@ -148,7 +152,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
     for path in [file.path(), socket] {
         for read_only in [false, true] {
             let error = Options::new(&path).read_only(read_only).open().wait().unwrap_err();
-            assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
+            assert_eq!((error.kind(), error.operation()), (ErrorKind::Open, Some("open")), "{error}");
             assert!(error.message().contains("is a pipe or a socket") && error.hint().is_some(), "{error}");
         }
     }
@@ -206,16 +210,16 @@ fn a_database_that_is_only_read_refuses_to_write_and_never_touches_the_file() {
         run(async {
             let db = file.options().read_only(true).open().await.unwrap();
             for error in write_errors(&db).await {
-                assert_eq!(error.kind(), Kind::Misuse, "{error}");
+                assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
                 assert!(error.hint().unwrap().contains("read_only") && !error.is_retryable(), "{error}");
             }
             let error = db.read_with(|c| c.execute("DELETE FROM t", []).map_err(Error::from)).await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
-            assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(1));
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
+            assert_eq!(db.query_optional_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(1));
             db.query("SELECT nonsense FROM t", ()).await.unwrap_err();
             db.close().await.unwrap();
             let error = db.execute("DELETE FROM t", ()).await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Closed, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
         });
         assert_eq!(std::fs::read(file.path()).unwrap(), before[0].1, "{journal}");
     }
@@ -253,7 +257,7 @@ mod permissions {
             let read_only = refused(&file, file.options().read_only(true)).await;
             set_mode(file.directory(), 0o755);
             for error in [new, existing, read_only] {
-                assert_eq!(error.kind(), Kind::Open, "{error}");
+                assert_eq!(error.kind(), ErrorKind::Open, "{error}");
                 assert!(error.hint().unwrap().contains("directory must be writable"), "{error}");
             }
             file.open().await.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
@@ -276,12 +280,12 @@ mod permissions {
             run(async {
                 set_mode(&file.beside(end), 0o444);
                 let error = file.options().open().await.unwrap_err();
-                assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
+                assert_eq!((error.kind(), error.operation()), (ErrorKind::Open, Some("open")), "{error}");
                 assert!(error.message().contains(&format!("test.db{end} cannot be written")), "{error}");
                 assert!(error.message().contains("permission denied"), "{error}");
                 assert!(error.hint().unwrap().contains("check the permissions"), "{error}");
                 let db = file.options().read_only(true).open().await.unwrap();
-                assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
+                assert_eq!(db.query_optional_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
                 db.close().await.unwrap();
                 set_mode(&file.beside(end), 0o644);
                 let db = file.open().await;
@@ -302,16 +306,16 @@ mod permissions {
             file.plain().execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
             set_mode(&file.path(), 0o444);
             let error = refused(&file, file.options()).await;
-            assert_eq!(error.kind(), Kind::Open, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Open, "{error}");
             assert!(error.message().contains("test.db cannot be written"), "{error}");
             assert!(error.hint().unwrap().contains("Options::read_only"), "{error}");
             let db = file.options().read_only(true).open().await.unwrap();
-            assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
+            assert_eq!(db.query_optional_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
             db.close().await.unwrap();
             set_mode(&file.path(), 0o000);
             for options in [file.options(), file.options().read_only(true)] {
                 let error = refused(&file, options).await;
-                assert_eq!((error.kind(), error.sqlite_name()), (Kind::Open, Some("SQLITE_CANTOPEN")), "{error}");
+                assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Open, Some("SQLITE_CANTOPEN")), "{error}");
             }
             set_mode(&file.path(), 0o644);
             let db = file.open().await;

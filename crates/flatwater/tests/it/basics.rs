@@ -1,6 +1,6 @@
 //! Open, write, read: the operations of a database, one at a time.
 
-use flatwater::{Error, Kind, named, params};
+use flatwater::{Error, ErrorKind, named, params};
 
 use crate::place::{Place, in_both_places};
 
@@ -24,10 +24,10 @@ async fn what_was_written_is_read(place: &Place) {
     assert_eq!(rows.len(), 1);
     let row: (i64, String, f64, Vec<u8>) = rows.get(0).unwrap().read().unwrap();
     assert_eq!(row, (1, "Ada".to_owned(), 1.5, vec![1, 2]));
-    let one = db.query_one("SELECT name FROM t WHERE id = ?", (1,)).await.unwrap().unwrap();
+    let one = db.query_optional("SELECT name FROM t WHERE id = ?", (1,)).await.unwrap().unwrap();
     assert_eq!(one.get::<String>("name").unwrap(), "Ada");
-    assert!(db.query_one("SELECT name FROM t WHERE id = 7", ()).await.unwrap().is_none());
-    let count: Option<i64> = db.query_value("SELECT count(*) FROM t", ()).await.unwrap();
+    assert!(db.query_optional("SELECT name FROM t WHERE id = 7", ()).await.unwrap().is_none());
+    let count: Option<i64> = db.query_optional_value("SELECT count(*) FROM t", ()).await.unwrap();
     assert_eq!(count, Some(1));
     db.close().await.unwrap();
 }
@@ -56,8 +56,10 @@ async fn many_rows_and_batches_are_all_or_nothing(place: &Place) {
     assert_eq!(results[0].rows.as_ref().unwrap().get(0).unwrap().get::<i64>(0).unwrap(), 200);
     assert_eq!(results[1].executed.changes, 3);
     db.batch([("DELETE FROM log", params![]), ("INSERT INTO t VALUES (1)", params![])]).await.unwrap_err();
-    let counts: Option<i64> =
-        db.query_value("SELECT (SELECT count(*) FROM t) * 1000 + (SELECT count(*) FROM log)", ()).await.unwrap();
+    let counts: Option<i64> = db
+        .query_optional_value("SELECT (SELECT count(*) FROM t) * 1000 + (SELECT count(*) FROM log)", ())
+        .await
+        .unwrap();
     assert_eq!(counts, Some(101_003));
 }
 
@@ -83,8 +85,8 @@ async fn rows_of_parameters_may_have_names_and_must_fit(place: &Place) {
         db.execute_many(insert, [(8, "yes"), (9, "no")]).await,
     ];
     let kinds = misfits.map(|misfit| misfit.unwrap_err().kind());
-    assert_eq!(kinds, [Kind::Misuse, Kind::Misuse, Kind::Misuse, Kind::Constraint]);
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(7));
+    assert_eq!(kinds, [ErrorKind::Misuse, ErrorKind::Misuse, ErrorKind::Misuse, ErrorKind::Constraint]);
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(7));
 }
 
 async fn concurrent_writes_share_commits(place: &Place) {
@@ -102,7 +104,7 @@ async fn concurrent_writes_share_commits(place: &Place) {
     }
     let stats = db.stats();
     assert!(stats.groups > 0 && stats.members > stats.groups, "{stats:?}");
-    let count: Option<i64> = db.query_value("SELECT count(*) FROM t", ()).await.unwrap();
+    let count: Option<i64> = db.query_optional_value("SELECT count(*) FROM t", ()).await.unwrap();
     assert_eq!(count, Some(2001));
 }
 
@@ -113,7 +115,7 @@ async fn a_transaction_and_a_closure_see_what_was_written(place: &Place) {
     let total: i64 = db
         .transaction(async |tx| {
             tx.execute("INSERT INTO t VALUES (2)", ()).await?;
-            Ok::<_, Error>(tx.query_value("SELECT sum(a) FROM t", ()).await?.unwrap())
+            Ok::<_, Error>(tx.query_optional_value("SELECT sum(a) FROM t", ()).await?.unwrap())
         })
         .await
         .unwrap();
@@ -133,14 +135,18 @@ async fn a_transaction_body_that_uses_the_database_is_told_so_at_once(place: &Pl
             .transaction(async |tx| {
                 tx.execute("INSERT INTO t VALUES (1)", ()).await?;
                 let error = inner.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err();
-                assert_eq!(error.kind(), Kind::Misuse);
+                assert_eq!(error.kind(), ErrorKind::Misuse);
                 assert!(error.hint().unwrap().contains("the transaction the body was given"));
-                assert_eq!(inner.begin().await.unwrap_err().kind(), Kind::Misuse);
-                let outside = inner.query_value::<i64>("SELECT count(*) FROM t", ()).await;
+                assert_eq!(inner.begin().await.unwrap_err().kind(), ErrorKind::Misuse);
+                let outside = inner.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await;
                 if has_readers {
                     assert_eq!(outside, Ok(Some(0)), "a reader does not see what is not committed");
                 } else {
-                    assert_eq!(outside.unwrap_err().kind(), Kind::Misuse, "a read would wait for the body's end too");
+                    assert_eq!(
+                        outside.unwrap_err().kind(),
+                        ErrorKind::Misuse,
+                        "a read would wait for the body's end too"
+                    );
                 }
                 let other = inner.clone();
                 let spawned = tokio::spawn(async move { other.execute("INSERT INTO t VALUES (3)", ()).await });
@@ -151,6 +157,6 @@ async fn a_transaction_body_that_uses_the_database_is_told_so_at_once(place: &Pl
     });
     let spawned = task.await.unwrap().unwrap();
     spawned.await.unwrap().unwrap();
-    let sum: Option<i64> = db.query_value("SELECT sum(a) FROM t", ()).await.unwrap();
+    let sum: Option<i64> = db.query_optional_value("SELECT sum(a) FROM t", ()).await.unwrap();
     assert_eq!(sum, Some(8), "the spawned task waited for the end and then wrote");
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flatwater::{Cancelled, Database, Error, Kind, Options, Rows, params};
+use flatwater::calls::CancelOutcome;
+use flatwater::{Database, Error, ErrorKind, Options, Rows, params};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -73,7 +74,7 @@ async fn a_write_that_is_given_up_while_it_waits_never_happens(place: &Place) {
 }
 
 async fn callers_that_leave_a_full_queue_make_place_for_the_others(place: &Place) {
-    let db = empty_table(place.options().queue(2)).await;
+    let db = empty_table(place.options().tuning(|t| t.queue(2))).await;
     let tx = db.begin().await.unwrap();
     let mut calls: Vec<_> = (0..40).map(|n| Box::pin(db.execute("INSERT INTO t VALUES (?)", (n,)))).collect();
     begin(&mut calls).await;
@@ -181,8 +182,8 @@ async fn a_write_that_runs_is_kept_whole_or_not_at_all(place: &Place) {
         let cancelled = write.cancel();
         let kept = db.execute("DELETE FROM t", ()).await.unwrap().changes;
         match cancelled {
-            Cancelled::Withdrawn | Cancelled::WriteInterrupted => assert_eq!(kept, 0),
-            Cancelled::WriteRunning | Cancelled::Answered => assert_eq!(kept, 20_000),
+            CancelOutcome::Withdrawn | CancelOutcome::WriteInterrupted => assert_eq!(kept, 0),
+            CancelOutcome::WriteRunning | CancelOutcome::Answered => assert_eq!(kept, 20_000),
             cancelled => panic!("{cancelled:?}"),
         }
     }
@@ -207,11 +208,11 @@ async fn a_transaction_goes_on_after_a_call_in_it_was_given_up(place: &Place) {
 
 async fn who_cancels_is_told_what_became_of_the_call(place: &Place) {
     let db = empty_table(place.options().readers(1)).await;
-    assert_eq!(db.execute("INSERT INTO t VALUES (0)", ()).cancel(), Cancelled::Withdrawn, "it was never polled");
+    assert_eq!(db.execute("INSERT INTO t VALUES (0)", ()).cancel(), CancelOutcome::Withdrawn, "it was never polled");
     let tx = db.begin().await.unwrap();
     let mut waits = [db.execute("INSERT INTO t VALUES (0)", ())];
     begin(&mut waits).await;
-    assert_eq!(waits.map(|call| call.cancel()), [Cancelled::Withdrawn]);
+    assert_eq!(waits.map(|call| call.cancel()), [CancelOutcome::Withdrawn]);
     tx.rollback().await.unwrap();
 
     let mut read = [db.query(ENDLESS, ())];
@@ -220,7 +221,7 @@ async fn who_cancels_is_told_what_became_of_the_call(place: &Place) {
     // It may be out of the queue and not begun yet.
     let [read] = read;
     let cancelled = read.cancel();
-    assert!(matches!(cancelled, Cancelled::ReadInterrupted | Cancelled::Withdrawn), "{cancelled:?}");
+    assert!(matches!(cancelled, CancelOutcome::ReadInterrupted | CancelOutcome::Withdrawn), "{cancelled:?}");
 
     let (started, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (running, may_end) = (started.clone(), goes_on.clone());
@@ -233,7 +234,7 @@ async fn who_cancels_is_told_what_became_of_the_call(place: &Place) {
     })];
     begin(&mut write).await;
     until(|| started.load(Ordering::SeqCst)).await;
-    assert_eq!(write.map(|call| call.cancel()), [Cancelled::WriteInterrupted]);
+    assert_eq!(write.map(|call| call.cancel()), [CancelOutcome::WriteInterrupted]);
     goes_on.store(true, Ordering::SeqCst);
     // Behind it. Its statement was short, and its commit was refused.
     db.execute("DELETE FROM t WHERE a = 0", ()).await.unwrap();
@@ -244,10 +245,10 @@ async fn who_cancels_is_told_what_became_of_the_call(place: &Place) {
     let _ = futures_util::poll!(&mut answered);
     // What came after it was answered, and so it was.
     db.execute_script("INSERT INTO t VALUES (3)").await.unwrap();
-    assert_eq!(answered.cancel(), Cancelled::Answered);
+    assert_eq!(answered.cancel(), CancelOutcome::Answered);
     let mut done = db.execute("INSERT INTO t VALUES (4)", ());
     (&mut done).await.unwrap();
-    assert_eq!(done.cancel(), Cancelled::Answered);
+    assert_eq!(done.cancel(), CancelOutcome::Answered);
     assert_eq!(count(&db).await, 4);
 }
 
@@ -258,7 +259,7 @@ fn what_a_reader_hands_over_keeps_its_caller_and_its_rights() {
     run(async {
         let db = empty_table(file.options().readers(1)).await;
         let text = |n: i64| format!("WITH x(n) AS (SELECT {n}) /* a read, by its looks */ SELECT n, load(n) FROM x");
-        let missing = db.query(&text(1), ()).await.unwrap_err();
+        let missing = db.query(text(1), ()).await.unwrap_err();
         assert!(missing.message().contains("load"), "{missing}");
         // A PRAGMA is taken for a read until it was prepared. The writer refuses this one, for it has no rows.
         let no_rows = db.query("PRAGMA user_version = 7", ()).await.unwrap_err();
@@ -271,11 +272,11 @@ fn what_a_reader_hands_over_keeps_its_caller_and_its_rights() {
             .transaction(async |_| Ok::<_, Error>(db.query("PRAGMA user_version = 9", ()).await.unwrap_err()))
             .await
             .unwrap();
-        assert!(inside.message().contains("the body of a transaction"), "{inside}");
+        assert!(inside.message().contains("inside its own transaction"), "{inside}");
         // One whose caller's deadline passes while the writer is not free is never run.
         let tx = db.begin().await.unwrap();
-        let late = db.timeout(Duration::from_millis(50)).query("PRAGMA user_version = 10", ()).await.unwrap_err();
-        assert_eq!(late.kind(), Kind::Timeout, "{late}");
+        let late = db.with_timeout(Duration::from_millis(50)).query("PRAGMA user_version = 10", ()).await.unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::Timeout, "{late}");
         let mut dropped = [db.query("PRAGMA user_version = 11", ())];
         begin(&mut dropped).await;
         // Behind the one before, which is skipped in its turn.
@@ -283,7 +284,7 @@ fn what_a_reader_hands_over_keeps_its_caller_and_its_rights() {
         drop(dropped);
         tx.rollback().await.unwrap();
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-        assert_eq!(db.query_value::<i64>("PRAGMA user_version", ()).await.unwrap(), Some(0));
+        assert_eq!(db.query_optional_value::<i64>("PRAGMA user_version", ()).await.unwrap(), Some(0));
     });
 }
 
@@ -310,7 +311,7 @@ async fn a_call_answers_once(place: &Place) {
     (&mut insert).await.unwrap();
     for _ in 0..3 {
         let again = (&mut insert).await.unwrap_err();
-        assert_eq!(again.kind(), Kind::Misuse, "{again}");
+        assert_eq!(again.kind(), ErrorKind::Misuse, "{again}");
     }
     let mut read = db.query("SELECT a FROM t", ());
     let rows: Rows = (&mut read).await.unwrap();

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, Options, params};
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::{Options, params};
 
 use super::support::{TestFile, count, empty_table, integer, run};
 
@@ -11,8 +12,8 @@ const ROWS: i64 = 2000;
 
 /// Options with which no checkpoint runs before the close.
 fn lazy(file: &TestFile) -> Options {
-    let managed = CheckpointLimits { limit_bytes: 1 << 30, hard_limit_bytes: 1 << 31 };
-    file.options().checkpoint(Checkpoint::Managed(managed))
+    let managed = CheckpointLimits::default().limit_bytes(1 << 30).hard_limit_bytes(1 << 31);
+    file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
 }
 
 /// Closes a database whose content is completely in its WAL. Calls `before` before the close. Returns whether the WAL

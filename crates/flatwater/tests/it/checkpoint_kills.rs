@@ -9,7 +9,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Options};
+use flatwater::calls::CheckpointMode;
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::{Database, Options};
 use flatwater_sqlite::fault::kill_at_call;
 
 use crate::killed_steps::kill_everywhere;
@@ -25,8 +27,8 @@ const BEFORE: i64 = 70;
 const RESTARTS: u64 = 3;
 
 fn options(path: &Path) -> Options {
-    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
-    Options::new(path).checkpoint(Checkpoint::Managed(managed))
+    let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(64 << 20);
+    Options::new(path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
 }
 
 fn say(what: &str) {
@@ -124,7 +126,8 @@ fn check(file: &TestFile, acknowledged: i64, call: i64) -> i64 {
 /// Opens the file with Flatwater and writes rows, which must then be present too.
 fn write_on(file: &TestFile, at_least: i64, call: i64) {
     let db = options(&file.path()).open().wait().unwrap();
-    let newest: i64 = db.query_value("SELECT ifnull(max(a), 0) FROM t WHERE a > 0", ()).wait().unwrap().unwrap();
+    let newest: i64 =
+        db.query_optional_value("SELECT ifnull(max(a), 0) FROM t WHERE a > 0", ()).wait().unwrap().unwrap();
     assert!(at_least <= newest, "call {call}: {at_least} were there, found {newest}");
     for row in 1..=20 {
         db.execute(INSERT, (newest + row,)).wait().unwrap();

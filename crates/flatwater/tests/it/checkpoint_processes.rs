@@ -10,7 +10,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, Database, Options, WalBlocker};
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::stats::WalBlocker;
+use flatwater::{Database, Options};
 
 use super::support::{TestFile, as_child, count, empty_table, integer, run, until};
 
@@ -20,8 +22,8 @@ const LIMIT_FRAMES: u32 = 254;
 const PATH: &str = "FLATWATER_BESIDE_PATH";
 
 fn small(path: &Path) -> Options {
-    let managed = CheckpointLimits { limit_bytes: LIMIT, hard_limit_bytes: 64 * LIMIT };
-    Options::new(path).checkpoint(Checkpoint::Managed(managed))
+    let managed = CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(64 * LIMIT);
+    Options::new(path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
 }
 
 fn plain(path: &Path) -> rusqlite::Connection {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, Database, Kind, Options, WalBlocker};
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::stats::WalBlocker;
+use flatwater::{Database, ErrorKind, Options};
 
 use super::support::{ENDLESS, TestFile, count, empty_table, run, until};
 
@@ -16,8 +18,9 @@ const LIMIT: u64 = 1 << 20;
 const LIMIT_FRAMES: u32 = 254;
 
 fn small(file: &TestFile) -> Options {
-    file.options()
-        .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: LIMIT, hard_limit_bytes: 64 * LIMIT }))
+    file.options().tuning(|t| {
+        t.checkpoint(Checkpoint::Managed(CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(64 * LIMIT)))
+    })
 }
 
 async fn write(db: &Database, rows: usize) {
@@ -103,10 +106,10 @@ fn a_transaction_that_only_reads_keeps_the_restart_waiting_until_it_ends() {
         let mut resets = 0;
         for _ in 0..3 {
             let tx = db.begin().await.unwrap();
-            let seen: Option<i64> = tx.query_value("SELECT count(*) FROM t", ()).await.unwrap();
+            let seen: Option<i64> = tx.query_optional_value("SELECT count(*) FROM t", ()).await.unwrap();
             let writes: Vec<_> = (0..100).map(|_| tokio::spawn(db.execute(INSERT, ()))).collect();
             until(|| db.stats().writes_waiting >= 100).await;
-            assert_eq!(tx.query_value("SELECT count(*) FROM t", ()).await.unwrap(), seen);
+            assert_eq!(tx.query_optional_value("SELECT count(*) FROM t", ()).await.unwrap(), seen);
             tx.commit().await.unwrap();
             for write in writes {
                 write.await.unwrap().unwrap();
@@ -126,7 +129,7 @@ fn a_transaction_that_only_reads_keeps_the_restart_waiting_until_it_ends() {
 fn only_the_read_that_is_too_old_is_cut_off() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(small(&file).readers(4).read_limit(Duration::from_millis(200))).await;
+        let db = empty_table(small(&file).readers(4).tuning(|t| t.read_limit(Duration::from_millis(200)))).await;
         write(&db, 10).await;
         let endless = format!("SELECT * FROM t, ({ENDLESS})");
         let offender = tokio::spawn(db.query(&endless, ()));
@@ -145,7 +148,7 @@ fn only_the_read_that_is_too_old_is_cut_off() {
         while !offender.is_finished() {
             write(&db, 1).await;
         }
-        assert_eq!(offender.await.unwrap().unwrap_err().kind(), Kind::SnapshotTooOld);
+        assert_eq!(offender.await.unwrap().unwrap_err().kind(), ErrorKind::SnapshotTooOld);
         ends.store(true, Ordering::Relaxed);
         for reader in innocent {
             reader.await.unwrap();
@@ -159,7 +162,7 @@ fn only_the_read_that_is_too_old_is_cut_off() {
 fn a_stream_that_nobody_reads_is_cut_off_like_a_long_read() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(small(&file).read_limit(Duration::from_millis(200))).await;
+        let db = empty_table(small(&file).tuning(|t| t.read_limit(Duration::from_millis(200)))).await;
         db.execute(
             "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 90000) SELECT x FROM n",
             (),
@@ -177,8 +180,8 @@ fn a_stream_that_nobody_reads_is_cut_off_like_a_long_read() {
         while let Some(row) = stalled.next().await {
             last = Some(row);
         }
-        assert_eq!(last.unwrap().unwrap_err().kind(), Kind::SnapshotTooOld);
-        assert_eq!(snapshot.query("SELECT a FROM t", ()).await.unwrap_err().kind(), Kind::SnapshotTooOld);
+        assert_eq!(last.unwrap().unwrap_err().kind(), ErrorKind::SnapshotTooOld);
+        assert_eq!(snapshot.query("SELECT a FROM t", ()).await.unwrap_err().kind(), ErrorKind::SnapshotTooOld);
         assert_eq!(db.stats().wal.cut_off, 2);
         gets_short_again(&db).await;
     });

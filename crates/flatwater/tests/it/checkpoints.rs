@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use flatwater::{Applied, Checkpoint, CheckpointLimits, CheckpointMode, Database, Kind, Options, WalBlocker};
+use flatwater::calls::{CheckpointMode, TimeoutEffect};
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::stats::WalBlocker;
+use flatwater::{Database, ErrorKind, Options};
 
 use super::support::{ENDLESS, TestFile, count, empty_table, integer, run, until};
 
@@ -10,7 +13,9 @@ const INSERT: &str = "INSERT INTO t VALUES (randomblob(8000))";
 const LIMIT: u64 = 4 << 20;
 
 fn small(file: &TestFile) -> Options {
-    file.options().checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: LIMIT, hard_limit_bytes: 8 * LIMIT }))
+    file.options().tuning(|t| {
+        t.checkpoint(Checkpoint::Managed(CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(8 * LIMIT)))
+    })
 }
 
 async fn write(db: &Database, rows: usize) {
@@ -68,7 +73,7 @@ fn the_wal_stays_short_under_a_steady_writer_and_overlapping_readers() {
 fn a_read_that_never_ends_is_named_and_can_be_cut_off() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(small(&file).read_limit(Duration::from_millis(100))).await;
+        let db = empty_table(small(&file).tuning(|t| t.read_limit(Duration::from_millis(100)))).await;
         write(&db, 10).await;
         let endless = format!("SELECT * FROM t, ({ENDLESS})");
         let read = tokio::spawn(db.query(&endless, ()));
@@ -77,7 +82,7 @@ fn a_read_that_never_ends_is_named_and_can_be_cut_off() {
             write(&db, 10).await;
         }
         let error = read.await.unwrap().unwrap_err();
-        assert_eq!(error.kind(), Kind::SnapshotTooOld, "{error}");
+        assert_eq!(error.kind(), ErrorKind::SnapshotTooOld, "{error}");
         let wal = db.stats().wal;
         assert_eq!(wal.cut_off, 1);
         assert!(matches!(&wal.cause, Some(WalBlocker::Read { sql, .. }) if sql.contains("SELECT * FROM t")), "{wal:?}");
@@ -114,8 +119,8 @@ fn writers_wait_at_the_hard_limit_and_never_for_ever() {
     let file = TestFile::new();
     run(async {
         let options = file.options();
-        let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
-        let db = empty_table(options.checkpoint(Checkpoint::Managed(managed))).await;
+        let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(512 << 10);
+        let db = empty_table(options.tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))).await;
         write(&db, 10).await;
         let other = file.plain();
         other.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
@@ -134,8 +139,8 @@ fn writers_wait_at_the_hard_limit_and_never_for_ever() {
 fn a_write_whose_deadline_passes_while_it_is_delayed_is_not_applied() {
     let file = TestFile::new();
     run(async {
-        let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
-        let db = empty_table(file.options().checkpoint(Checkpoint::Managed(managed))).await;
+        let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(512 << 10);
+        let db = empty_table(file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))).await;
         write(&db, 10).await;
         let other = file.plain();
         other.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
@@ -144,12 +149,12 @@ fn a_write_whose_deadline_passes_while_it_is_delayed_is_not_applied() {
         }
         let mut rows = count(&db).await;
         let late = loop {
-            match db.timeout(Duration::from_millis(10)).execute(INSERT, ()).await {
+            match db.with_timeout(Duration::from_millis(10)).execute(INSERT, ()).await {
                 Ok(_) => rows += 1,
                 Err(error) => break error,
             }
         };
-        assert_eq!((late.kind(), late.applied()), (Kind::Timeout, Some(Applied::No)), "{late}");
+        assert_eq!((late.kind(), late.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{late}");
         let calls: Vec<_> = (0..50).map(|_| tokio::spawn(db.execute(INSERT, ()))).collect();
         // Reads are not delayed. All have been submitted when those that did not run yet wait.
         while i64::try_from(db.stats().writes_waiting).unwrap() + count(&db).await < rows + 50 {}
@@ -176,13 +181,13 @@ fn a_pause_of_the_writer_is_used_and_an_asked_for_checkpoint_is_done_at_once() {
         assert_eq!((done.frames, done.copied), (0, 0));
         assert_eq!(wal_bytes(&file), 0);
         let reader = file.options().read_only(true).open().await.unwrap();
-        assert_eq!(reader.checkpoint(CheckpointMode::Passive).await.unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(reader.checkpoint(CheckpointMode::Passive).await.unwrap_err().kind(), ErrorKind::Misuse);
         let other = file.plain();
         write(&db, 1).await;
         other.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
         write(&db, 1).await;
-        let busy = db.timeout(Duration::from_millis(20)).checkpoint(CheckpointMode::Restart).await.unwrap_err();
-        assert!([Kind::Busy, Kind::Timeout].contains(&busy.kind()), "{busy}");
+        let busy = db.with_timeout(Duration::from_millis(20)).checkpoint(CheckpointMode::Restart).await.unwrap_err();
+        assert!([ErrorKind::Busy, ErrorKind::Timeout].contains(&busy.kind()), "{busy}");
     });
 }
 
@@ -195,7 +200,7 @@ fn an_externally_kept_wal_is_left_alone() {
                 file.plain().execute_batch("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)").unwrap();
                 file.options()
             } else {
-                file.options().checkpoint(Checkpoint::External)
+                file.options().tuning(|t| t.checkpoint(Checkpoint::External))
             };
             let db = empty_table(options).await;
             write(&db, 2000).await;
@@ -235,7 +240,7 @@ fn a_file_that_grew_far_beyond_the_limit_is_short_after_the_next_restart() {
         let large = "INSERT INTO t SELECT randomblob(8000) FROM generate_rows";
         let rows =
             "WITH RECURSIVE generate_rows(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM generate_rows WHERE x < 4000)";
-        db.execute(&format!("{rows} {large}"), ()).await.unwrap();
+        db.execute(format!("{rows} {large}"), ()).await.unwrap();
         while wal_bytes(&file) > 2 * LIMIT {
             write(&db, 1).await;
         }

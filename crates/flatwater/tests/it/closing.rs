@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flatwater::{Database, Error, Kind};
+use flatwater::{Database, Error, ErrorKind};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -36,7 +36,7 @@ async fn is_closed(db: &Database) {
         db.execute(insert, ()).wait().unwrap_err(),
         db.query("SELECT 1", ()).wait().unwrap_err(),
     ] {
-        assert_eq!(error.kind(), Kind::Closed, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
         assert!(!error.is_retryable() && error.operation().is_some(), "{error:?}");
     }
 }
@@ -81,7 +81,7 @@ async fn writes_submitted_before_succeed_and_calls_after_are_refused(place: &Pla
 }
 
 async fn writes_that_still_wait_for_a_place_in_the_queue_were_submitted_too(place: &Place) {
-    let db = empty_table(place.options().queue(2)).await;
+    let db = empty_table(place.options().tuning(|t| t.queue(2))).await;
     let tx = db.begin().await.unwrap();
     let mut before: Vec<_> = (0..10).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,))).collect();
     for call in &mut before {
@@ -102,7 +102,7 @@ async fn writes_that_still_wait_for_a_place_in_the_queue_were_submitted_too(plac
 async fn reads_submitted_before_succeed(place: &Place) {
     for _ in 0..20 {
         let db = place.options().readers(2).open().await.unwrap();
-        let mut reads: Vec<_> = (0..50).map(|n| db.query_value::<i64>("SELECT ?", (n,))).collect();
+        let mut reads: Vec<_> = (0..50).map(|n| db.query_optional_value::<i64>("SELECT ?", (n,))).collect();
         let mut early = Vec::new();
         for read in &mut reads {
             early.push(futures_util::poll!(read));
@@ -132,7 +132,7 @@ async fn an_open_transaction_is_waited_for_and_then_rolled_back(place: &Place) {
         tx.query("SELECT 1", ()).await.unwrap_err(),
         tx.commit().await.unwrap_err(),
     ] {
-        assert_eq!(error.kind(), Kind::Closed, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     }
     if let Some(file) = place.file() {
         is_left_free(file).await;
@@ -164,7 +164,7 @@ fn without_readers_reads_behind_an_open_transaction_are_served_whether_it_ends_i
             let db = empty_table(Place::in_memory().options().close_wait(wait)).await;
             let tx = db.begin().await.unwrap();
             tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-            let mut read = db.query_value::<i64>("SELECT count(*) FROM t", ());
+            let mut read = db.query_optional_value::<i64>("SELECT count(*) FROM t", ());
             let mut closure = Box::pin(db.read_with(|_| Ok::<_, Error>(())));
             assert!(futures_util::poll!(&mut read).is_pending());
             assert!(futures_util::poll!(&mut closure).is_pending());
@@ -175,7 +175,7 @@ fn without_readers_reads_behind_an_open_transaction_are_served_whether_it_ends_i
                 close.await.unwrap();
             } else {
                 close.await.unwrap();
-                assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Closed);
+                assert_eq!(tx.commit().await.unwrap_err().kind(), ErrorKind::Closed);
             }
             assert_eq!((read.await, closure.await), (Ok(Some(i64::from(in_time))), Ok(())));
         }
@@ -197,7 +197,7 @@ async fn a_long_read_is_ended_and_told_that_the_database_is_closed(place: &Place
         db.close().await.unwrap();
         for read in [running, waiting] {
             let error = read.await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Closed, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
         }
         if let Some(file) = place.file() {
             // Who may only read cannot take the files away.
@@ -213,8 +213,8 @@ async fn a_long_read_on_the_writer_is_ended_too(place: &Place) {
     let mut read = tx.query(ENDLESS, ());
     assert!(futures_util::poll!(&mut read).is_pending());
     db.close().await.unwrap();
-    assert_eq!(read.await.unwrap_err().kind(), Kind::Closed);
-    assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Closed);
+    assert_eq!(read.await.unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(tx.commit().await.unwrap_err().kind(), ErrorKind::Closed);
     if let Some(file) = place.file() {
         is_left_free(file).await;
         assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 0);
@@ -242,9 +242,9 @@ fn dropping_the_last_handle_closes_in_the_background() {
     let wal = file.beside("-wal");
     run(async {
         let db = empty_table(file.options()).await;
-        let clone = db.alone();
+        let clone = db.ungrouped();
         let tx = db.begin().await.unwrap();
-        let call = db.query_value::<i64>("SELECT count(*) FROM t", ());
+        let call = db.query_optional_value::<i64>("SELECT count(*) FROM t", ());
         drop((db, clone));
         tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         assert_eq!(call.await.unwrap(), Some(0));
@@ -280,7 +280,7 @@ fn a_file_can_be_opened_again_and_again() {
             db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).await.unwrap();
             let inserts = join_all((0..10).map(|_| db.execute("INSERT INTO t VALUES (1)", ())));
             assert!(inserts.await.iter().all(Result::is_ok));
-            let counts = join_all((0..4).map(|_| db.query_value::<i64>("SELECT count(*) FROM t", ())));
+            let counts = join_all((0..4).map(|_| db.query_optional_value::<i64>("SELECT count(*) FROM t", ())));
             assert!(counts.await.into_iter().all(|count| count.unwrap() == Some(round * 10)));
             db.close().await.unwrap();
             is_left_clean(&file);

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use flatwater::{Database, Error, Kind, Options};
+use flatwater::{Database, Error, ErrorKind, Options};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{TestFile, wait_until};
@@ -27,13 +27,13 @@ async fn one_row(options: Options) -> Database {
 }
 
 async fn sum(db: &Database) -> i64 {
-    db.query_value("SELECT sum(a) FROM t", ()).await.unwrap().unwrap()
+    db.query_optional_value("SELECT sum(a) FROM t", ()).await.unwrap().unwrap()
 }
 
 #[derive(Debug, PartialEq)]
 enum Mine {
     No(&'static str),
-    Flatwater(Kind),
+    Flatwater(ErrorKind),
 }
 
 impl From<Error> for Mine {
@@ -61,7 +61,7 @@ async fn a_write_closure_commits_what_it_did_if_it_answers_ok(place: &Place) {
     assert_eq!(refused.await, Err(Mine::No("not this time")));
     assert_eq!(sum(&db).await, 11);
     let failed = db.write_with(|tx| tx.execute("nonsense", []).map_err(Error::from)).await.unwrap_err();
-    assert_eq!((failed.kind(), failed.sqlite_code()), (Kind::Sql, Some(1)), "{failed}");
+    assert_eq!((failed.kind(), failed.sqlite_code()), (ErrorKind::Sql, Some(1)), "{failed}");
     db.close().await.unwrap();
 }
 
@@ -73,7 +73,7 @@ async fn a_closure_that_panics_is_rolled_back_and_reported(place: &Place) {
     });
     let read = db.read_with(|_| -> Result<(), Error> { panic!("no more") });
     for error in [wrote.await.unwrap_err(), read.await.unwrap_err()] {
-        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
         assert!(error.message().contains("panicked: no more"), "{error}");
     }
     assert_eq!(sum(&db).await, 1);
@@ -119,7 +119,7 @@ async fn rusqlites_own_tools_can_be_used(place: &Place) {
         });
         assert_eq!(read.await.unwrap(), [round; 1000]);
     }
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM b", ()).await.unwrap(), Some(3));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM b", ()).await.unwrap(), Some(3));
     assert_eq!(db.stats().replaced_connections, 0, "nothing was out of order");
 }
 
@@ -133,7 +133,7 @@ fn calls_from_inside(db: &Database) -> Vec<Error> {
         blocking.write_with(|_| Ok::<_, Error>(())).wait().unwrap_err(),
         blocking.read_with(|_| Ok::<_, Error>(())).wait().unwrap_err(),
         smol::block_on(db.execute_script("DELETE FROM t")).unwrap_err(),
-        smol::block_on(db.query_value::<i64>("SELECT a FROM t", ())).unwrap_err(),
+        smol::block_on(db.query_optional_value::<i64>("SELECT a FROM t", ())).unwrap_err(),
         smol::block_on(db.begin()).unwrap_err(),
     ]
 }
@@ -148,7 +148,7 @@ async fn a_closure_that_calls_the_database_is_refused_and_goes_on(place: &Place)
     let mut errors = wrote.await.unwrap();
     errors.extend(db.read_with(move |_| Ok::<_, Error>(calls_from_inside(&for_read))).await.unwrap());
     for error in errors {
-        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
         assert!(error.message().contains("closure") && error.hint().is_some(), "{error}");
     }
     assert_eq!(sum(&db).await, 3);
@@ -178,7 +178,7 @@ async fn a_closure_that_closes_its_database_does_not_wait_for_itself(place: &Pla
             } else {
                 db.read_with(move |_| Ok::<_, Error>(inner.close().wait()))
             };
-            assert_eq!(closed.wait().unwrap().unwrap_err().kind(), Kind::Misuse);
+            assert_eq!(closed.wait().unwrap().unwrap_err().kind(), ErrorKind::Misuse);
             db.execute("CREATE TABLE t (a)", ()).wait().unwrap();
             db.close().wait().unwrap();
         });

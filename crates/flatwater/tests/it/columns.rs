@@ -1,6 +1,6 @@
 //! The columns of a result: names, declared types, and where they come from.
 
-use flatwater::{Database, Kind, Rows};
+use flatwater::{Database, ErrorKind, Rows};
 
 use crate::place::{Place, in_both_places};
 use crate::support::TestFile;
@@ -55,7 +55,7 @@ async fn a_column_knows_its_name_its_type_and_its_origin(place: &Place) {
         ];
         assert_eq!(told(&rows), expected);
         assert_eq!(rows.column("AGAIN").unwrap().origin_name(), Some("id"));
-        assert_eq!(rows.column("no").unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(rows.column("no").unwrap_err().kind(), ErrorKind::Misuse);
         let rows = db.query("SELECT n.* FROM (SELECT * FROM named) AS n", ()).await.unwrap();
         let expected = [
             of_users("number", Some("INTEGER"), "id"),
@@ -87,7 +87,7 @@ async fn an_empty_result_and_a_first_row_have_their_columns(place: &Place) {
     let rows = db.query("SELECT name FROM \"my users\" WHERE id = 9", ()).await.unwrap();
     assert!(rows.is_empty());
     assert_eq!(told(&rows), [of_users("name", Some("VARCHAR( 20 )"), "name")]);
-    let first = db.query_one("SELECT born FROM \"my users\"", ()).await.unwrap().unwrap();
+    let first = db.query_optional("SELECT born FROM \"my users\"", ()).await.unwrap().unwrap();
     assert_eq!(first.column(0).unwrap().decl_type(), Some("DATE TIME"));
     let inside = db.transaction(async |tx| tx.query("SELECT any AS a FROM \"my users\"", ()).await).await.unwrap();
     assert_eq!(told(&inside), [of_users("a", None, "any")]);
@@ -126,7 +126,7 @@ async fn a_row_is_walked_by_position(place: &Place) {
     for (row, expected) in rows.iter().zip(expected) {
         assert_eq!(row.values().collect::<Vec<_>>(), expected);
     }
-    let first = db.query_one(sql, ()).await.unwrap().unwrap();
+    let first = db.query_optional(sql, ()).await.unwrap().unwrap();
     assert_eq!(first.values().len(), 5);
     db.close().await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! The URLs that other libraries take instead of a path: refused, with the form that opens the same database here.
 
-use flatwater::{Kind, Options};
+use flatwater::{ErrorKind, Options};
 
 use crate::support::{TestFile, files, run};
 
@@ -31,7 +31,7 @@ fn urls_of_other_libraries_are_refused_with_the_form_that_works_here() {
             ("sqlite:file:app.db?mode=ro", "file:app.db?mode=ro"),
         ] {
             let error = Options::new(url).open().await.unwrap_err();
-            assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("open")), "{url}: {error}");
+            assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("open")), "{url}: {error}");
             let hint = error.hint().unwrap();
             assert!(hint.contains(&format!("write {form:?}")), "{url}: {error}");
             assert!(!std::path::Path::new(url).exists(), "{url} was created");

@@ -4,7 +4,8 @@
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use flatwater::{Applied, Cancelled, CheckpointMode, Error, Kind};
+use flatwater::calls::{CancelOutcome, CheckpointMode, TimeoutEffect};
+use flatwater::{Error, ErrorKind};
 use futures_util::future::join_all;
 use rusqlite::config::DbConfig;
 
@@ -26,7 +27,7 @@ in_both_places!(
 const SOON: Duration = Duration::from_millis(30);
 
 fn is_timeout(error: &Error, operation: &str) {
-    assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+    assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
     assert!(error.is_retryable() && error.operation() == Some(operation), "{error:?}");
 }
 
@@ -37,14 +38,17 @@ fn endless_insert() -> String {
 
 async fn a_deadline_of_zero_passes_before_anything_runs(place: &Place) {
     let db = empty_table(place.options()).await;
-    let hasty = db.timeout(Duration::ZERO);
+    let hasty = db.with_timeout(Duration::ZERO);
     let insert = "INSERT INTO t VALUES (1)";
     for _ in 0..100 {
         is_timeout(&hasty.execute(insert, ()).await.unwrap_err(), "execute");
         is_timeout(&hasty.execute(insert, ()).wait().unwrap_err(), "execute");
         is_timeout(&hasty.query("INSERT INTO t VALUES (1) RETURNING a", ()).await.unwrap_err(), "query");
         is_timeout(&hasty.execute_many("INSERT INTO t VALUES (?)", [(1,)]).await.unwrap_err(), "execute_many");
-        is_timeout(&hasty.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap_err(), "query_value");
+        is_timeout(
+            &hasty.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap_err(),
+            "query_optional_value",
+        );
         is_timeout(&hasty.begin().await.unwrap_err(), "begin");
         is_timeout(&hasty.snapshot().await.unwrap_err(), "snapshot");
         is_timeout(
@@ -54,13 +58,13 @@ async fn a_deadline_of_zero_passes_before_anything_runs(place: &Place) {
         assert_eq!(count(&db).await, 0);
     }
     db.close().await.unwrap();
-    assert_eq!(hasty.execute(insert, ()).await.unwrap_err().kind(), Kind::Closed);
+    assert_eq!(hasty.execute(insert, ()).await.unwrap_err().kind(), ErrorKind::Closed);
 }
 
 async fn what_waits_behind_a_transaction_times_out_and_never_happens(place: &Place) {
     let db = empty_table(place.options()).await;
     let tx = db.begin().await.unwrap();
-    let hasty = db.timeout(SOON);
+    let hasty = db.with_timeout(SOON);
     let insert = "INSERT INTO t VALUES (1)";
     is_timeout(&hasty.execute(insert, ()).await.unwrap_err(), "execute");
     is_timeout(&hasty.execute_many("INSERT INTO t VALUES (?)", [(1,), (2,)]).await.unwrap_err(), "execute_many");
@@ -71,8 +75,8 @@ async fn what_waits_behind_a_transaction_times_out_and_never_happens(place: &Pla
     let closure = hasty.write_with(|tx| tx.execute(insert, []).map_err(Error::from));
     is_timeout(&closure.await.unwrap_err(), "write_with");
     if !place.has_readers() {
-        let read = hasty.query_value::<i64>("SELECT count(*) FROM t", ());
-        is_timeout(&read.await.unwrap_err(), "query_value");
+        let read = hasty.query_optional_value::<i64>("SELECT count(*) FROM t", ());
+        is_timeout(&read.await.unwrap_err(), "query_optional_value");
         is_timeout(&hasty.read_with(|_| Ok::<_, Error>(())).await.unwrap_err(), "read_with");
     }
     tx.commit().await.unwrap();
@@ -82,11 +86,11 @@ async fn what_waits_behind_a_transaction_times_out_and_never_happens(place: &Pla
 }
 
 async fn what_waits_for_a_place_in_a_full_queue_times_out(place: &Place) {
-    let db = empty_table(place.options().queue(1)).await;
+    let db = empty_table(place.options().tuning(|t| t.queue(1))).await;
     let tx = db.begin().await.unwrap();
     let mut first = db.execute("INSERT INTO t VALUES (1)", ());
     assert!(futures_util::poll!(&mut first).is_pending());
-    let hasty = db.timeout(SOON);
+    let hasty = db.with_timeout(SOON);
     for error in join_all((0..20).map(|_| hasty.execute("INSERT INTO t VALUES (2)", ()))).await {
         is_timeout(&error.unwrap_err(), "execute");
     }
@@ -99,7 +103,7 @@ async fn what_waits_for_a_place_in_a_full_queue_times_out(place: &Place) {
 
 async fn a_running_read_times_out_and_so_does_one_that_waits_for_its_reader(place: &Place) {
     let db = empty_table(place.options().readers(1)).await;
-    let hasty = db.timeout(SOON);
+    let hasty = db.with_timeout(SOON);
     for error in join_all((0..5).map(|_| hasty.query(ENDLESS, ()))).await {
         let error = error.unwrap_err();
         is_timeout(&error, "query");
@@ -113,7 +117,7 @@ async fn closures_time_out(place: &Place) {
     // Long, but not so long that a failure of this test would keep the machine busy.
     let long = || ENDLESS.replace("FROM n)", "FROM n LIMIT 10000000)");
     let db = empty_table(place.options().readers(1)).await;
-    let (hasty, (in_read, in_write)) = (db.timeout(SOON), (long(), long()));
+    let (hasty, (in_read, in_write)) = (db.with_timeout(SOON), (long(), long()));
     let read = hasty.read_with(move |c| c.query_row(&in_read, [], |row| row.get::<_, i64>(0)).map_err(Error::from));
     let read = read.await;
     let wrote = hasty.write_with(move |tx| {
@@ -122,7 +126,7 @@ async fn closures_time_out(place: &Place) {
     });
     let wrote = wrote.await;
     for result in [read, wrote] {
-        assert_eq!(result.unwrap_err().kind(), Kind::Timeout);
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Timeout);
     }
     until(|| db.stats().readers_held == 0).await;
     assert_eq!(count(&db).await, 0);
@@ -130,12 +134,12 @@ async fn closures_time_out(place: &Place) {
 
 async fn a_write_that_runs_alone_times_out_and_leaves_nothing(place: &Place) {
     let db = empty_table(place.options()).await;
-    let hasty = db.timeout(SOON);
+    let hasty = db.with_timeout(SOON);
     let many = "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n";
     for sql in [endless_insert().as_str(), many] {
         is_timeout(&hasty.execute(sql, ()).await.unwrap_err(), "execute");
-        is_timeout(&hasty.query(&format!("{sql} RETURNING a"), ()).await.unwrap_err(), "query");
-        is_timeout(&hasty.execute_script(&format!("DELETE FROM t; {sql}")).await.unwrap_err(), "execute_script");
+        is_timeout(&hasty.query(format!("{sql} RETURNING a"), ()).await.unwrap_err(), "query");
+        is_timeout(&hasty.execute_script(format!("DELETE FROM t; {sql}")).await.unwrap_err(), "execute_script");
         assert_eq!(count(&db).await, 0);
     }
     db.close().await.unwrap();
@@ -144,11 +148,11 @@ async fn a_write_that_runs_alone_times_out_and_leaves_nothing(place: &Place) {
 async fn a_read_that_times_out_leaves_its_transaction_open_and_a_write_takes_it_along(place: &Place) {
     let db = empty_table(place.options()).await;
     // Long enough for whatever is short.
-    let tx = db.timeout(Duration::from_secs(2)).begin().await.unwrap();
+    let tx = db.with_timeout(Duration::from_secs(2)).begin().await.unwrap();
     tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     is_timeout(&tx.query(ENDLESS, ()).await.unwrap_err(), "query");
     tx.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
-    is_timeout(&tx.execute(&endless_insert(), ()).await.unwrap_err(), "execute");
+    is_timeout(&tx.execute(endless_insert(), ()).await.unwrap_err(), "execute");
     let lost = tx.commit().await.unwrap_err();
     assert!(lost.message().contains("rolled back"), "{lost}");
     db.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
@@ -158,7 +162,7 @@ async fn a_read_that_times_out_leaves_its_transaction_open_and_a_write_takes_it_
 async fn a_timeout_says_the_truth_however_short_it_is(place: &Place) {
     let db = empty_table(place.options()).await;
     let calls = (0..1500_i64).map(|n| {
-        let db = db.timeout(Duration::from_micros(u64::try_from(n).unwrap() % 700));
+        let db = db.with_timeout(Duration::from_micros(u64::try_from(n).unwrap() % 700));
         async move { (n, db.execute("INSERT INTO t VALUES (?)", (n,)).await) }
     });
     let mut applied = Vec::new();
@@ -170,17 +174,20 @@ async fn a_timeout_says_the_truth_however_short_it_is(place: &Place) {
     }
     assert_eq!(db.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), applied);
     for n in 0..300 {
-        let hasty = db.timeout(Duration::from_micros(n));
+        let hasty = db.with_timeout(Duration::from_micros(n));
         let wrote = hasty.execute("UPDATE t SET a = a + 1 WHERE rowid = 1", ()).wait();
-        let read = hasty.query_value::<i64>("SELECT 1", ()).await;
-        assert!(wrote.as_ref().map_or_else(|error| error.applied() == Some(Applied::No), |_| true), "{wrote:?}");
-        assert!(read.as_ref().map_or_else(|error| error.kind() == Kind::Timeout, |one| *one == Some(1)), "{read:?}");
+        let read = hasty.query_optional_value::<i64>("SELECT 1", ()).await;
+        assert!(wrote.as_ref().map_or_else(|error| error.applied() == Some(TimeoutEffect::No), |_| true), "{wrote:?}");
+        assert!(
+            read.as_ref().map_or_else(|error| error.kind() == ErrorKind::Timeout, |one| *one == Some(1)),
+            "{read:?}"
+        );
     }
 }
 
 async fn a_deadline_is_of_one_call_or_of_a_handle(place: &Place) {
     let db = empty_table(place.options().timeout(SOON)).await;
-    let patient = db.timeout(Duration::from_secs(3600));
+    let patient = db.with_timeout(Duration::from_secs(3600));
     let insert = "INSERT INTO t VALUES (1)";
     let tx = patient.begin().await.unwrap();
     is_timeout(&db.execute(insert, ()).await.unwrap_err(), "execute");
@@ -241,7 +248,7 @@ fn a_lock_of_another_connection_is_busy_after_the_lock_wait_and_then_nothing_was
 }
 
 fn is_busy(error: &Error, operation: &str) {
-    assert_eq!((error.kind(), error.operation()), (Kind::Busy, Some(operation)), "{error}");
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::Busy, Some(operation)), "{error}");
     assert!(error.is_retryable() && error.hint().unwrap().contains("Options::busy_timeout"), "{error}");
 }
 
@@ -262,12 +269,12 @@ fn a_write_that_waits_for_a_lock_ends_when_its_caller_leaves() {
             let mut write = db.execute(insert, (7,));
             assert!(futures_util::poll!(&mut write).is_pending());
             until(is_running).await;
-            assert_eq!(write.cancel(), Cancelled::WriteInterrupted);
+            assert_eq!(write.cancel(), CancelOutcome::WriteInterrupted);
             db.checkpoint(CheckpointMode::Passive).await.unwrap();
             let mut begin = db.begin();
             assert!(futures_util::poll!(&mut begin).is_pending());
             until(is_running).await;
-            assert_eq!(begin.cancel(), Cancelled::WriteInterrupted);
+            assert_eq!(begin.cancel(), CancelOutcome::WriteInterrupted);
             db.checkpoint(CheckpointMode::Passive).await.unwrap();
         }
         plain.execute_batch("COMMIT").unwrap();
@@ -284,7 +291,7 @@ fn a_deadline_that_is_earlier_than_the_lock_wait_ends_the_wait() {
         db.execute("INSERT INTO t VALUES (?)", (0,)).await.unwrap();
         let plain = file.plain();
         plain.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let hasty = db.timeout(SOON);
+        let hasty = db.with_timeout(SOON);
         is_timeout(&hasty.execute("INSERT INTO t VALUES (?)", (1,)).await.unwrap_err(), "execute");
         is_timeout(&hasty.begin().await.unwrap_err(), "begin");
         let patient = join_all((0..5).map(|n| db.execute("INSERT INTO t VALUES (?)", (100 + n,))));
@@ -342,7 +349,7 @@ fn a_deadline_ends_the_wait_of_a_connection_that_is_opened_for_the_call() {
     let file = TestFile::new();
     run(async {
         let db = empty_table(file.options().readers(2).busy_timeout(Duration::from_secs(600))).await;
-        let hasty = db.timeout(SOON);
+        let hasty = db.with_timeout(SOON);
         let (sender, until_told) = std::sync::mpsc::channel::<()>();
         let (begun, has_begun) = tokio::sync::oneshot::channel();
         let reader = tokio::spawn(db.read_with(move |_| {

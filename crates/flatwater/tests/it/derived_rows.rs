@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
-use flatwater::{Database, FromRow, FromSql, Kind};
+use flatwater::{Database, ErrorKind, FromRow, FromSql};
 
 use crate::place::{Place, in_both_places};
 
@@ -82,7 +82,7 @@ async fn an_absent_column_is_the_default_or_an_error_and_null_is_never_replaced(
     assert!(null.message().contains("column 1 (stars): NULL cannot be read as u8"), "{null}");
     for sql in ["SELECT 1 AS key, 2 AS stars", "SELECT 1 AS key, 2 AS stars LIMIT 0"] {
         let error = db.query_as::<Defaults>(sql, ()).await.unwrap_err();
-        assert_eq!((error.kind(), error.row(), error.sql()), (Kind::Misuse, None, Some(sql)));
+        assert_eq!((error.kind(), error.row(), error.sql()), (ErrorKind::Misuse, None, Some(sql)));
         assert!(error.message().contains("no column named \"id\"; the result has key, stars"), "{error}");
         assert!(error.hint().unwrap().contains("rename"), "{error}");
     }
@@ -154,8 +154,8 @@ async fn tuple_structs_and_newtypes_are_read_by_position(place: &Place) {
     let ids = "SELECT column1 FROM (VALUES (1), (2))";
     assert_eq!(db.query_as::<Id>(ids, ()).await.unwrap(), [Id(1), Id(2)]);
     assert_eq!(db.query_values::<Id>(ids, ()).await.unwrap(), [Id(1), Id(2)]);
-    assert_eq!(db.query_value::<Id>("SELECT max(1) WHERE 0", ()).await, Ok(None));
-    assert_eq!(db.query_value::<Option<Id>>("SELECT sum(1) WHERE 0", ()).await, Ok(Some(None)));
+    assert_eq!(db.query_value::<Option<Id>>("SELECT max(1) WHERE 0", ()).await, Ok(None));
+    assert_eq!(db.query_optional_value::<Option<Id>>("SELECT sum(1) WHERE 0", ()).await, Ok(Some(None)));
     db.close().await.unwrap();
 }
 

@@ -1,6 +1,7 @@
 //! Types that derive `FromSql` and `ToSql`: newtypes and enums. What one writes, the other reads.
 
-use flatwater::{FromRow, FromSql, Json, Kind, ToSql, params};
+use flatwater::values::Json;
+use flatwater::{ErrorKind, FromRow, FromSql, ToSql, params};
 
 use crate::place::{Place, in_both_places};
 
@@ -26,8 +27,8 @@ async fn a_newtype_is_stored_as_what_is_in_it(place: &Place) {
     let (email, id) = (Email("a@b".into()), Id { number: 7 });
     let read = db.query_one_as::<(Email, String, Id<i64>, String)>(sql, (email.clone(), id)).await.unwrap();
     assert_eq!(read, (email.clone(), "text".into(), id, "integer".into()));
-    assert_eq!(db.query_value::<Option<Email>>("SELECT ?", (None::<Email>,)).await, Ok(Some(None)));
-    let error = db.query_value::<Id<u8>>("SELECT ?", (300,)).await.unwrap_err();
+    assert_eq!(db.query_optional_value::<Option<Email>>("SELECT ?", (None::<Email>,)).await, Ok(Some(None)));
+    let error = db.query_optional_value::<Id<u8>>("SELECT ?", (300,)).await.unwrap_err();
     assert!(error.message().contains("does not fit into Id<u8>"), "{error}");
     db.close().await.unwrap();
 }
@@ -52,8 +53,8 @@ async fn an_enum_is_stored_as_the_name_of_its_variant(place: &Place) {
         error.message(),
         "column 0 (column1): its TEXT cannot be read as State: it is none of \"open\", \"in_progress\", \"Closed!\""
     );
-    assert_eq!((error.kind(), error.row()), (Kind::Misuse, Some(1)));
-    let error = db.query_value::<State>("SELECT 1", ()).await.unwrap_err();
+    assert_eq!((error.kind(), error.row()), (ErrorKind::Misuse, Some(1)));
+    let error = db.query_optional_value::<State>("SELECT 1", ()).await.unwrap_err();
     assert!(error.message().contains("INTEGER cannot be read as State"), "{error}");
     db.close().await.unwrap();
 }
@@ -72,7 +73,7 @@ async fn an_enum_with_a_repr_is_stored_as_its_number(place: &Place) {
         assert_eq!(db.query_one_as::<(Level, i64)>("SELECT ?1, ?1", (level,)).await, Ok((level, number)));
     }
     for number in [0, 65_536 + 300, i64::MIN] {
-        let error = db.query_value::<Level>("SELECT ?", (number,)).await.unwrap_err();
+        let error = db.query_optional_value::<Level>("SELECT ?", (number,)).await.unwrap_err();
         assert!(error.message().contains("cannot be read as Level: it is no number of a variant"), "{error}");
         assert!(!error.to_string().contains(&number.to_string()) || number == 0, "{error}");
     }
@@ -106,7 +107,7 @@ async fn json_is_stored_as_text_and_read_as_a_value_or_as_a_field(place: &Place)
     assert_eq!(all, [profile(1, None), profile(2, Some(vec!["x".into()]))]);
     let kinds: Vec<String> = db.query_values("SELECT DISTINCT typeof(settings) FROM t", ()).await.unwrap();
     assert_eq!(kinds, ["text"]);
-    let Json(read) = db.query_value::<Json<Settings>>("SELECT settings FROM t", ()).await.unwrap().unwrap();
+    let Json(read) = db.query_optional_value::<Json<Settings>>("SELECT settings FROM t", ()).await.unwrap().unwrap();
     assert_eq!(read, settings);
     db.execute("INSERT INTO t (tags) VALUES (?)", (Json(5),)).await.unwrap();
     let number: Vec<Json<i64>> = db.query_values("SELECT tags FROM t WHERE id = 3", ()).await.unwrap();
@@ -205,7 +206,7 @@ async fn code_of_the_macros_means_the_same_wherever_it_stands(place: &Place) {
     let inner = Pair { read: Value::Err, find: Number::Err };
     let plain = Plain { columns: 1, cells: 2, row: 3, cell: false, inner, first: 4, second: 5 };
     assert_eq!(db.query_one_as::<Plain>(sql, (Value::Err,)).await, Ok(plain));
-    assert_eq!(db.query_value::<i64>("SELECT ?", (Number::Ok,)).await, Ok(Some(1)));
-    assert_eq!(db.query_value::<Value>("SELECT ?", (Value::Ok,)).await, Ok(Some(Value::Ok)));
+    assert_eq!(db.query_optional_value::<i64>("SELECT ?", (Number::Ok,)).await, Ok(Some(1)));
+    assert_eq!(db.query_optional_value::<Value>("SELECT ?", (Value::Ok,)).await, Ok(Some(Value::Ok)));
     db.close().await.unwrap();
 }

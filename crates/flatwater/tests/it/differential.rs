@@ -6,7 +6,8 @@
 
 use flatwater::rusqlite::limits::Limit;
 use flatwater::rusqlite::{self, Connection, types::Value};
-use flatwater::{BatchResult, Database, Error, Executed, Params, Rows};
+use flatwater::values::{BatchResult, ExecuteResult};
+use flatwater::{Database, Error, Params, Rows};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -125,7 +126,7 @@ enum Step {
 
 #[derive(Debug, PartialEq)]
 enum Outcome {
-    Executed(Executed),
+    Executed(ExecuteResult),
     Rows(Rows),
     Changes(u64),
     Batch(Vec<BatchResult>),
@@ -287,7 +288,7 @@ struct Totals {
 async fn compare(place: fn() -> Place, seed: u64, steps: usize, totals: &mut Totals) {
     let (grouped_place, single_place, plain_file) = (place(), place(), TestFile::new());
     let grouped = grouped(grouped_place.options()).open().await.unwrap();
-    let single = single_place.options().no_group().open().await.unwrap();
+    let single = single_place.options().tuning(|t| t.no_group()).open().await.unwrap();
     let mut plain = plain_file.plain();
     plain.pragma_update(None, "foreign_keys", true).unwrap();
     grouped.execute_script(SCHEMA).await.unwrap();
@@ -386,7 +387,7 @@ async fn a_member_that_fails_half_way_leaves_nothing_behind(place: &Place) {
         let codes: Vec<_> = outcomes.iter().map(|o| o.as_ref().err().and_then(Error::sqlite_code)).collect();
         assert_eq!(codes, [None, Some(18), None, Some(3091), None]);
         let left: Option<i64> = db
-            .query_value("SELECT count(*) FILTER (WHERE b = 'xx') + (SELECT count(*) FROM typed) FROM big", ())
+            .query_optional_value("SELECT count(*) FILTER (WHERE b = 'xx') + (SELECT count(*) FROM typed) FROM big", ())
             .await
             .unwrap();
         assert_eq!(left, Some(0));
@@ -408,8 +409,10 @@ async fn a_group_never_spans_two_files(place: &Place) {
         }
     }
     assert_eq!(db.stats().groups, 0, "each write to the other file stands between two of ours");
-    let both: Option<i64> =
-        db.query_value("SELECT (SELECT count(*) FROM t) * 100 + (SELECT count(*) FROM other.o)", ()).await.unwrap();
+    let both: Option<i64> = db
+        .query_optional_value("SELECT (SELECT count(*) FROM t) * 100 + (SELECT count(*) FROM other.o)", ())
+        .await
+        .unwrap();
     assert_eq!(both, Some(1515));
     db.close().await.unwrap();
 }

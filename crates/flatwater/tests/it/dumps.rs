@@ -1,6 +1,6 @@
 //! Scripts that have a transaction of their own: the dumps of the `sqlite3` shell and of Python's `iterdump`.
 
-use flatwater::{Database, Kind};
+use flatwater::{Database, ErrorKind};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{TestFile, run};
@@ -41,8 +41,8 @@ async fn is_loaded(db: &Database) {
     assert_eq!(id, Some(42), "the sequence goes on");
     let error = db.execute("INSERT INTO child (p) VALUES (3)", ()).await.unwrap_err();
     assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_FOREIGNKEY"), "foreign keys are on again: {error}");
-    assert_eq!(db.query_value::<i64>("PRAGMA foreign_keys", ()).await.unwrap(), Some(1));
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM both", ()).await.unwrap(), Some(3));
+    assert_eq!(db.query_optional_value::<i64>("PRAGMA foreign_keys", ()).await.unwrap(), Some(1));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM both", ()).await.unwrap(), Some(3));
 }
 
 async fn a_dump_of_the_shell_is_loaded_as_one_transaction(place: &Place) {
@@ -61,7 +61,7 @@ async fn a_dump_without_a_word_on_foreign_keys_is_loaded_whatever_the_order_of_i
 }
 
 async fn tables(db: &Database) -> i64 {
-    db.query_value("SELECT count(*) FROM sqlite_schema", ()).await.unwrap().unwrap()
+    db.query_optional_value("SELECT count(*) FROM sqlite_schema", ()).await.unwrap().unwrap()
 }
 
 async fn a_dump_with_a_row_that_violates_a_foreign_key_leaves_nothing(place: &Place) {
@@ -69,7 +69,7 @@ async fn a_dump_with_a_row_that_violates_a_foreign_key_leaves_nothing(place: &Pl
     let orphan = DUMP.replace("VALUES(8,2,", "VALUES(8,3,");
     for dump in [&*orphan, orphan.split_once('\n').unwrap().1] {
         let error = db.execute_script(dump).await.unwrap_err();
-        assert!(error.kind() == Kind::Constraint && error.message().contains("child"), "{error}");
+        assert!(error.kind() == ErrorKind::Constraint && error.message().contains("child"), "{error}");
         assert_eq!(tables(&db).await, 0);
     }
     db.execute_script(DUMP).await.unwrap();
@@ -103,7 +103,7 @@ async fn a_script_that_changes_rows_has_its_foreign_keys(place: &Place) {
     db.execute_script("BEGIN IMMEDIATE; REPLACE INTO p VALUES (2, 20); END TRANSACTION").await.unwrap();
     assert_eq!(left().await, [3]);
     db.execute_script("BEGIN; UPDATE p SET n = 9; COMMIT; PRAGMA foreign_keys = ON").await.unwrap();
-    assert_eq!(db.query_value::<i64>("SELECT sum(n) FROM p", ()).await.unwrap(), Some(18));
+    assert_eq!(db.query_optional_value::<i64>("SELECT sum(n) FROM p", ()).await.unwrap(), Some(18));
 }
 
 async fn a_script_whose_transaction_is_not_one_is_refused(place: &Place) {
@@ -119,7 +119,7 @@ async fn a_script_whose_transaction_is_not_one_is_refused(place: &Place) {
         ("CREATE TABLE t (a); BEGIN; COMMIT", "BEGIN"),
     ] {
         let error = db.execute_script(script).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse, "{script}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{script}: {error}");
         assert!(error.message().contains(says) && error.hint().is_some(), "{script}: {error:?}");
         assert_eq!(tables(&db).await, 0, "{script}");
     }
@@ -165,7 +165,7 @@ async fn a_dump_of_virtual_tables_is_loaded(place: &Place) {
     db.query("SELECT * FROM sqlite_schema", ()).await.unwrap();
     db.execute_script(&dump).await.unwrap();
     let found = "SELECT x FROM f WHERE f MATCH 'world'";
-    assert_eq!(db.query_value::<String>(found, ()).await.unwrap().as_deref(), Some("hello world"));
+    assert_eq!(db.query_optional_value::<String>(found, ()).await.unwrap().as_deref(), Some("hello world"));
     db.execute("INSERT INTO f VALUES ('new world')", ()).await.unwrap();
     assert_eq!(db.query(found, ()).await.unwrap().len(), 2);
     assert_eq!(db.query("SELECT * FROM found", ()).await.unwrap().len(), 2);

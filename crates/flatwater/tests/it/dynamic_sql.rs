@@ -1,6 +1,6 @@
 //! SQL that is put together at run time, and the forms that parameters may have.
 
-use flatwater::{Database, IntoParams, Kind, Params, Sql, ToSql, Value, named, params};
+use flatwater::{Database, ErrorKind, IntoParams, Params, Sql, ToSql, Value, named, params};
 
 use crate::bad_input::{SECRET, two_users};
 use crate::place::{Place, in_both_places};
@@ -12,23 +12,24 @@ in_both_places!(
     an_identifier_is_a_name_whatever_it_contains,
     a_value_that_cannot_be_stored_is_an_error_of_the_call,
     a_list_of_bytes_is_refused_with_a_hint,
+    values_of_two_places_are_refused,
     batches_and_boxed_values_take_every_form_of_parameters,
 );
 
 async fn every_operation_takes_a_text_and_its_values(place: &Place) {
     let db = two_users(place).await;
     let insert = Sql::new("INSERT INTO users (name) VALUES ").bind_list(["Eve"]);
-    assert_eq!(db.execute(insert.text(), insert.params()).await.unwrap().last_insert_rowid, Some(3));
+    assert_eq!(db.execute(&insert, ()).await.unwrap().last_insert_rowid, Some(3));
     let find = Sql::new("SELECT id FROM users WHERE name = ").bind("Eve");
-    assert_eq!(db.query(find.text(), find.params()).await.unwrap().len(), 1);
-    assert_eq!(db.query_one(find.text(), find.params()).await.unwrap().unwrap().get(0), Ok(3));
-    assert_eq!(db.query_value(find.text(), find.params()).await, Ok(Some(3)));
-    assert_eq!(db.query_as(find.text(), find.params()).await, Ok(vec![(3,)]));
-    assert_eq!(db.prepare(find.text()).await.unwrap().query_value(find.params()).await, Ok(Some(3)));
+    assert_eq!(db.query(&find, ()).await.unwrap().len(), 1);
+    assert_eq!(db.query_optional(&find, ()).await.unwrap().unwrap().get(0), Ok(3));
+    assert_eq!(db.query_optional_value(&find, ()).await, Ok(Some(3)));
+    assert_eq!(db.query_as(&find, ()).await, Ok(vec![(3,)]));
+    assert_eq!(db.prepare(find.text()).await.unwrap().query_optional_value(find.params()).await, Ok(Some(3)));
     let update = Sql::new("UPDATE users SET name = ").bind("Mallory").push(" WHERE id = ").bind(3);
     let tx = db.begin().await.unwrap();
     assert_eq!(tx.execute_many(update.text(), [update.params()]).await, Ok(1));
-    let batch = tx.batch([(find.text(), find.params()), (update.text(), update.params())]).await.unwrap();
+    let batch = tx.batch([(&find, ()), (&update, ())]).await.unwrap();
     assert_eq!(batch[0].rows.as_ref().map(flatwater::Rows::len), Some(0));
     assert_eq!(batch[1].executed.changes, 1);
     tx.commit().await.unwrap();
@@ -46,8 +47,8 @@ async fn found(db: &Database, name: Option<&str>, ids: Option<&[i64]>) -> Vec<i6
     }
     let count = Sql::new("SELECT count(*) FROM users").push_sql(&filters);
     let rows = Sql::new("SELECT id FROM users").push_sql(&filters).push(" ORDER BY id LIMIT ").bind(10);
-    let found: Vec<(i64,)> = db.query_as(rows.text(), rows.params()).await.unwrap();
-    assert_eq!(db.query_value(count.text(), count.params()).await, Ok(Some(found.len())));
+    let found: Vec<(i64,)> = db.query_as(&rows, ()).await.unwrap();
+    assert_eq!(db.query_optional_value(&count, ()).await, Ok(Some(found.len())));
     found.into_iter().map(|(id,)| id).collect()
 }
 
@@ -67,7 +68,7 @@ async fn a_list_may_have_any_length_that_sqlite_takes(place: &Place) {
     for length in [0_i64, 1, 2, 999, 32_766] {
         let sql = Sql::new("SELECT count(*) FROM users WHERE id IN ").bind_list(0..length);
         let expected = (length - 1).clamp(0, 2);
-        assert_eq!(db.query_value(sql.text(), sql.params()).await, Ok(Some(expected)), "{length}");
+        assert_eq!(db.query_optional_value(&sql, ()).await, Ok(Some(expected)), "{length}");
     }
     db.close().await.unwrap();
 }
@@ -76,18 +77,18 @@ async fn an_identifier_is_a_name_whatever_it_contains(place: &Place) {
     let db = place.open().await;
     for name in ["t", "a b", "a\"b", "'; DROP TABLE t; --", "select", "\u{fc}", "", "[x]", "\"\"", "`", "a``b"] {
         let create = Sql::new("CREATE TABLE ").push_identifier(name).push(" (").push_identifier(name).push(")");
-        db.execute(create.text(), create.params()).await.unwrap();
+        db.execute(&create, ()).await.unwrap();
         let insert = Sql::new("INSERT INTO ").push_identifier(name).push(" VALUES ").bind_list([name]);
-        db.execute(insert.text(), insert.params()).await.unwrap();
+        db.execute(&insert, ()).await.unwrap();
         let read = Sql::new("SELECT ").push_identifier(name).push(" FROM ").push_identifier(name);
-        assert_eq!(db.query_value(read.text(), read.params()).await, Ok(Some(name.to_owned())));
+        assert_eq!(db.query_optional_value(&read, ()).await, Ok(Some(name.to_owned())));
     }
     // In double quotes it would be a string, and the rows would be in no order.
     let unknown = Sql::new("SELECT t FROM t ORDER BY ").push_identifier("prize");
-    let error = db.query(unknown.text(), unknown.params()).await.unwrap_err();
+    let error = db.query(&unknown, ()).await.unwrap_err();
     assert!(error.message().contains("no such column: prize"), "{error}");
     let nul = Sql::new("SELECT 1 FROM ").push_identifier("a\0b");
-    assert!(db.query(nul.text(), nul.params()).await.unwrap_err().message().contains("NUL"));
+    assert!(db.query(&nul, ()).await.unwrap_err().message().contains("NUL"));
     db.close().await.unwrap();
 }
 
@@ -96,8 +97,8 @@ async fn a_value_that_cannot_be_stored_is_an_error_of_the_call(place: &Place) {
     let sql = Sql::new("UPDATE users SET name = ").bind(f64::NAN).push(" WHERE name = ").bind(SECRET);
     let outer = Sql::new("").push_sql(&sql);
     for sql in [sql, outer] {
-        let error = db.execute(sql.text(), sql.params()).await.unwrap_err();
-        assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("execute")), "{error}");
+        let error = db.execute(&sql, ()).await.unwrap_err();
+        assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("execute")), "{error}");
         assert!(error.message().contains("NaN"), "{error}");
     }
     let sql = Sql::new("SELECT ").bind(SECRET);
@@ -117,13 +118,13 @@ async fn a_list_of_bytes_is_refused_with_a_hint(place: &Place) {
         db.query("SELECT ?", bytes.clone()).await.unwrap_err(),
     ];
     for error in errors {
-        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
         assert!(error.hint().is_some_and(|hint| hint.contains("(bytes,)")), "{error}");
     }
     let blobs = [bytes.clone(), b"x".to_vec()];
     db.execute("INSERT INTO t VALUES (?, ?)", &blobs).await.unwrap();
     assert_eq!(db.query_as("SELECT * FROM t", ()).await, Ok(vec![(bytes.clone(), b"x".to_vec())]));
-    assert_eq!(db.query_value("SELECT ?", (bytes.clone(),)).await, Ok(Some(bytes)));
+    assert_eq!(db.query_optional_value("SELECT ?", (bytes.clone(),)).await, Ok(Some(bytes)));
     db.close().await.unwrap();
 }
 
@@ -153,7 +154,25 @@ async fn batches_and_boxed_values_take_every_form_of_parameters(place: &Place) {
     assert_eq!(all, (3..10).zip(forms).collect::<Vec<_>>());
 
     let mut named = named! { "a": 1 }.unwrap();
-    assert_eq!(named.push(2).unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(named.push(2).unwrap_err().kind(), ErrorKind::Misuse);
     assert_eq!(named, named! { "a": 1 }.into_params().unwrap());
     db.close().await.unwrap();
+}
+
+async fn values_of_two_places_are_refused(place: &Place) {
+    let db = two_users(place).await;
+    let by_id = Sql::new("SELECT name FROM users WHERE id = ").bind(1);
+    let error = db.query(&by_id, (2,)).await.unwrap_err();
+    assert_eq!((error.kind(), error.hint()), (ErrorKind::Misuse, Some("pass `()` as the parameters of an `Sql`")));
+    for error in [
+        db.execute_many(&by_id, [(2,)]).await.unwrap_err(),
+        db.execute_script(&by_id).await.unwrap_err(),
+        db.prepare(&by_id).await.unwrap_err(),
+    ] {
+        assert!(error.kind() == ErrorKind::Misuse && error.message().contains("has values"), "{error}");
+    }
+    let open = Sql::new("SELECT name FROM users WHERE id = ?");
+    assert_eq!(db.query_value::<String>(&open, (2,)).await.unwrap(), "Grace");
+    assert_eq!(db.prepare(open).await.unwrap().query_value::<String>((2,)).await.unwrap(), "Grace");
+    assert_eq!(db.query_value::<String>("SELECT name FROM users WHERE id = 1".to_owned(), ()).await.unwrap(), "Ada");
 }

@@ -1,7 +1,7 @@
 //! `last_insert_rowid()`, `changes()` and `total_changes()` tell of an earlier statement of a connection. Outside of a
 //! transaction that may be anybody's, so they are refused; inside, and in triggers, they mean what SQLite means.
 
-use flatwater::{Database, Error, Kind, params, rusqlite};
+use flatwater::{Database, Error, ErrorKind, params, rusqlite};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{TestFile, run};
@@ -28,7 +28,7 @@ async fn open(place: &Place) -> Database {
 }
 
 fn is_refused(error: &Error, sql: &str) {
-    assert_eq!(error.kind(), Kind::Misuse, "{sql}: {error}");
+    assert_eq!(error.kind(), ErrorKind::Misuse, "{sql}: {error}");
     let hint = error.hint().unwrap();
     assert!(hint.contains("RETURNING") && hint.contains("transaction"), "{sql}: {hint}");
     assert!(error.sql().unwrap().contains(sql), "{sql}: {error:?}");
@@ -70,10 +70,10 @@ async fn an_earlier_statement_is_not_told_of_outside_of_a_transaction(place: &Pl
             is_refused(&db.execute(sql, ()).await.unwrap_err(), sql);
             is_refused(&db.execute(sql, ()).wait().unwrap_err(), sql);
             is_refused(&db.execute_many(sql, [()]).await.unwrap_err(), sql);
-            is_refused(&db.query(&format!("{sql} RETURNING n"), ()).await.unwrap_err(), sql);
+            is_refused(&db.query(format!("{sql} RETURNING n"), ()).await.unwrap_err(), sql);
         }
     }
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM c", ()).await.unwrap(), Some(0));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM c", ()).await.unwrap(), Some(0));
     db.query("EXPLAIN SELECT last_insert_rowid()", ()).await.unwrap();
     db.query("SELECT 'changes()'", ()).await.unwrap();
 }
@@ -99,8 +99,8 @@ async fn a_transaction_a_script_a_batch_and_a_closure_tell_of_their_own_statemen
     let tx = db.begin().await.unwrap();
     for id in 50..54 {
         tx.execute("INSERT INTO p VALUES (?, 2)", (id,)).await.unwrap();
-        assert_eq!(tx.query_value::<i64>("SELECT last_insert_rowid()", ()).await.unwrap(), Some(id));
-        assert_eq!(tx.query_value::<i64>("SELECT id FROM told", ()).await.unwrap(), Some(id));
+        assert_eq!(tx.query_optional_value::<i64>("SELECT last_insert_rowid()", ()).await.unwrap(), Some(id));
+        assert_eq!(tx.query_optional_value::<i64>("SELECT id FROM told", ()).await.unwrap(), Some(id));
     }
     tx.commit().await.unwrap();
     db.execute_script("INSERT INTO p VALUES (60, 3); INSERT INTO c VALUES (last_insert_rowid(), changes())")
@@ -144,6 +144,6 @@ fn a_trigger_of_another_program_is_known_when_it_is_met() {
             )
             .unwrap();
         db.execute("INSERT INTO t VALUES (9)", ()).await.unwrap();
-        assert_eq!(db.query_value::<i64>("SELECT id FROM log", ()).await.unwrap(), Some(9));
+        assert_eq!(db.query_optional_value::<i64>("SELECT id FROM log", ()).await.unwrap(), Some(9));
     });
 }

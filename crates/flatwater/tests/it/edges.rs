@@ -7,7 +7,9 @@ use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
 
-use flatwater::{CheckpointMode, Database, Error, GroupLimits, Kind, Options, Transaction, params};
+use flatwater::calls::CheckpointMode;
+use flatwater::options::GroupLimits;
+use flatwater::{Database, Error, ErrorKind, Options, Transaction, params};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -30,12 +32,12 @@ const INSERT: &str = "INSERT INTO t VALUES (?)";
 
 async fn the_longest_duration_means_never_in_every_option(place: &Place) {
     let long = |options: Options| {
-        let group = GroupLimits { time: Duration::MAX, ..GroupLimits::default() };
+        let group = GroupLimits::default().time(Duration::MAX);
         let options = options.busy_timeout(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX);
-        options.group(group)
+        options.tuning(|t| t.group(group))
     };
     let db = empty_table(long(place.options())).await;
-    let patient = db.timeout(Duration::MAX);
+    let patient = db.with_timeout(Duration::MAX);
     let mut tx = patient.begin().await.unwrap();
     let nested = tx.begin().await.unwrap();
     nested.execute(INSERT, (1,)).await.unwrap();
@@ -64,7 +66,7 @@ async fn the_longest_duration_means_never_in_every_option(place: &Place) {
 async fn is_refused_at_once<T: std::fmt::Debug>(call: impl Future<Output = Result<T, Error>>) {
     let mut call = Box::pin(call);
     match futures_util::poll!(call.as_mut()) {
-        Poll::Ready(Err(error)) => assert_eq!(error.kind(), Kind::Closed, "{error}"),
+        Poll::Ready(Err(error)) => assert_eq!(error.kind(), ErrorKind::Closed, "{error}"),
         other => panic!("{other:?}"),
     }
 }
@@ -77,12 +79,12 @@ async fn calls_after_close_are_refused_at_once_while_a_transaction_delays_it(pla
     assert!(futures_util::poll!(close.as_mut()).is_pending());
     is_refused_at_once(late_read).await;
     is_refused_at_once(db.query("SELECT 1", ())).await;
-    is_refused_at_once(db.query_value::<i64>("SELECT count(*) FROM t", ())).await;
+    is_refused_at_once(db.query_optional_value::<i64>("SELECT count(*) FROM t", ())).await;
     is_refused_at_once(db.read_with(|_| Ok::<_, Error>(()))).await;
     is_refused_at_once(db.execute(INSERT, (1,))).await;
     is_refused_at_once(db.begin()).await;
     tx.execute(INSERT, (1,)).await.unwrap();
-    assert_eq!(tx.query_value::<i64>("SELECT count(*) FROM t", ()).await, Ok(Some(1)));
+    assert_eq!(tx.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await, Ok(Some(1)));
     tx.commit().await.unwrap();
     close.await.unwrap();
     if let Some(file) = place.file() {
@@ -107,7 +109,7 @@ async fn a_begin_that_was_queued_before_a_close_ends_with_the_close(place: &Plac
             Ok(tx) => tx.execute(INSERT, (2,)).await.unwrap_err(),
             Err(error) => error,
         };
-        assert_eq!(error.kind(), Kind::Closed, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     }
     assert_eq!(write.await.unwrap().changes, 1, "it was submitted before");
     if let Some(file) = place.file() {
@@ -139,7 +141,7 @@ const KEYED_TEMP: &str = "
 async fn left(db: &Database) -> i64 {
     let tx = db.begin().await.unwrap();
     let of = "SELECT count(*) FROM temp.sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
-    let left = tx.query_value::<i64>(of, ()).await.unwrap().unwrap();
+    let left = tx.query_optional_value::<i64>(of, ()).await.unwrap().unwrap();
     tx.rollback().await.unwrap();
     left
 }
@@ -210,7 +212,7 @@ async fn a_conflict_within_one_connection_is_not_to_be_tried_again(place: &Place
     let tx = db.begin().await.unwrap();
     tx.execute(INSERT, (1,)).await.unwrap();
     let error = tx.query("PRAGMA wal_checkpoint", ()).await.unwrap_err();
-    assert_eq!((error.kind(), error.sqlite_name()), (Kind::Sql, Some("SQLITE_LOCKED")), "{error}");
+    assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Sql, Some("SQLITE_LOCKED")), "{error}");
     assert!(!error.is_retryable(), "{error}");
     tx.commit().await.unwrap();
     assert_eq!(count(&db).await, 1);
@@ -226,7 +228,7 @@ async fn empty_statements_in_a_script_do_nothing(place: &Place) {
     }
     let script = ";;INSERT INTO t VALUES (1);; /* c */ ; -- d\n;INSERT INTO t VALUES (2); /* end */";
     db.execute_script(script).await.unwrap();
-    assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await, Ok(Some(3)));
+    assert_eq!(db.query_optional_value::<i64>("SELECT sum(a) FROM t", ()).await, Ok(Some(3)));
     let script = ";; INSERT INTO t VALUES (3);;\n; SELEC 1; INSERT INTO t VALUES (4)";
     let error = db.execute_script(script).await.unwrap_err();
     assert!(error.sql().unwrap()[error.offset().unwrap()..].starts_with("SELEC"), "{error}");
@@ -238,14 +240,14 @@ async fn semicolons_and_comments_around_one_statement_do_no_harm_and_none_at_all
     for (n, sql) in (1..).zip(["INSERT INTO t VALUES (?);", "/* a */ INSERT INTO t VALUES (?);; -- b\n ;"]) {
         assert_eq!(db.execute(sql, (n,)).await.unwrap().last_insert_rowid, Some(n), "{sql}");
     }
-    assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t;;", ()).await, Ok(Some(3)));
+    assert_eq!(db.query_optional_value::<i64>("SELECT sum(a) FROM t;;", ()).await, Ok(Some(3)));
     for sql in ["", ";", " -- nothing", "/* nothing */ ;;"] {
         for error in [
             db.execute(sql, ()).await.unwrap_err(),
             db.query(sql, ()).await.unwrap_err(),
             db.batch([(INSERT, params![9]), (sql, params![])]).await.unwrap_err(),
         ] {
-            assert_eq!(error.kind(), Kind::Misuse, "{sql:?}: {error}");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{sql:?}: {error}");
         }
     }
     assert_eq!(count(&db).await, 2);
@@ -324,8 +326,8 @@ fn a_checkpoint_waits_for_another_one() {
         other.busy_handler(Some(waits)).unwrap();
         let restart = std::thread::spawn(move || integer(&other, "PRAGMA wal_checkpoint(RESTART)"));
         until(|| IT_WAITS.load(Ordering::SeqCst)).await;
-        let waited = db.timeout(Duration::from_millis(20)).checkpoint(CheckpointMode::Passive).await.unwrap_err();
-        assert_eq!(waited.kind(), Kind::Timeout, "{waited}");
+        let waited = db.with_timeout(Duration::from_millis(20)).checkpoint(CheckpointMode::Passive).await.unwrap_err();
+        assert_eq!(waited.kind(), ErrorKind::Timeout, "{waited}");
         reader.execute_batch("COMMIT").unwrap();
         assert_eq!(restart.join().unwrap(), 0);
         db.checkpoint(CheckpointMode::Passive).await.unwrap();

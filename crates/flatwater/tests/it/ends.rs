@@ -8,7 +8,9 @@ use std::pin::Pin;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use flatwater::{Call, Cancelled, Database, Error, Executed, Kind};
+use flatwater::calls::CancelOutcome;
+use flatwater::values::ExecuteResult;
+use flatwater::{Call, Database, Error, ErrorKind};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -34,9 +36,9 @@ fn endless_insert() -> String {
 
 /// Every kind of call that writes, without an end.
 const WRITES: [(&str, Begin); 10] = [
-    ("execute", |db| Box::pin(async move { db.execute(&endless_insert(), ()).await.map(drop) })),
-    ("query", |db| Box::pin(async move { db.query(&format!("{} RETURNING a", endless_insert()), ()).await.map(drop) })),
-    ("create", |db| Box::pin(async move { db.execute(&format!("CREATE TABLE u AS {ENDLESS}"), ()).await.map(drop) })),
+    ("execute", |db| Box::pin(async move { db.execute(endless_insert(), ()).await.map(drop) })),
+    ("query", |db| Box::pin(async move { db.query(format!("{} RETURNING a", endless_insert()), ()).await.map(drop) })),
+    ("create", |db| Box::pin(async move { db.execute(format!("CREATE TABLE u AS {ENDLESS}"), ()).await.map(drop) })),
     ("execute_many", |db| {
         let insert = endless_insert().replace("x < 0", "x < ?");
         Box::pin(async move { db.execute_many(&insert, [(0,), (0,)]).await.map(drop) })
@@ -45,7 +47,7 @@ const WRITES: [(&str, Begin); 10] = [
         Box::pin(async move { db.batch([("INSERT INTO t VALUES (1)", ()), (&endless_insert(), ())]).await.map(drop) })
     }),
     ("script", |db| {
-        Box::pin(async move { db.execute_script(&format!("INSERT INTO t VALUES (1); {}", endless_insert())).await })
+        Box::pin(async move { db.execute_script(format!("INSERT INTO t VALUES (1); {}", endless_insert())).await })
     }),
     ("migrate", |db| {
         Box::pin(async move {
@@ -67,7 +69,7 @@ const WRITES: [(&str, Begin); 10] = [
         Box::pin(async move {
             let tx = db.begin().await?;
             tx.execute("INSERT INTO t VALUES (1)", ()).await?;
-            tx.execute(&endless_insert(), ()).await?;
+            tx.execute(endless_insert(), ()).await?;
             tx.commit().await
         })
     }),
@@ -110,9 +112,9 @@ async fn whatever_runs_is_ended_by_a_close_which_succeeds(place: &Place) {
         db.close().await.unwrap_or_else(|error| panic!("{name}: {error}"));
         let ended = call.await.unwrap().unwrap_err();
         // Of a closure it is its own error.
-        assert!(matches!(ended.kind(), Kind::Closed | Kind::Cancelled), "{name}: {ended}");
+        assert!(matches!(ended.kind(), ErrorKind::Closed | ErrorKind::Cancelled), "{name}: {ended}");
         assert!(
-            ended.kind() == Kind::Closed || name.ends_with("_with") || name == "with_connection",
+            ended.kind() == ErrorKind::Closed || name.ends_with("_with") || name == "with_connection",
             "{name}: {ended}"
         );
         assert_eq!(rows(&place), 0, "{name}");
@@ -129,12 +131,12 @@ async fn a_write_that_runs_is_undone_when_its_caller_leaves(place: &Place) {
         assert_eq!(db.execute("DELETE FROM t", ()).await.unwrap().changes, 0, "{name}");
     }
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'u'";
-    assert_eq!(db.query_value::<i64>(tables, ()).await.unwrap(), Some(0));
+    assert_eq!(db.query_optional_value::<i64>(tables, ()).await.unwrap(), Some(0));
     db.close().await.unwrap();
 }
 
 async fn a_read_that_runs_is_ended_when_its_caller_leaves(place: &Place) {
-    let db = empty_table(place.options().readers(1).extra_readers(1)).await;
+    let db = empty_table(place.options().readers(1).tuning(|t| t.extra_readers(1))).await;
     for (name, begin) in READS {
         let call = begun(&db, begin).await;
         call.abort();
@@ -154,7 +156,7 @@ async fn writes_that_waited_are_done_though_the_time_of_the_close_is_over(place:
         assert!(futures_util::poll!(call).is_pending());
     }
     db.close().await.unwrap();
-    assert_eq!(endless.await.unwrap().unwrap_err().kind(), Kind::Closed);
+    assert_eq!(endless.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
     let done = join_all(behind).await.into_iter().filter(Result::is_ok).count();
     // All of them, unless this machine was held up for a second.
     assert!(place.file().is_none() || rows(place) == i64::try_from(done).unwrap(), "{done}");
@@ -165,7 +167,7 @@ const LONG: &str =
     "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT ?) SELECT count(*) FROM n";
 
 /// Begins a group of two: a short write, and one of so many steps.
-async fn begin_group(db: &Database, steps: i64) -> [Call<Executed>; 2] {
+async fn begin_group(db: &Database, steps: i64) -> [Call<ExecuteResult>; 2] {
     let tx = db.begin().await.unwrap();
     let mut members = [db.execute("INSERT INTO t VALUES (?)", (0,)), db.execute(LONG, (steps,))];
     for member in &mut members {
@@ -178,8 +180,8 @@ async fn begin_group(db: &Database, steps: i64) -> [Call<Executed>; 2] {
 async fn a_group_is_finished_without_its_callers_and_ended_by_a_close(place: &Place) {
     let db = empty_table(grouped(place.options()).close_wait(Duration::from_millis(10))).await;
     for _ in 0..2 {
-        db.alone().execute("INSERT INTO t VALUES (?)", (0,)).await.unwrap();
-        db.alone().execute(LONG, (1,)).await.unwrap();
+        db.ungrouped().execute("INSERT INTO t VALUES (?)", (0,)).await.unwrap();
+        db.ungrouped().execute(LONG, (1,)).await.unwrap();
     }
     db.execute("DELETE FROM t", ()).await.unwrap();
     let before = db.stats().members;
@@ -189,7 +191,7 @@ async fn a_group_is_finished_without_its_callers_and_ended_by_a_close(place: &Pl
         let cancelled = long.cancel();
         short.await.unwrap();
         let kept = db.execute("DELETE FROM t", ()).await.unwrap().changes - 1;
-        let is_finished = matches!(cancelled, Cancelled::WriteRunning | Cancelled::Answered);
+        let is_finished = matches!(cancelled, CancelOutcome::WriteRunning | CancelOutcome::Answered);
         assert_eq!(kept, u64::from(is_finished), "{cancelled:?}");
     }
     assert!(db.stats().members > before, "there was no group");
@@ -197,7 +199,7 @@ async fn a_group_is_finished_without_its_callers_and_ended_by_a_close(place: &Pl
     until(|| waiting(&db) == 0).await;
     db.close().await.unwrap();
     for member in [short, endless] {
-        assert_eq!(member.await.unwrap_err().kind(), Kind::Closed);
+        assert_eq!(member.await.unwrap_err().kind(), ErrorKind::Closed);
     }
     assert_eq!(rows(place), 0);
 }
@@ -206,13 +208,13 @@ async fn a_write_in_a_transaction_takes_the_transaction_along_or_is_undone_alone
     let db = empty_table(place.options()).await;
     let tx = db.begin().await.unwrap();
     tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-    let mut endless = tx.execute(&endless_insert(), ());
+    let mut endless = tx.execute(endless_insert(), ());
     assert!(futures_util::poll!(&mut endless).is_pending());
     let cancelled = endless.cancel();
     match (cancelled, tx.execute("INSERT INTO t VALUES (2)", ()).await) {
-        (Cancelled::Withdrawn, Ok(_)) => {}
-        (Cancelled::WriteInterrupted, Err(error)) => {
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        (CancelOutcome::Withdrawn, Ok(_)) => {}
+        (CancelOutcome::WriteInterrupted, Err(error)) => {
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.message().contains("the caller gave the call up"), "{error}");
         }
         (cancelled, result) => panic!("{cancelled:?} {result:?}"),
@@ -231,15 +233,15 @@ async fn a_statement_of_a_closure_is_interrupted_when_its_caller_leaves(place: &
     }));
     assert!(futures_util::poll!(&mut call).is_pending());
     tokio::task::spawn_blocking(move || begun.recv().unwrap()).await.unwrap();
-    assert_eq!(Pin::into_inner(call).cancel(), Cancelled::WriteInterrupted);
+    assert_eq!(Pin::into_inner(call).cancel(), CancelOutcome::WriteInterrupted);
     assert_eq!(count(&db).await, 0);
 }
 
 async fn what_was_interrupted_is_counted(place: &Place) {
     let db = empty_table(place.options()).await;
     let before = db.stats();
-    let late = db.execute(&endless_insert(), ()).timeout(Duration::from_millis(10)).await.unwrap_err();
-    assert_eq!(late.kind(), Kind::Timeout);
+    let late = db.execute(endless_insert(), ()).timeout(Duration::from_millis(10)).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Timeout);
     let after = db.stats();
     // On a machine that is held up for longer than that, it never began.
     assert_eq!(after.interrupted + after.abandoned, before.interrupted + before.abandoned + 1);

@@ -1,6 +1,6 @@
 //! The text of SQLite's errors: the position in the SQL, the table, the constraint, and never a bound value.
 
-use flatwater::{Kind, params};
+use flatwater::{ErrorKind, params};
 
 use crate::bad_input::{SECRET, all_errors, errors, is_unharmed, two_users};
 use crate::place::{Place, in_both_places};
@@ -24,7 +24,7 @@ async fn a_syntax_error_points_into_the_sql(place: &Place) {
         ("SELECT 'open", "'open"),
     ] {
         for error in all_errors(&db, sql).await {
-            assert_eq!((error.kind(), error.sqlite_name()), (Kind::Sql, Some("SQLITE_ERROR")), "{error}");
+            assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Sql, Some("SQLITE_ERROR")), "{error}");
             assert_eq!(error.sql(), Some(sql), "{error:?}");
             match error.offset() {
                 Some(offset) => assert!(sql[offset..].starts_with(token), "{offset}: {error}"),
@@ -43,7 +43,7 @@ async fn a_syntax_error_in_a_script_points_into_the_script(place: &Place) {
         db.execute_script(script).await.unwrap_err()
     }];
     for error in errors {
-        assert_eq!(error.kind(), Kind::Sql, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Sql, "{error}");
         assert!(script[error.offset().unwrap()..].starts_with("SELEC"), "{error}");
     }
     is_unharmed(&db).await;
@@ -53,7 +53,7 @@ async fn an_unknown_table_is_answered_with_the_nearest_name(place: &Place) {
     let db = two_users(place).await;
     for sql in ["SELECT * FROM user", "DELETE FROM Usres", "SELECT * FROM main.usesr", "INSERT INTO uers VALUES (1)"] {
         for error in all_errors(&db, sql).await {
-            assert_eq!(error.kind(), Kind::Sql, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Sql, "{error}");
             assert!(error.message().contains("no such table"), "{error}");
             assert!(error.hint().is_some_and(|advice| advice.ends_with("users")), "{error}");
         }
@@ -103,8 +103,8 @@ async fn bound_values_never_appear_in_errors(place: &Place) {
         leaks.extend(errors.filter(|error| error.contains(SECRET)).take(1));
     }
     assert!(leaks.is_empty(), "{leaks:#?}");
-    let error = db.query_value::<i64>("SELECT ?", (SECRET,)).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Misuse);
+    let error = db.query_optional_value::<i64>("SELECT ?", (SECRET,)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misuse);
     assert!(!format!("{error:?}").contains(SECRET), "{error}");
 }
 
@@ -116,7 +116,7 @@ async fn a_violated_constraint_is_named_and_its_value_is_not(place: &Place) {
         ("INSERT INTO strict VALUES (?)", SECRET, "SQLITE_CONSTRAINT_DATATYPE", "strict.a"),
     ] {
         for error in errors(&db, sql, params![value]).await {
-            assert_eq!((error.kind(), error.sqlite_name()), (Kind::Constraint, Some(name)), "{error}");
+            assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Constraint, Some(name)), "{error}");
             assert!(error.message().contains(place) && !error.to_string().contains(value), "{error}");
             assert!(!error.is_retryable());
         }

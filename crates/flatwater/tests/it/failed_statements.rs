@@ -3,7 +3,7 @@
 //! SQLite itself undoes a failed statement only if it prepared for that; in autocommit mode the rollback removes the
 //! rest (<https://sqlite.org/lang_conflict.html>).
 
-use flatwater::{Database, Error, Kind, Transaction, params};
+use flatwater::{Database, Error, ErrorKind, Transaction, params};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{grouped, integer, until};
@@ -56,12 +56,12 @@ fn plain_sqlite_leaves_parts_of_these_statements_behind() {
 
 async fn open(place: &Place) -> Database {
     let db = place.open().await;
-    db.execute_script(&schema()).await.unwrap();
+    db.execute_script(schema()).await.unwrap();
     db
 }
 
 async fn count(tx: &Transaction<'_>, sql: &str) -> i64 {
-    tx.query_value(sql, ()).await.unwrap().unwrap()
+    tx.query_optional_value(sql, ()).await.unwrap().unwrap()
 }
 
 async fn a_statement_that_fails_half_way_leaves_nothing_behind_in_a_transaction(place: &Place) {
@@ -70,18 +70,18 @@ async fn a_statement_that_fails_half_way_leaves_nothing_behind_in_a_transaction(
     let mut tx = db.begin().await.unwrap();
     tx.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
     let error = tx.execute(&sql, (value.as_str(),)).await.unwrap_err();
-    assert_eq!((error.kind(), error.sqlite_name()), (Kind::Sql, Some("SQLITE_TOOBIG")), "{}", error.message());
+    assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Sql, Some("SQLITE_TOOBIG")), "{}", error.message());
     assert_eq!(count(&tx, CHANGED).await, 0);
-    let error = tx.query(&format!("{sql} RETURNING id"), (value.as_str(),)).await.unwrap_err();
+    let error = tx.query(format!("{sql} RETURNING id"), (value.as_str(),)).await.unwrap_err();
     assert_eq!(error.sqlite_name(), Some("SQLITE_TOOBIG"));
     let typed = "INSERT INTO typed SELECT v FROM source";
     for error in [
         tx.execute(typed, ()).await.unwrap_err(),
         tx.batch([("INSERT INTO u VALUES (2)", params![]), (typed, params![])]).await.unwrap_err(),
-        tx.execute_script(&format!("INSERT INTO u VALUES (2); {typed}")).await.unwrap_err(),
+        tx.execute_script(format!("INSERT INTO u VALUES (2); {typed}")).await.unwrap_err(),
         tx.execute_many("INSERT INTO u VALUES (?)", [(5,), (6,), (1,)]).await.unwrap_err(),
     ] {
-        assert_eq!(error.kind(), Kind::Constraint, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Constraint, "{error}");
     }
     let inner = tx.begin().await.unwrap();
     inner.execute(typed, ()).await.unwrap_err();
@@ -90,7 +90,7 @@ async fn a_statement_that_fails_half_way_leaves_nothing_behind_in_a_transaction(
     assert_eq!((count(&tx, CHANGED).await, count(&tx, TYPED).await, count(&tx, U).await), (0, 1, 1));
     tx.commit().await.unwrap();
     let left = "SELECT (SELECT count(*) FROM typed) || (SELECT count(*) FROM u)";
-    assert_eq!(db.query_value::<String>(left, ()).await.unwrap().as_deref(), Some("11"));
+    assert_eq!(db.query_optional_value::<String>(left, ()).await.unwrap().as_deref(), Some("11"));
 }
 
 async fn a_statement_that_fails_half_way_leaves_nothing_behind_outside_of_one(place: &Place) {
@@ -107,8 +107,8 @@ async fn a_statement_that_fails_half_way_leaves_nothing_behind_outside_of_one(pl
         assert!(a.is_err() && b.is_ok() && c.is_err());
         db.batch([(typed, params![])]).await.unwrap_err();
     }
-    assert_eq!(db.query_value::<i64>(CHANGED, ()).await.unwrap(), Some(0));
-    assert_eq!(db.query_value::<i64>(TYPED, ()).await.unwrap(), Some(0));
+    assert_eq!(db.query_optional_value::<i64>(CHANGED, ()).await.unwrap(), Some(0));
+    assert_eq!(db.query_optional_value::<i64>(TYPED, ()).await.unwrap(), Some(0));
 }
 
 async fn or_fail_keeps_what_came_before_the_failure(place: &Place) {
@@ -116,7 +116,7 @@ async fn or_fail_keeps_what_came_before_the_failure(place: &Place) {
     let sql = "INSERT OR FAIL INTO u VALUES (1), (2), (1), (3)";
     let tx = db.begin().await.unwrap();
     let error = tx.execute(sql, ()).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Constraint, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Constraint, "{error}");
     assert_eq!(count(&tx, U).await, 2);
     tx.commit().await.unwrap();
     db.execute("DELETE FROM u WHERE a = 2", ()).await.unwrap();
@@ -127,7 +127,7 @@ async fn or_fail_keeps_what_came_before_the_failure(place: &Place) {
     let tx = db.begin().await.unwrap();
     tx.batch([("INSERT OR FAIL INTO u VALUES (7), (1)", params![])]).await.unwrap_err();
     tx.commit().await.unwrap();
-    assert_eq!(db.query_value::<i64>(U, ()).await.unwrap(), Some(3));
+    assert_eq!(db.query_optional_value::<i64>(U, ()).await.unwrap(), Some(3));
 }
 
 async fn a_transaction_that_sqlite_rolled_back_says_so_to_the_end(place: &Place) {
@@ -142,7 +142,7 @@ async fn a_transaction_that_sqlite_rolled_back_says_so_to_the_end(place: &Place)
         tx.execute("INSERT INTO u VALUES (2)", ()).await.unwrap();
         let inner = tx.begin().await.unwrap();
         let error = inner.execute(sql, ()).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Constraint, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Constraint, "{error}");
         assert!(error.message().contains(said), "{error}");
         let errors = [
             inner.execute("INSERT INTO u VALUES (3)", ()).await.unwrap_err(),
@@ -152,11 +152,11 @@ async fn a_transaction_that_sqlite_rolled_back_says_so_to_the_end(place: &Place)
             tx.commit().await.unwrap_err(),
         ];
         for error in errors {
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.message().contains("rolled back") && error.message().contains(said), "{error}");
             assert!(error.hint().unwrap().contains("begin another"), "{error}");
         }
-        assert_eq!(db.query_value::<i64>(U, ()).await.unwrap(), Some(1), "{sql}");
+        assert_eq!(db.query_optional_value::<i64>(U, ()).await.unwrap(), Some(1), "{sql}");
         db.execute("UPDATE u SET a = a", ()).await.unwrap();
     }
     let body = db.transaction(async |tx| {
@@ -177,7 +177,7 @@ async fn requests_pipelined_behind_the_loss_of_their_transaction_do_nothing(plac
     );
     assert!(first.is_ok() && lost.is_err());
     assert!(after.unwrap_err().message().contains("rolled back"));
-    assert_eq!(db.query_value::<i64>(U, ()).await.unwrap(), Some(0));
+    assert_eq!(db.query_optional_value::<i64>(U, ()).await.unwrap(), Some(0));
 }
 
 async fn a_deferred_foreign_key_fails_at_the_commit_which_rolls_back(place: &Place) {
@@ -189,16 +189,16 @@ async fn a_deferred_foreign_key_fails_at_the_commit_which_rolls_back(place: &Pla
     tx.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
     tx.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
     let error = tx.commit().await.unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (Kind::Constraint, Some("commit")), "{error}");
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::Constraint, Some("commit")), "{error}");
     assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_FOREIGNKEY"), "{error}");
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM u, c", ()).await.unwrap(), Some(0));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM u, c", ()).await.unwrap(), Some(0));
     let mut tx = db.begin().await.unwrap();
     let inner = tx.begin().await.unwrap();
     inner.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
     inner.commit().await.unwrap();
     tx.execute("INSERT INTO p VALUES (7)", ()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM c", ()).await.unwrap(), Some(1));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM c", ()).await.unwrap(), Some(1));
 }
 
 /// Submits the numbers behind an open transaction, so that they form one group. Returns the refused ones.
@@ -212,7 +212,7 @@ async fn insert_together(db: &Database, numbers: &[i64]) -> Vec<i64> {
     let failed = |(n, result): (&i64, Result<_, Error>)| match result {
         Ok(_) => None,
         Err(error) => {
-            assert_eq!(error.kind(), Kind::Constraint, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Constraint, "{error}");
             Some(*n)
         }
     };
@@ -258,7 +258,7 @@ async fn a_member_for_which_there_is_no_space_runs_again_alone(place: &Place) {
         transaction.commit().await.unwrap();
     });
     let kinds: Vec<_> = results.iter().map(|result| result.as_ref().err().map(Error::kind)).collect();
-    assert_eq!(kinds, [None, Some(Kind::Full), None]);
+    assert_eq!(kinds, [None, Some(ErrorKind::Full), None]);
     assert!(db.stats().replays > replays, "it was answered inside its group");
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM once WHERE n < 0", ()).await, Ok(Some(2)));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM once WHERE n < 0", ()).await, Ok(Some(2)));
 }

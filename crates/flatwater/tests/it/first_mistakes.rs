@@ -1,6 +1,6 @@
 //! The mistakes that everybody makes first: the error names the place and the cure.
 
-use flatwater::{Database, Error, Kind, Result, params};
+use flatwater::{Database, Error, ErrorKind, Result, params};
 
 use crate::bad_input::{SECRET, all_errors, two_users};
 use crate::place::{Place, in_both_places};
@@ -36,7 +36,7 @@ async fn an_unknown_column_is_answered_with_the_nearest_name(place: &Place) {
         ("SELECT name_ofship FROM [my orders]", "name_of_ship in my orders"),
     ] {
         for error in all_errors(&db, sql).await {
-            assert_eq!(error.kind(), Kind::Sql, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Sql, "{error}");
             says(&error, &format!("there is a column {nearest}"));
         }
     }
@@ -70,7 +70,7 @@ async fn a_misspelt_pragma_is_answered_with_the_nearest_name(place: &Place) {
     ] {
         let errors = [db.execute(sql, ()).await.unwrap_err(), db.query(sql, ()).await.unwrap_err()];
         for error in errors {
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.message().starts_with("there is no PRAGMA"), "{error}");
             says(&error, &format!("there is a PRAGMA {nearest}"));
         }
@@ -101,8 +101,8 @@ async fn a_failed_row_of_execute_many_is_named_by_its_number(place: &Place) {
         assert_eq!(error, same);
         assert!(!error.to_string().contains(SECRET));
     }
-    assert_eq!(errors[0].kind(), Kind::Constraint);
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM users", ()).await, Ok(Some(2)));
+    assert_eq!(errors[0].kind(), ErrorKind::Constraint);
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM users", ()).await, Ok(Some(2)));
     db.close().await.unwrap();
 }
 
@@ -144,7 +144,7 @@ async fn a_list_that_is_too_long_or_in_the_wrong_place_gets_json_each(place: &Pl
     let db = two_users(place).await;
     let too_long = flatwater::Sql::new("SELECT id FROM users WHERE id IN ").bind_list(0..32_767);
     let errors = [
-        db.query(too_long.text(), too_long.params()).await.unwrap_err(),
+        db.query(&too_long, ()).await.unwrap_err(),
         db.query("SELECT ?32767", ()).await.unwrap_err(),
         db.query("SELECT id FROM users WHERE id IN (?)", vec![1, 2]).await.unwrap_err(),
         db.query("SELECT id FROM users WHERE id IN ?", (1,)).await.unwrap_err(),
@@ -177,7 +177,7 @@ async fn the_errors_of_closures_carry_their_operation(place: &Place) {
     let db = two_users(place).await;
     assert_eq!(read_with_error(&db).await.operation(), Some("read_with"));
     let error = db.write_with(|c| -> Result<usize> { Ok(c.execute("DELETE FROM nothing", [])?) }).await.unwrap_err();
-    assert_eq!((error.operation(), error.kind()), (Some("write_with"), Kind::Sql));
+    assert_eq!((error.operation(), error.kind()), (Some("write_with"), ErrorKind::Sql));
     assert!(error.to_string().contains("in write_with"), "{error}");
     let error = db.read_with(|_| -> Result<()> { panic!("no") }).await.unwrap_err();
     assert_eq!(error.operation(), Some("read_with"));
@@ -193,8 +193,8 @@ async fn an_error_names_the_call_that_failed(place: &Place) {
     let tx = db.begin().await.unwrap();
     let errors = [
         tx.query(sql, ()).await.unwrap_err(),
-        tx.query_one(sql, ()).await.unwrap_err(),
-        tx.query_value::<i64>(sql, ()).await.unwrap_err(),
+        tx.query_optional(sql, ()).await.unwrap_err(),
+        tx.query_optional_value::<i64>(sql, ()).await.unwrap_err(),
         tx.query_as::<(i64,)>(sql, ()).await.unwrap_err(),
         tx.execute(sql, ()).await.unwrap_err(),
         tx.execute_script(sql).await.unwrap_err(),
@@ -202,13 +202,13 @@ async fn an_error_names_the_call_that_failed(place: &Place) {
     tx.rollback().await.unwrap();
     let outside = [
         db.query(sql, ()).await.unwrap_err(),
-        db.query_one(sql, ()).await.unwrap_err(),
-        db.query_value::<i64>(sql, ()).await.unwrap_err(),
+        db.query_optional(sql, ()).await.unwrap_err(),
+        db.query_optional_value::<i64>(sql, ()).await.unwrap_err(),
         db.query_as::<(i64,)>(sql, ()).await.unwrap_err(),
         db.execute(sql, ()).await.unwrap_err(),
         db.execute_script(sql).await.unwrap_err(),
     ];
-    let names = ["query", "query_one", "query_value", "query_as", "execute", "execute_script"];
+    let names = ["query", "query_optional", "query_optional_value", "query_as", "execute", "execute_script"];
     assert_eq!(errors.each_ref().map(Error::operation), names.map(Some));
     assert_eq!(outside, errors);
     db.close().await.unwrap();

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use flatwater::{Applied, Database, Error, Inline, Kind, params};
+use flatwater::calls::TimeoutEffect;
+use flatwater::options::Inline;
+use flatwater::{Database, Error, ErrorKind, params};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
@@ -88,7 +90,7 @@ async fn with_bad_waker<F: Future + Unpin>(make: impl AsyncFn() -> F) -> F::Outp
 
 async fn a_waker_that_panics_costs_nobody_else(place: &Place) {
     // A call that is answered on its caller's thread wakes nobody.
-    let db = empty_table(place.options().readers(1).inline(Inline::Never)).await;
+    let db = empty_table(place.options().readers(1).tuning(|t| t.inline(Inline::Never))).await;
     with_bad_waker(async || db.execute(INSERT, (1,))).await.unwrap();
     is_served(&db).await;
     with_bad_waker(async || db.query("SELECT 1", ())).await.unwrap();
@@ -96,7 +98,7 @@ async fn a_waker_that_panics_costs_nobody_else(place: &Place) {
     with_bad_waker(async || Box::pin(db.begin())).await.unwrap().rollback().await.unwrap();
     is_served(&db).await;
     let error = with_bad_waker(async || db.execute("nonsense", ())).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Sql);
+    assert_eq!(error.kind(), ErrorKind::Sql);
     let closure = async || Box::pin(db.write_with(|_| Ok::<_, Error>(())));
     with_bad_waker(closure).await.unwrap();
     is_served(&db).await;
@@ -104,9 +106,9 @@ async fn a_waker_that_panics_costs_nobody_else(place: &Place) {
     with_bad_waker(async || tx.query("SELECT 1", ())).await.unwrap();
     tx.execute(INSERT, (1,)).await.unwrap();
     // The timer's thread wakes this one.
-    let hasty = db.timeout(Duration::from_millis(5));
+    let hasty = db.with_timeout(Duration::from_millis(5));
     let late = with_bad_waker(async || hasty.execute(INSERT, (1,))).await;
-    assert_eq!(late.unwrap_err().kind(), Kind::Timeout);
+    assert_eq!(late.unwrap_err().kind(), ErrorKind::Timeout);
     tx.commit().await.unwrap();
     is_served(&db).await;
     // An open transaction keeps the close waiting.
@@ -121,7 +123,7 @@ async fn a_waker_that_panics_costs_nobody_else(place: &Place) {
 }
 
 async fn a_waker_that_panics_while_others_wait_for_a_place_or_share_its_commit_costs_none_of_them(place: &Place) {
-    let db = empty_table(place.options().queue(4)).await;
+    let db = empty_table(place.options().tuning(|t| t.queue(4))).await;
     db.execute(INSERT, (0,)).await.unwrap();
     let tx = db.begin().await.unwrap();
     let mut calls: Vec<_> = (1..=30).map(|n| db.execute(INSERT, (n,))).collect();
@@ -171,7 +173,7 @@ async fn keep_the_reader(db: &Database) -> (mpsc::Sender<()>, tokio::task::JoinH
 fn a_waiting_closure_whose_value_panics_where_it_is_dropped_costs_no_connection() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(file.options().extra_readers(1).queue(3)).await;
+        let db = empty_table(file.options().tuning(|t| t.extra_readers(1).queue(3))).await;
         for _ in 0..3 {
             let (go_on, task) = keep_the_reader(&db).await;
             let tx = db.begin().await.unwrap();
@@ -214,7 +216,7 @@ async fn a_closure_whose_value_panics_after_it_ran_fails_and_keeps_nothing(place
         tx.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from)
     });
     let wrote = wrote.await.unwrap_err();
-    assert_eq!([read.kind(), wrote.kind()], [Kind::Misuse; 2], "{read} {wrote}");
+    assert_eq!([read.kind(), wrote.kind()], [ErrorKind::Misuse; 2], "{read} {wrote}");
     assert_eq!(count(&db).await, 0);
     is_served(&db).await;
     db.close().await.unwrap();
@@ -259,7 +261,7 @@ async fn until_true(mut condition: impl FnMut() -> bool) {
 }
 
 async fn the_waker_of_the_last_poll_is_the_one_that_is_called(place: &Place) {
-    let db = empty_table(place.options().queue(1)).await;
+    let db = empty_table(place.options().tuning(|t| t.queue(1))).await;
     let tx = db.begin().await.unwrap();
     // One waits in the queue, the other for a place in it.
     let mut calls = [db.execute(INSERT, (1,)), db.execute(INSERT, (2,))];
@@ -284,7 +286,7 @@ async fn is_refused_again<F: Future<Output = Result<T, Error>> + Unpin, T: std::
     let _ = (&mut call).await;
     for _ in 0..3 {
         let error = (&mut call).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
     }
 }
 
@@ -296,12 +298,12 @@ async fn a_call_that_is_polled_after_its_answer_answers_an_error(place: &Place) 
     is_refused_again(db.execute_many(INSERT, [(1,)])).await;
     is_refused_again(db.batch([(INSERT, params![1])])).await;
     is_refused_again(db.execute_script("SELECT 1")).await;
-    is_refused_again(db.query_one("SELECT 1", ())).await;
+    is_refused_again(db.query_optional("SELECT 1", ())).await;
     is_refused_again(db.query("INSERT INTO t VALUES (1) RETURNING a", ())).await;
-    is_refused_again(db.timeout(Duration::from_millis(5)).query(ENDLESS, ())).await;
+    is_refused_again(db.with_timeout(Duration::from_millis(5)).query(ENDLESS, ())).await;
     let tx = db.begin().await.unwrap();
     is_refused_again(tx.execute(INSERT, (1,))).await;
-    is_refused_again(db.timeout(Duration::from_millis(5)).execute(INSERT, (1,))).await;
+    is_refused_again(db.with_timeout(Duration::from_millis(5)).execute(INSERT, (1,))).await;
     tx.commit().await.unwrap();
     assert_eq!(count(&db).await, 5);
     db.close().await.unwrap();
@@ -309,7 +311,7 @@ async fn a_call_that_is_polled_after_its_answer_answers_an_error(place: &Place) 
 }
 
 async fn ten_thousand_calls_with_deadlines_of_microseconds_on_a_full_queue_all_end(place: &Place) {
-    let db = empty_table(place.options().queue(1)).await;
+    let db = empty_table(place.options().tuning(|t| t.queue(1))).await;
     let tx = db.begin().await.unwrap();
     let mut filler = db.execute(INSERT, (1,));
     assert!(futures_util::poll!(&mut filler).is_pending());
@@ -317,11 +319,11 @@ async fn ten_thousand_calls_with_deadlines_of_microseconds_on_a_full_queue_all_e
         // A deadline may pass at any moment of the first poll.
         let calls = (0..1000).map(|n| {
             let deadline = Duration::from_nanos((batch * 1000 + n) * 37 % 6000);
-            db.timeout(deadline).execute(INSERT, (2,))
+            db.with_timeout(deadline).execute(INSERT, (2,))
         });
         for result in join_all(calls).await {
             let error = result.unwrap_err();
-            assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+            assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
         }
     }
     assert_eq!(db.stats().writes_waiting, 1);
@@ -374,7 +376,7 @@ async fn restless(db: Database, caller: u64, acknowledged: Arc<Mutex<Vec<i64>>>)
     let mut random = StdRng::seed_from_u64(caller);
     for n in 1..=120 {
         let n = i64::try_from(caller).unwrap() * 1000 + n;
-        let hasty = db.timeout(Duration::from_micros(random.random_range(0..2000)));
+        let hasty = db.with_timeout(Duration::from_micros(random.random_range(0..2000)));
         let used = if random.random_bool(0.3) { &hasty } else { &db };
         let mut call = Box::pin(operate(used, random.random_range(0..9), n));
         if random.random_bool(0.5) {
@@ -393,7 +395,7 @@ async fn restless(db: Database, caller: u64, acknowledged: Arc<Mutex<Vec<i64>>>)
 }
 
 async fn callers_that_leave_at_any_moment_lose_nothing_that_was_acknowledged(place: &Place) {
-    let db = empty_table(place.options().readers(2).queue(4)).await;
+    let db = empty_table(place.options().readers(2).tuning(|t| t.queue(4))).await;
     let acknowledged = Arc::new(Mutex::new(Vec::new()));
     let callers = (1..=12).map(|caller| tokio::spawn(restless(db.clone(), caller, acknowledged.clone())));
     for caller in join_all(callers).await {
@@ -408,12 +410,12 @@ async fn callers_that_leave_at_any_moment_lose_nothing_that_was_acknowledged(pla
     let lost: Vec<_> = acknowledged.iter().filter(|n| rows.binary_search(&(**n,)).is_err()).collect();
     assert!(lost.is_empty(), "{lost:?}");
     let halves = "SELECT count(*) FROM t WHERE a < 0 AND -a NOT IN (SELECT a FROM t)";
-    assert_eq!(db.query_value::<i64>(halves, ()).await, Ok(Some(0)));
+    assert_eq!(db.query_optional_value::<i64>(halves, ()).await, Ok(Some(0)));
     db.close().await.unwrap();
 }
 
 async fn a_value_that_panics_while_its_caller_waits_for_a_place_panics_in_the_callers_hands(place: &Place) {
-    let db = empty_table(place.options().queue(1)).await;
+    let db = empty_table(place.options().tuning(|t| t.queue(1))).await;
     let tx = db.begin().await.unwrap();
     let mut filler = db.execute(INSERT, (1,));
     assert!(futures_util::poll!(&mut filler).is_pending());

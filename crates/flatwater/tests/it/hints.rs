@@ -2,7 +2,7 @@
 //!
 //! Leaves out: names that are nearly right (`first_mistakes`), files that cannot be opened (`bad_paths`).
 
-use flatwater::{Database, Error, Kind, Migrations, params};
+use flatwater::{Database, Error, ErrorKind, Migrations, params};
 
 use crate::place::{Place, in_both_places};
 
@@ -39,12 +39,12 @@ async fn a_table_that_has_given_its_highest_rowid_is_no_full_disk(place: &Place)
         errors.push(db.execute(sql, (1,)).await.unwrap_err());
         errors.push(db.execute_many(sql, [(1,), (2,)]).await.unwrap_err());
         errors.push(db.batch([(sql, params![1])]).await.unwrap_err());
-        errors.push(db.query(&format!("{sql} RETURNING a"), (1,)).await.unwrap_err());
+        errors.push(db.query(format!("{sql} RETURNING a"), (1,)).await.unwrap_err());
     }
     errors.push(db.execute_script("INSERT INTO numbered (a) VALUES (1)").await.unwrap_err());
     errors.push(db.migrate(Migrations::new([("1_a", "INSERT INTO numbered (a) VALUES (1)")])).await.unwrap_err());
     for error in errors {
-        assert_eq!((error.kind(), error.sqlite_name()), (Kind::Sql, Some("SQLITE_FULL")), "{error}");
+        assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Sql, Some("SQLITE_FULL")), "{error}");
         assert!(error.message().contains("numbered has given its highest rowid"), "{error}");
         assert!(hint(&error).contains("AUTOINCREMENT") && !error.to_string().contains("disk"), "{error}");
     }
@@ -92,7 +92,7 @@ async fn a_rebuild_that_fails_because_of_a_view_or_a_trigger_names_it_and_the_wa
     db.migrate(migration(format!("PRAGMA legacy_alter_table = ON; {rebuild}; PRAGMA legacy_alter_table = OFF")))
         .await
         .unwrap();
-    db.execute_script(&format!(
+    db.execute_script(format!(
         "{around}{rebuild}; CREATE TRIGGER tells AFTER INSERT ON other BEGIN INSERT INTO t (a) VALUES (1); END"
     ))
     .await

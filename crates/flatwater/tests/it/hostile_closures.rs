@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use flatwater::rusqlite::{Connection, Transaction};
-use flatwater::{Database, Error, Kind};
+use flatwater::{Database, Error, ErrorKind};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 
@@ -52,11 +52,11 @@ async fn is_clean(db: &Database, place: &Place) {
     }
     let sums = "SELECT (SELECT sum(a) FROM v) || ' ' || (SELECT sum(a) FROM log) || ' ' || length(?)";
     let long = "x".repeat(100_000);
-    let answered = db.query_value::<String>(sums, (long,)).await.unwrap();
+    let answered = db.query_optional_value::<String>(sums, (long,)).await.unwrap();
     assert_eq!(answered.as_deref(), Some("1770 1770 100000"));
     let error = db.execute("INSERT INTO c VALUES (1000)", ()).await.unwrap_err();
     assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_FOREIGNKEY"), "{error}");
-    let first = db.query_value::<i64>("SELECT a FROM t LIMIT 1", ()).await.unwrap();
+    let first = db.query_optional_value::<i64>("SELECT a FROM t LIMIT 1", ()).await.unwrap();
     assert_eq!(first, Some(0));
     let tx = db.begin().await.unwrap();
     tx.execute("INSERT INTO t VALUES (100)", ()).await.unwrap();
@@ -106,7 +106,7 @@ async fn check_one(place: &Place, mischief: Mischief) {
     });
     let wrote = wrote.await;
     is_clean(&db, place).await;
-    let done = db.query_value::<i64>("SELECT count(*) FROM done", ()).await.unwrap();
+    let done = db.query_optional_value::<i64>("SELECT count(*) FROM done", ()).await.unwrap();
     assert_eq!(done, Some(i64::from(wrote.is_ok())), "{wrote:?}");
     let read = db.read_with(move |c| {
         let before: i64 = c.query_row("SELECT count(*) FROM done", [], |row| row.get(0))?;
@@ -174,7 +174,7 @@ async fn a_statement_that_is_left_half_written_fails_the_closure_as_misuse(place
         Ok::<_, Error>(())
     });
     let error = wrote.await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Misuse, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
     assert!(!error.is_retryable(), "{error}");
     assert!(db.query("SELECT a FROM log", ()).await.unwrap().is_empty());
 }

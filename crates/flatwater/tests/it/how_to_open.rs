@@ -1,11 +1,12 @@
 //! Ways to open a file: by URI, with its own journal mode, as immutable, with SQL for every connection.
 
-use flatwater::{Database, Error, Journal, Kind, Options};
+use flatwater::options::Journal;
+use flatwater::{Database, Error, ErrorKind, Options};
 
 use super::support::{TestFile, count, empty_table, integer, run};
 
 async fn journal_mode(db: &Database) -> String {
-    db.query_value("PRAGMA journal_mode", ()).await.unwrap().unwrap()
+    db.query_optional_value("PRAGMA journal_mode", ()).await.unwrap().unwrap()
 }
 
 #[test]
@@ -13,17 +14,17 @@ fn a_uri_opens_its_file_as_it_says() {
     let file = TestFile::new();
     let uri = |query: &str| Options::new(format!("file:{}{query}", file.path().display()));
     run(async {
-        assert_eq!(uri("?mode=rw").open().await.unwrap_err().kind(), Kind::Open, "it does not exist");
+        assert_eq!(uri("?mode=rw").open().await.unwrap_err().kind(), ErrorKind::Open, "it does not exist");
         empty_table(uri("?mode=rwc")).await.close().await.unwrap();
         let reader = uri("?mode=ro&vfs=unix").open().await.unwrap();
         assert_eq!(count(&reader).await, 0);
-        assert_eq!(reader.execute("DELETE FROM t", ()).await.unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(reader.execute("DELETE FROM t", ()).await.unwrap_err().kind(), ErrorKind::Misuse);
         reader.close().await.unwrap();
         let unknown = uri("?mode=ro&vfs=no-such-vfs").open().await.unwrap_err();
         assert!(unknown.message().contains("no-such-vfs"), "{unknown}");
         for (query, said) in [("?cache=shared", "`cache`"), ("?nolock=1", "nolock"), ("?mode=rx", "mode=rx")] {
             let error = uri(query).open().await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Misuse);
+            assert_eq!(error.kind(), ErrorKind::Misuse);
             assert!(error.message().contains(said), "{error}");
         }
         let memory = Database::open("file:x?mode=memory").await.unwrap();
@@ -40,7 +41,7 @@ fn a_file_that_keeps_its_journal_mode_has_one_connection() {
     file.plain().execute_batch("PRAGMA journal_mode = truncate; CREATE TABLE t (a)").unwrap();
     run(async {
         let before = std::fs::read(file.path()).unwrap();
-        let db = file.options().journal(Journal::Keep).open().await.unwrap();
+        let db = file.options().tuning(|t| t.journal(Journal::Keep)).open().await.unwrap();
         let stats = db.stats();
         assert!(stats.one_connection);
         assert_eq!(stats.journal, "delete", "truncate is a connection's own way of it");
@@ -52,13 +53,13 @@ fn a_file_that_keeps_its_journal_mode_has_one_connection() {
         assert!(!file.beside("-wal").exists());
         let transaction = db.begin().await.unwrap();
         transaction.execute("DELETE FROM t", ()).await.unwrap();
-        let waits = db.timeout(std::time::Duration::from_millis(20)).query("SELECT * FROM t", ()).await;
-        assert_eq!(waits.unwrap_err().kind(), Kind::Timeout, "a read waits for the transaction's end");
+        let waits = db.with_timeout(std::time::Duration::from_millis(20)).query("SELECT * FROM t", ()).await;
+        assert_eq!(waits.unwrap_err().kind(), ErrorKind::Timeout, "a read waits for the transaction's end");
         transaction.rollback().await.unwrap();
-        let reader = file.options().journal(Journal::Keep).read_only(true).open().await.unwrap();
+        let reader = file.options().tuning(|t| t.journal(Journal::Keep)).read_only(true).open().await.unwrap();
         assert_eq!(count(&reader).await, 50);
         let refused = reader.query("DELETE FROM t RETURNING a", ()).await.unwrap_err();
-        assert!(refused.kind() == Kind::Misuse && refused.message().contains("read only"), "{refused}");
+        assert!(refused.kind() == ErrorKind::Misuse && refused.message().contains("read only"), "{refused}");
     });
 }
 
@@ -67,7 +68,7 @@ fn a_wal_file_that_keeps_its_journal_mode_has_readers() {
     let file = TestFile::new();
     run(async {
         empty_table(file.options()).await.close().await.unwrap();
-        let db = file.options().journal(Journal::Keep).open().await.unwrap();
+        let db = file.options().tuning(|t| t.journal(Journal::Keep)).open().await.unwrap();
         assert_eq!((db.stats().journal.as_str(), db.stats().one_connection), ("wal", false));
         let transaction = db.begin().await.unwrap();
         assert_eq!(count(&db).await, 0, "a reader does not wait");
@@ -83,10 +84,10 @@ fn an_immutable_file_is_read_without_any_file_beside_it() {
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         db.close().await.unwrap();
         let before = std::fs::metadata(file.path()).unwrap().modified().unwrap();
-        let db = file.options().immutable(true).open().await.unwrap();
+        let db = file.options().tuning(|t| t.immutable(true)).open().await.unwrap();
         assert_eq!(count(&db).await, 1);
         assert_eq!(std::fs::read_dir(file.directory()).unwrap().count(), 1, "no -wal, no -shm");
-        assert_eq!(db.execute("DELETE FROM t", ()).await.unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(db.execute("DELETE FROM t", ()).await.unwrap_err().kind(), ErrorKind::Misuse);
         db.close().await.unwrap();
         assert_eq!(std::fs::metadata(file.path()).unwrap().modified().unwrap(), before);
     });
@@ -132,7 +133,7 @@ fn an_attached_file_can_be_read_only_by_its_uri() {
     run(async {
         let uri = format!("file:{}?mode=ro", other.display().to_string().replace(' ', "%20"));
         let db = file.options().attach("o", uri).open().await.unwrap();
-        assert_eq!(db.query_value::<i64>("SELECT a FROM o.o", ()).await.unwrap(), Some(7));
+        assert_eq!(db.query_optional_value::<i64>("SELECT a FROM o.o", ()).await.unwrap(), Some(7));
         let error = db.execute("DELETE FROM o.o", ()).await.unwrap_err();
         assert_eq!(error.sqlite_name(), Some("SQLITE_READONLY"));
     });
@@ -157,7 +158,7 @@ fn an_attached_file_that_must_exist_is_not_created() {
     let missing = file.directory().join("missing.db");
     run(async {
         let uri = format!("file:{}?mode=rw", missing.display());
-        assert_eq!(file.options().attach("m", uri).open().await.unwrap_err().kind(), Kind::Open);
+        assert_eq!(file.options().attach("m", uri).open().await.unwrap_err().kind(), ErrorKind::Open);
         assert!(!missing.exists());
         use std::os::unix::ffi::OsStringExt;
         let strange = file.directory().join(std::ffi::OsString::from_vec(b"\xff.db".to_vec()));
@@ -179,7 +180,7 @@ fn sql_for_new_connections_that_fails_on_readers_fails_the_open() {
 #[test]
 fn a_vfs_without_files_is_not_taken_for_a_file_that_was_removed() {
     run(async {
-        let options = Options::new("/in-the-vfs-only").vfs("memdb").journal(Journal::Keep);
+        let options = Options::new("/in-the-vfs-only").tuning(|t| t.vfs("memdb").journal(Journal::Keep));
         let db = empty_table(options).await;
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         assert_eq!(count(&db).await, 1);

@@ -8,8 +8,9 @@ use std::task::{Context, Poll, Waker};
 use std::thread::ThreadId;
 use std::time::Duration;
 
+use flatwater::options::{Checkpoint, Inline, InlineLimits};
 use flatwater::rusqlite::functions::FunctionFlags;
-use flatwater::{Checkpoint, Database, Error, Inline, InlineLimits};
+use flatwater::{Database, Error};
 
 use crate::support::{TestFile, count, run, unhurried, until};
 
@@ -94,15 +95,15 @@ const LONG: &[&str] = &[
 fn what_is_long_is_not_answered_on_the_callers_thread_and_answered_right() {
     let file = TestFile::new();
     run(async {
-        let worker = file.options().inline(Inline::Never).open().await.unwrap();
+        let worker = file.options().tuning(|t| t.inline(Inline::Never)).open().await.unwrap();
         worker.execute_script(LONG_SCHEMA).await.unwrap();
         let mut expected = Vec::new();
         for text in LONG {
             expected.push(worker.query(text, ()).await.unwrap());
         }
         worker.close().await.unwrap();
-        let limits = InlineLimits { rows: 100, ..InlineLimits::default() };
-        let db = file.options().readers(1).inline(Inline::Auto(limits)).open().await.unwrap();
+        let limits = InlineLimits::default().rows(100);
+        let db = file.options().readers(1).tuning(|t| t.inline(Inline::Auto(limits))).open().await.unwrap();
         for (text, expected) in LONG.iter().zip(&expected) {
             for _ in 0..6 {
                 let before = db.stats().inline.reads;
@@ -124,11 +125,14 @@ fn what_is_long_is_not_answered_on_the_callers_thread_and_answered_right() {
 fn a_read_that_turns_out_long_is_interrupted_and_answered_by_a_worker() {
     let file = TestFile::new();
     run(async {
-        let limits = InlineLimits { time: Duration::ZERO, rows: usize::MAX, ..InlineLimits::default() };
-        let db = file.options().readers(1).inline(Inline::Auto(limits)).open().await.unwrap();
+        let limits = InlineLimits::default().time(Duration::ZERO).rows(usize::MAX);
+        let db = file.options().readers(1).tuning(|t| t.inline(Inline::Auto(limits))).open().await.unwrap();
         db.execute_script(LONG_SCHEMA).await.unwrap();
         while db.stats().inline.interrupted == 0 {
-            assert_eq!(db.query_value::<i64>("SELECT id FROM many WHERE y = 'text 29999'", ()).await, Ok(Some(29999)));
+            assert_eq!(
+                db.query_optional_value::<i64>("SELECT id FROM many WHERE y = 'text 29999'", ()).await,
+                Ok(Some(29999))
+            );
         }
         assert_eq!(db.stats().inline.reads, 0);
         db.close().await.unwrap();
@@ -140,8 +144,8 @@ fn a_read_that_turns_out_long_is_interrupted_and_answered_by_a_worker() {
 fn a_read_without_a_loop_runs_to_its_end() {
     let file = TestFile::new();
     run(async {
-        let limits = InlineLimits { time: Duration::from_nanos(1), ..InlineLimits::default() };
-        let options = file.options().inline(Inline::Auto(limits)).checkpoint(Checkpoint::External);
+        let limits = InlineLimits::default().time(Duration::from_nanos(1));
+        let options = file.options().tuning(|t| t.inline(Inline::Auto(limits)).checkpoint(Checkpoint::External));
         let db = options.open().await.unwrap();
         db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'x')").await.unwrap();
         let point = async || {
@@ -201,7 +205,7 @@ fn the_users_functions_and_collations_never_run_on_the_callers_thread() {
         .unwrap();
         for _ in 0..20 {
             for text in ["SELECT who(?)", "SELECT upper(?)", "SELECT who(a) FROM t WHERE rowid = ?"] {
-                assert_eq!(db.query_value::<i64>(text, (1,)).await, Ok(Some(1)));
+                assert_eq!(db.query_optional_value::<i64>(text, (1,)).await, Ok(Some(1)));
             }
             db.query("SELECT 'a' = ? COLLATE NOCASE", ("b",)).await.unwrap();
             db.execute("INSERT INTO u (b) VALUES (who(?))", (1,)).await.unwrap();
@@ -297,7 +301,7 @@ fn whoever_leaves_at_any_point_gives_the_connection_back() {
         let found = count(&db).await;
         assert!((least..=most).contains(&found), "{found} rows, of {least} to {most}");
         for number in 1..4 {
-            assert_eq!(db.query_value::<i64>(FIND, (number,)).await, Ok(Some(number)));
+            assert_eq!(db.query_optional_value::<i64>(FIND, (number,)).await, Ok(Some(number)));
         }
         // What was left in a queue goes when its turn comes.
         until(|| (db.stats().writes_waiting, db.stats().reads_waiting) == (0, 0)).await;
@@ -313,7 +317,7 @@ fn a_call_that_waits_for_the_others_turn_is_answered_after_close() {
         let before = db.stats().inline.yields;
         let held = poll_fn(|context| {
             loop {
-                let mut call = db.query_value::<i64>(FIND, (1,));
+                let mut call = db.query_optional_value::<i64>(FIND, (1,));
                 let answer = Pin::new(&mut call).poll(context);
                 if db.stats().inline.yields > before {
                     assert!(answer.is_pending());

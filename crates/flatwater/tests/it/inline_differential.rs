@@ -6,9 +6,11 @@
 
 use std::time::Duration;
 
+use flatwater::options::{Inline, InlineLimits};
 use flatwater::rusqlite::limits::Limit;
 use flatwater::rusqlite::{Connection, types::Value};
-use flatwater::{Database, Error, Executed, Inline, InlineLimits, Params, Rows};
+use flatwater::values::ExecuteResult;
+use flatwater::{Database, Error, Params, Rows};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -102,7 +104,7 @@ enum Step {
 
 #[derive(Debug, PartialEq)]
 enum Outcome {
-    Executed(Executed),
+    Executed(ExecuteResult),
     Rows(Rows),
     Row(Option<Vec<Value>>),
     Json(String),
@@ -171,7 +173,7 @@ async fn inside(tx: &flatwater::Transaction<'_>, step: &Step) -> Result<Outcome,
         Step::Execute(sql, values) => tx.execute(sql, Params::positional(values)).await.map(Outcome::Executed),
         Step::Query(sql, values) => tx.query(sql, Params::positional(values)).await.map(Outcome::Rows),
         Step::QueryOne(sql, values) => {
-            tx.query_one(sql, Params::positional(values)).await.map(|one| Outcome::Row(row(one)))
+            tx.query_optional(sql, Params::positional(values)).await.map(|one| Outcome::Row(row(one)))
         }
         Step::QueryJson(sql, values) => tx.query_json(sql, Params::positional(values)).await.map(Outcome::Json),
         other => unreachable!("{other:?}"),
@@ -214,7 +216,7 @@ async fn perform(place: &Place, db: &Database, step: &Step) -> Result<Outcome, E
         Step::Execute(sql, values) => db.execute(sql, Params::positional(values)).await.map(Outcome::Executed),
         Step::Query(sql, values) => db.query(sql, Params::positional(values)).await.map(Outcome::Rows),
         Step::QueryOne(sql, values) => {
-            db.query_one(sql, Params::positional(values)).await.map(|one| Outcome::Row(row(one)))
+            db.query_optional(sql, Params::positional(values)).await.map(|one| Outcome::Row(row(one)))
         }
         Step::QueryJson(sql, values) => db.query_json(sql, Params::positional(values)).await.map(Outcome::Json),
         Step::Define(sql) => db.execute(sql, ()).await.map(|_| Outcome::Done),
@@ -267,25 +269,21 @@ struct Totals {
 
 fn limits(random: &mut StdRng) -> InlineLimits {
     let mut pick = |from: [usize; 5]| from[random.random_range(0..5)];
-    InlineLimits {
-        time: [
-            Duration::ZERO,
-            Duration::from_micros(50),
-            Duration::from_secs(9),
-            Duration::from_secs(9),
-            Duration::MAX,
-        ][pick([0, 1, 2, 3, 4])],
-        rows: pick([0, 1, 5, 256, usize::MAX]),
-        bytes: pick([0, 200, 4000, 64 << 10, usize::MAX]),
-    }
+    InlineLimits::default()
+        .time(
+            [Duration::ZERO, Duration::from_micros(50), Duration::from_secs(9), Duration::from_secs(9), Duration::MAX]
+                [pick([0, 1, 2, 3, 4])],
+        )
+        .rows(pick([0, 1, 5, 256, usize::MAX]))
+        .bytes(pick([0, 200, 4000, 64 << 10, usize::MAX]))
 }
 
 async fn compare(place: fn() -> Place, seed: u64, totals: &mut Totals) {
     let mut random = StdRng::seed_from_u64(seed);
     let limits = limits(&mut random);
     let (inline_place, worker_place) = (place(), place());
-    let inline = inline_place.options().readers(1).inline(Inline::Auto(limits)).open().await.unwrap();
-    let worker = worker_place.options().readers(1).inline(Inline::Never).open().await.unwrap();
+    let inline = inline_place.options().readers(1).tuning(|t| t.inline(Inline::Auto(limits))).open().await.unwrap();
+    let worker = worker_place.options().readers(1).tuning(|t| t.inline(Inline::Never)).open().await.unwrap();
     inline.execute_script(SCHEMA).await.unwrap();
     worker.execute_script(SCHEMA).await.unwrap();
     for at in 0..700 {

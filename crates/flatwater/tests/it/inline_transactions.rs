@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
+use flatwater::options::{Inline, InlineLimits};
 use flatwater::rusqlite::functions::FunctionFlags;
-use flatwater::{Database, Error, Inline, InlineLimits, Kind, Options};
+use flatwater::{Database, Error, ErrorKind, Options};
 use futures_util::future::join_all;
 
 use crate::support::{TestFile, count, run, unhurried, until};
@@ -44,9 +45,9 @@ fn short_statements_of_a_transaction_run_on_the_callers_thread_with_savepoints_a
         while stays(&db) < before + 10 {
             number += 1;
             assert_eq!(tx.execute(INSERT, (number, number)).await.unwrap().last_insert_rowid, Some(number));
-            assert_eq!(tx.query_value::<i64>(FIND, (number,)).await.unwrap(), Some(number));
+            assert_eq!(tx.query_optional_value::<i64>(FIND, (number,)).await.unwrap(), Some(number));
             let error = tx.execute(INSERT, (1000 + number, number)).await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Constraint);
+            assert_eq!(error.kind(), ErrorKind::Constraint);
             let savepoint = tx.begin().await.unwrap();
             savepoint.execute(INSERT, (2000 + number, 2000 + number)).await.unwrap();
             if number % 2 == 0 { savepoint.commit().await.unwrap() } else { savepoint.rollback().await.unwrap() }
@@ -105,7 +106,7 @@ fn a_definition_is_not_overtaken_by_the_write_that_needs_it() {
             let (defined, inserted) = tokio::join!(db.execute(&define, ()), db.execute(&insert, ()));
             defined.unwrap();
             inserted.unwrap();
-            db.execute(&format!("DROP TABLE n{number}"), ()).await.unwrap();
+            db.execute(format!("DROP TABLE n{number}"), ()).await.unwrap();
         }
         db.close().await.unwrap();
     });
@@ -124,7 +125,7 @@ fn a_stay_that_loses_the_transaction_tells_so_like_a_worker() {
         for _ in 0..4 {
             let tx = db.begin().await.unwrap();
             tx.execute(INSERT, (None::<i64>, 1)).await.unwrap();
-            assert_eq!(tx.execute(harsh, (None::<i64>, 1)).await.unwrap_err().kind(), Kind::Constraint);
+            assert_eq!(tx.execute(harsh, (None::<i64>, 1)).await.unwrap_err().kind(), ErrorKind::Constraint);
             let error = tx.execute(INSERT, (None::<i64>, 2)).await.unwrap_err();
             assert!(error.message().contains("rolled back by SQLite"), "{error}");
             assert!(tx.commit().await.is_err());
@@ -149,12 +150,12 @@ fn the_idle_limit_and_close_still_end_it() {
                 None if stays(&db) > before => break tx,
                 None => {}
                 // The machine was busy for as long.
-                Some(error) => assert_eq!(error.kind(), Kind::Timeout, "{error}"),
+                Some(error) => assert_eq!(error.kind(), ErrorKind::Timeout, "{error}"),
             }
         };
         // It has the writer until it ends.
         db.execute(INSERT, (None::<i64>, 5)).await.unwrap();
-        assert_eq!(tx.execute(INSERT, (None::<i64>, 50)).await.unwrap_err().kind(), Kind::Timeout);
+        assert_eq!(tx.execute(INSERT, (None::<i64>, 50)).await.unwrap_err().kind(), ErrorKind::Timeout);
         assert_eq!(count(&db).await, 1);
         db.close().await.unwrap();
 
@@ -167,7 +168,7 @@ fn the_idle_limit_and_close_still_end_it() {
         });
         until(|| closing.is_finished()).await;
         closing.await.unwrap().unwrap();
-        assert_eq!(tx.execute(INSERT, (None::<i64>, 61)).await.unwrap_err().kind(), Kind::Closed);
+        assert_eq!(tx.execute(INSERT, (None::<i64>, 61)).await.unwrap_err().kind(), ErrorKind::Closed);
         let db = file.open().await;
         assert_eq!(count(&db).await, 1);
         db.close().await.unwrap();
@@ -178,8 +179,8 @@ fn the_idle_limit_and_close_still_end_it() {
 #[test]
 fn a_read_in_a_transaction_stays_and_keeps_to_the_limit_of_rows() {
     run(async {
-        let limits = InlineLimits { time: Duration::from_secs(60), rows: 2, ..InlineLimits::default() };
-        let db = Options::new(":memory:").inline(Inline::Auto(limits)).open().await.unwrap();
+        let limits = InlineLimits::default().time(Duration::from_secs(60)).rows(2);
+        let db = Options::new(":memory:").tuning(|t| t.inline(Inline::Auto(limits))).open().await.unwrap();
         db.execute_script("CREATE TABLE t (a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)").await.unwrap();
         for _ in 0..6 {
             assert_eq!(db.query("SELECT a FROM t", ()).await.unwrap().len(), 1);
@@ -254,7 +255,10 @@ fn nested_transactions_are_opened_and_kept_on_the_callers_thread() {
             outer.execute("INSERT INTO t SELECT NULL, NULL", ()).await.unwrap();
             outer.commit().await.unwrap();
             kept += 1;
-            assert_eq!(tx.query_value::<i64>("SELECT count(*) FROM t", ()).await, Ok(Some(kept + (kept + 2) / 3)));
+            assert_eq!(
+                tx.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await,
+                Ok(Some(kept + (kept + 2) / 3))
+            );
         }
         tx.commit().await.unwrap();
         assert_eq!(count(&db).await, kept + (kept + 2) / 3);
@@ -339,7 +343,7 @@ fn a_statement_whose_virtual_table_cannot_write_what_it_collected_leaves_nothing
         for sql in ["INSERT INTO f VALUES ('two')", "INSERT OR FAIL INTO f VALUES ('two')", OR_FAIL] {
             let error = tx.execute(sql, ()).await.unwrap_err();
             assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_TRIGGER"), "{sql}: {error}");
-            assert_eq!(tx.query_value::<i64>("SELECT count(*) FROM f", ()).await, Ok(Some(1)), "{sql}");
+            assert_eq!(tx.query_optional_value::<i64>("SELECT count(*) FROM f", ()).await, Ok(Some(1)), "{sql}");
             let nested = tx.begin().await.unwrap();
             nested.query("SELECT 'two'", ()).await.unwrap();
             nested.commit().await.unwrap();
@@ -395,7 +399,7 @@ fn what_a_virtual_table_has_collected_is_not_written_on_the_callers_thread() {
             nested.commit().await.unwrap();
             // It fails at its last row, and keeps the others.
             let failed = tx.execute(OR_FAIL, ()).await.unwrap_err();
-            assert_eq!(failed.kind(), Kind::Constraint, "{failed}");
+            assert_eq!(failed.kind(), ErrorKind::Constraint, "{failed}");
             tx.query(FIND, (1,)).await.unwrap();
         }
         tx.commit().await.unwrap();

@@ -5,8 +5,10 @@ use std::sync::mpsc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use flatwater::calls::TimeoutEffect;
+use flatwater::options::{Checkpoint, CheckpointLimits, Durability, Inline};
 use flatwater::rusqlite;
-use flatwater::{Applied, Checkpoint, CheckpointLimits, Database, Durability, Error, Inline, Kind, Options};
+use flatwater::{Database, Error, ErrorKind, Options};
 
 use crate::support::{TestFile, integer, run, unhurried, until};
 
@@ -51,7 +53,7 @@ fn failures_read_like_a_workers_and_leave_nothing() {
     let (ours, theirs) = (TestFile::new(), TestFile::new());
     run(async {
         let inline = counted(unhurried(ours.options())).await;
-        let worker = theirs.options().inline(Inline::Never).open().await.unwrap();
+        let worker = theirs.options().tuning(|t| t.inline(Inline::Never)).open().await.unwrap();
         worker.execute("CREATE TABLE counted (n UNIQUE NOT NULL, v)", ()).await.unwrap();
         worker.execute(COUNT, (-1, 0)).await.unwrap();
         let rows = integer(&ours.plain(), "SELECT count(*) FROM counted");
@@ -67,7 +69,7 @@ fn failures_read_like_a_workers_and_leave_nothing() {
         let large = "INSERT INTO counted (n, v) VALUES (?, ?) RETURNING length(v)";
         for number in 0..8 {
             let length = if number == 7 { 100_000 } else { 1 };
-            let answer = inline.query_value::<i64>(large, (number, "y".repeat(length))).await.unwrap();
+            let answer = inline.query_optional_value::<i64>(large, (number, "y".repeat(length))).await.unwrap();
             assert_eq!(answer, Some(length as i64));
         }
         inline.close().await.unwrap();
@@ -107,7 +109,7 @@ fn a_foreign_lock_blocks_no_caller_and_its_write_is_done_once() {
         foreign.execute_batch("BEGIN IMMEDIATE").unwrap();
         for _ in 0..20 {
             let error = db.execute(COUNT, (20_000, 1)).await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Busy);
+            assert_eq!(error.kind(), ErrorKind::Busy);
         }
         foreign.execute_batch("COMMIT").unwrap();
         db.execute(COUNT, (20_000, 1)).await.unwrap();
@@ -161,8 +163,8 @@ fn a_durable_write_and_one_without_a_log_never_stay() {
 fn the_wal_starts_over_under_inline_writes_and_none_is_lost() {
     let file = TestFile::new();
     run(async {
-        let small = CheckpointLimits { limit_bytes: 1 << 20, hard_limit_bytes: 4 << 20 };
-        let db = counted(unhurried(file.options().checkpoint(Checkpoint::Managed(small)))).await;
+        let small = CheckpointLimits::default().limit_bytes(1 << 20).hard_limit_bytes(4 << 20);
+        let db = counted(unhurried(file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(small))))).await;
         let mut number = 0;
         let before = db.stats();
         loop {
@@ -183,8 +185,8 @@ fn the_wal_starts_over_under_inline_writes_and_none_is_lost() {
 fn a_wal_that_is_too_long_is_waited_for_by_the_writers_thread_and_by_no_caller() {
     let file = TestFile::new();
     run(async {
-        let small = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
-        let db = counted(unhurried(file.options().checkpoint(Checkpoint::Managed(small)))).await;
+        let small = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(512 << 10);
+        let db = counted(unhurried(file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(small))))).await;
         let (reads, begins) = mpsc::channel();
         let (ends, end) = mpsc::channel::<()>();
         let reader = db.clone();
@@ -231,7 +233,7 @@ fn a_handle_that_only_reads_writes_nothing_however_short_it_is_for_others() {
             reads.execute(COUNT, (1001, 1)).wait().map(drop),
             reads.prepare(COUNT).await.unwrap().execute((1002, 1)).await.map(drop),
         ] {
-            assert_eq!(refused.unwrap_err().kind(), Kind::Misuse);
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::Misuse);
         }
         assert_eq!(integer(&file.plain(), "SELECT count(*) FROM counted"), rows);
         assert_eq!(db.stats().inline.writes, before);
@@ -250,13 +252,15 @@ fn a_write_whose_time_was_over_says_whether_it_was_applied() {
     run(async {
         let db = counted(unhurried(file.options())).await;
         for number in 0..50 {
-            match db.timeout(Duration::from_micros(number * 10)).execute(COUNT, (number as i64, 0)).await {
+            match db.with_timeout(Duration::from_micros(number * 10)).execute(COUNT, (number as i64, 0)).await {
                 Ok(executed) => assert_eq!(executed.changes, 1),
                 Err(error) => {
-                    assert_eq!(error.kind(), Kind::Timeout);
-                    let found: Option<i64> =
-                        db.query_value("SELECT count(*) FROM counted WHERE n = ?", (number as i64,)).await.unwrap();
-                    if error.applied() == Some(Applied::No) {
+                    assert_eq!(error.kind(), ErrorKind::Timeout);
+                    let found: Option<i64> = db
+                        .query_optional_value("SELECT count(*) FROM counted WHERE n = ?", (number as i64,))
+                        .await
+                        .unwrap();
+                    if error.applied() == Some(TimeoutEffect::No) {
                         assert_eq!(found, Some(0));
                     }
                 }
@@ -271,7 +275,7 @@ fn a_write_whose_time_was_over_says_whether_it_was_applied() {
 fn blocking_writes_run_at_once_again_after_a_try_of_the_queue() {
     let file = TestFile::new();
     // The checkpointer does not use the slot in between.
-    let db = run(counted(unhurried(file.options()).checkpoint(Checkpoint::External)));
+    let db = run(counted(unhurried(file.options()).tuning(|t| t.checkpoint(Checkpoint::External))));
     let mut number = 1_000_000;
     for _ in 0..3 {
         // Until this thread has had its share, with which a try begins.

@@ -1,7 +1,8 @@
 //! `query_json`: its rules, wherever the statement runs. That it writes what `serde_json` writes is in
 //! `json_differential`.
 
-use flatwater::{Database, Inline, InlineLimits, JsonOptions, Kind};
+use flatwater::options::{Inline, InlineLimits, JsonOptions};
+use flatwater::{Database, ErrorKind};
 
 use crate::place::{Place, in_both_places};
 use crate::support::count;
@@ -50,7 +51,7 @@ async fn every_way_to_query_has_its_json(place: &Place) {
         tx.rollback().await.unwrap();
         let json = db.query_json("UPDATE people SET name = 'Ada' WHERE id = 1 RETURNING *", ()).await.unwrap();
         assert_eq!(json, ADA);
-        assert_eq!(db.alone().query_json("DELETE FROM people WHERE id = 9 RETURNING *", ()).await.unwrap(), "[]");
+        assert_eq!(db.ungrouped().query_json("DELETE FROM people WHERE id = 9 RETURNING *", ()).await.unwrap(), "[]");
     }
     let writes = (0..8).map(|id| db.query_json("INSERT INTO people VALUES (?, 'x') RETURNING id", (id + 100,)));
     let written = futures_util::future::join_all(writes).await;
@@ -72,12 +73,12 @@ async fn rows_can_be_arrays_and_big_integers_strings(place: &Place) {
     let db = place.open().await;
     let sql = "VALUES (9007199254740991, 9007199254740992), (-9007199254740991, -9007199254740992), (0, -9223372036854775808)";
     let arrays = JsonOptions::new().arrays(true);
-    let numbers = db.json(arrays.clone()).query_json(sql, ()).await.unwrap();
+    let numbers = db.with_json(arrays.clone()).query_json(sql, ()).await.unwrap();
     assert_eq!(
         numbers,
         "[[9007199254740991,9007199254740992],[-9007199254740991,-9007199254740992],[0,-9223372036854775808]]"
     );
-    let strings = db.json(arrays.big_integers_as_strings(true)).query_json(sql, ()).await.unwrap();
+    let strings = db.with_json(arrays.big_integers_as_strings(true)).query_json(sql, ()).await.unwrap();
     assert_eq!(
         strings,
         r#"[[9007199254740991,"9007199254740992"],[-9007199254740991,"-9007199254740992"],[0,"-9223372036854775808"]]"#
@@ -89,22 +90,22 @@ async fn two_columns_of_one_name_are_refused_before_anything_runs(place: &Place)
     let db = people(place).await;
     for _ in 0..5 {
         let error = db.query_json("SELECT a.id, b.id, a.name FROM people a, people b", ()).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
         assert!(
             error.message().contains("two columns are named id") && error.hint().unwrap().contains("AS"),
             "{error}"
         );
         assert!(error.sql().unwrap().starts_with("SELECT a.id"), "{error}");
         let write = "INSERT INTO people (name) VALUES ('Eve') RETURNING id, id";
-        assert_eq!(db.query_json(write, ()).await.unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(db.query_json(write, ()).await.unwrap_err().kind(), ErrorKind::Misuse);
         let inside = db.transaction(async |tx| tx.query_json(write, ()).await).await;
-        assert_eq!(inside.unwrap_err().kind(), Kind::Misuse);
-        let arrays = db.json(JsonOptions::new().arrays(true));
+        assert_eq!(inside.unwrap_err().kind(), ErrorKind::Misuse);
+        let arrays = db.with_json(JsonOptions::new().arrays(true));
         assert_eq!(arrays.query_json("SELECT a.id, a.id FROM people a", ()).await.unwrap(), "[[1,1],[2,2]]");
         // A name in another case is another key.
         assert_eq!(db.query_json("SELECT 1 AS a, 2 AS A", ()).await.unwrap(), r#"[{"a":1,"A":2}]"#);
     }
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM people", ()).await.unwrap(), Some(2));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM people", ()).await.unwrap(), Some(2));
     db.close().await.unwrap();
 }
 
@@ -115,7 +116,7 @@ async fn a_text_that_is_not_utf_8_is_an_error_and_its_write_is_done(place: &Plac
         for _ in 0..4 {
             let sql = format!("SELECT 1 AS one, CAST({text} AS TEXT) AS bad");
             let error = db.query_json(&sql, ()).await.unwrap_err();
-            assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("query_json")), "{error}");
+            assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("query_json")), "{error}");
             assert!(error.message().contains("column 1 (bad)"), "{error}");
             assert_eq!(error.sql(), Some(&*sql));
             assert!(db.query_as::<(i64, String)>(&sql, ()).await.is_err(), "as a row cannot be read");
@@ -123,7 +124,7 @@ async fn a_text_that_is_not_utf_8_is_an_error_and_its_write_is_done(place: &Plac
     }
     let write = "INSERT INTO t VALUES (?) RETURNING CAST(x'ff' AS TEXT)";
     for number in 1..=10 {
-        assert_eq!(db.query_json(write, (number,)).await.unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(db.query_json(write, (number,)).await.unwrap_err().kind(), ErrorKind::Misuse);
         assert_eq!(count(&db).await, number);
     }
     db.close().await.unwrap();
@@ -132,7 +133,7 @@ async fn a_text_that_is_not_utf_8_is_an_error_and_its_write_is_done(place: &Plac
 async fn a_statement_without_rows_is_refused(place: &Place) {
     let db = people(place).await;
     let error = db.query_json("DELETE FROM people", ()).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Misuse, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
     assert_eq!(db.query_json("SELECT count(*) AS n FROM people", ()).await.unwrap(), r#"[{"n":2}]"#);
     db.close().await.unwrap();
 }
@@ -159,8 +160,8 @@ async fn keys_follow_the_schema(place: &Place) {
 
 async fn short_reads_run_inline_until_their_json_is_too_long(place: &Place) {
     // So much time that only the sizes matter.
-    let limits = InlineLimits { time: std::time::Duration::from_secs(60), rows: 16, bytes: 4096 };
-    let db = place.options().inline(Inline::Auto(limits)).open().await.unwrap();
+    let limits = InlineLimits::default().time(std::time::Duration::from_secs(60)).rows(16).bytes(4096);
+    let db = place.options().tuning(|t| t.inline(Inline::Auto(limits))).open().await.unwrap();
     db.execute_script(
         "CREATE TABLE t (a INTEGER PRIMARY KEY, b);
          INSERT INTO t SELECT value, printf('%.1000c', 'x') FROM json_each('[1,2,3,4,5,6,7,8,9]')",
@@ -187,12 +188,12 @@ async fn short_reads_run_inline_until_their_json_is_too_long(place: &Place) {
 
 async fn a_handles_json_options_hold_in_its_transactions_and_prepared_texts(place: &Place) {
     let db = people(place).await;
-    let arrays = db.json(JsonOptions::new().arrays(true));
+    let arrays = db.with_json(JsonOptions::new().arrays(true));
     let prepared = arrays.prepare(BY_ID).await.unwrap();
     assert_eq!(prepared.query_json((1,)).await.unwrap(), r#"[[1,"Ada"]]"#);
     let inside = arrays.transaction(async |tx| tx.query_json(BY_ID, (1,)).await).await;
     assert_eq!(inside.unwrap(), r#"[[1,"Ada"]]"#);
     assert_eq!(db.query_json(BY_ID, (1,)).await.unwrap(), ADA, "the other handle is as it was");
-    assert_eq!(arrays.alone().query_json(BY_ID, (1,)).await.unwrap(), r#"[[1,"Ada"]]"#);
+    assert_eq!(arrays.ungrouped().query_json(BY_ID, (1,)).await.unwrap(), r#"[[1,"Ada"]]"#);
     db.close().await.unwrap();
 }

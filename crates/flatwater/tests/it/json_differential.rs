@@ -2,8 +2,9 @@
 //!
 //! `FLATWATER_SEED` repeats the rows.
 
+use flatwater::options::JsonOptions;
 use flatwater::rusqlite::types::{Value, ValueRef};
-use flatwater::{JsonOptions, Params, Row, Rows};
+use flatwater::{Params, Row, Rows};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -117,10 +118,10 @@ async fn json_is_what_serde_json_writes_of_the_same_rows(place: &Place) {
     let mut random = StdRng::seed_from_u64(seed);
     println!("FLATWATER_SEED={seed}");
     let db = place.open().await;
-    let as_arrays = db.json(JsonOptions::new().arrays(true));
+    let as_arrays = db.with_json(JsonOptions::new().arrays(true));
     let names: Vec<_> = (0..5).map(|column| format!("{column}{}", text(&mut random)).replace('\0', "")).collect();
     let columns: Vec<_> = names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
-    db.execute(&format!("CREATE TABLE t ({})", columns.join(", ")), ()).await.unwrap();
+    db.execute(format!("CREATE TABLE t ({})", columns.join(", ")), ()).await.unwrap();
     let rows: Vec<_> = (0..500).map(|_| Params::positional((0..5).map(|_| value(&mut random))).unwrap()).collect();
     db.execute_many("INSERT INTO t VALUES (?, ?, ?, ?, ?)", rows).await.unwrap();
     for limit in [0, 1, 2, 100, 500] {

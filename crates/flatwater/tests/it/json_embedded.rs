@@ -1,7 +1,8 @@
 //! Columns that are JSON themselves: they are part of the document, and no text can break it. Built with feature
 //! `serde_json` only.
 
-use flatwater::{JsonOptions, Kind};
+use flatwater::ErrorKind;
+use flatwater::options::JsonOptions;
 
 use crate::place::{Place, in_both_places};
 
@@ -13,7 +14,7 @@ in_both_places!(
 
 async fn embedded_json_is_inserted_as_it_is(place: &Place) {
     let db = place.open().await;
-    let json = db.json(JsonOptions::new().embed("doc").embed("list").embed("missing"));
+    let json = db.with_json(JsonOptions::new().embed("doc").embed("list").embed("missing"));
     for _ in 0..4 {
         let sql = "SELECT '{\"a\": [1, 2.50]}' AS doc, json_array(1, 'x') AS list, '[1]' AS text, '[1]' AS DOC";
         let expected = r#"[{"doc":{"a": [1, 2.50]},"list":[1,"x"],"text":"[1]","DOC":"[1]"}]"#;
@@ -22,18 +23,18 @@ async fn embedded_json_is_inserted_as_it_is(place: &Place) {
         let expected = r#"[{"doc":null,"list":7},{"doc":0.5,"list":"s"}]"#;
         assert_eq!(json.query_json(sql, ()).await.unwrap(), expected);
     }
-    let arrays = db.json(JsonOptions::new().arrays(true).embed("doc"));
+    let arrays = db.with_json(JsonOptions::new().arrays(true).embed("doc"));
     assert_eq!(arrays.query_json("SELECT '[1]' AS doc, '[1]' AS text", ()).await.unwrap(), r#"[[[1],"[1]"]]"#);
     db.close().await.unwrap();
 }
 
 async fn an_embedded_text_cannot_break_the_document(place: &Place) {
     let db = place.open().await;
-    let json = db.json(JsonOptions::new().embed("doc"));
+    let json = db.with_json(JsonOptions::new().embed("doc"));
     let secret = r#"1},{"admin":true"#;
     for text in [secret, "", "[1", "nope", "{a: 1}", "\"\u{1}\"", "1e999", "\"\\ud800\""] {
         let error = json.query_json("SELECT 1 AS id, ? AS doc", (text,)).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse);
+        assert_eq!(error.kind(), ErrorKind::Misuse);
         assert!(error.message().contains("column 1 (doc)"), "{error}");
         assert!(!format!("{error:?} {error}").contains("admin"), "{error}");
     }
@@ -47,7 +48,7 @@ async fn an_embedded_text_cannot_break_the_document(place: &Place) {
 async fn embedded_columns_follow_the_schema(place: &Place) {
     let db = place.open().await;
     db.execute_script("CREATE TABLE t (a); INSERT INTO t VALUES ('[1]')").await.unwrap();
-    let json = db.json(JsonOptions::new().embed("b"));
+    let json = db.with_json(JsonOptions::new().embed("b"));
     for _ in 0..4 {
         assert_eq!(json.query_json("SELECT * FROM t", ()).await.unwrap(), r#"[{"a":"[1]"}]"#);
     }

@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flatwater::{Cancelled, Database, Error, FromRow, Inline, Kind, Result, Row};
+use flatwater::calls::CancelOutcome;
+use flatwater::options::Inline;
+use flatwater::{Database, Error, ErrorKind, FromRow, Result, Row};
 use futures_util::FutureExt;
 
 use crate::place::{Place, in_both_places};
@@ -57,7 +59,7 @@ async fn a_large_result_is_decoded_on_a_thread_of_the_database_that_nobody_waits
         assert!(inside.unwrap().iter().all(|row| row.0.starts_with(thread)), "{rows} rows");
     }
     let error = db.query_as::<(String,)>(NUMBERS, (LARGE,)).await.unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("query_as")), "{error}");
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("query_as")), "{error}");
     let numbers: Vec<(i64,)> = db.query_as(NUMBERS, (LARGE,)).wait().unwrap();
     assert!(numbers.iter().map(|row| row.0).eq(1..=LARGE));
     db.close().await.unwrap();
@@ -83,7 +85,7 @@ async fn a_large_result_of_a_live_query_is_decoded_on_another_thread(place: &Pla
     }
     let mut live = db.live(NUMBERS, (LARGE,));
     let error = live.next_as::<(String,)>().await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("live")), "{error}");
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("live")), "{error}");
 }
 
 async fn a_panic_of_the_callers_type_goes_on_in_the_caller(place: &Place) {
@@ -116,7 +118,7 @@ impl FromRow for Waits {
 fn while_a_result_is_decoded_other_reads_and_a_close_are_served() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(file.options().readers(1).inline(Inline::Never)).await;
+        let db = empty_table(file.options().readers(1).tuning(|t| t.inline(Inline::Never))).await;
         let decoding = tokio::spawn(db.query_as::<Waits>(NUMBERS, (LARGE,)));
         until(|| HAS_BEGUN.load(Ordering::SeqCst)).await;
         for _ in 0..3 {
@@ -167,16 +169,16 @@ async fn the_iterator_may_panic_or_call_the_database_and_half_of_it_is_nothing(p
         Pin::new(&mut many).poll_unpin(&mut context)
     };
     assert!(catch_unwind(AssertUnwindSafe(&mut poll)).is_err());
-    assert!(matches!(poll(), std::task::Poll::Ready(Err(error)) if error.kind() == Kind::Misuse));
+    assert!(matches!(poll(), std::task::Poll::Ready(Err(error)) if error.kind() == ErrorKind::Misuse));
 
     let mut half = db.execute_many(INSERT, slow_rows(3 * SLICE));
     assert!(futures_util::poll!(&mut half).is_pending());
-    assert_eq!(half.cancel(), Cancelled::Withdrawn);
+    assert_eq!(half.cancel(), CancelOutcome::Withdrawn);
     let mut half = db.execute_many(INSERT, slow_rows(3 * SLICE));
     assert!(futures_util::poll!(&mut half).is_pending());
     drop(half);
     let refused = db.execute_many(INSERT, [(1.0,), (f64::NAN,)]).await.unwrap_err();
-    assert_eq!((refused.kind(), refused.operation()), (Kind::Misuse, Some("execute_many")));
+    assert_eq!((refused.kind(), refused.operation()), (ErrorKind::Misuse, Some("execute_many")));
     assert_eq!(count(&db).await, 0);
 
     let called = Cell::new(0);
@@ -188,7 +190,7 @@ async fn the_iterator_may_panic_or_call_the_database_and_half_of_it_is_nothing(p
     assert_eq!(db.execute_many(INSERT, calls).await.unwrap(), 3);
     assert_eq!((called.get(), count(&db).await), (3, 6));
     let none = db.execute_many("INSERT INTO nowhere VALUES (?)", Vec::<(i64,)>::new()).await;
-    assert!(none.is_err_and(|error: Error| error.kind() == Kind::Sql));
+    assert!(none.is_err_and(|error: Error| error.kind() == ErrorKind::Sql));
     db.close().await.unwrap();
 }
 

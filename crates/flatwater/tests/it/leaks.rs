@@ -28,7 +28,7 @@ fn two_hundred_databases_leave_no_thread_and_no_descriptor() {
     let file = TestFile::new();
     let use_it = |how: usize| {
         let db = file.options().open().wait().unwrap();
-        let patient = db.timeout(Duration::from_secs(3600));
+        let patient = db.with_timeout(Duration::from_secs(3600));
         patient.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).wait().unwrap();
         smol::block_on(async {
             let tx = db.begin().await.unwrap();
@@ -62,8 +62,8 @@ fn resident_kib() -> u64 {
 async fn distinct_texts(db: &Database, from: usize, count: usize) {
     let padding = "/* padding */".repeat(1500);
     for n in (from..from + count).step_by(50) {
-        let reads = join_all((n..n + 50).map(|n| db.query(&format!("SELECT {n}, a FROM t WHERE a = {n}"), ())));
-        let writes = join_all((n..n + 50).map(|n| db.execute(&format!("UPDATE t SET a = {n} WHERE a = -{n}"), ())));
+        let reads = join_all((n..n + 50).map(|n| db.query(format!("SELECT {n}, a FROM t WHERE a = {n}"), ())));
+        let writes = join_all((n..n + 50).map(|n| db.execute(format!("UPDATE t SET a = {n} WHERE a = -{n}"), ())));
         let long = format!("SELECT {n} {padding}");
         let (reads, writes, long) = futures_util::join!(reads, writes, db.query(&long, ()));
         assert!(reads.iter().all(Result::is_ok) && writes.iter().all(Result::is_ok) && long.is_ok());

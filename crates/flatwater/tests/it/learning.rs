@@ -1,6 +1,6 @@
 //! What a worker learns about a statement after its second use must not have effects that callers can see.
 
-use flatwater::{Database, Kind, Options, named, params};
+use flatwater::{Database, ErrorKind, Options, named, params};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{TestFile, unhurried};
@@ -12,7 +12,7 @@ async fn three_updates_and_their_count(db: &Database) {
     db.transaction(async |tx| {
         for _ in 0..4 {
             assert_eq!(tx.execute("UPDATE t SET a = a + 1", ()).await?.changes, 3);
-            assert_eq!(tx.query_value::<i64>("SELECT changes()", ()).await?, Some(3));
+            assert_eq!(tx.query_optional_value::<i64>("SELECT changes()", ()).await?, Some(3));
         }
         // What is refused does nothing.
         for _ in 0..4 {
@@ -20,7 +20,7 @@ async fn three_updates_and_their_count(db: &Database) {
             tx.query("INSERT INTO t VALUES (9)", ()).await.unwrap_err();
             tx.execute("INSERT INTO t VALUES (?)", ()).await.unwrap_err();
             tx.execute("INSERT INTO t VALUES (:a)", named! { "b": 1 }).await.unwrap_err();
-            assert_eq!(tx.query_value::<i64>("SELECT changes()", ()).await?, Some(3));
+            assert_eq!(tx.query_optional_value::<i64>("SELECT changes()", ()).await?, Some(3));
         }
         Ok::<_, flatwater::Error>(())
     })
@@ -51,7 +51,7 @@ fn a_batch_can_always_ask_for_its_changes() {
             let statements = [("UPDATE t SET a = a + 1", params![]), ("INSERT INTO log VALUES (changes())", params![])];
             db.batch(statements).await.unwrap();
         }
-        assert_eq!(db.query_value::<i64>("SELECT min(n) FROM log", ()).await.unwrap(), Some(2));
+        assert_eq!(db.query_optional_value::<i64>("SELECT min(n) FROM log", ()).await.unwrap(), Some(2));
     });
 }
 
@@ -89,7 +89,7 @@ async fn a_write_that_is_looked_at_sees_the_changes_of_the_one_before_it(place: 
         for _ in 0..6 {
             assert_eq!(db.execute(update, ()).await.unwrap().changes, 3);
             match db.execute(asks, ()).await {
-                Err(error) if is_refused => assert_eq!(error.kind(), Kind::Misuse, "{what}: {error}"),
+                Err(error) if is_refused => assert_eq!(error.kind(), ErrorKind::Misuse, "{what}: {error}"),
                 asked => assert!(asked.is_ok() && !is_refused, "{what}: {asked:?}"),
             }
         }
@@ -102,7 +102,7 @@ async fn a_write_that_is_looked_at_sees_the_changes_of_the_one_before_it(place: 
         }
         tx.commit().await.unwrap();
         let columns = "SELECT count(*) FROM pragma_table_info('asks') WHERE name = 'n'";
-        let has_default = db.query_value::<i64>(columns, ()).await.unwrap() == Some(1);
+        let has_default = db.query_optional_value::<i64>(columns, ()).await.unwrap() == Some(1);
         let seen = if has_default { "SELECT n FROM asks" } else { "SELECT n FROM log" };
         let seen: Vec<(i64,)> = db.query_as(seen, ()).await.unwrap();
         assert!(seen.iter().all(|(n,)| *n == 3), "{what}: {seen:?}");
@@ -127,7 +127,7 @@ fn a_trigger_that_is_new_sees_the_changes_of_the_write_before_it() {
             let asks = format!("INSERT INTO asks VALUES ({number})");
             db.execute(&asks, ()).await.unwrap();
             let tx = db.begin().await.unwrap();
-            tx.execute(&format!("{create} asking {trigger}"), ()).await.unwrap();
+            tx.execute(format!("{create} asking {trigger}"), ()).await.unwrap();
             for _ in 0..4 {
                 assert_eq!(tx.execute("UPDATE t SET a = a + 1", ()).await.unwrap().changes, 3);
                 tx.execute(&asks, ()).await.unwrap();

@@ -7,7 +7,9 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, Database, Error, Kind, LeaseStats, Options};
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::stats::LeaseStats;
+use flatwater::{Database, Error, ErrorKind, Options};
 use rand::RngExt;
 
 use super::support::{ENDLESS, TestFile, as_child, integer, run, wait_until};
@@ -21,8 +23,8 @@ const ONE: &str = "SELECT n FROM t WHERE w = ?";
 
 /// Options with a WAL that restarts every few dozen commits.
 fn small(file: &TestFile) -> Options {
-    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
-    file.options().readers(READERS).checkpoint(Checkpoint::Managed(managed))
+    let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(64 << 20);
+    file.options().readers(READERS).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
 }
 
 fn counters(options: Options) -> Database {
@@ -38,7 +40,7 @@ fn leases(db: &Database) -> LeaseStats {
 }
 
 fn read(db: &Database, writer: usize) -> i64 {
-    db.query_value(ONE, (writer as i64,)).wait().unwrap().unwrap()
+    db.query_optional_value(ONE, (writer as i64,)).wait().unwrap().unwrap()
 }
 
 fn read_often(db: &Database, times: usize) {
@@ -371,10 +373,10 @@ fn a_failed_or_interrupted_read_costs_its_lease_and_nothing_else() {
             leases(&db).ended_otherwise > before
         });
     };
-    let hasty = db.timeout(Duration::from_millis(1));
+    let hasty = db.with_timeout(Duration::from_millis(1));
     costs_the_lease(&|| {
         let late = hasty.query(ENDLESS, ()).wait().unwrap_err();
-        assert_eq!(late.kind(), Kind::Timeout);
+        assert_eq!(late.kind(), ErrorKind::Timeout);
         late
     });
     costs_the_lease(&|| blocking.query("SELECT abs(-9223372036854775807 - n - 1) FROM t", ()).wait().unwrap_err());
@@ -393,8 +395,8 @@ fn a_change_of_the_schema_is_seen_in_answers_of_pragmas_and_in_columns() {
     for n in 0..20 {
         hold(&db);
         let before: (i64, i64) = (
-            blocking.query_value("PRAGMA schema_version", ()).wait().unwrap().unwrap(),
-            blocking.query_value("PRAGMA data_version", ()).wait().unwrap().unwrap(),
+            blocking.query_optional_value("PRAGMA schema_version", ()).wait().unwrap().unwrap(),
+            blocking.query_optional_value("PRAGMA data_version", ()).wait().unwrap().unwrap(),
         );
         hold(&db);
         plain.execute_batch(&format!("ALTER TABLE t ADD COLUMN c{n}")).unwrap();
@@ -402,8 +404,8 @@ fn a_change_of_the_schema_is_seen_in_answers_of_pragmas_and_in_columns() {
         assert_eq!(columns, 4 + n);
         assert_eq!(blocking.query("PRAGMA table_info(t)", ()).wait().unwrap().len(), columns);
         let after: (i64, i64) = (
-            blocking.query_value("PRAGMA schema_version", ()).wait().unwrap().unwrap(),
-            blocking.query_value("PRAGMA data_version", ()).wait().unwrap().unwrap(),
+            blocking.query_optional_value("PRAGMA schema_version", ()).wait().unwrap().unwrap(),
+            blocking.query_optional_value("PRAGMA data_version", ()).wait().unwrap().unwrap(),
         );
         assert!(after.0 > before.0 && after.1 != before.1, "{before:?} {after:?}");
     }
@@ -423,10 +425,10 @@ fn there_are_no_leases_where_they_would_harm() {
     });
     run(some.close()).unwrap();
     for options in [
-        file.options().leases(false),
-        file.options().checkpoint(Checkpoint::External),
+        file.options().tuning(|t| t.leases(false)),
+        file.options().tuning(|t| t.checkpoint(Checkpoint::External)),
         file.options().attach("other", other.path()),
-        file.options().immutable(true),
+        file.options().tuning(|t| t.immutable(true)),
     ] {
         let db = options.clone().open().wait().unwrap();
         reads(&db);
@@ -448,7 +450,7 @@ fn a_commit_to_an_attached_file_is_seen() {
     other.plain().execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (a); INSERT INTO o VALUES (0)").unwrap();
     let db = counters(file.options().readers(1).attach("other", other.path()));
     let plain = other.plain();
-    let seen = || db.query_value::<i64>("SELECT a FROM o", ()).wait().unwrap().unwrap();
+    let seen = || db.query_optional_value::<i64>("SELECT a FROM o", ()).wait().unwrap().unwrap();
     for n in 1..=50 {
         assert!((0..5).all(|_| seen() == n - 1));
         plain.execute("UPDATE o SET a = ?1", [n]).unwrap();

@@ -4,7 +4,8 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use flatwater::{Database, Error, Inline, Kind, Options};
+use flatwater::options::Inline;
+use flatwater::{Database, Error, ErrorKind, Options};
 use futures_util::FutureExt;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -52,7 +53,7 @@ impl Stuck {
 }
 
 fn names(error: &Error, operation: &str, what: &str) {
-    assert_eq!((error.kind(), error.operation()), (Kind::Busy, Some(operation)), "{error}");
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::Busy, Some(operation)), "{error}");
     assert!(error.message().contains(what) && error.is_retryable() && error.hint().is_some(), "{error:?}");
 }
 
@@ -60,7 +61,7 @@ fn names(error: &Error, operation: &str, what: &str) {
 async fn leaves(db: &Database, place: &Place, what: &str) {
     names(&db.close().await.unwrap_err(), "close", what);
     names(&db.close().await.unwrap_err(), "close", what);
-    assert_eq!(db.query("SELECT 1", ()).await.unwrap_err().kind(), Kind::Closed);
+    assert_eq!(db.query("SELECT 1", ()).await.unwrap_err().kind(), ErrorKind::Closed);
     if let Some(file) = place.file() {
         for options in [hasty(file.options()), hasty(file.options()).read_only(true)] {
             names(&options.open().await.unwrap_err(), "open", what);
@@ -77,7 +78,7 @@ async fn rows_afterwards(place: &Place) -> Option<i64> {
     let db = loop {
         match file.options().open().await {
             Ok(db) => break db,
-            Err(error) => assert_eq!(error.kind(), Kind::Busy, "{error}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
         }
         tokio::task::yield_now().await;
     };
@@ -103,13 +104,13 @@ async fn a_write_closure_that_does_not_end_is_left_behind_and_rolled_back(place:
     until(|| db.stats().writes_waiting == 2).await;
     leaves(&db, place, "a closure of `write_with`").await;
     // What waits is answered without it.
-    assert_eq!(behind.await.unwrap().unwrap_err().kind(), Kind::Closed);
-    assert_eq!(closure_behind.await.unwrap().unwrap_err().kind(), Kind::Closed);
+    assert_eq!(behind.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(closure_behind.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
     if let Some(file) = place.file() {
         assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 0);
     }
     release.send(()).unwrap();
-    assert_eq!(running.await.unwrap().unwrap_err().kind(), Kind::Closed);
+    assert_eq!(running.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
     assert!(rows_afterwards(place).await.is_none_or(|rows| rows == 0));
 }
 
@@ -152,7 +153,7 @@ async fn a_read_closure_that_does_not_end_is_left_behind(place: &Place) {
 fn reads_end_and_what_waits_for_a_reader_is_answered_while_a_write_does_not_end() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(hasty(file.options()).extra_readers(1)).await;
+        let db = empty_table(hasty(file.options()).tuning(|t| t.extra_readers(1))).await;
         let ((stuck_write, wait_write), (stuck_read, wait_read)) = (Stuck::new(), Stuck::new());
         let write = tokio::spawn(db.write_with(move |_| {
             wait_write();
@@ -167,15 +168,15 @@ fn reads_end_and_what_waits_for_a_reader_is_answered_while_a_write_does_not_end(
         until(|| db.stats().reads_waiting == 1).await;
         let endless = tokio::spawn(db.query(ENDLESS, ()));
         names(&db.close().await.unwrap_err(), "close", "a closure of `write_with`");
-        assert_eq!(endless.await.unwrap().unwrap_err().kind(), Kind::Closed);
-        assert_eq!(behind.await.unwrap().unwrap_err().kind(), Kind::Closed);
+        assert_eq!(endless.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(behind.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
         releases.iter().for_each(|release| release.send(()).unwrap());
         assert_eq!(read.await.unwrap().unwrap(), 7);
-        assert_eq!(write.await.unwrap().unwrap_err().kind(), Kind::Closed);
+        assert_eq!(write.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
         let db = loop {
             match file.options().open().await {
                 Ok(db) => break db,
-                Err(error) => assert_eq!(error.kind(), Kind::Busy, "{error}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
             }
             tokio::task::yield_now().await;
         };
@@ -197,7 +198,7 @@ async fn a_closure_whose_statement_is_interrupted_by_a_close_is_told_that_it_is_
         stuck.has_begun().await.send(()).unwrap();
         let closed = db.close().await;
         assert!(closed.as_ref().is_ok() || closed.is_err_and(|error| error.message().contains("write_with")));
-        assert_eq!(running.await.unwrap().unwrap_err().kind(), Kind::Closed);
+        assert_eq!(running.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
         assert!(rows_afterwards(&place).await.is_none_or(|rows| rows == 0));
     }
 }
@@ -209,7 +210,7 @@ async fn a_write_that_does_not_end_is_interrupted(place: &Place) {
     until(|| db.stats().inline.queued > 0 && waiting(&db) == 0).await;
     let closed = db.close().await;
     assert!(closed.as_ref().is_ok() || closed.is_err_and(|error| error.message().contains("INSERT INTO t WITH")));
-    assert_eq!(running.await.unwrap().unwrap_err().kind(), Kind::Closed);
+    assert_eq!(running.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
     assert!(rows_afterwards(place).await.is_none_or(|rows| rows == 0));
 }
 
@@ -267,7 +268,7 @@ fn the_drop_of_the_last_handle_leaves_a_closure_behind_as_a_close_does() {
 fn a_closure_on_its_callers_thread_is_left_behind_too() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(hasty(file.options().inline(Inline::Never))).await;
+        let db = empty_table(hasty(file.options().tuning(|t| t.inline(Inline::Never)))).await;
         let (stuck, wait) = Stuck::new();
         let running = std::thread::spawn({
             let db = db.clone();
@@ -283,7 +284,7 @@ fn a_closure_on_its_callers_thread_is_left_behind_too() {
         let release = stuck.has_begun().await;
         names(&db.close().await.unwrap_err(), "close", "a closure of `write_with`");
         release.send(()).unwrap();
-        assert_eq!(spawn_blocking(|| running.join().unwrap()).await.unwrap().unwrap_err().kind(), Kind::Closed);
+        assert_eq!(spawn_blocking(|| running.join().unwrap()).await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
         wait_until(|| file.options().open().wait().is_ok());
     });
     assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 0);
@@ -303,7 +304,7 @@ fn a_file_in_the_place_of_one_that_is_left_behind_is_refused() {
         names(&file.options().open().await.unwrap_err(), "open", "a closure of `write_with`");
         std::fs::rename(&aside, file.path()).unwrap();
         release.send(()).unwrap();
-        assert_eq!(running.await.unwrap().unwrap_err().kind(), Kind::Closed);
+        assert_eq!(running.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
         wait_until(|| file.options().open().wait().is_ok());
     });
 }
@@ -351,7 +352,7 @@ async fn a_file_that_replaced_one_that_is_being_closed_is_not_opened_before_the_
     rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE other (a)").unwrap();
     std::fs::rename(&other, file.path()).unwrap();
     let refused = file.options().busy_timeout(Duration::from_millis(10)).open().await.unwrap_err();
-    assert_eq!((refused.kind(), refused.is_retryable()), (Kind::Busy, true), "{refused}");
+    assert_eq!((refused.kind(), refused.is_retryable()), (ErrorKind::Busy, true), "{refused}");
     release.send(()).unwrap();
     closing.await.unwrap().unwrap();
     reading.await.unwrap().unwrap();

@@ -3,7 +3,7 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use flatwater::{Database, Kind, params};
+use flatwater::{Database, ErrorKind, params};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -35,12 +35,12 @@ async fn pipelines(db: Database, caller: i64) {
         fourth.unwrap().last_insert_rowid.unwrap(),
     ];
     assert!(rowids.is_sorted(), "{rowids:?}");
-    let mine = db.query_value::<i64>("SELECT n FROM t WHERE rowid = ? AND caller = ?", (rowids[3], caller));
+    let mine = db.query_optional_value::<i64>("SELECT n FROM t WHERE rowid = ? AND caller = ?", (rowids[3], caller));
     assert_eq!(mine.await.unwrap(), Some(4));
 }
 
 async fn ten_thousand_callers_share_a_short_queue_and_each_keeps_its_order(place: &Place) {
-    let db = place.options().queue(64).open().await.unwrap();
+    let db = place.options().tuning(|t| t.queue(64)).open().await.unwrap();
     db.execute("CREATE TABLE t (caller, n)", ()).await.unwrap();
     let callers: Vec<_> = (0..CALLERS).map(|caller| tokio::spawn(pipelines(db.clone(), caller))).collect();
     for caller in callers {
@@ -60,7 +60,7 @@ async fn ten_thousand_callers_share_a_short_queue_and_each_keeps_its_order(place
 }
 
 async fn calls_that_wait_for_a_place_keep_the_order_of_their_caller(place: &Place) {
-    let db = place.options().queue(2).open().await.unwrap();
+    let db = place.options().tuning(|t| t.queue(2)).open().await.unwrap();
     db.execute("CREATE TABLE t (a)", ()).await.unwrap();
     let tx = db.begin().await.unwrap();
     let mut calls: Vec<_> = (0..4).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,))).collect();
@@ -94,7 +94,10 @@ async fn large_results_arrive_whole(place: &Place) {
             let (id, name, half, nothing): (i64, String, f64, Option<i64>) = row.read().unwrap();
             assert!(id == n && name == format!("number {n}") && half == n as f64 / 2.0 && nothing.is_none());
         }
-        assert_eq!(db.query_one("SELECT n FROM t ORDER BY n", ()).await.unwrap().unwrap().get::<i64>(0).unwrap(), 0);
+        assert_eq!(
+            db.query_optional("SELECT n FROM t ORDER BY n", ()).await.unwrap().unwrap().get::<i64>(0).unwrap(),
+            0
+        );
     }
     let tx = db.begin().await.unwrap();
     assert_eq!(tx.query("DELETE FROM t RETURNING *", ()).await.unwrap().len(), 100_000);
@@ -117,9 +120,9 @@ async fn large_values_go_in_and_out_unchanged(place: &Place) {
         assert!(data == value(n) && text.len() == 5 << 20 && text.bytes().all(|byte| byte == b'z'));
     }
     let error = db.query("SELECT zeroblob(2000000000)", ()).await.unwrap_err();
-    assert_eq!((error.kind(), error.sqlite_name()), (Kind::Sql, Some("SQLITE_TOOBIG")), "{error}");
+    assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Sql, Some("SQLITE_TOOBIG")), "{error}");
     let odd = db.query("SELECT CAST(x'ff61' AS TEXT) AS t, '' AS t", ()).await.unwrap();
-    assert_eq!(odd.get(0).unwrap().get::<String>(0).unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(odd.get(0).unwrap().get::<String>(0).unwrap_err().kind(), ErrorKind::Misuse);
     assert_eq!(odd.get(0).unwrap().get::<String>(1).unwrap(), "");
     let empty = db.query_as::<(Vec<u8>, String)>("SELECT ?, ?", (Vec::<u8>::new(), "")).await.unwrap();
     assert_eq!(empty, [(Vec::new(), String::new())]);
@@ -134,7 +137,7 @@ fn a_file_that_is_opened_twice_serves_both() {
         let writes = (0..100).map(|n| if n % 2 == 0 { &one } else { &other }.execute("INSERT INTO t VALUES (?)", (n,)));
         assert!(join_all(writes).await.iter().all(Result::is_ok));
         one.close().await.unwrap();
-        assert_eq!(other.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(100));
+        assert_eq!(other.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(100));
         other.execute("DELETE FROM t WHERE a > 9", ()).await.unwrap();
         other.close().await.unwrap();
         assert!(!file.beside("-wal").exists());
@@ -148,23 +151,23 @@ fn every_opening_in_memory_is_a_database_of_its_own() {
         let place = Place::in_memory();
         let (one, other) = (place.open().await, place.open().await);
         one.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        assert_eq!(other.execute("INSERT INTO t VALUES (1)", ()).await.unwrap_err().kind(), Kind::Sql);
+        assert_eq!(other.execute("INSERT INTO t VALUES (1)", ()).await.unwrap_err().kind(), ErrorKind::Sql);
         other.execute("CREATE TABLE t (a)", ()).await.unwrap();
         other.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         other.close().await.unwrap();
-        assert_eq!(one.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(0));
+        assert_eq!(one.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(0));
     });
 }
 
 async fn a_queue_of_one_serves_everybody(place: &Place) {
-    let db = place.options().queue(1).readers(1).open().await.unwrap();
+    let db = place.options().tuning(|t| t.queue(1)).readers(1).open().await.unwrap();
     db.execute("CREATE TABLE t (a)", ()).await.unwrap();
     let callers = (0..300_i64).map(|n| {
         let db = db.clone();
         tokio::spawn(async move {
-            let hasty = db.timeout(Duration::from_secs(3600));
+            let hasty = db.with_timeout(Duration::from_secs(3600));
             hasty.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap();
-            db.query_value::<i64>("SELECT a FROM t WHERE a = ?", (n,)).await.unwrap()
+            db.query_optional_value::<i64>("SELECT a FROM t WHERE a = ?", (n,)).await.unwrap()
         })
     });
     for (n, caller) in (0..).zip(join_all(callers).await) {

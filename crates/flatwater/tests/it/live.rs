@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use flatwater::{Database, Error, Kind, Live, LiveStats, Rows, params};
+use flatwater::stats::LiveStats;
+use flatwater::{Database, Error, ErrorKind, Live, Rows, params};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{TestFile, until};
@@ -316,7 +317,7 @@ async fn a_transaction_is_seen_when_it_commits_and_not_when_it_rolls_back(place:
     tx.commit().await.unwrap();
     assert_eq!(one(&mut sum).await, 3);
     let failed = db.execute("INSERT INTO item VALUES (1, 1, 1)", ()).await.unwrap_err();
-    assert_eq!(failed.kind(), Kind::Constraint);
+    assert_eq!(failed.kind(), ErrorKind::Constraint);
     assert_eq!(after(&db, &mut sum, "UPDATE item SET a = 2 WHERE id = 1").await, 4);
 }
 
@@ -366,7 +367,7 @@ async fn a_dropped_table_is_an_error_until_it_is_back(place: &Place) {
     assert_eq!(next(&mut rows).await, Vec::<Vec<Option<i64>>>::new());
     db.execute("DROP TABLE other", ()).await.unwrap();
     let error = rows.next().await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.message()), (Kind::Sql, "no such table: other"));
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Sql, "no such table: other"));
     assert_eq!(error.operation(), Some("live"));
     // The same error is told once.
     db.execute("INSERT INTO item (a) VALUES (1)", ()).await.unwrap();
@@ -421,7 +422,7 @@ async fn a_statement_is_found_behind_semicolons_and_comments(place: &Place) {
     let db = with_items(place).await;
     for before in ["; ", " ;; -- none\n;", "/* ; */ ;\u{feff}"] {
         let sql = format!("{before}SELECT count(*) FROM item");
-        let count = db.query_value::<i64>(&sql, ()).await.unwrap().unwrap();
+        let count = db.query_optional_value::<i64>(&sql, ()).await.unwrap().unwrap();
         let mut live = db.live(&sql, ());
         assert_eq!(one(&mut live).await, count, "{sql:?}");
         db.execute("INSERT INTO item (a) VALUES (1)", ()).await.unwrap();
@@ -443,13 +444,13 @@ async fn what_no_live_query_can_be_is_refused(place: &Place) {
     for sql in refused {
         let mut live = db.live(sql, ());
         let error = live.next().await.unwrap().unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse, "{sql}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{sql}: {error}");
         assert!(live.next().await.is_none(), "{sql}");
     }
     let mut few = db.live("SELECT a FROM item WHERE id = ?", ());
-    assert_eq!(few.next().await.unwrap().unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(few.next().await.unwrap().unwrap_err().kind(), ErrorKind::Misuse);
     assert!(few.next().await.is_none());
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM item", ()).await.unwrap(), Some(3));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM item", ()).await.unwrap(), Some(3));
     assert_eq!(live(&db).queries, 0);
 }
 
@@ -461,7 +462,7 @@ async fn a_stream_ends_when_the_database_closes(place: &Place) {
     let mut never = db.live("SELECT 1", ());
     db.close().await.unwrap();
     assert!(waits.await.unwrap());
-    assert_eq!(never.next().await.unwrap().unwrap_err().kind(), Kind::Closed);
+    assert_eq!(never.next().await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
     assert!(never.next().await.is_none());
 }
 
@@ -535,7 +536,7 @@ async fn commits_of_other_connections_are_noticed() {
     db.execute("INSERT INTO other VALUES (5, 5)", ()).await.unwrap();
     assert_eq!(one(&mut sum).await, 6, "by a write of our own");
     plain.execute_batch("DROP TABLE item").unwrap();
-    assert_eq!(sum.next().await.unwrap().unwrap_err().kind(), Kind::Sql);
+    assert_eq!(sum.next().await.unwrap().unwrap_err().kind(), ErrorKind::Sql);
     plain.execute_batch("BEGIN; CREATE TABLE item (a); INSERT INTO item VALUES (8); COMMIT").unwrap();
     assert_eq!(one(&mut sum).await, 8);
     let stats = live(&db);
@@ -551,7 +552,7 @@ async fn a_database_that_is_only_read_notices_commits_to_an_attached_file_alone(
     attached.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
     let db = file.options().read_only(true).attach("other", other.path()).open().await.unwrap();
     let mut sums: Vec<_> =
-        [1, 10, 100].map(|factor| db.live(&format!("SELECT {factor} * sum(a) FROM other.t"), ())).into();
+        [1, 10, 100].map(|factor| db.live(format!("SELECT {factor} * sum(a) FROM other.t"), ())).into();
     for value in 1..=3 {
         attached.execute("UPDATE t SET a = ?1", [value]).unwrap();
         for (sum, factor) in sums.iter_mut().zip([1, 10, 100]) {

@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use flatwater::{Database, LiveChange, LiveRows, Result};
+use flatwater::live::{Change, LiveRows};
+use flatwater::{Database, Result};
 use futures_util::{FutureExt, Stream, StreamExt};
 
 use crate::live::HANGS;
@@ -23,10 +24,10 @@ const SQL: &str = "SELECT id, a FROM item ORDER BY a";
 /// A stream of the number of rows of each result.
 type Counts = Pin<Box<dyn Stream<Item = Result<usize>>>>;
 
-fn count(change: &LiveChange) -> usize {
+fn count(change: &Change) -> usize {
     match change {
-        LiveChange::Full(rows) => rows.len(),
-        LiveChange::Rows(rows) => rows.result().len(),
+        Change::Full(rows) => rows.len(),
+        Change::Rows(rows) => rows.result().len(),
     }
 }
 

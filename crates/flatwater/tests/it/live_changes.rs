@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use flatwater::{Database, Kind, LiveChange, LiveChanges, Row};
+use flatwater::live::Change;
+use flatwater::{Database, ErrorKind, Live, Row};
 use futures_util::StreamExt;
 
 use crate::live::shown;
@@ -32,10 +33,10 @@ fn row(row: &Row<'_>) -> String {
 }
 
 /// Returns the rows of a change: all of a full result, or `+` inserted, `~` updated, `-` deleted, each kind in order.
-fn told(change: &LiveChange) -> String {
+fn told(change: &Change) -> String {
     let rows = match change {
-        LiveChange::Full(rows) => return format!("full {}", shown(rows)).replace("Integer", ""),
-        LiveChange::Rows(rows) => rows,
+        Change::Full(rows) => return format!("full {}", shown(rows)).replace("Integer", ""),
+        Change::Rows(rows) => rows,
     };
     let inserted = rows.inserted().map(|new| format!("+{}", row(&new)));
     let updated = rows.updated().map(|both| format!("~{}>{}", row(&both.old), row(&both.new)));
@@ -43,12 +44,12 @@ fn told(change: &LiveChange) -> String {
     inserted.chain(updated).chain(deleted).collect::<Vec<_>>().join(" ")
 }
 
-async fn next(changes: &mut LiveChanges) -> String {
+async fn next(changes: &mut Live<Change>) -> String {
     told(&changes.next().await.expect("the stream is over").unwrap())
 }
 
 /// Runs the writes and returns what is told of all of them, if it is told at once.
-async fn after(db: &Database, changes: &mut LiveChanges, sql: &str) -> String {
+async fn after(db: &Database, changes: &mut Live<Change>, sql: &str) -> String {
     let tx = db.begin().await.unwrap();
     for sql in sql.split(';') {
         tx.execute(sql, ()).await.unwrap();
@@ -81,9 +82,9 @@ async fn the_full_result_comes_first_and_then_the_rows_that_changed(place: &Plac
     assert_eq!(after(&db, &mut changes, all).await, "+(3),(5) +(9),(9) ~(4),(40)>(4),(5) -(2),(21)");
     assert_eq!(after(&db, &mut changes, "DELETE FROM item").await, "-(3),(5) -(4),(5) -(9),(9)");
     assert_eq!(after(&db, &mut changes, "INSERT INTO item VALUES (1, 1)").await, "+(1),(1)");
-    let commit = |change: &LiveChange| match change {
-        LiveChange::Full(rows) => rows.commit(),
-        LiveChange::Rows(rows) => rows.result().commit(),
+    let commit = |change: &Change| match change {
+        Change::Full(rows) => rows.commit(),
+        Change::Rows(rows) => rows.result().commit(),
     };
     // A stream that begins late begins with the full result.
     let mut late = db.live("SELECT id, a FROM item WHERE a < ? ORDER BY id", (100,)).changes();
@@ -92,7 +93,7 @@ async fn the_full_result_comes_first_and_then_the_rows_that_changed(place: &Plac
     db.execute("UPDATE item SET a = 2", ()).await.unwrap();
     let second = late.next().await.unwrap().unwrap();
     assert!(commit(&second) > commit(&first));
-    let LiveChange::Rows(rows) = &second else { panic!("{second:?}") };
+    let Change::Rows(rows) = &second else { panic!("{second:?}") };
     assert_eq!(shown(rows.result()), "Integer(1),Integer(2)");
 }
 
@@ -165,7 +166,7 @@ async fn a_null_is_a_key_and_two_are_refused_until_one_is_left(place: &Place) {
     assert_eq!(after(&db, &mut changes, "UPDATE t SET v = 2").await, "~Null,(1)>Null,(2)");
     db.execute("INSERT INTO t VALUES (NULL, 3)", ()).await.unwrap();
     let error = changes.next().await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.message()), (Kind::Misuse, "two rows of the result have the same key (k)"));
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Misuse, "two rows of the result have the same key (k)"));
     assert!(error.hint().unwrap().contains("the rowid, if a primary key has NULLs"), "{error}");
     assert_eq!((error.operation(), error.sql()), (Some("live"), Some("SELECT k, v FROM t ORDER BY v")));
     // It is told once.
@@ -196,7 +197,7 @@ async fn the_rows_of_a_join_have_the_keys_of_the_tables_that_are_selected(place:
     // An item has several parts, and so the key of an item is none of a row.
     let mut of_item = db.live("SELECT item.id, b FROM item JOIN part ON item.id = item", ()).changes();
     let error = of_item.next().await.unwrap().unwrap_err();
-    assert_eq!(error.kind(), Kind::Misuse);
+    assert_eq!(error.kind(), ErrorKind::Misuse);
     assert!(error.hint().unwrap().contains("each table of a join: id of item, id of part"), "{error}");
     assert_eq!(after(&db, &mut of_item, "DELETE FROM part WHERE id IN (1, 2)").await, "full (2),(0) (3),(1)");
     assert_eq!(after(&db, &mut of_item, "UPDATE part SET b = 2 WHERE id = 9").await, "~(3),(1)>(3),(2)");
@@ -234,7 +235,7 @@ async fn groups_views_and_subqueries_keep_the_key(place: &Place) {
     let mut union = db.live("SELECT id, a FROM item UNION ALL SELECT id + 10, b FROM part", ()).changes();
     assert!(next(&mut union).await.starts_with("full "));
     db.execute("UPDATE part SET id = -9 WHERE id = 1", ()).await.unwrap();
-    assert_eq!(union.next().await.unwrap().unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(union.next().await.unwrap().unwrap_err().kind(), ErrorKind::Misuse);
 }
 
 async fn a_result_without_a_key_is_refused_with_what_to_select(place: &Place) {
@@ -259,7 +260,7 @@ async fn a_result_without_a_key_is_refused_with_what_to_select(place: &Place) {
     for (sql, keys) in cases {
         let mut changes = db.live(sql, ()).changes();
         let error = changes.next().await.unwrap().unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse, "{sql}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{sql}");
         assert!(error.message().contains("have no key"), "{sql}: {error}");
         assert_eq!(error.hint(), Some(&*format!("{select}{keys}")), "{sql}");
         assert_eq!((error.operation(), error.sql()), (Some("live"), Some(sql)));
@@ -272,7 +273,7 @@ async fn a_result_without_a_key_is_refused_with_what_to_select(place: &Place) {
     }
     // A call that is wrong in itself is refused as it is without changes.
     let mut wrong = db.live("SELECT id FROM item WHERE id = ?", ()).changes();
-    assert_eq!(wrong.next().await.unwrap().unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(wrong.next().await.unwrap().unwrap_err().kind(), ErrorKind::Misuse);
     assert!(wrong.next().await.is_none());
 }
 
@@ -323,7 +324,7 @@ async fn an_error_is_told_and_then_comes_the_full_result(place: &Place) {
     next(&mut changes).await;
     db.execute("ALTER TABLE item RENAME TO other", ()).await.unwrap();
     let error = changes.next().await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.message()), (Kind::Sql, "no such table: item"));
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Sql, "no such table: item"));
     db.execute("ALTER TABLE other RENAME TO item", ()).await.unwrap();
     assert_eq!(next(&mut changes).await, "full (1),(10) (2),(20)");
     assert_eq!(after(&db, &mut changes, "DELETE FROM item WHERE id = 1").await, "-(1),(10)");
@@ -393,8 +394,8 @@ async fn rows_outlive_the_stream_and_are_read_as_types(place: &Place) {
     let mut gone: Vec<Row<'static>> = Vec::new();
     for write in ["DELETE FROM item WHERE id = 1", "INSERT INTO item VALUES (7, 70)", "UPDATE item SET a = a + 1"] {
         match changes.as_mut().next().await.unwrap().unwrap() {
-            LiveChange::Full(rows) => items = rows.read().unwrap().into_iter().collect(),
-            LiveChange::Rows(rows) => {
+            Change::Full(rows) => items = rows.read().unwrap().into_iter().collect(),
+            Change::Rows(rows) => {
                 for row in rows.deleted() {
                     items.remove(&row.get("id").unwrap());
                     gone.push(row);
@@ -437,5 +438,5 @@ async fn the_pace_holds_and_a_close_ends_the_stream(place: &Place) {
     assert_eq!(next(&mut throttled).await, "+(4),(40) -(1),(10)", "what is held back comes at the end");
     assert!(throttled.next().await.is_none() && debounced.next().await.is_none());
     let mut late = db.live(sql, ()).changes();
-    assert_eq!(late.next().await.unwrap().unwrap_err().kind(), Kind::Closed);
+    assert_eq!(late.next().await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
 }

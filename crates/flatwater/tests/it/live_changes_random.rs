@@ -5,7 +5,8 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use flatwater::{LiveChange, Params, Row, Rows};
+use flatwater::live::Change;
+use flatwater::{Params, Row, Rows};
 use futures_util::FutureExt;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -60,7 +61,7 @@ fn model(rows: &Rows, columns: &[usize]) -> Model {
 }
 
 /// Applies a change. Each row must be what the consumer has.
-fn apply(model: &mut Option<Model>, change: flatwater::Result<LiveChange>, columns: &[usize]) -> Result<(), String> {
+fn apply(model: &mut Option<Model>, change: flatwater::Result<Change>, columns: &[usize]) -> Result<(), String> {
     let rows = match change {
         Err(error) if error.message().starts_with(REPEATED) => {
             let before = model.replace(Err(REPEATED.to_owned()));
@@ -70,11 +71,11 @@ fn apply(model: &mut Option<Model>, change: flatwater::Result<LiveChange>, colum
             *model = Some(Err(error.message().to_owned()));
             return Ok(());
         }
-        Ok(LiveChange::Full(rows)) => {
+        Ok(Change::Full(rows)) => {
             *model = Some(self::model(&rows, columns));
             return if matches!(model, Some(Ok(_))) { Ok(()) } else { Err("keys repeat".to_owned()) };
         }
-        Ok(LiveChange::Rows(rows)) => rows,
+        Ok(Change::Rows(rows)) => rows,
     };
     let Some(Ok((_, kept))) = model else { return Err(format!("{rows:?} after {model:?}")) };
     if rows.inserted().len() + rows.updated().len() + rows.deleted().len() == 0 {
@@ -130,7 +131,7 @@ async fn history(place: &Place, seed: u64, differences: &Cell<u64>) {
             while random.random_range(0..3) > 0
                 && let Some(Some(change)) = changes.next().now_or_never()
             {
-                let is_difference = matches!(change, Ok(LiveChange::Rows(_)));
+                let is_difference = matches!(change, Ok(Change::Rows(_)));
                 differences.set(differences.get() + u64::from(is_difference));
                 apply(model, change, columns).unwrap_or_else(|fault| panic!("seed {seed}: {sql}: {fault}"));
             }
@@ -138,7 +139,7 @@ async fn history(place: &Place, seed: u64, differences: &Cell<u64>) {
     }
     finish_writes(&db).await;
     for (sql, columns, params, changes, last) in &mut lives {
-        let fresh = db.query(sql, Params::positional(params.clone())).await;
+        let fresh = db.query(*sql, Params::positional(params.clone())).await;
         let fresh = fresh.map_or_else(|error| Err(error.message().to_owned()), |rows| model(&rows, columns));
         while last.as_ref() != Some(&fresh) {
             let told = format!("seed {seed}: {sql} {params:?} told {last:?} and not {fresh:?}");

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use flatwater::{Database, Error, Inline, Journal, Live, Params, Value};
+use flatwater::options::{Inline, Journal};
+use flatwater::{Database, Error, Live, Params, Value};
 
 use crate::live::{HANGS, shown};
 use crate::place::{Place, in_both_places};
@@ -352,7 +353,8 @@ fn commits_of_others_to_an_attached_file_alone_are_noticed() {
 fn what_a_statement_writes_by_a_trigger_of_another_process_is_seen() {
     for inline in [Inline::default(), Inline::Never] {
         Place::on_file().check(async |place: &Place| {
-            let (db, plain) = (place.options().inline(inline).open().await.unwrap(), place.file().unwrap().plain());
+            let (db, plain) =
+                (place.options().tuning(|t| t.inline(inline)).open().await.unwrap(), place.file().unwrap().plain());
             db.execute_script("CREATE TABLE t (a); CREATE TABLE log (n); INSERT INTO t VALUES (0)").await.unwrap();
             for _ in 0..20 {
                 db.execute("UPDATE t SET a = a + 1", ()).await.unwrap();
@@ -382,7 +384,7 @@ fn without_a_wal_the_next_write_notices_commits_of_others_and_their_schema() {
         )
         .unwrap();
     run(async {
-        let db = file.options().journal(Journal::Keep).open().await.unwrap();
+        let db = file.options().tuning(|t| t.journal(Journal::Keep)).open().await.unwrap();
         let (mut t, mut v) = (Watched::new(&db, "SELECT a FROM t", &[]), Watched::new(&db, "SELECT a FROM v", &[]));
         t.agrees(&db, "the first run").await;
         v.agrees(&db, "the first run").await;
@@ -416,7 +418,7 @@ fn a_view_that_another_process_defined_anew_is_followed() {
                 .execute_batch(&format!("BEGIN; DROP VIEW v; CREATE VIEW v AS SELECT a FROM {table}; COMMIT"))
                 .unwrap();
             for table in [table, other] {
-                db.execute(&format!("INSERT INTO {table} VALUES (1)"), ()).await.unwrap();
+                db.execute(format!("INSERT INTO {table} VALUES (1)"), ()).await.unwrap();
                 watched.agrees(&db, table).await;
             }
         }

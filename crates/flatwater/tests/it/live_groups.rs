@@ -1,6 +1,7 @@
 //! Several live queries whose results are of one snapshot.
 
-use flatwater::{Database, Kind, LiveGroup, Value, params};
+use flatwater::live::{Change, LiveRows};
+use flatwater::{Database, ErrorKind, Live, Value, params};
 
 use crate::place::{Place, in_both_places};
 
@@ -9,6 +10,7 @@ in_both_places!(
     a_group_runs_again_when_a_change_meets_one_of_its_queries,
     an_error_of_one_query_is_one_of_its_group,
     a_group_without_a_query_is_refused,
+    results_have_the_form_of_the_queries,
 );
 
 async fn with_items(place: &Place) -> Database {
@@ -20,9 +22,9 @@ async fn with_items(place: &Place) -> Database {
 }
 
 /// Returns the next results of a group whose queries return integers: each row by row.
-async fn next(group: &mut LiveGroup) -> Vec<Vec<Value>> {
+async fn next<const N: usize>(group: &mut Live<[LiveRows; N]>) -> Vec<Vec<Value>> {
     let results = group.next().await.expect("the stream is over").unwrap();
-    let numbers: Vec<u64> = results.iter().map(flatwater::LiveRows::commit).collect();
+    let numbers: Vec<u64> = results.iter().map(LiveRows::commit).collect();
     assert!(numbers.iter().all(|number| *number == numbers[0]), "{numbers:?}");
     results.iter().map(|rows| rows.iter().map(|row| row.get(0).unwrap()).collect()).collect()
 }
@@ -85,7 +87,7 @@ async fn an_error_of_one_query_is_one_of_its_group(place: &Place) {
     assert_eq!(next(&mut group).await, [integers(&[10]), vec![]]);
     db.execute("DROP TABLE other", ()).await.unwrap();
     let error = group.next().await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.message()), (Kind::Sql, "no such table: other"));
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Sql, "no such table: other"));
     db.execute_script("UPDATE item SET a = 11; CREATE TABLE other (a)").await.unwrap();
     assert_eq!(next(&mut group).await, [integers(&[11]), vec![]]);
 }
@@ -93,6 +95,22 @@ async fn an_error_of_one_query_is_one_of_its_group(place: &Place) {
 async fn a_group_without_a_query_is_refused(place: &Place) {
     let db = with_items(place).await;
     let mut none = db.live_group(Vec::<(&str, ())>::new());
-    assert_eq!(none.next().await.unwrap().unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(none.next().await.unwrap().unwrap_err().kind(), ErrorKind::Misuse);
     assert!(none.next().await.is_none());
+}
+
+async fn results_have_the_form_of_the_queries(place: &Place) {
+    let db = with_items(place).await;
+    let mut tuple = db.live_group((("SELECT id, a FROM item WHERE a > ?", (5,)), ("SELECT id FROM item", ())));
+    let (rows, ids) = tuple.next().await.unwrap().unwrap();
+    assert_eq!((rows.read::<(i64, i64)>().unwrap(), ids.len()), (vec![(1, 10)], 1));
+    let mut changes = tuple.changes();
+    let (Change::Full(_), Change::Full(_)) = changes.next().await.unwrap().unwrap() else {
+        panic!("the first is full")
+    };
+    db.execute("UPDATE item SET a = 11", ()).await.unwrap();
+    let (Change::Rows(rows), Change::Rows(ids)) = changes.next().await.unwrap().unwrap() else { panic!("it changed") };
+    assert_eq!((rows.updated().len(), ids.updated().len()), (1, 0));
+    let mut list = db.live_group(vec![("SELECT a FROM item", ()), ("SELECT count(*) FROM item", ())]);
+    assert_eq!(list.next().await.unwrap().unwrap().len(), 2);
 }

@@ -6,7 +6,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 
-use flatwater::{Database, Error, Inline, Params, Value};
+use flatwater::options::Inline;
+use flatwater::{Database, Error, Params, Value};
 use futures_util::FutureExt;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -280,7 +281,7 @@ pub(crate) async fn write(db: &Database, random: &mut StdRng) {
             let sql = spelled(sql, &params);
             db.write_with(move |tx| tx.execute_batch(&sql).map_err(Error::from)).await
         }
-        1 => db.execute_script(&spelled(sql, &params)).await,
+        1 => db.execute_script(spelled(sql, &params)).await,
         2 => transaction(db, random).await,
         3 => match pick(random, DEFINITIONS) {
             ANALYZE => db.execute_script(ANALYZE).await,
@@ -380,7 +381,7 @@ async fn history(place: &Place, seed: u64) {
     let inline = if random.random() { Inline::default() } else { Inline::Never };
     let other = TestFile::new();
     let has_other = random.random_range(0..4) == 0;
-    let options = place.options().inline(inline);
+    let options = place.options().tuning(|t| t.inline(inline));
     let db = if has_other { options.attach("other", other.path()) } else { options }.open().await.unwrap();
     db.execute_script(SCHEMA).await.unwrap();
     if has_other {
@@ -429,7 +430,7 @@ async fn history(place: &Place, seed: u64) {
     }
     finish_writes(&db).await;
     for (sql, params, live, last) in &mut lives {
-        let fresh = db.query(sql, Params::positional(params.clone())).await;
+        let fresh = db.query(*sql, Params::positional(params.clone())).await;
         let fresh = shown(fresh.as_ref());
         // A result that is not there yet comes; one that never comes ends the test by its time limit.
         while last.as_ref() != Some(&fresh) {

@@ -1,6 +1,8 @@
 //! Streams whose consumers are behind, late, or begin anew: they get what they do not have, and nothing else.
 
-use flatwater::{Database, LiveChange, LiveGroupChanges, LiveStats, Row, params};
+use flatwater::live::Change;
+use flatwater::stats::LiveStats;
+use flatwater::{Database, Live, Row, params};
 use futures_util::FutureExt;
 
 use crate::live::shown;
@@ -31,11 +33,11 @@ async fn write(db: &Database, sql: &str) -> LiveStats {
     db.stats().live
 }
 
-fn told(change: &LiveChange) -> String {
+fn told(change: &Change) -> String {
     let row = |row: Row<'_>| format!("{:?}", row.values().collect::<Vec<_>>());
     let told = match change {
-        LiveChange::Full(rows) => format!("full {}", shown(rows)),
-        LiveChange::Rows(rows) => {
+        Change::Full(rows) => format!("full {}", shown(rows)),
+        Change::Rows(rows) => {
             let inserted = rows.inserted().map(|new| format!("+{}", row(new)));
             let updated = rows.updated().map(|both| format!("~{}>{}", row(both.old), row(both.new)));
             let deleted = rows.deleted().map(|old| format!("-{}", row(old)));
@@ -113,7 +115,7 @@ async fn a_stream_that_was_polled_becomes_one_of_differences(place: &Place) {
     assert!(changes.next().await.is_none());
 }
 
-async fn next(group: &mut LiveGroupChanges) -> Vec<String> {
+async fn next<const N: usize>(group: &mut Live<[Change; N]>) -> Vec<String> {
     group.next().await.unwrap().unwrap().iter().map(told).collect()
 }
 

@@ -71,6 +71,7 @@ mod parking;
 mod place;
 mod pragma_functions;
 mod prepared;
+mod process;
 mod read_only_directory;
 mod readers;
 mod rebuilds;
@@ -81,7 +82,6 @@ mod secrets;
 #[cfg(feature = "serde")]
 mod serde_rows;
 mod settings;
-mod shutdown;
 mod snapshots;
 mod state;
 mod statement_events;

@@ -76,7 +76,7 @@ const LONG: &str = "INSERT INTO t SELECT randomblob(4000) FROM
 fn never_ends() {
     let list =
         [("1_init", "CREATE TABLE t (a); INSERT INTO t VALUES (1)"), ("2_long", &*format!("DELETE FROM t; {LONG}"))];
-    let _ = options().spill_bytes(1 << 20).migrations(list).open().wait();
+    let _ = options().tuning(|t| t.spill_bytes(1 << 20)).migrations(list).open().wait();
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use flatwater::calls::{CancelOutcome, CheckpointMode, ForeignKeyCheck, TimeoutEffect};
 use flatwater::rusqlite::Connection;
-use flatwater::{Applied, Cancelled, CheckpointMode, Database, Error, ForeignKeyCheck, Kind, Migrations, Options};
+use flatwater::{Database, Error, ErrorKind, Migrations, Options};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{ENDLESS, TestFile, integer, run, until};
@@ -31,7 +32,7 @@ pub(crate) async fn names(db: &Database) -> Vec<String> {
 }
 
 async fn value(db: &Database, sql: &str) -> i64 {
-    db.query_value(sql, ()).await.unwrap().unwrap()
+    db.query_optional_value(sql, ()).await.unwrap().unwrap()
 }
 
 async fn each_migration_is_applied_once_and_in_order(place: &Place) {
@@ -48,10 +49,15 @@ async fn a_migration_that_fails_is_named_by_file_line_and_statement(place: &Plac
     let db = place.open().await;
     let fails = |sql: &'static str| [FIRST, ("002_fails", sql), ("003_never", "CREATE TABLE never (a)")];
     for (sql, line, kind, statement) in [
-        ("CREATE TABLE u (a);\n\n-- why\nINSERT INTO t\nVALUES (1)", 4, Kind::Constraint, "INSERT INTO t\nVALUES (1)"),
-        ("CREATE TABLE u (a);\nINSERT INTO t\n  SELECT a,\n  nowhere FROM t", 4, Kind::Sql, "INSERT INTO t"),
-        ("CREATE TABLE u (a); SELEC", 1, Kind::Sql, "SELEC"),
-        ("CREATE TABLE u (a);\nINSERT OR ROLLBACK INTO t VALUES (1)", 2, Kind::Constraint, "INSERT OR ROLLBACK"),
+        (
+            "CREATE TABLE u (a);\n\n-- why\nINSERT INTO t\nVALUES (1)",
+            4,
+            ErrorKind::Constraint,
+            "INSERT INTO t\nVALUES (1)",
+        ),
+        ("CREATE TABLE u (a);\nINSERT INTO t\n  SELECT a,\n  nowhere FROM t", 4, ErrorKind::Sql, "INSERT INTO t"),
+        ("CREATE TABLE u (a); SELEC", 1, ErrorKind::Sql, "SELEC"),
+        ("CREATE TABLE u (a);\nINSERT OR ROLLBACK INTO t VALUES (1)", 2, ErrorKind::Constraint, "INSERT OR ROLLBACK"),
     ] {
         let error = db.migrate(fails(sql)).await.unwrap_err();
         assert_eq!((error.kind(), error.operation()), (kind, Some("migrate")), "{error}");
@@ -67,7 +73,7 @@ async fn transaction_control_in_a_migration_is_refused_with_the_way_out(place: &
     let db = place.open().await;
     for sql in ["CREATE TABLE u (a); COMMIT", "BEGIN", "ROLLBACK"] {
         let error = db.migrate([FIRST, ("002_b", sql)]).await.unwrap_err();
-        assert!(error.kind() == Kind::Misuse && error.hint().unwrap().contains("-- no-transaction"), "{error}");
+        assert!(error.kind() == ErrorKind::Misuse && error.hint().unwrap().contains("-- no-transaction"), "{error}");
         assert_eq!(names(&db).await, ["001_init"]);
     }
     let error = db.migrate([FIRST, ("002_b", "-- no-transaction\nBEGIN; DELETE FROM t")]).await.unwrap_err();
@@ -111,9 +117,9 @@ async fn a_changed_and_a_newer_list_are_refused(place: &Place) {
     let db = place.open().await;
     db.migrate([FIRST, SECOND]).await.unwrap();
     let error = db.migrate([(FIRST.0, "CREATE TABLE other (a)"), SECOND]).await.unwrap_err();
-    assert!(error.kind() == Kind::Misuse && error.message().contains("001_init was changed"), "{error}");
+    assert!(error.kind() == ErrorKind::Misuse && error.message().contains("001_init was changed"), "{error}");
     let error = db.migrate([FIRST]).await.unwrap_err();
-    assert!(error.kind() == Kind::Misuse && error.message().contains("newer than this program"), "{error}");
+    assert!(error.kind() == ErrorKind::Misuse && error.message().contains("newer than this program"), "{error}");
     let older = Migrations::new([FIRST]).ignore_missing(true);
     assert_eq!(db.migrate(&older).await.unwrap(), [""; 0]);
     let error = db.migrate([("init", "")]).await.unwrap_err();
@@ -157,11 +163,11 @@ fn another_open_of_the_file_needs_the_same_migrations_or_only_reads() {
         assert!(file.options().migrations([FIRST]).open().await.is_ok(), "an equal list");
         for other in [file.options(), file.options().migrations([FIRST, SECOND])] {
             let error = other.open().await.unwrap_err();
-            assert!(error.kind() == Kind::Misuse && error.message().contains("Options::migrations"), "{error}");
+            assert!(error.kind() == ErrorKind::Misuse && error.message().contains("Options::migrations"), "{error}");
         }
         let reading = file.options().read_only(true).open().await.unwrap();
         assert_eq!(names(&reading).await, ["001_init"]);
-        assert_eq!(reading.migrate([FIRST]).await.unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(reading.migrate([FIRST]).await.unwrap_err().kind(), ErrorKind::Misuse);
         let error = file.options().read_only(true).migrations([FIRST]).open().await.unwrap_err();
         assert!(error.message().contains("read_only"), "{error}");
         first.close().await.unwrap();
@@ -201,7 +207,7 @@ fn what_sqlxs_runner_applied_is_not_applied_again() {
         let half = TestFile::new();
         sqlx_table(&half.plain(), FIRST.1, false);
         let error = half.options().migrations([FIRST]).open().await.unwrap_err();
-        assert!(error.kind() == Kind::Misuse && error.message().contains("did not finish"), "{error}");
+        assert!(error.kind() == ErrorKind::Misuse && error.message().contains("did not finish"), "{error}");
         assert_eq!(
             integer(&half.plain(), "SELECT count(*) FROM sqlite_schema WHERE name = '_flatwater_migrations'"),
             0
@@ -216,22 +222,22 @@ fn a_migration_waits_for_a_lock_until_its_deadline_and_its_statements_end_there(
         let db = file.open().await;
         let plain = file.plain();
         plain.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let short = db.timeout(Duration::from_millis(50));
+        let short = db.with_timeout(Duration::from_millis(50));
         let error = short.migrate([FIRST]).await.unwrap_err();
-        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
         let waits = tokio::spawn(db.migrate([FIRST]));
         until(|| db.stats().writes_waiting == 0).await;
         plain.execute_batch("COMMIT").unwrap();
         assert_eq!(waits.await.unwrap().unwrap(), ["001_init"]);
         let error = short.migrate([FIRST, ("002_long", ENDLESS)]).await.unwrap_err();
-        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
         // Ample time for the second one, on any machine.
-        let ample = db.timeout(Duration::from_secs(5));
+        let ample = db.with_timeout(Duration::from_secs(5));
         let error = ample.migrate([FIRST, SECOND, ("003_long", ENDLESS)]).await.unwrap_err();
-        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::Unknown)), "{error}");
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::Unknown)), "{error}");
         assert_eq!(names(&db).await, ["001_init", "002_b"]);
         let orphan = "CREATE TABLE c (p REFERENCES t); INSERT INTO c VALUES (1000)";
-        assert_eq!(db.execute_script(orphan).await.unwrap_err().kind(), Kind::Constraint, "foreign keys are on");
+        assert_eq!(db.execute_script(orphan).await.unwrap_err().kind(), ErrorKind::Constraint, "foreign keys are on");
     });
 }
 
@@ -246,7 +252,7 @@ fn a_migration_whose_caller_leaves_is_undone_and_those_before_it_stay() {
         assert!(futures_util::poll!(&mut call).is_pending());
         // It runs, and waits for the lock.
         until(|| db.stats().writes_waiting == 0).await;
-        assert_eq!(call.cancel(), Cancelled::WriteInterrupted);
+        assert_eq!(call.cancel(), CancelOutcome::WriteInterrupted);
         // It needs no write lock, and tells that the wait has ended.
         db.checkpoint(CheckpointMode::Passive).await.unwrap();
         plain.execute_batch("COMMIT").unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Leaves out: nested transactions by themselves (`savepoints`).
 
-use flatwater::{Error, Executor, Kind, Transaction};
+use flatwater::{Error, ErrorKind, Session, Transaction};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -30,7 +30,7 @@ async fn visible(tx: &Transaction<'_>) -> Vec<i64> {
 #[track_caller]
 fn assert_unknown<T: std::fmt::Debug>(result: Result<T, Error>, hint: &str) {
     let error = result.unwrap_err();
-    assert_eq!(error.kind(), Kind::Misuse, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
     assert!(error.hint().is_some_and(|text| text.contains(hint)), "{error}: {:?}", error.hint());
 }
 
@@ -89,7 +89,7 @@ async fn a_name_is_any_text_and_stands_for_the_innermost(place: &Place) {
     }
     tx.savepoint("Case").await.unwrap();
     tx.release("cASE").await.unwrap();
-    assert_eq!(tx.savepoint("").await.unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(tx.savepoint("").await.unwrap_err().kind(), ErrorKind::Misuse);
     tx.commit().await.unwrap();
 }
 
@@ -248,7 +248,7 @@ async fn a_random_walk_over_savepoints_does_what_sqlite_does(place: &Place) {
     }
 }
 
-fn is_in_transaction(of: &impl Executor) -> bool {
+fn is_in_transaction(of: &Session) -> bool {
     of.in_transaction()
 }
 
@@ -270,5 +270,5 @@ async fn a_transaction_tells_whether_it_is_open(place: &Place) {
     tx.savepoint("a").await.unwrap();
     assert!(tx.execute("INSERT OR ROLLBACK INTO t VALUES (1)", ()).await.is_err());
     assert!(!tx.in_transaction(), "SQLite rolled it back");
-    assert_eq!(tx.rollback_to("a").await.unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(tx.rollback_to("a").await.unwrap_err().kind(), ErrorKind::Misuse);
 }

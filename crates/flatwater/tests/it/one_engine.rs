@@ -1,7 +1,8 @@
 //! One file, one engine: opens of a file that is already open, by any name, with any rights; and files that change
 //! while open.
 
-use flatwater::{Database, Durability, Kind, Options};
+use flatwater::options::Durability;
+use flatwater::{Database, ErrorKind, Options};
 
 use super::support::{TestFile, count, empty_table, run, until};
 
@@ -85,11 +86,11 @@ fn an_open_waits_for_a_close_no_longer_than_for_a_lock() {
             let db = db.clone();
             async move { db.close().await }
         });
-        let soon = db.timeout(std::time::Duration::from_millis(1));
-        while soon.execute("DELETE FROM t", ()).await.unwrap_err().kind() != Kind::Closed {}
+        let soon = db.with_timeout(std::time::Duration::from_millis(1));
+        while soon.execute("DELETE FROM t", ()).await.unwrap_err().kind() != ErrorKind::Closed {}
         let impatient = file.options().busy_timeout(std::time::Duration::from_millis(20));
         let error = impatient.open().await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Busy);
+        assert_eq!(error.kind(), ErrorKind::Busy);
         assert!(error.message().contains("closed in this process"), "{error}");
         release.send(()).unwrap();
         busy.await.unwrap().unwrap();
@@ -104,16 +105,16 @@ fn options_that_differ_are_refused_by_name() {
     run(async {
         let db = file.open().await;
         for (options, name) in [
-            (file.options().durability(Durability::Full), "`Options::durability`"),
-            (file.options().foreign_keys(false), "`Options::foreign_keys`"),
-            (file.options().readers(7), "`Options::readers`"),
-            (file.options().no_group(), "`Options::group`"),
-            (file.options().on_open("PRAGMA recursive_triggers = 1"), "`Options::on_open`"),
-            (file.options().attach("other", file.directory().join("other.db")), "`Options::attach`"),
-            (file.options().immutable(true), "`Options::immutable`"),
+            (file.options().durability(Durability::Full), "the option `durability`"),
+            (file.options().foreign_keys(false), "the option `foreign_keys`"),
+            (file.options().readers(7), "the option `readers`"),
+            (file.options().tuning(|t| t.no_group()), "the option `group`"),
+            (file.options().on_open("PRAGMA recursive_triggers = 1"), "the option `on_open`"),
+            (file.options().attach("other", file.directory().join("other.db")), "the option `attach`"),
+            (file.options().tuning(|t| t.immutable(true)), "the option `immutable`"),
         ] {
             let error = options.open().await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Misuse);
+            assert_eq!(error.kind(), ErrorKind::Misuse);
             assert!(error.message().contains(name), "{error}");
         }
         file.options().create(false).open().await.unwrap();
@@ -134,13 +135,13 @@ fn a_handle_with_fewer_rights_only_reads() {
         let refused = [
             reader.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err(),
             reader.query("INSERT INTO t VALUES (2) RETURNING a", ()).await.unwrap_err(),
-            reader.alone().execute_script("DELETE FROM t").await.unwrap_err(),
+            reader.ungrouped().execute_script("DELETE FROM t").await.unwrap_err(),
             reader.begin().await.unwrap_err(),
             reader.write_with(|tx| tx.execute("DELETE FROM t", ()).map_err(flatwater::Error::from)).await.unwrap_err(),
             reader.blocking_insert().await,
         ];
         for error in refused {
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.to_string().contains("read only"), "{error}");
         }
         assert_eq!(count(&db).await, 1);
@@ -192,7 +193,7 @@ fn the_last_handle_closes_and_the_others_only_leave() {
         let clone = first.clone();
         first.close().await.unwrap();
         first.close().await.unwrap();
-        assert_eq!(clone.execute("INSERT INTO t VALUES (1)", ()).await.unwrap_err().kind(), Kind::Closed);
+        assert_eq!(clone.execute("INSERT INTO t VALUES (1)", ()).await.unwrap_err().kind(), ErrorKind::Closed);
         second.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
         assert!(file.beside("-wal").exists());
         drop(second);
@@ -229,11 +230,11 @@ fn a_file_replaced_under_an_open_handle_is_noticed_when_its_successor_is_opened(
         rusqlite::Connection::open(&successor).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
         std::fs::rename(&successor, file.path()).unwrap();
         let error = file.options().open().await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Io);
+        assert_eq!(error.kind(), ErrorKind::Io);
         assert!(error.message().contains("replaced"), "{error}");
         let refused = db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap_err();
-        assert_eq!((refused.kind(), refused.message()), (Kind::Io, error.message()));
-        assert_eq!(db.begin().await.unwrap_err().kind(), Kind::Io);
+        assert_eq!((refused.kind(), refused.message()), (ErrorKind::Io, error.message()));
+        assert_eq!(db.begin().await.unwrap_err().kind(), ErrorKind::Io);
         db.close().await.unwrap();
         std::fs::remove_file(file.beside("-wal")).unwrap();
         std::fs::remove_file(file.beside("-shm")).unwrap();
@@ -263,7 +264,7 @@ fn a_file_that_is_removed_under_an_open_handle_is_noticed_in_time() {
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         };
-        assert_eq!(error.kind(), Kind::Io);
+        assert_eq!(error.kind(), ErrorKind::Io);
         assert!(error.message().contains("removed"), "{error}");
         assert!(count(&db).await >= 1, "reads go on");
         db.close().await.unwrap();

@@ -1,7 +1,7 @@
 //! Texts that are used once, such as those with values in them: they do not displace texts that are used again, and are
 //! members of groups.
 
-use flatwater::{Database, Error, Kind, Options};
+use flatwater::{Database, Error, ErrorKind, Options};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -50,10 +50,10 @@ fn ten_thousand_texts_that_are_used_once_leave_a_hot_text_prepared() {
         let db = opened(file.options()).await;
         make_hot(&db).await;
         for number in 0..10_000 {
-            db.query(&format!("SELECT {number} FROM t WHERE rowid = 1"), ()).await.unwrap();
+            db.query(format!("SELECT {number} FROM t WHERE rowid = 1"), ()).await.unwrap();
         }
         for number in 0..500 {
-            db.execute(&format!("DELETE FROM t WHERE rowid = -{number}"), ()).await.unwrap();
+            db.execute(format!("DELETE FROM t WHERE rowid = -{number}"), ()).await.unwrap();
         }
         assert!(is_hot(&db).await, "{:?}", db.stats().inline);
         db.close().await.unwrap();
@@ -67,11 +67,11 @@ fn new_hot_texts_take_the_place_of_old_ones() {
         let db = opened(file.options()).await;
         // Old texts, used often, as many as can be kept prepared. Then the program uses others.
         for number in 0..3 * 128 {
-            db.query(&format!("SELECT {} FROM t WHERE rowid = 1", number % 128), ()).await.unwrap();
+            db.query(format!("SELECT {} FROM t WHERE rowid = 1", number % 128), ()).await.unwrap();
         }
         let before = db.stats().inline.reads;
         for number in 0..10 * 100 {
-            db.query(&format!("SELECT -{} FROM t WHERE rowid = 2", number % 100), ()).await.unwrap();
+            db.query(format!("SELECT -{} FROM t WHERE rowid = 2", number % 100), ()).await.unwrap();
         }
         let inline = db.stats().inline.reads - before;
         assert!(inline >= 500, "only {inline} of 1,000 reads found their text prepared");
@@ -83,12 +83,12 @@ fn new_hot_texts_take_the_place_of_old_ones() {
 fn one_prepared_statement_is_enough() {
     let file = TestFile::new();
     run(async {
-        let db = opened(file.options().statement_cache(1)).await;
+        let db = opened(file.options().tuning(|t| t.statement_cache(1))).await;
         make_hot(&db).await;
         for number in 0..10 {
             let sql = format!("SELECT {number} FROM t WHERE rowid = 1");
             for _ in 0..3 {
-                assert_eq!(db.query_value::<i64>(&sql, ()).await.unwrap(), Some(number));
+                assert_eq!(db.query_optional_value::<i64>(&sql, ()).await.unwrap(), Some(number));
             }
         }
         db.close().await.unwrap();
@@ -133,7 +133,7 @@ async fn writes_that_differ_in_literals_are_one_group(place: &Place) {
         }
     }
     let right = "SELECT count(*) FROM t WHERE b = 'it''s ' || a";
-    assert_eq!(db.query_value::<usize>(right, ()).await.unwrap(), Some(next));
+    assert_eq!(db.query_optional_value::<usize>(right, ()).await.unwrap(), Some(next));
     db.close().await.unwrap();
 }
 
@@ -144,7 +144,7 @@ async fn a_text_that_never_ran_is_no_member_if_it_has_a_deadline(place: &Place) 
     make_known(&db, |number| format!("INSERT INTO t VALUES ({number})")).await;
     let before = db.stats().members;
     let texts = [1, 2, 3, 4].map(|number| format!("INSERT INTO t VALUES ({number})"));
-    let results = together(&db.timeout(std::time::Duration::from_secs(3600)), &texts).await;
+    let results = together(&db.with_timeout(std::time::Duration::from_secs(3600)), &texts).await;
     assert!(results.iter().all(Result::is_ok));
     assert_eq!(db.stats().members, before);
     db.close().await.unwrap();
@@ -159,7 +159,7 @@ async fn a_text_with_literals_that_fails_costs_a_group_one_replay(place: &Place)
         next += 3;
         let results = together(&db, &texts).await;
         let kinds: Vec<_> = results.iter().map(|result| result.as_ref().err().map(Error::kind)).collect();
-        assert_eq!(kinds, [None, None, Some(Kind::Constraint), None]);
+        assert_eq!(kinds, [None, None, Some(ErrorKind::Constraint), None]);
         next
     };
     while db.stats().replays == 0 {
@@ -172,7 +172,7 @@ async fn a_text_with_literals_that_fails_costs_a_group_one_replay(place: &Place)
         count = fail_one().await;
     }
     assert_eq!(db.stats().replays, replays);
-    assert_eq!(db.query_value::<usize>("SELECT count(*) FROM t", ()).await.unwrap(), Some(count));
+    assert_eq!(db.query_optional_value::<usize>("SELECT count(*) FROM t", ()).await.unwrap(), Some(count));
     db.close().await.unwrap();
 }
 
@@ -190,9 +190,9 @@ async fn a_text_that_is_like_members_and_may_not_be_one_runs_alone(place: &Place
     for _ in 0..3 {
         let results = together(&db, &texts).await;
         let kinds: Vec<_> = results.iter().map(|result| result.as_ref().err().map(Error::kind)).collect();
-        assert_eq!(kinds, [None, None, None, Some(Kind::Constraint), None]);
+        assert_eq!(kinds, [None, None, None, Some(ErrorKind::Constraint), None]);
     }
     let counts = "SELECT (SELECT count(*) FROM plain WHERE a < 10) * 10 + (SELECT count(*) FROM strict)";
-    assert_eq!(db.query_value::<i64>(counts, ()).await.unwrap(), Some(93));
+    assert_eq!(db.query_optional_value::<i64>(counts, ()).await.unwrap(), Some(93));
     db.close().await.unwrap();
 }

@@ -2,7 +2,9 @@
 //! a separate process, because the bound is the process's.
 #![cfg(target_os = "linux")]
 
-use flatwater::{Database, Error, Inline, Journal, Kind, Options};
+use flatwater::options::{Inline, Journal};
+use flatwater::process::set_max_open;
+use flatwater::{Database, Error, ErrorKind, Options};
 use futures_util::future::join_all;
 
 use crate::support::{TestFile, count, empty_table, integer, integrity, is_alone_in_process, run, until, wait_until};
@@ -22,8 +24,9 @@ fn open_ones(files: &[TestFile]) -> usize {
 async fn opened(databases: usize, most: usize) -> (Vec<TestFile>, Vec<Database>) {
     let files: Vec<_> = (0..databases).map(|_| TestFile::new()).collect();
     let mut dbs = Vec::new();
+    set_max_open(most);
     for file in &files {
-        let db = empty_table(file.options().max_open(most)).await;
+        let db = empty_table(file.options()).await;
         db.execute(INSERT, (1,)).await.unwrap();
         dbs.push(db);
     }
@@ -33,9 +36,10 @@ async fn opened(databases: usize, most: usize) -> (Vec<TestFile>, Vec<Database>)
 /// Uses another database until `file` is parked, which it may be when the hand of the clock has passed it twice.
 async fn park(file: &TestFile) {
     let others: Vec<_> = (0..3).map(|_| TestFile::new()).collect();
+    set_max_open(1);
     while !is_parked(file) {
         for other in &others {
-            let db = empty_table(other.options().max_open(1)).await;
+            let db = empty_table(other.options()).await;
             db.execute("DROP TABLE t", ()).await.unwrap();
             db.close().await.unwrap();
         }
@@ -55,7 +59,7 @@ fn databases_beyond_the_bound_are_parked_and_come_back_whatever_is_asked_first()
         until(|| open_ones(&files) <= 2).await;
         until(|| dbs.iter().map(|db| db.stats().parked).sum::<u64>() >= 10).await;
         for _ in 0..3 {
-            assert_eq!(dbs[0].query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
+            assert_eq!(dbs[0].query_optional_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
             assert_eq!(dbs[1].execute("UPDATE t SET a = 1", ()).await.unwrap().changes, 1);
             let read = dbs[2]
                 .read_with(|c| c.query_row("SELECT a FROM t", [], |row| row.get::<_, i64>(0)).map_err(Error::from));
@@ -64,12 +68,12 @@ fn databases_beyond_the_bound_are_parked_and_come_back_whatever_is_asked_first()
             assert_eq!(wrote.await.unwrap(), 1);
             let left = dbs[4].transaction(async |tx| {
                 tx.execute("UPDATE t SET a = 1", ()).await?;
-                tx.query_value::<i64>("SELECT a FROM t", ()).await
+                tx.query_optional_value::<i64>("SELECT a FROM t", ()).await
             });
             assert_eq!(left.await.unwrap(), Some(1));
             assert_eq!(dbs[5].query_as::<(i64,)>("SELECT a FROM t", ()).wait().unwrap(), [(1,)]);
             assert_eq!(dbs[6].execute_many("UPDATE t SET a = ?", [(1,), (1,)]).wait().unwrap(), 2);
-            let reads = join_all((0..8).map(|_| dbs[7].query_value::<i64>("SELECT a FROM t", ()))).await;
+            let reads = join_all((0..8).map(|_| dbs[7].query_optional_value::<i64>("SELECT a FROM t", ()))).await;
             assert!(reads.into_iter().all(|read| read.unwrap() == Some(1)));
             let writes = join_all((0..8).map(|_| dbs[8].execute("UPDATE t SET a = 1", ()))).await;
             assert!(writes.into_iter().all(|write| write.unwrap().changes == 1));
@@ -111,7 +115,7 @@ fn thousands_of_databases_in_random_use_have_few_descriptors_and_no_call_fails()
                     if turn % 2 == 0 {
                         db.execute("UPDATE t SET a = a + 1", ()).await.unwrap();
                     } else {
-                        assert!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap() >= Some(1));
+                        assert!(db.query_optional_value::<i64>("SELECT a FROM t", ()).await.unwrap() >= Some(1));
                     }
                     most.fetch_max(descriptors(), std::sync::atomic::Ordering::Relaxed);
                 }
@@ -122,7 +126,7 @@ fn thousands_of_databases_in_random_use_have_few_descriptors_and_no_call_fails()
         }
         let mut sum = 0;
         for db in dbs.iter() {
-            sum += db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap().unwrap();
+            sum += db.query_optional_value::<i64>("SELECT a FROM t", ()).await.unwrap().unwrap();
         }
         assert_eq!(sum, 300 + 100 * 8, "each write was done");
         let most = most.load(std::sync::atomic::Ordering::Relaxed);
@@ -178,9 +182,13 @@ fn a_call_that_waits_for_room_ends_at_its_deadline_and_can_be_given_up() {
             })
             .collect();
         until(|| begun.load(std::sync::atomic::Ordering::SeqCst) == 2 && is_parked(&files[3])).await;
-        let short = dbs[3].timeout(std::time::Duration::from_millis(50));
+        let short = dbs[3].with_timeout(std::time::Duration::from_millis(50));
         let error = short.execute(INSERT, (2,)).await.unwrap_err();
-        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(flatwater::Applied::No)), "{error}");
+        assert_eq!(
+            (error.kind(), error.applied()),
+            (ErrorKind::Timeout, Some(flatwater::calls::TimeoutEffect::No)),
+            "{error}"
+        );
         (0..2).for_each(|_| end.send(()).unwrap());
         for closure in closures {
             closure.await.unwrap().unwrap();
@@ -198,7 +206,7 @@ fn a_parked_database_with_a_live_query_notices_commits_of_others() {
     run(async {
         let (files, dbs) = opened(2, 1).await;
         let mut live = dbs[0].live("SELECT sum(a) FROM t", ());
-        let value = |rows: flatwater::LiveRows| rows.get(0).unwrap().get::<i64>(0).unwrap();
+        let value = |rows: flatwater::live::LiveRows| rows.get(0).unwrap().get::<i64>(0).unwrap();
         assert_eq!(value(live.next().await.unwrap().unwrap()), 1);
         for (turn, sum) in [(2, 3), (3, 6), (4, 10)] {
             park(&files[0]).await;
@@ -253,7 +261,8 @@ fn the_first_read_after_parking_waits_for_no_transaction() {
         let (file, db) = (&files[0], &dbs[0]);
         for _ in 0..20 {
             park(file).await;
-            let (tx, rows) = futures_util::join!(db.begin(), db.query_value::<i64>("SELECT count(*) FROM t", ()));
+            let (tx, rows) =
+                futures_util::join!(db.begin(), db.query_optional_value::<i64>("SELECT count(*) FROM t", ()));
             assert_eq!(rows.unwrap(), Some(1));
             tx.unwrap().rollback().await.unwrap();
         }
@@ -266,11 +275,11 @@ fn a_database_that_no_file_holds_is_not_parked() {
         return;
     }
     run(async {
-        let invisible = Options::new("/flatwater-parking").vfs("memdb").journal(Journal::Keep).max_open(1);
+        let invisible = Options::new("/flatwater-parking").tuning(|t| t.vfs("memdb").journal(Journal::Keep));
         let db = empty_table(invisible).await;
         db.execute(INSERT, (1,)).await.unwrap();
         let file = TestFile::new();
-        let other = empty_table(file.options().max_open(1)).await;
+        let other = empty_table(file.options()).await;
         park(&file).await;
         assert_eq!((count(&db).await, db.stats().parked, other.stats().parked > 0), (1, 0, true));
     });
@@ -283,7 +292,7 @@ fn what_others_did_to_a_parked_file_is_seen() {
     }
     run(async {
         let file = TestFile::new();
-        let db = empty_table(file.options().inline(Inline::Never).max_open(1)).await;
+        let db = empty_table(file.options().tuning(|t| t.inline(Inline::Never))).await;
         for _ in 0..3 {
             join_all((0..4).map(|n| db.execute(INSERT, (n,)))).await.into_iter().for_each(|done| assert!(done.is_ok()));
         }
@@ -300,15 +309,15 @@ fn what_others_did_to_a_parked_file_is_seen() {
         drop(plain);
         let written = join_all((5..10).map(|n| db.execute(INSERT, (n,)))).await;
         assert_eq!(written.iter().filter(|written| written.is_ok()).count(), 4);
-        assert_eq!(written[2].as_ref().unwrap_err().kind(), Kind::Constraint);
-        assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM log", ()).await.unwrap(), Some(5 + 6 + 8 + 9));
+        assert_eq!(written[2].as_ref().unwrap_err().kind(), ErrorKind::Constraint);
+        assert_eq!(db.query_optional_value::<i64>("SELECT sum(a) FROM log", ()).await.unwrap(), Some(5 + 6 + 8 + 9));
         assert_eq!(count(&db).await, 4);
 
         park(&file).await;
         std::fs::rename(file.path(), file.beside("-moved")).unwrap();
         std::fs::write(file.path(), "").unwrap();
         for error in [db.execute(INSERT, (1,)).await.unwrap_err(), db.query("SELECT a FROM t", ()).await.unwrap_err()] {
-            assert!(error.kind() == Kind::Io && error.message().contains("replaced"), "{error}");
+            assert!(error.kind() == ErrorKind::Io && error.message().contains("replaced"), "{error}");
         }
         assert_eq!(std::fs::read(file.path()).unwrap(), b"", "nothing was written to the other file");
         db.close().await.unwrap();
@@ -332,7 +341,7 @@ fn calls_race_with_parking_and_none_is_lost() {
                 for n in 0..WRITES {
                     let db = &dbs[usize::try_from((task * 5 + n * 7) % 6).unwrap()];
                     db.execute(INSERT, (n,)).wait().unwrap();
-                    assert!(db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap() > Some(0));
+                    assert!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap() > Some(0));
                 }
             });
         }
@@ -378,7 +387,8 @@ fn threads_are_bounded_by_what_is_served_and_not_by_the_databases() {
         return;
     }
     let files: Vec<_> = (0..60).map(|_| TestFile::new()).collect();
-    let dbs: Vec<_> = run(join_all(files.iter().map(|file| empty_table(file.options().inline(Inline::Never)))));
+    let dbs: Vec<_> =
+        run(join_all(files.iter().map(|file| empty_table(file.options().tuning(|t| t.inline(Inline::Never))))));
     let blob = vec![7; 300_000];
     for db in &dbs {
         // The WAL is long enough for the checkpointer to look at it, and reads use a reader's thread.

@@ -1,7 +1,7 @@
 //! PRAGMAs that are read as tables: `SELECT * FROM pragma_table_info('t')` (<https://sqlite.org/pragma.html#pragfunc>).
 //! They use the same route as the PRAGMA itself.
 
-use flatwater::{Database, Error, Kind, Params, rusqlite};
+use flatwater::{Database, Error, ErrorKind, Params, rusqlite};
 
 use crate::place::{Place, in_both_places};
 use crate::support::empty_table;
@@ -87,13 +87,13 @@ async fn a_table_that_optimizes_is_the_writers(place: &Place) {
     assert_eq!(db.stats().groups, 0);
     db.query("SELECT * FROM pragma_optimize(0x10002)", ()).await.unwrap();
     let analyzed = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'";
-    assert_eq!(db.query_value::<i64>(analyzed, ()).await.unwrap(), Some(1));
+    assert_eq!(db.query_optional_value::<i64>(analyzed, ()).await.unwrap(), Some(1));
     if let Some(file) = place.file() {
         db.close().await.unwrap();
         let db = file.options().read_only(true).open().await.unwrap();
         for sql in ["PRAGMA optimize(-1)", texts[0], texts[2]] {
             let error = db.query(sql, ()).await.unwrap_err();
-            assert!(error.kind() == Kind::Misuse && error.message().contains("read only"), "{sql}: {error}");
+            assert!(error.kind() == ErrorKind::Misuse && error.message().contains("read only"), "{sql}: {error}");
         }
         assert_eq!(db.query("SELECT * FROM pragma_table_info('t')", ()).await.unwrap().len(), 1);
     }

@@ -5,7 +5,8 @@
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use flatwater::{Database, Journal, Kind, Migrations, Options};
+use flatwater::options::Journal;
+use flatwater::{Database, ErrorKind, Migrations, Options};
 
 use crate::support::{TestFile, as_child, files, is_alone_in_process, nobody};
 
@@ -13,8 +14,8 @@ const PATH: &str = "FLATWATER_READER_PATH";
 
 fn sum(options: Options) -> Option<i64> {
     let db: Database = options.open().wait().unwrap();
-    let sum = db.query_value("SELECT sum(a) FROM t", ()).wait().unwrap();
-    assert_eq!(db.execute("INSERT INTO t VALUES (3)", ()).wait().unwrap_err().kind(), Kind::Misuse);
+    let sum = db.query_optional_value("SELECT sum(a) FROM t", ()).wait().unwrap();
+    assert_eq!(db.execute("INSERT INTO t VALUES (3)", ()).wait().unwrap_err().kind(), ErrorKind::Misuse);
     db.close().wait().unwrap();
     sum
 }
@@ -72,7 +73,7 @@ fn a_wal_without_its_index_is_never_passed_over() {
     let file = copy(&original, &["", "-wal"]);
     while_frozen(&file, || {
         let error = file.options().read_only(true).open().wait().unwrap_err();
-        assert_eq!(error.kind(), Kind::Open, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Open, "{error}");
         assert!(!error.hint().unwrap().contains("immutable"), "the rows in the WAL would be lost: {error}");
     });
     assert_eq!(sum(file.options().read_only(true)), Some(3));
@@ -114,9 +115,9 @@ fn a_wal_file_alone_names_what_opens_it() {
     writer.close().unwrap();
     while_frozen(&file, || {
         let error = file.options().read_only(true).open().wait().unwrap_err();
-        assert_eq!(error.kind(), Kind::Open, "{error}");
-        assert!(error.hint().unwrap().contains("`Options::immutable`"), "{error}");
-        assert_eq!(sum(file.options().immutable(true)), Some(3));
+        assert_eq!(error.kind(), ErrorKind::Open, "{error}");
+        assert!(error.hint().unwrap().contains("`Tuning::immutable`"), "{error}");
+        assert_eq!(sum(file.options().tuning(|t| t.immutable(true))), Some(3));
         assert_eq!(sum(Options::new(format!("file:{}?immutable=1", file.path().display()))), Some(3));
     });
 }
@@ -130,9 +131,9 @@ fn a_file_with_a_rollback_journal_is_read() {
     writer.close().unwrap();
     while_frozen(&file, || {
         assert_eq!(sum(file.options().read_only(true)), Some(3));
-        assert_eq!(sum(file.options().immutable(true)), Some(3));
+        assert_eq!(sum(file.options().tuning(|t| t.immutable(true))), Some(3));
         let error = file.options().open().wait().unwrap_err();
-        assert_eq!(error.kind(), Kind::Open, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Open, "{error}");
         assert!(error.hint().unwrap().contains("`Options::read_only`"), "{error}");
     });
 }
@@ -148,19 +149,19 @@ fn a_write_that_needs_a_journal_names_the_directory_that_cannot_be_written() {
     let (file, writer) = written("delete");
     writer.close().unwrap();
     set_permissions(file.directory(), Permissions::from_mode(0o555)).unwrap();
-    let db = file.options().journal(Journal::Keep).open().wait().unwrap();
+    let db = file.options().tuning(|t| t.journal(Journal::Keep)).open().wait().unwrap();
     let errors = [
         db.execute("INSERT INTO t VALUES (3)", ()).wait().unwrap_err(),
         db.execute_many("INSERT INTO t VALUES (?)", [(3,)]).wait().unwrap_err(),
         db.migrate(Migrations::new([("1_a", "INSERT INTO t VALUES (3)")])).wait().unwrap_err(),
     ];
     for error in errors {
-        assert_eq!((error.kind(), error.sqlite_name()), (Kind::Io, Some("SQLITE_READONLY_DIRECTORY")), "{error}");
+        assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Io, Some("SQLITE_READONLY_DIRECTORY")), "{error}");
         let directory = format!("the directory {} cannot be written", file.directory().display());
         assert!(error.message().contains(&directory), "{error}");
         assert!(error.hint().unwrap().contains("permissions of the directory"), "{error}");
     }
-    assert_eq!(db.query_value("SELECT sum(a) FROM t", ()).wait().unwrap(), Some(3));
+    assert_eq!(db.query_optional_value("SELECT sum(a) FROM t", ()).wait().unwrap(), Some(3));
     set_permissions(file.directory(), Permissions::from_mode(0o755)).unwrap();
     db.execute("INSERT INTO t VALUES (3)", ()).wait().unwrap();
 }
@@ -176,9 +177,10 @@ fn a_file_that_may_not_be_read_is_told_from_a_directory_that_may_not_be_written(
     let (file, writer) = written("wal");
     writer.close().unwrap();
     set_permissions(file.path(), Permissions::from_mode(0o000)).unwrap();
-    for options in [file.options(), file.options().read_only(true), file.options().journal(Journal::Keep)] {
+    for options in [file.options(), file.options().read_only(true), file.options().tuning(|t| t.journal(Journal::Keep))]
+    {
         let error = options.open().wait().unwrap_err();
-        assert_eq!(error.kind(), Kind::Open, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Open, "{error}");
         assert!(error.message().contains("may not be read by this user"), "{error}");
         assert_eq!(error.hint(), Some("check the permissions of the file"), "{error}");
     }

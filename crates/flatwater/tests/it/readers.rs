@@ -3,7 +3,7 @@
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use flatwater::{Database, Error, Kind, Options, named};
+use flatwater::{Database, Error, ErrorKind, Options, named};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -55,7 +55,7 @@ fn a_read_begun_after_a_writes_reply_sees_it_on_every_reader() {
                 })
             });
             assert!(join_all(reads).await.into_iter().all(|a| a.unwrap() == n));
-            let queries = (0..READERS * 2).map(|_| db.query_value::<i64>("SELECT a FROM t", ()));
+            let queries = (0..READERS * 2).map(|_| db.query_optional_value::<i64>("SELECT a FROM t", ()));
             assert!(join_all(queries).await.into_iter().all(|a| a.unwrap() == Some(n)));
         }
     });
@@ -70,7 +70,7 @@ async fn many_callers_each_see_their_own_writes(place: &Place) {
             db.execute("INSERT INTO t VALUES (?, 0)", (id,)).await.unwrap();
             for n in 1..=30_i64 {
                 db.execute("UPDATE t SET a = ? WHERE id = ?", (n, id)).await.unwrap();
-                let seen = db.query_value::<i64>("SELECT a FROM t WHERE id = ?", (id,)).await.unwrap();
+                let seen = db.query_optional_value::<i64>("SELECT a FROM t WHERE id = ?", (id,)).await.unwrap();
                 assert_eq!(seen, Some(n));
             }
         })
@@ -101,10 +101,10 @@ fn a_read_closure_keeps_its_snapshot_while_the_writer_commits() {
         }
         db.query("PRAGMA wal_checkpoint(PASSIVE)", ()).await.unwrap();
         db.execute("ALTER TABLE t ADD COLUMN b", ()).await.unwrap();
-        assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(20));
+        assert_eq!(db.query_optional_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(20));
         committed.wait();
         assert_eq!(read.await.unwrap(), (0, 0));
-        assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(20));
+        assert_eq!(db.query_optional_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(20));
     });
 }
 
@@ -140,7 +140,7 @@ async fn any_read_is_answered(db: &Database) {
     }
     for wrong in ["SELEC 1", "(SELECT 1)", "nonsense"] {
         let error = db.query(wrong, ()).await.unwrap_err();
-        assert_eq!((error.kind(), error.offset()), (Kind::Sql, Some(0)), "{error}");
+        assert_eq!((error.kind(), error.offset()), (ErrorKind::Sql, Some(0)), "{error}");
     }
 }
 
@@ -167,7 +167,7 @@ async fn statements_submitted_together_build_on_each_other(place: &Place) {
             db.execute(&insert, ()),
             db.query_as::<(i64,)>(&select, ()),
             db.query_as::<(i64,)>(&returning, ()),
-            db.execute(&format!("CREATE INDEX i{n} ON t{n} (a)"), ()),
+            db.execute(format!("CREATE INDEX i{n} ON t{n} (a)"), ()),
         );
         create.unwrap();
         assert_eq!(insert.unwrap().changes, 1);
@@ -243,17 +243,18 @@ fn a_change_of_the_schema_by_another_program_is_noticed() {
 
 async fn more_texts_than_are_kept_prepared_all_answer(place: &Place) {
     for kept in [1, 2, 128] {
-        let db = place.options().statement_cache(kept).open().await.unwrap();
+        let db = place.options().tuning(|t| t.statement_cache(kept)).open().await.unwrap();
         db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).await.unwrap();
         for _ in 0..2 {
-            let reads = join_all((0..300).map(|n| db.query_value::<i64>(&format!("SELECT {n} + ?"), (1,)))).await;
+            let reads =
+                join_all((0..300).map(|n| db.query_optional_value::<i64>(&format!("SELECT {n} + ?"), (1,)))).await;
             assert!((1..).zip(reads).all(|(n, read)| read.unwrap() == Some(n)));
-            let inserts = (0..300).map(|n| db.execute(&format!("INSERT INTO t VALUES ({n})"), ()));
+            let inserts = (0..300).map(|n| db.execute(format!("INSERT INTO t VALUES ({n})"), ()));
             assert!(join_all(inserts).await.into_iter().all(|inserted| inserted.unwrap().changes == 1));
         }
         let tx = db.begin().await.unwrap();
         for n in 0..300 {
-            assert_eq!(tx.query_value::<i64>(&format!("SELECT {n}"), ()).await.unwrap(), Some(n));
+            assert_eq!(tx.query_optional_value::<i64>(&format!("SELECT {n}"), ()).await.unwrap(), Some(n));
         }
         tx.commit().await.unwrap();
         db.close().await.unwrap();
@@ -268,16 +269,16 @@ async fn texts_too_long_to_keep_run_as_others_do(place: &Place) {
     let returning = format!("{write} RETURNING a");
     for n in 0..40 {
         let (read, write, returned, failed, twice) = futures_util::join!(
-            db.query_value::<i64>(&read, named! { "n": n }),
+            db.query_optional_value::<i64>(&read, named! { "n": n }),
             db.execute(&write, (n,)),
-            db.query_value::<i64>(&returning, (n,)),
-            db.query(&format!("SELECT nowhere {padding}"), ()),
-            db.execute(&format!("{write}; {write}"), (n,)),
+            db.query_optional_value::<i64>(&returning, (n,)),
+            db.query(format!("SELECT nowhere {padding}"), ()),
+            db.execute(format!("{write}; {write}"), (n,)),
         );
         assert_eq!((read.unwrap(), write.unwrap().changes, returned.unwrap()), (Some(n), 1, Some(n)));
         assert!(failed.is_err() && twice.is_err());
     }
     let in_lists = (0..5000).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
-    let found = db.query_value::<i64>(&format!("SELECT count(*) FROM t WHERE a IN ({in_lists})"), ()).await;
+    let found = db.query_optional_value::<i64>(&format!("SELECT count(*) FROM t WHERE a IN ({in_lists})"), ()).await;
     assert_eq!(found.unwrap(), Some(80));
 }

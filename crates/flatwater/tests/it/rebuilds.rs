@@ -1,7 +1,8 @@
 //! Migrations that rebuild a table to which others refer, as SQLite's manual recommends: no child is deleted, and what
 //! violates a foreign key afterwards is refused, unless it did before.
 
-use flatwater::{Database, Error, ForeignKeyCheck, Kind, Migrations, Params};
+use flatwater::calls::ForeignKeyCheck;
+use flatwater::{Database, Error, ErrorKind, Migrations, Params};
 
 use crate::place::{Place, in_both_places};
 use crate::support::TestFile;
@@ -33,7 +34,7 @@ const REBUILD: &str = "CREATE TABLE new_parent (id INTEGER PRIMARY KEY, name TEX
      ALTER TABLE new_parent RENAME TO parent";
 
 async fn value(db: &Database, sql: &str) -> i64 {
-    db.query_value(sql, ()).await.unwrap().unwrap()
+    db.query_optional_value(sql, ()).await.unwrap().unwrap()
 }
 
 const ROWS: &str = "SELECT (SELECT count(*) FROM parent) * 100 + (SELECT count(*) FROM child) * 10 +
@@ -57,7 +58,10 @@ async fn a_rebuilt_table_keeps_its_children(place: &Place) {
         let list = Migrations::new([INIT, ("002_rebuild", REBUILD)]).foreign_key_check(check);
         assert_eq!(db.migrate(list).await.unwrap(), ["001_init", "002_rebuild"]);
         assert_eq!(value(&db, ROWS).await, 231);
-        assert_eq!(db.execute("INSERT INTO parent VALUES (3, '')", ()).await.unwrap_err().kind(), Kind::Constraint);
+        assert_eq!(
+            db.execute("INSERT INTO parent VALUES (3, '')", ()).await.unwrap_err().kind(),
+            ErrorKind::Constraint
+        );
         enforces(&db).await;
     }
 }
@@ -75,7 +79,7 @@ async fn a_migration_that_leaves_orphans_fails_and_changes_nothing(place: &Place
         ] {
             let list = Migrations::new([INIT, ("002_orphans", sql)]).foreign_key_check(check);
             let error = db.migrate(list).await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Constraint, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Constraint, "{error}");
             assert!(error.message().starts_with("migration 002_orphans: "), "{error}");
             assert!(error.message().contains(table), "{sql}: {error}");
             assert_eq!(value(&db, ROWS).await, 231);
@@ -146,7 +150,7 @@ async fn a_drop_that_would_change_children_is_refused_outside_of_migrations(plac
     const DROP: &str = "DROP TABLE Parent";
     fn refused<T: std::fmt::Debug>(answer: Result<T, Error>) {
         let error = answer.unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
         assert!(
             error.message().contains("rows of child") && error.hint().unwrap().contains("cascading_drop"),
             "{error}"
@@ -155,7 +159,7 @@ async fn a_drop_that_would_change_children_is_refused_outside_of_migrations(plac
     let db = place.open().await;
     db.migrate([INIT]).await.unwrap();
     refused(db.execute(DROP, ()).await);
-    refused(db.execute_script(&format!("CREATE TABLE x (a); {DROP}")).await);
+    refused(db.execute_script(format!("CREATE TABLE x (a); {DROP}")).await);
     refused(db.batch([(DROP, Ok(Params::default()))]).await);
     let tx = db.begin().await.unwrap();
     refused(tx.execute(DROP, ()).await);
@@ -186,7 +190,7 @@ async fn keys_of_several_columns_and_of_a_primary_key_are_followed(place: &Place
     .await
     .unwrap();
     let error = db.execute("DROP TABLE p", ()).await.unwrap_err();
-    assert!(error.kind() == Kind::Misuse && error.message().contains("SET NULL"), "{error}");
+    assert!(error.kind() == ErrorKind::Misuse && error.message().contains("SET NULL"), "{error}");
     db.execute("DELETE FROM \"the child\" WHERE \"y\"\"z\" = 'K'", ()).await.unwrap();
     db.execute("DROP TABLE p", ()).await.unwrap();
 }
@@ -194,7 +198,7 @@ async fn keys_of_several_columns_and_of_a_primary_key_are_followed(place: &Place
 async fn a_drop_may_cascade_if_the_options_allow_it_or_foreign_keys_are_off(place: &Place) {
     for (cascades, children) in [(true, 0), (false, 3)] {
         let place = place.another();
-        let db = place.options().cascading_drop(cascades).foreign_keys(cascades).open().await.unwrap();
+        let db = place.options().tuning(|t| t.cascading_drop(cascades)).foreign_keys(cascades).open().await.unwrap();
         db.migrate([INIT]).await.unwrap();
         db.execute("DROP TABLE parent", ()).await.unwrap();
         assert_eq!(value(&db, "SELECT count(*) FROM child").await, children);
@@ -208,7 +212,7 @@ async fn foreign_keys_may_be_deferred_in_a_transaction_and_only_there(place: &Pl
     db.migrate([INIT]).await.unwrap();
     let defer = "PRAGMA defer_foreign_keys = ON";
     let error = db.execute(defer, ()).await.unwrap_err();
-    assert!(error.kind() == Kind::Misuse && error.hint().unwrap().contains("inside of a transaction"), "{error}");
+    assert!(error.kind() == ErrorKind::Misuse && error.hint().unwrap().contains("inside of a transaction"), "{error}");
     let tx = db.begin().await.unwrap();
     tx.execute(defer, ()).await.unwrap();
     tx.execute("INSERT INTO child VALUES (90, 9)", ()).await.unwrap();
@@ -217,9 +221,9 @@ async fn foreign_keys_may_be_deferred_in_a_transaction_and_only_there(place: &Pl
     let tx = db.begin().await.unwrap();
     tx.execute(defer, ()).await.unwrap();
     tx.execute("INSERT INTO child VALUES (80, 8)", ()).await.unwrap();
-    assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Constraint);
+    assert_eq!(tx.commit().await.unwrap_err().kind(), ErrorKind::Constraint);
     let tx = db.begin().await.unwrap();
-    assert_eq!(tx.execute("INSERT INTO child VALUES (80, 8)", ()).await.unwrap_err().kind(), Kind::Constraint);
+    assert_eq!(tx.execute("INSERT INTO child VALUES (80, 8)", ()).await.unwrap_err().kind(), ErrorKind::Constraint);
     tx.rollback().await.unwrap();
     assert_eq!(value(&db, "SELECT count(*) FROM child").await, 4);
 }
@@ -241,6 +245,6 @@ fn a_drop_that_did_nothing_once_is_looked_at_again_when_there_is_a_table() {
             )
             .unwrap();
         assert!(db.execute(drop, ()).await.is_err(), "the rows of child would go with it");
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM child", ()).await.unwrap(), Some(1));
+        assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM child", ()).await.unwrap(), Some(1));
     });
 }

@@ -8,7 +8,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use flatwater::{Applied, Call, Database, Error, Executed, Kind, Options, Rows, Transaction, params};
+use flatwater::calls::TimeoutEffect;
+use flatwater::values::ExecuteResult;
+use flatwater::{Call, Database, Error, ErrorKind, Options, Rows, Transaction, params};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -28,15 +30,16 @@ async fn scenario(options: Options) {
     db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, a); CREATE TABLE log (a)").await.unwrap();
     let inserts = join_all((1..=200).map(|n| db.execute("INSERT INTO t (a) VALUES (?)", (n,)))).await;
     for (n, inserted) in (1..).zip(inserts) {
-        assert_eq!(inserted.unwrap(), Executed { changes: 1, last_insert_rowid: Some(n) });
+        let inserted = inserted.unwrap();
+        assert_eq!((inserted.changes, inserted.last_insert_rowid), (1, Some(n)));
     }
-    let reads = join_all((1..=50).map(|n| db.query_value::<i64>("SELECT a FROM t WHERE id = ?", (n,)))).await;
+    let reads = join_all((1..=50).map(|n| db.query_optional_value::<i64>("SELECT a FROM t WHERE id = ?", (n,)))).await;
     assert!((1..).zip(reads).all(|(n, read)| read.unwrap() == Some(n)));
     let kept = db.transaction(async |tx| {
         tx.execute("DELETE FROM t WHERE id > 100", ()).await?;
         let undone = tx.transaction(async |inner| inner.execute("DELETE FROM nowhere", ()).await);
-        assert_eq!(undone.await.unwrap_err().kind(), Kind::Sql);
-        tx.query_value::<i64>("SELECT count(*) FROM t", ()).await
+        assert_eq!(undone.await.unwrap_err().kind(), ErrorKind::Sql);
+        tx.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await
     });
     assert_eq!(kept.await.unwrap(), Some(100));
     drop(db.begin().await.unwrap());
@@ -45,10 +48,10 @@ async fn scenario(options: Options) {
     let logged =
         db.read_with(|c| c.query_row("SELECT sum(a) FROM log", [], |row| row.get::<_, i64>(0)).map_err(Error::from));
     assert_eq!(logged.await.unwrap(), 3);
-    let error = db.timeout(Duration::from_millis(20)).query(ENDLESS, ()).await.unwrap_err();
-    assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)));
+    let error = db.with_timeout(Duration::from_millis(20)).query(ENDLESS, ()).await.unwrap_err();
+    assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)));
     db.close().await.unwrap();
-    assert_eq!(db.query("SELECT 1", ()).await.unwrap_err().kind(), Kind::Closed);
+    assert_eq!(db.query("SELECT 1", ()).await.unwrap_err().kind(), ErrorKind::Closed);
 }
 
 fn everywhere(block_on: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
@@ -57,7 +60,7 @@ fn everywhere(block_on: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
     assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 99);
     block_on(Box::pin(scenario(Options::new(":memory:"))));
     let narrow = TestFile::new();
-    block_on(Box::pin(scenario(narrow.options().readers(1).queue(1).statement_cache(1))));
+    block_on(Box::pin(scenario(narrow.options().readers(1).tuning(|t| t.queue(1).statement_cache(1)))));
 }
 
 #[test]
@@ -153,7 +156,7 @@ async fn a_waker_that_panics_harms_nobody_else(place: &Place) {
         let mut context = Context::from_waker(&waker);
         let tx = db.begin().await.unwrap();
         let (mut write, mut slow) =
-            (db.execute("INSERT INTO t VALUES (1)", ()), db.timeout(Duration::from_millis(20)).query(ENDLESS, ()));
+            (db.execute("INSERT INTO t VALUES (1)", ()), db.with_timeout(Duration::from_millis(20)).query(ENDLESS, ()));
         if read {
             assert!(Pin::new(&mut slow).poll(&mut context).is_pending());
         } else {
@@ -163,14 +166,14 @@ async fn a_waker_that_panics_harms_nobody_else(place: &Place) {
         crate::support::until(|| panics.0.load(Ordering::SeqCst) > 0).await;
         for n in 0..50 {
             db.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap();
-            assert!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap() > Some(n));
+            assert!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap() > Some(n));
         }
     }
     db.close().await.unwrap();
 }
 
 /// A waker that uses the database on the thread that calls it, which is one of the database's threads.
-struct Meddles(Database, std::sync::mpsc::Sender<Option<Kind>>);
+struct Meddles(Database, std::sync::mpsc::Sender<Option<ErrorKind>>);
 
 impl Wake for Meddles {
     fn wake(self: Arc<Self>) {
@@ -187,7 +190,7 @@ async fn a_call_from_one_of_the_databases_own_threads_is_refused(place: &Place) 
     let mut write = db.execute("INSERT INTO t VALUES (1)", ());
     assert!(Pin::new(&mut write).poll(&mut Context::from_waker(&meddles)).is_pending());
     drop(tx);
-    assert_eq!(receive.recv_timeout(Duration::from_secs(90)).unwrap(), Some(Kind::Misuse));
+    assert_eq!(receive.recv_timeout(Duration::from_secs(90)).unwrap(), Some(ErrorKind::Misuse));
     write.await.unwrap();
     assert_eq!(count(&db).await, 1);
 }
@@ -201,8 +204,8 @@ async fn blocking_calls_of_many_threads_do_not_disturb_each_other(place: &Place)
             scope.spawn(move || works(&db, number));
         }
     });
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(16 * 101));
-    assert_eq!(db.query_value::<i64>("SELECT sum(n) FROM sums", ()).wait().unwrap(), Some(16 * 100));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(16 * 101));
+    assert_eq!(db.query_optional_value::<i64>("SELECT sum(n) FROM sums", ()).wait().unwrap(), Some(16 * 100));
     db.close().wait().unwrap();
     if let Some(file) = place.file() {
         wait_until(|| !file.beside("-wal").exists());
@@ -216,7 +219,7 @@ fn works(db: &Database, number: i64) {
         let inserted = db.execute("INSERT INTO t VALUES (?, ?)", (number, n)).wait().unwrap();
         let mine = "SELECT n FROM t WHERE rowid = ? AND thread = ?";
         let rowid = inserted.last_insert_rowid.unwrap();
-        assert_eq!(db.query_value::<i64>(mine, (rowid, number)).wait().unwrap(), Some(n));
+        assert_eq!(db.query_optional_value::<i64>(mine, (rowid, number)).wait().unwrap(), Some(n));
         let added = db.write_with(move |tx| {
             tx.execute("UPDATE sums SET n = n + 1 WHERE thread = ?", [number]).map_err(Error::from)
         });
@@ -248,13 +251,13 @@ fn handles_are_shared_and_futures_are_sent() {
         is_shared_and_static(&open);
         is_shared_and_static(&Database::open(file.path()));
         let db = open.await.unwrap();
-        is_shared_and_static::<Call<Executed>>(&db.execute("CREATE TABLE t (a)", ()));
+        is_shared_and_static::<Call<ExecuteResult>>(&db.execute("CREATE TABLE t (a)", ()));
         is_shared_and_static(&db.execute_many("", [()]));
         is_shared_and_static(&db.batch([("", ()); 0]));
         is_shared_and_static(&db.execute_script(""));
         is_shared_and_static(&db.query("", ()));
-        is_shared_and_static(&db.query_one("", ()));
-        is_shared_and_static(&db.query_value::<String>("", ()));
+        is_shared_and_static(&db.query_optional("", ()));
+        is_shared_and_static(&db.query_optional_value::<String>("", ()));
         is_shared_and_static(&db.query_as::<(i64,)>("", ()));
         is_shared_and_static(&db.read_with(|_| Ok::<_, Error>(())));
         is_shared_and_static(&db.write_with(|_| Ok::<_, Error>(())));

@@ -8,7 +8,8 @@ use std::sync::{Arc, Barrier};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use flatwater::{Applied, Database, Error, Kind, Result, Transaction};
+use flatwater::calls::TimeoutEffect;
+use flatwater::{Database, Error, ErrorKind, Result, Transaction};
 use futures_util::FutureExt;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -133,7 +134,7 @@ async fn a_call_that_was_made_before_a_nested_transaction_is_refused_inside_of_i
         outer.await.unwrap_err(),
     ];
     for error in refused {
-        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
         assert!(error.message().contains("a nested transaction is open"), "{error}");
         assert!(error.hint().unwrap().contains("use the nested transaction"), "{error}");
     }
@@ -197,7 +198,7 @@ async fn a_nested_transaction_that_is_forgotten_is_undone_by_the_next_use_of_the
 
 fn is_over(result: Result<impl std::fmt::Debug>) {
     let error = result.unwrap_err();
-    assert_eq!(error.kind(), Kind::Misuse, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
     assert!(error.message().contains("finished") && error.hint().is_some(), "{error}");
 }
 
@@ -227,7 +228,7 @@ async fn a_call_of_a_nested_transaction_that_is_over_is_refused_whoever_stands_t
     is_over(late.swap_remove(0).await);
     tx.commit().await.unwrap();
     for late in late {
-        assert_eq!(late.await.unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(late.await.unwrap_err().kind(), ErrorKind::Misuse);
     }
     assert_eq!(content(&db).await, [1, 2]);
 }
@@ -236,14 +237,14 @@ async fn a_call_of_a_nested_transaction_that_is_over_is_refused_whoever_stands_t
 async fn ends_too_late(place: &Place, commit: bool) {
     // Long enough for whatever is short.
     let db = empty_table(place.options()).await;
-    let mut tx = db.timeout(Duration::from_secs(2)).begin().await.unwrap();
+    let mut tx = db.with_timeout(Duration::from_secs(2)).begin().await.unwrap();
     insert(&tx, 1).await;
     let nested = tx.begin().await.unwrap();
     insert(&nested, 2).await;
     let gate = Gate::close(&nested).await;
     let end = if commit { nested.commit().await } else { nested.rollback().await };
     let error = end.unwrap_err();
-    assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+    assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
     gate.open();
     tx.commit().await.unwrap();
     assert_eq!(content(&db).await, [1], "commit: {commit}");

@@ -1,6 +1,6 @@
 //! Schema changes between two runs of a text: by Flatwater, by another program, and in transactions that roll back.
 
-use flatwater::{Database, Error, Kind, params};
+use flatwater::{Database, Error, ErrorKind, params};
 
 use crate::place::{Place, in_both_places};
 use crate::support::TestFile;
@@ -58,7 +58,7 @@ async fn a_listing_is_of_the_schema_of_now(place: &Place) {
     let db = place.options().readers(1).open().await.unwrap();
     db.execute("CREATE TABLE t (a)", ()).await.unwrap();
     for indices in 0..4 {
-        let plan = db.query_one("EXPLAIN QUERY PLAN SELECT * FROM t WHERE a = 1", ()).await.unwrap().unwrap();
+        let plan = db.query_optional("EXPLAIN QUERY PLAN SELECT * FROM t WHERE a = 1", ()).await.unwrap().unwrap();
         assert_eq!(plan.get::<String>("detail").unwrap().contains("USING"), indices > 0, "{indices}");
         let program = db.query("EXPLAIN INSERT INTO t VALUES (1)", ()).await.unwrap();
         let inserts = program.iter().filter(|op| op.get::<String>("opcode").unwrap() == "IdxInsert");
@@ -147,9 +147,9 @@ async fn a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_n
 }
 
 async fn a_text_that_fits_only_the_schema_of_another_program_is_prepared_under_it(place: &Place) {
-    for inline in [flatwater::Inline::Never, flatwater::Inline::default()] {
+    for inline in [flatwater::options::Inline::Never, flatwater::options::Inline::default()] {
         let place = &place.another();
-        let db = place.options().inline(inline).open().await.unwrap();
+        let db = place.options().tuning(|t| t.inline(inline)).open().await.unwrap();
         db.execute_script("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2)").await.unwrap();
         change_elsewhere(place, &db, "ALTER TABLE t DROP COLUMN b").await;
         let written = db.execute("INSERT INTO t VALUES (?)", (2,)).await.unwrap();
@@ -165,7 +165,8 @@ async fn a_damaged_schema_is_an_error_of_the_texts_that_need_it() {
     let file = TestFile::new();
     let db = file.open().await;
     db.execute_script("CREATE TABLE t (a); CREATE TABLE u (a)").await.unwrap();
-    let root: Option<i64> = db.query_value("SELECT rootpage FROM sqlite_schema WHERE name = 't'", ()).await.unwrap();
+    let root: Option<i64> =
+        db.query_optional_value("SELECT rootpage FROM sqlite_schema WHERE name = 't'", ()).await.unwrap();
     // With the cookie, so that everybody reads the schema again.
     let set_root = |root: i64| {
         let sql = format!("UPDATE sqlite_schema SET rootpage = {root} WHERE name = 't'; PRAGMA writable_schema = 0");
@@ -177,9 +178,9 @@ async fn a_damaged_schema_is_an_error_of_the_texts_that_need_it() {
     };
     set_root(9999);
     db.execute("PRAGMA user_version = 9", ()).await.unwrap();
-    assert_eq!(db.query_value::<i64>("PRAGMA user_version", ()).await.unwrap(), Some(9));
+    assert_eq!(db.query_optional_value::<i64>("PRAGMA user_version", ()).await.unwrap(), Some(9));
     for sql in ["INSERT INTO u VALUES (1)", "PRAGMA table_info(u)", "EXPLAIN SELECT * FROM u"] {
-        assert_eq!(db.query(sql, ()).await.unwrap_err().kind(), Kind::Corrupt, "{sql}");
+        assert_eq!(db.query(sql, ()).await.unwrap_err().kind(), ErrorKind::Corrupt, "{sql}");
     }
     db.close().await.unwrap();
     set_root(root.unwrap());
@@ -197,7 +198,7 @@ async fn integrity_check_looks_at_check_constraints_on_the_writer() {
         .unwrap();
     let db = file.open().await;
     let check = "PRAGMA integrity_check";
-    assert_eq!(db.query_value::<String>(check, ()).await.unwrap().as_deref(), Some("ok"), "on a reader");
+    assert_eq!(db.query_optional_value::<String>(check, ()).await.unwrap().as_deref(), Some("ok"), "on a reader");
     let found = db.write_with(|tx| Ok::<_, Error>(tx.query_row(check, [], |row| row.get::<_, String>(0))?)).await;
     assert_eq!(found.unwrap(), "CHECK constraint failed in t");
     db.execute("DELETE FROM t", ()).await.unwrap();

@@ -79,9 +79,9 @@ async fn errors(db: &Database, sql: &str, params: &Params) -> Vec<Error> {
     let tx = db.begin().await.unwrap();
     errors.push(tx.batch([(sql, Ok(params()))]).await.err());
     if sql.starts_with("SELECT") {
-        errors.extend([tx.query(sql, params()).await.err(), tx.query_one(sql, params()).await.err()]);
+        errors.extend([tx.query(sql, params()).await.err(), tx.query_optional(sql, params()).await.err()]);
         drop(tx);
-        errors.extend([db.query(sql, params()).await.err(), db.query_one(sql, params()).await.err()]);
+        errors.extend([db.query(sql, params()).await.err(), db.query_optional(sql, params()).await.err()]);
     } else {
         errors.extend([tx.execute(sql, params()).await.err(), tx.execute_many(sql, [params()]).await.err()]);
         drop(tx);
@@ -144,9 +144,9 @@ async fn what_stands_in_the_sql_can_be_read_even_if_it_is_bound_too(place: &Plac
 async fn values_that_do_not_fit_what_is_read_stay_out_of_the_error(place: &Place) {
     let db = open(place).await;
     let errors = [
-        db.query_value::<i64>("SELECT ?", (SECRET,)).await.unwrap_err(),
+        db.query_optional_value::<i64>("SELECT ?", (SECRET,)).await.unwrap_err(),
         db.query_as::<(i64, i64)>("SELECT 1, ?", (SECRET,)).await.unwrap_err(),
-        db.query_one("SELECT ? AS a", (SECRET,)).await.unwrap().unwrap().get::<i64>("a").unwrap_err(),
+        db.query_optional("SELECT ? AS a", (SECRET,)).await.unwrap().unwrap().get::<i64>("a").unwrap_err(),
         db.query("SELECT ? AS a", (SECRET,)).await.unwrap().get(0).unwrap().get::<f64>(0).unwrap_err(),
         db.execute("SELECT 1", (SECRET,)).await.unwrap_err(),
         db.execute("INSERT INTO key VALUES (?)", (SECRET, SECRET)).await.unwrap_err(),
@@ -178,7 +178,7 @@ async fn a_message_that_is_cut_in_the_middle_of_a_value_shows_none_of_it(place: 
     let guard = "CREATE TRIGGER pads BEFORE INSERT ON key WHEN new.a LIKE 'hunter%'
         BEGIN SELECT RAISE(ABORT, substr(hex(zeroblob(400)), 1, ";
     for shown in 490..510 {
-        db.execute_script(&format!("DROP TRIGGER IF EXISTS pads; {guard} {shown}) || new.a); END")).await.unwrap();
+        db.execute_script(format!("DROP TRIGGER IF EXISTS pads; {guard} {shown}) || new.a); END")).await.unwrap();
         for error in errors(&db, "INSERT INTO key VALUES (?)", &params![SECRET].unwrap()).await {
             let message = error.message().trim_start_matches("row 0, counted from 0: ");
             assert!(message.starts_with("0000") && !message.contains('h'), "{shown}: {error}");

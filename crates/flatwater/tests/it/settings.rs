@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use flatwater::options::{Durability, Inline, TempStore};
 use flatwater::rusqlite::OptionalExtension;
-use flatwater::{Database, Durability, Error, Inline, Kind, Options, TempStore, Value, params};
+use flatwater::{Database, Error, ErrorKind, Options, Value, params};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -49,9 +50,12 @@ async fn the_defaults_hold_on_every_connection(place: &Place) {
 }
 
 async fn every_option_reaches_its_connections(place: &Place) {
-    let options = place.options().durability(Durability::Full).foreign_keys(false).mmap_bytes(1 << 20);
-    let db =
-        options.writer_cache_bytes(3 << 20).reader_cache_bytes(1000).temp_store(TempStore::File).open().await.unwrap();
+    let options = place.options().durability(Durability::Full).foreign_keys(false).tuning(|t| t.mmap_bytes(1 << 20));
+    let db = options
+        .tuning(|t| t.writer_cache_bytes(3 << 20).reader_cache_bytes(1000).temp_store(TempStore::File))
+        .open()
+        .await
+        .unwrap();
     let [writer, reader] = pragmas(&db, PRAGMAS).await;
     match place {
         Place::File(_) => {
@@ -75,7 +79,7 @@ fn a_large_transaction_spills_and_is_undone_or_committed_whole() {
         let file = TestFile::new();
         let wal = || file.beside("-wal").metadata().unwrap().len();
         run(async {
-            let db = empty_table(file.options().writer_cache_bytes(1 << 20).spill_bytes(spill)).await;
+            let db = empty_table(file.options().tuning(|t| t.writer_cache_bytes(1 << 20).spill_bytes(spill))).await;
             for (commits, rows) in [(false, 0), (true, 4000)] {
                 let tx = db.begin().await.unwrap();
                 tx.execute(ROWS, ()).await.unwrap();
@@ -111,7 +115,7 @@ fn as_many_read_closures_as_the_options_say_run_at_once() {
     let file = TestFile::new();
     run(async {
         for readers in [1, 3, 8] {
-            let db = file.options().readers(1).extra_readers(readers).open().await.unwrap();
+            let db = file.options().readers(1).tuning(|t| t.extra_readers(readers)).open().await.unwrap();
             let (all_there, inside) = (Arc::new(Barrier::new(readers)), Arc::new(AtomicUsize::new(0)));
             let reads = (0..readers * 3).map(|_| {
                 let (all_there, inside) = (all_there.clone(), inside.clone());
@@ -132,13 +136,13 @@ fn as_many_read_closures_as_the_options_say_run_at_once() {
 async fn without_groups_and_alone_every_write_commits_by_itself(place: &Place) {
     let many = |db: Database| join_all((0..300).map(move |n| db.execute("INSERT INTO t VALUES (?)", (n,))));
     // A write on its caller's thread shares its commit with nobody.
-    let no_group = empty_table(place.options().no_group()).await;
+    let no_group = empty_table(place.options().tuning(|t| t.no_group())).await;
     assert!(many(no_group.clone()).await.iter().all(Result::is_ok));
     assert_eq!(no_group.stats().groups, 0);
     no_group.close().await.unwrap();
     let another = place.another();
-    let db = empty_table(grouped(another.options()).inline(Inline::Never)).await;
-    assert!(many(db.alone()).await.iter().all(Result::is_ok));
+    let db = empty_table(grouped(another.options()).tuning(|t| t.inline(Inline::Never))).await;
+    assert!(many(db.ungrouped()).await.iter().all(Result::is_ok));
     assert_eq!(db.stats().groups, 0);
     let blocker = db.begin().await.unwrap();
     let mut waiting = many(db.clone());
@@ -174,11 +178,11 @@ async fn attached_databases_are_there_on_the_writer_and_on_every_reader(place: &
     tx.execute("DELETE FROM \"o'ther\".o", ()).await.unwrap();
     tx.rollback().await.unwrap();
     let sum = "SELECT (SELECT sum(a) FROM t) + (SELECT sum(a) FROM \"o'ther\".o)";
-    assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
+    assert_eq!(db.query_optional_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
     db.close().await.unwrap();
     if place.file().is_some() {
         let db = options.read_only(true).open().await.unwrap();
-        assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
+        assert_eq!(db.query_optional_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
         db.close().await.unwrap();
     }
     let journal: String = other.plain().query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
@@ -200,7 +204,7 @@ fn a_database_that_cannot_be_attached_keeps_the_whole_from_opening() {
     let file = TestFile::new();
     std::fs::write(file.directory().join("text"), "no database at all, just a text").unwrap();
     run(async {
-        for (name, wanted) in [("missing/a.db", Kind::Open), ("text", Kind::Open)] {
+        for (name, wanted) in [("missing/a.db", ErrorKind::Open), ("text", ErrorKind::Open)] {
             let path = file.directory().join(name);
             let error = file.options().attach("other", &path).open().await.unwrap_err();
             assert_eq!((error.kind(), error.operation()), (wanted, Some("open")), "{error}");
@@ -216,11 +220,11 @@ fn what_would_be_another_database_on_every_connection_cannot_be_attached() {
     run(async {
         for path in [":memory:", ""] {
             let error = file.options().attach("other", path).open().await.unwrap_err();
-            assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("open")), "{path:?}: {error}");
+            assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("open")), "{path:?}: {error}");
         }
         let memory = Options::new(":memory:").attach("other", ":memory:").open().await.unwrap();
         memory.execute_script("CREATE TABLE other.o (a); INSERT INTO o VALUES (1)").await.unwrap();
-        assert_eq!(memory.query_value::<i64>("SELECT a FROM o", ()).await.unwrap(), Some(1));
+        assert_eq!(memory.query_optional_value::<i64>("SELECT a FROM o", ()).await.unwrap(), Some(1));
     });
 }
 
@@ -235,7 +239,7 @@ fn a_database_cannot_be_attached_to_itself_under_whatever_name() {
         file.open().await.close().await.unwrap();
         for path in [file.path(), link, around.join("..").join("test.db")] {
             let error = file.options().attach("again", &path).open().await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.message().contains("itself"), "{error}");
         }
     });
@@ -246,11 +250,11 @@ async fn waits_can_be_set_to_for_ever(place: &Place) {
         options.busy_timeout(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX)
     };
     let db = forever(place.options()).open().await.unwrap();
-    let patient = db.timeout(Duration::MAX);
+    let patient = db.with_timeout(Duration::MAX);
     patient.execute("CREATE TABLE t (a)", ()).await.unwrap();
     let tx = patient.begin().await.unwrap();
     tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(patient.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
+    assert_eq!(patient.query_optional_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
     db.close().await.unwrap();
 }

@@ -5,7 +5,7 @@
 
 use flatwater::rusqlite::OptionalExtension;
 use flatwater::rusqlite::types::Value;
-use flatwater::{Database, Error, Kind, params};
+use flatwater::{Database, Error, ErrorKind, params};
 
 use crate::place::{Place, in_both_places};
 
@@ -27,7 +27,7 @@ async fn refused_everywhere(db: &Database, sql: &str) -> Vec<Error> {
         db.query(sql, ()).await.unwrap_err(),
         db.execute_many(sql, [()]).await.unwrap_err(),
         db.batch([("DELETE FROM t", params![]), (sql, params![])]).await.unwrap_err(),
-        db.execute_script(&format!("DELETE FROM t; {sql}")).await.unwrap_err(),
+        db.execute_script(format!("DELETE FROM t; {sql}")).await.unwrap_err(),
         db.execute(sql, ()).wait().unwrap_err(),
     ];
     let tx = db.begin().await.unwrap();
@@ -35,12 +35,12 @@ async fn refused_everywhere(db: &Database, sql: &str) -> Vec<Error> {
         tx.execute(sql, ()).await.unwrap_err(),
         tx.query(sql, ()).await.unwrap_err(),
         tx.batch([("DELETE FROM t", params![]), (sql, params![])]).await.unwrap_err(),
-        tx.execute_script(&format!("DELETE FROM t; {sql}")).await.unwrap_err(),
+        tx.execute_script(format!("DELETE FROM t; {sql}")).await.unwrap_err(),
     ]);
-    assert_eq!(tx.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(1), "{sql}");
+    assert_eq!(tx.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(1), "{sql}");
     tx.execute("UPDATE t SET a = a", ()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(1), "{sql}");
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(1), "{sql}");
     errors
 }
 
@@ -67,7 +67,7 @@ async fn transaction_control_and_attach_as_text_are_refused_with_the_call_that_d
         ("DETACH main", "Options::attach"),
     ] {
         for error in refused_everywhere(&db, sql).await {
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.hint().unwrap().contains(call), "{error}");
             assert!(error.sql().unwrap().contains(sql), "{error}");
         }
@@ -78,8 +78,8 @@ const CONNECTION_STATE: &[(&str, &str, &str)] = &[
     ("PRAGMA foreign_keys = OFF", "foreign_keys", "Options::foreign_keys"),
     ("PRAGMA main.foreign_keys(0)", "foreign_keys", "Options::foreign_keys"),
     ("pragma SYNCHRONOUS = off", "synchronous", "Options::durability"),
-    ("PRAGMA cache_size = 7", "cache_size", "Options::writer_cache_bytes"),
-    ("PRAGMA mmap_size = 4096", "mmap_size", "Options::mmap_bytes"),
+    ("PRAGMA cache_size = 7", "cache_size", "Tuning::writer_cache_bytes"),
+    ("PRAGMA mmap_size = 4096", "mmap_size", "Tuning::mmap_bytes"),
     ("PRAGMA busy_timeout = 1", "busy_timeout", "Options::busy_timeout"),
     ("PRAGMA query_only = 1", "query_only", "Options::read_only"),
     ("PRAGMA journal_mode = DELETE", "journal_mode", "WAL"),
@@ -87,8 +87,8 @@ const CONNECTION_STATE: &[(&str, &str, &str)] = &[
     ("PRAGMA wal_autocheckpoint = 1", "wal_autocheckpoint", "checkpoints are"),
     ("PRAGMA recursive_triggers = 1", "recursive_triggers", "options"),
     ("PRAGMA writable_schema = 1", "writable_schema", "options"),
-    ("PRAGMA temp_store = FILE", "temp_store", "Options::temp_store"),
-    ("PRAGMA cache_spill = OFF", "cache_spill", "Options::spill_bytes"),
+    ("PRAGMA temp_store = FILE", "temp_store", "Tuning::temp_store"),
+    ("PRAGMA cache_spill = OFF", "cache_spill", "Tuning::spill_bytes"),
 ];
 
 /// Returns the PRAGMA's value, if it has one, in a write closure and in a read closure.
@@ -107,7 +107,7 @@ async fn pragmas_that_change_a_connection_are_refused_and_change_nothing(place: 
     for (sql, name, advice) in CONNECTION_STATE.iter().filter(|(sql, ..)| !in_force(sql)) {
         let before = on_each_connection(&db, name).await;
         for error in refused_everywhere(&db, sql).await {
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.hint().unwrap().contains(advice), "{error}");
         }
         let sql = *sql;
@@ -132,22 +132,22 @@ async fn pragmas_that_only_answer_are_answered(place: &Place) {
         let tx = db.begin().await.unwrap();
         assert_eq!(tx.query(sql, ()).await.unwrap().len(), 1, "{sql}");
     }
-    let named = db.query_value::<String>("SELECT name FROM pragma_table_info(?)", ("t",)).await.unwrap();
+    let named = db.query_optional_value::<String>("SELECT name FROM pragma_table_info(?)", ("t",)).await.unwrap();
     assert_eq!(named.as_deref(), Some("a"));
     let error = db.execute("PRAGMA user_version", ()).await.unwrap_err();
-    assert!(error.kind() == Kind::Misuse && error.hint().unwrap().contains("query"), "{error}");
+    assert!(error.kind() == ErrorKind::Misuse && error.hint().unwrap().contains("query"), "{error}");
 }
 
 async fn pragmas_that_change_the_database_are_the_writers_and_persist(place: &Place) {
     let db = one_row(place).await;
     db.execute("PRAGMA user_version = 41", ()).await.unwrap();
-    assert_eq!(db.query_value::<i64>("PRAGMA user_version", ()).await.unwrap(), Some(41));
+    assert_eq!(db.query_optional_value::<i64>("PRAGMA user_version", ()).await.unwrap(), Some(41));
     let rolled_back = db.begin().await.unwrap();
     rolled_back.execute("PRAGMA user_version = 99", ()).await.unwrap();
     rolled_back.rollback().await.unwrap();
     db.execute_script("PRAGMA user_version = 42; PRAGMA application_id = 7").await.unwrap();
     db.write_with(|tx| tx.pragma_update(None, "user_version", 43).map_err(Error::from)).await.unwrap();
-    let checkpointed = db.query_one("PRAGMA wal_checkpoint(TRUNCATE)", ()).await.unwrap().unwrap();
+    let checkpointed = db.query_optional("PRAGMA wal_checkpoint(TRUNCATE)", ()).await.unwrap().unwrap();
     let checkpointed = checkpointed.read::<(i64, i64, i64)>().unwrap();
     let db = match place.file() {
         Some(file) => {
@@ -172,7 +172,7 @@ async fn an_unknown_pragma_is_refused(place: &Place) {
     let db = one_row(place).await;
     for sql in ["PRAGMA foregin_keys = ON", "PRAGMA no_such_thing", "PRAGMA main.nonsense(1)"] {
         for error in refused_everywhere(&db, sql).await {
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.message().contains("no PRAGMA") && error.hint().is_some(), "{error}");
         }
     }
@@ -208,10 +208,10 @@ async fn temp_objects_are_refused_outside_of_a_transaction_also_after_one_made_t
                 db.batch([(*sql, params![])]).await.unwrap_err(),
                 db.execute_script(sql).await.unwrap_err(),
             ] {
-                assert_eq!(error.kind(), Kind::Misuse, "{round}: {error}");
+                assert_eq!(error.kind(), ErrorKind::Misuse, "{round}: {error}");
                 assert!(error.hint().unwrap().contains("inside a transaction"), "{error}");
             }
-            assert_eq!(db.query(sql, ()).await.unwrap_err().kind(), Kind::Misuse);
+            assert_eq!(db.query(sql, ()).await.unwrap_err().kind(), ErrorKind::Misuse);
             // Refused too, or undone with the closure's transaction.
             let _ = db.read_with(|c| c.execute_batch(sql).map_err(Error::from)).await;
             assert_eq!(temp_objects(&db).await, [0, 0], "{sql}");
@@ -229,7 +229,7 @@ async fn temp_objects_live_until_their_transaction_ends_whichever_way(place: &Pl
             let tx = db.begin().await.unwrap();
             tx.execute(sql, ()).await.unwrap();
             let count = "SELECT count(*) FROM temp.sqlite_schema WHERE tbl_name IN ('x', 't')";
-            assert!(tx.query_value::<i64>(count, ()).await.unwrap() > Some(0), "{sql}");
+            assert!(tx.query_optional_value::<i64>(count, ()).await.unwrap() > Some(0), "{sql}");
             match how {
                 "commit" => tx.commit().await.unwrap(),
                 "rollback" => tx.rollback().await.unwrap(),
@@ -240,11 +240,19 @@ async fn temp_objects_live_until_their_transaction_ends_whichever_way(place: &Pl
         let tables = "CREATE TEMP TABLE t AS SELECT 2 AS a; INSERT INTO t VALUES (3)";
         let tx = db.begin().await.unwrap();
         tx.execute_script(tables).await.unwrap();
-        assert_eq!(tx.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(5), "it hides main.t");
+        assert_eq!(
+            tx.query_optional_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(),
+            Some(5),
+            "it hides main.t"
+        );
         tx.execute("INSERT INTO t VALUES (4)", ()).await.unwrap();
         tx.commit().await.unwrap();
         db.execute("INSERT INTO t VALUES (4)", ()).await.unwrap();
-        assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(5), "1 and 4 of main.t");
+        assert_eq!(
+            db.query_optional_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(),
+            Some(5),
+            "1 and 4 of main.t"
+        );
         db.execute("DELETE FROM t WHERE a = 4", ()).await.unwrap();
     }
 }

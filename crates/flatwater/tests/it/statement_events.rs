@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use flatwater::front::set_listener;
-use flatwater::{CheckpointMode, Database, Error, Executor, Inline, Kind, Options, RanOn, StatementEvent};
+use flatwater::bindings::set_listener;
+use flatwater::calls::CheckpointMode;
+use flatwater::events::{ExecutedOn, StatementEvent};
+use flatwater::options::Inline;
+use flatwater::{Database, Error, ErrorKind, Options, Session};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
@@ -37,7 +40,7 @@ struct Heard {
     operation: &'static str,
     sql: Option<String>,
     in_transaction: bool,
-    ran_on: Option<RanOn>,
+    ran_on: Option<ExecutedOn>,
     queue: Duration,
     lock: Duration,
     run: Duration,
@@ -48,7 +51,7 @@ struct Heard {
 }
 
 impl Heard {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<ErrorKind> {
         self.error.as_ref().map(Error::kind)
     }
 
@@ -114,7 +117,7 @@ async fn every_operation_has_one_event_with_its_numbers(place: &Place) {
     let heard = log.one();
     assert_eq!(heard.numbers(), ("execute", None, Some(1)));
     assert_eq!((heard.sql.as_deref(), heard.in_transaction, heard.kind()), (Some(INSERT), false, None));
-    assert_eq!(heard.ran_on, Some(RanOn::Writer));
+    assert_eq!(heard.ran_on, Some(ExecutedOn::Writer));
     db.execute_many(INSERT, (0..300).map(|n| (n,))).await.unwrap();
     assert_eq!(log.one().numbers(), ("execute_many", None, Some(300)));
     db.batch([(INSERT, (5,)), ("UPDATE t SET a = 7 WHERE a = ? RETURNING a", (5,))]).await.unwrap();
@@ -126,11 +129,11 @@ async fn every_operation_has_one_event_with_its_numbers(place: &Place) {
     assert_eq!(db.query("SELECT a FROM t", ()).await.unwrap().len(), 2);
     let heard = log.one();
     assert_eq!(heard.numbers(), ("query", Some(2), None));
-    assert_eq!(heard.ran_on, Some(if place.has_readers() { RanOn::Reader } else { RanOn::Writer }));
-    db.query_one("SELECT a FROM t", ()).await.unwrap();
-    assert_eq!(log.one().numbers(), ("query_one", Some(1), None));
-    db.query_value::<i64>("SELECT a FROM t WHERE a = 9", ()).await.unwrap();
-    assert_eq!(log.one().numbers(), ("query_value", Some(0), None));
+    assert_eq!(heard.ran_on, Some(if place.has_readers() { ExecutedOn::Reader } else { ExecutedOn::Writer }));
+    db.query_optional("SELECT a FROM t", ()).await.unwrap();
+    assert_eq!(log.one().numbers(), ("query_optional", Some(1), None));
+    db.query_optional_value::<i64>("SELECT a FROM t WHERE a = 9", ()).await.unwrap();
+    assert_eq!(log.one().numbers(), ("query_optional_value", Some(0), None));
     for (rows, text) in [(1_u64, "few"), (5_000, "many")] {
         assert_eq!(db.query_as::<(i64,)>(NUMBERS, (rows,)).await.unwrap().len() as u64, rows, "{text}");
         assert_eq!(log.one().numbers(), ("query_as", Some(rows), None));
@@ -156,7 +159,7 @@ async fn every_operation_has_one_event_with_its_numbers(place: &Place) {
     db.backup(copies.path().join("copy.db")).await.unwrap();
     let heard = log.one();
     assert_eq!((heard.numbers(), heard.sql.as_deref()), (("backup", None, None), None));
-    assert_eq!(heard.ran_on, Some(if place.has_readers() { RanOn::Reader } else { RanOn::Writer }));
+    assert_eq!(heard.ran_on, Some(if place.has_readers() { ExecutedOn::Reader } else { ExecutedOn::Writer }));
     assert!(db.stats().calls.iter().any(|calls| (calls.kind, calls.count) == ("backup", 1)));
     let prepared = db.prepare(INSERT).await.unwrap();
     assert_eq!(log.take().len(), 0, "nothing ran");
@@ -216,9 +219,10 @@ async fn a_transaction_has_an_event_for_each_step(place: &Place) {
     assert_eq!(operations, ["begin", "begin", "rollback", "begin", "query", "rollback"]);
     // A nested transaction is opened on the caller's thread, if the writer's waits at that moment.
     let may_be_here = |heard: &Heard| heard.operation == "begin" && heard.in_transaction;
-    let writer = Some(RanOn::Writer);
+    let writer = Some(ExecutedOn::Writer);
     assert!(
-        all.iter().all(|heard| heard.ran_on == writer || may_be_here(heard) && heard.ran_on == Some(RanOn::Caller))
+        all.iter()
+            .all(|heard| heard.ran_on == writer || may_be_here(heard) && heard.ran_on == Some(ExecutedOn::Caller))
     );
     // The writer is held: the next transaction waits in the queue.
     let tx = db.begin().await.unwrap();
@@ -240,39 +244,39 @@ async fn a_refused_or_failed_call_has_one_event_with_its_error(place: &Place) {
     let none = |heard: &Heard| (heard.rows, heard.changes) == (None, None);
     assert!(db.query("SELECT b FROM t", ()).await.is_err());
     let heard = log.one();
-    assert!(heard.kind() == Some(Kind::Sql) && none(&heard), "{heard:?}");
+    assert!(heard.kind() == Some(ErrorKind::Sql) && none(&heard), "{heard:?}");
     assert!(db.execute(INSERT, (1,)).await.is_err());
     let heard = log.one();
-    assert!(heard.kind() == Some(Kind::Constraint) && none(&heard), "{heard:?}");
+    assert!(heard.kind() == Some(ErrorKind::Constraint) && none(&heard), "{heard:?}");
     assert!(db.execute(INSERT, ()).await.is_err());
-    assert_eq!(log.one().kind(), Some(Kind::Misuse));
+    assert_eq!(log.one().kind(), Some(ErrorKind::Misuse));
     // The parameters have no value for SQLite, so there is no request.
     assert!(db.execute(INSERT, (f64::NAN,)).await.is_err());
     let heard = log.one();
-    assert_eq!((heard.kind(), heard.ran_on), (Some(Kind::Misuse), None));
+    assert_eq!((heard.kind(), heard.ran_on), (Some(ErrorKind::Misuse), None));
     assert!(db.batch([(INSERT, (2,)), (INSERT, (1,))]).await.is_err());
-    assert_eq!(log.one().kind(), Some(Kind::Constraint));
+    assert_eq!(log.one().kind(), Some(ErrorKind::Constraint));
     assert!(db.execute_many(INSERT, [(3,), (1,)]).await.is_err());
-    assert_eq!(log.one().kind(), Some(Kind::Constraint));
+    assert_eq!(log.one().kind(), Some(ErrorKind::Constraint));
     let failed: Result<(), Error> = db.transaction(async |tx| tx.execute(INSERT, (1,)).await.map(drop)).await;
     assert!(failed.is_err());
     let kinds: Vec<_> = log.take().iter().map(|heard| (heard.operation, heard.kind())).collect();
-    assert_eq!(kinds, [("begin", None), ("execute", Some(Kind::Constraint)), ("rollback", None)]);
+    assert_eq!(kinds, [("begin", None), ("execute", Some(ErrorKind::Constraint)), ("rollback", None)]);
     let insert = |c: &rusqlite::Connection| c.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from);
     assert!(db.write_with(move |c| insert(c)).await.is_err());
-    assert_eq!(log.one().kind(), Some(Kind::Constraint));
+    assert_eq!(log.one().kind(), Some(ErrorKind::Constraint));
     assert!(db.with_connection(move |c| insert(c)).await.is_err());
-    assert_eq!(log.one().kind(), Some(Kind::Constraint));
+    assert_eq!(log.one().kind(), Some(ErrorKind::Constraint));
     let unknown = db.query_plan("SELECT missing").await.unwrap_err();
     assert_eq!((unknown.offset(), unknown.sql()), (Some(7), Some("SELECT missing")));
-    assert_eq!(log.one().kind(), Some(Kind::Sql));
+    assert_eq!(log.one().kind(), Some(ErrorKind::Sql));
     // What the database did succeeded; only its caller cannot read it.
-    assert!(db.query_value::<String>("SELECT a FROM t", ()).await.is_err());
+    assert!(db.query_optional_value::<String>("SELECT a FROM t", ()).await.is_err());
     assert_eq!(log.one().kind(), None);
     db.clone().close().await.unwrap();
     assert!(db.query("SELECT 1", ()).await.is_err());
     let heard = log.one();
-    assert_eq!((heard.kind(), heard.ran_on), (Some(Kind::Closed), None));
+    assert_eq!((heard.kind(), heard.ran_on), (Some(ErrorKind::Closed), None));
 }
 
 async fn a_dropped_call_has_one_event_and_one_that_never_began_has_none(place: &Place) {
@@ -293,12 +297,12 @@ async fn a_dropped_call_has_one_event_and_one_that_never_began_has_none(place: &
             drop(waits);
         }
         let heard = log.one();
-        assert_eq!((heard.kind(), heard.ran_on, heard.run), (Some(Kind::Cancelled), None, Duration::ZERO));
+        assert_eq!((heard.kind(), heard.ran_on, heard.run), (Some(ErrorKind::Cancelled), None, Duration::ZERO));
     }
-    let late = db.timeout(Duration::from_millis(5)).execute(INSERT, (1,)).await.unwrap_err();
-    assert_eq!(late.kind(), Kind::Timeout);
+    let late = db.with_timeout(Duration::from_millis(5)).execute(INSERT, (1,)).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Timeout);
     let heard = log.one();
-    assert_eq!((heard.kind(), heard.ran_on), (Some(Kind::Timeout), None));
+    assert_eq!((heard.kind(), heard.ran_on), (Some(ErrorKind::Timeout), None));
     assert!(heard.queue >= Duration::from_millis(5), "{heard:?}");
     tx.rollback().await.unwrap();
     log.take();
@@ -308,9 +312,9 @@ async fn a_dropped_call_has_one_event_and_one_that_never_began_has_none(place: &
     until(|| db.stats().reads_waiting + db.stats().writes_waiting == 0 && runs()).await;
     drop(endless);
     let heard = log.one();
-    assert_eq!(heard.kind(), Some(Kind::Cancelled));
+    assert_eq!(heard.kind(), Some(ErrorKind::Cancelled));
     if place.has_readers() {
-        assert_eq!(heard.ran_on, Some(RanOn::Reader));
+        assert_eq!(heard.ran_on, Some(ExecutedOn::Reader));
     }
     assert!(db.query("SELECT 1", ()).await.is_ok());
     assert_eq!(log.one().kind(), None);
@@ -330,15 +334,15 @@ async fn a_stream_has_one_event_for_all_its_batches(place: &Place) {
     assert_eq!((number, heard.numbers()), (50_000, ("stream_as", Some(50_000), None)));
     assert_eq!((heard.sql.as_deref(), heard.kind()), (Some(NUMBERS), None));
     drop(rows);
-    let mut cursor = db.cursor(NUMBERS, (50_000,));
-    cursor.next_batch().await.unwrap().unwrap();
+    let mut cursor = db.batches(NUMBERS, (50_000,));
+    cursor.next().await.transpose().unwrap().unwrap();
     drop(cursor);
     let heard = log.one();
-    assert_eq!((heard.operation, heard.kind()), ("cursor", None), "its caller had enough");
+    assert_eq!((heard.operation, heard.kind()), ("batches", None), "its caller had enough");
     let mut rows = db.stream("SELECT missing", ());
     assert!(rows.next().await.unwrap().is_err());
     assert!(rows.next().await.is_none());
-    assert_eq!(log.one().kind(), Some(Kind::Sql));
+    assert_eq!(log.one().kind(), Some(ErrorKind::Sql));
     drop(rows);
     let snapshot = db.snapshot().await.unwrap();
     log.take();
@@ -384,7 +388,7 @@ async fn a_listener_may_call_the_database_and_is_not_told_of_that(place: &Place)
     drop(dropped);
     let expected = if place.has_readers() { 42 } else { 41 };
     assert_eq!(heard.load(Ordering::Relaxed), expected);
-    let logged: i64 = db.query_value("SELECT count(*) FROM log", ()).await.unwrap().unwrap();
+    let logged: i64 = db.query_optional_value("SELECT count(*) FROM log", ()).await.unwrap().unwrap();
     assert_eq!(logged, i64::try_from(expected).unwrap());
 }
 
@@ -408,7 +412,7 @@ async fn a_panic_of_the_listener_harms_no_call(place: &Place) {
     drop(waits);
     tx.execute(INSERT, (10,)).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(11));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(11));
 }
 
 async fn a_handle_may_have_a_listener_of_its_own_for_a_while(place: &Place) {
@@ -430,7 +434,7 @@ async fn a_handle_may_have_a_listener_of_its_own_for_a_while(place: &Place) {
 async fn a_slow_call_is_one_beyond_the_limit(place: &Place) {
     for (limit, is_slow) in [(Duration::ZERO, true), (Duration::from_secs(3600), false)] {
         let place = place.another();
-        let (log, db) = open(place.options().slow_statement(limit)).await;
+        let (log, db) = open(place.options().tuning(|t| t.slow_statement(limit))).await;
         db.execute(INSERT, (1,)).await.unwrap();
         assert_eq!(log.one().is_slow, is_slow);
     }
@@ -440,7 +444,7 @@ async fn a_slow_call_is_one_beyond_the_limit(place: &Place) {
     assert!(!log.one().is_slow);
     // The time in which the rows of a stream are used is not the stream's.
     let limit = Duration::from_millis(30);
-    let (log, db) = open(place.options().slow_statement(limit)).await;
+    let (log, db) = open(place.options().tuning(|t| t.slow_statement(limit))).await;
     loop {
         let mut rows = db.stream(NUMBERS, (3_000,));
         rows.next().await.unwrap().unwrap();
@@ -486,7 +490,7 @@ async fn a_plan_is_asked_for_by_text_and_runs_nothing(place: &Place) {
     assert_eq!(depths.first(), Some(&0), "{union}");
     assert!(depths.contains(&2) && depths.contains(&4), "{union}");
     assert!(db.query_plan("SELECT missing").await.unwrap_err().message().contains("missing"));
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM u", ()).await.unwrap(), Some(1));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM u", ()).await.unwrap(), Some(1));
 }
 
 /// Polls the call at most `polls` times, and drops it then. Returns true if it ended.
@@ -507,7 +511,7 @@ async fn random_load(db: Database, seed: u64) -> usize {
     let mut began = 0;
     for n in 0..150_i64 {
         let polls = [1, 2, 5, usize::MAX][random.random_range(0..4)];
-        let db = if random.random_bool(0.2) { db.timeout(Duration::from_micros(300)) } else { db.clone() };
+        let db = if random.random_bool(0.2) { db.with_timeout(Duration::from_micros(300)) } else { db.clone() };
         began += 1;
         match random.random_range(0..9) {
             0 | 1 => for_some_polls(db.execute(INSERT, (n,)), polls).await,
@@ -542,10 +546,10 @@ async fn every_call_of_a_random_load_has_one_event(place: &Place) {
     let all = log.take();
     assert_eq!(all.len(), began);
     let ended = |kind| all.iter().filter(|heard| heard.kind() == kind).count();
-    assert!(ended(None) > 0 && ended(Some(Kind::Cancelled)) > 0 && ended(Some(Kind::Sql)) > 0);
+    assert!(ended(None) > 0 && ended(Some(ErrorKind::Cancelled)) > 0 && ended(Some(ErrorKind::Sql)) > 0);
     // What the events say was changed is there, and more only of calls that were given up.
     let changed: u64 = all.iter().filter(|heard| !heard.in_transaction).filter_map(|heard| heard.changes).sum();
-    let rows: i64 = db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap();
+    let rows: i64 = db.query_optional_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap();
     assert!(changed > 0 && changed <= u64::try_from(rows).unwrap(), "{changed} {rows}");
 }
 
@@ -556,7 +560,7 @@ fn a_short_call_says_that_it_ran_on_its_callers_thread() {
         let (log, db) = open(file.options()).await;
         db.execute_script("CREATE TABLE u (id INTEGER PRIMARY KEY, b)").await.unwrap();
         log.take();
-        let here = |heard: &Heard| heard.ran_on == Some(RanOn::Caller);
+        let here = |heard: &Heard| heard.ran_on == Some(ExecutedOn::Caller);
         let mut n = 0;
         loop {
             n += 1;
@@ -568,9 +572,9 @@ fn a_short_call_says_that_it_ran_on_its_callers_thread() {
             }
         }
         loop {
-            db.query_one("SELECT b FROM u WHERE id = ?", (1,)).await.unwrap();
+            db.query_optional("SELECT b FROM u WHERE id = ?", (1,)).await.unwrap();
             let heard = log.one();
-            assert_eq!(heard.numbers(), ("query_one", Some(1), None));
+            assert_eq!(heard.numbers(), ("query_optional", Some(1), None));
             if here(&heard) {
                 assert_eq!(heard.lock, Duration::ZERO);
                 break;
@@ -626,10 +630,10 @@ fn the_members_of_a_group_have_an_event_each() {
             let results = join_all(calls).await;
             let all = log.take();
             assert_eq!(all.len(), 10);
-            assert_eq!(all.iter().filter(|heard| heard.kind() == Some(Kind::Constraint)).count(), 1);
+            assert_eq!(all.iter().filter(|heard| heard.kind() == Some(ErrorKind::Constraint)).count(), 1);
             assert_eq!(results.iter().filter(|result| result.is_err()).count(), 1);
             assert!(all.iter().all(|heard| heard.queue > Duration::ZERO && heard.run > Duration::ZERO));
-            let members = all.iter().filter(|heard| heard.ran_on == Some(RanOn::Group));
+            let members = all.iter().filter(|heard| heard.ran_on == Some(ExecutedOn::Group));
             if members.filter(|heard| heard.changes == Some(1)).count() == 9 {
                 break;
             }
@@ -642,16 +646,16 @@ fn the_time_for_a_lock_is_told_apart() {
     let file = TestFile::new();
     run(async {
         let options = grouped(file.options()).busy_timeout(Duration::from_millis(30));
-        let (log, db) = open(options.inline(Inline::Never)).await;
+        let (log, db) = open(options.tuning(|t| t.inline(Inline::Never))).await;
         db.execute(INSERT, (0,)).await.unwrap();
         let other = file.plain();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        for (together, place) in [(1, RanOn::Writer), (3, RanOn::Group)] {
+        for (together, place) in [(1, ExecutedOn::Writer), (3, ExecutedOn::Group)] {
             // Of three, the first may have been taken before the others came; on a slow machine the text may be long.
             loop {
                 log.take();
                 for result in join_all((0..together).map(|n| db.execute(INSERT, (n,)))).await {
-                    assert_eq!(result.unwrap_err().kind(), Kind::Busy);
+                    assert_eq!(result.unwrap_err().kind(), ErrorKind::Busy);
                 }
                 let all = log.take();
                 assert_eq!(all.len(), together);
@@ -680,7 +684,7 @@ fn a_file_that_is_open_has_one_listener() {
         assert_eq!(log.one().operation, "query");
         for other in [file.options(), file.options().on_statement(|_| {})] {
             let error = other.open().await.unwrap_err();
-            assert!(error.kind() == Kind::Misuse && error.message().contains("on_statement"), "{error}");
+            assert!(error.kind() == ErrorKind::Misuse && error.message().contains("on_statement"), "{error}");
         }
         drop(db);
     });
@@ -689,7 +693,7 @@ fn a_file_that_is_open_has_one_listener() {
 #[test]
 fn a_function_by_the_trait_is_told_of_alike() {
     let file = TestFile::new();
-    async fn read(of: &impl Executor) {
+    async fn read(of: &Session) {
         of.query("SELECT a FROM t", ()).await.unwrap();
     }
     run(async {

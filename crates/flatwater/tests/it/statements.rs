@@ -1,6 +1,7 @@
 //! The statements that `execute` and `query` accept, their results, and statements other than row writes.
 
-use flatwater::{Database, Error, Executed, Kind};
+use flatwater::values::ExecuteResult;
+use flatwater::{Database, Error, ErrorKind};
 
 use crate::place::{Place, in_both_places};
 use crate::support::integrity;
@@ -23,7 +24,7 @@ async fn one_row(place: &Place) -> Database {
 async fn a_call_refuses_statements_that_are_not_its_own(place: &Place) {
     let db = one_row(place).await;
     let check = |error: Error, call: &str| {
-        assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{error}");
+        assert_eq!((error.kind(), error.sqlite_code()), (ErrorKind::Misuse, None), "{error}");
         assert!(error.hint().unwrap().contains(call), "{error}");
     };
     for sql in [
@@ -46,7 +47,7 @@ async fn a_call_refuses_statements_that_are_not_its_own(place: &Place) {
         "VACUUM",
     ] {
         check(db.query(sql, ()).await.unwrap_err(), "execute");
-        check(db.query_one(sql, ()).await.unwrap_err(), "execute");
+        check(db.query_optional(sql, ()).await.unwrap_err(), "execute");
         check(db.query(sql, ()).wait().unwrap_err(), "execute");
         check(db.begin().await.unwrap().query(sql, ()).await.unwrap_err(), "execute");
     }
@@ -57,13 +58,13 @@ async fn a_call_refuses_statements_that_are_not_its_own(place: &Place) {
 async fn a_write_with_returning_is_a_query_and_runs_to_its_end(place: &Place) {
     let db = one_row(place).await;
     let sql = "INSERT INTO t VALUES (2), (3), (4) RETURNING a * 10";
-    assert_eq!(db.query_value::<i64>(sql, ()).await.unwrap(), Some(20));
+    assert_eq!(db.query_optional_value::<i64>(sql, ()).await.unwrap(), Some(20));
     assert_eq!(db.query_as::<(i64,)>(sql, ()).await.unwrap(), [(20,), (30,), (40,)]);
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(7));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(7));
     let sql = "WITH x AS (SELECT 5) UPDATE t SET a = 0 WHERE a > 1 RETURNING a";
     assert_eq!(db.begin().await.unwrap().query(sql, ()).await.unwrap().len(), 6, "rolled back");
-    assert_eq!(db.query_one(sql, ()).await.unwrap().unwrap().get::<i64>("a").unwrap(), 0);
-    assert!(db.query_one(sql, ()).await.unwrap().is_none());
+    assert_eq!(db.query_optional(sql, ()).await.unwrap().unwrap().get::<i64>("a").unwrap(), 0);
+    assert!(db.query_optional(sql, ()).await.unwrap().is_none());
 }
 
 async fn maintenance_and_virtual_tables_work(place: &Place) {
@@ -72,14 +73,14 @@ async fn maintenance_and_virtual_tables_work(place: &Place) {
     db.execute("CREATE INDEX i ON t (a)", ()).await.unwrap();
     for sql in ["ANALYZE", "REINDEX", "REINDEX i", "VACUUM", "PRAGMA optimize", "PRAGMA incremental_vacuum"] {
         let answered = match db.execute(sql, ()).await {
-            Ok(executed) => executed == Executed::default(),
+            Ok(executed) => executed == ExecuteResult::default(),
             Err(error) => error.hint().unwrap().contains("query") && db.query(sql, ()).await.is_ok(),
         };
         assert!(answered, "{sql}");
     }
-    assert!(db.query_value::<i64>("SELECT count(*) FROM sqlite_stat1", ()).await.unwrap() > Some(0));
+    assert!(db.query_optional_value::<i64>("SELECT count(*) FROM sqlite_stat1", ()).await.unwrap() > Some(0));
     db.execute("DELETE FROM t", ()).await.unwrap();
-    let pages = || db.query_value::<i64>("PRAGMA page_count", ());
+    let pages = || db.query_optional_value::<i64>("PRAGMA page_count", ());
     let before = pages().await.unwrap();
     db.execute("VACUUM", ()).await.unwrap();
     assert!(pages().await.unwrap() < before);
@@ -109,19 +110,19 @@ async fn a_column_that_is_checked_against_the_rows_can_be_added(place: &Place) {
         ("b DEFAULT 1 REFERENCES p", "Cannot add a REFERENCES column"),
     ] {
         for error in [
-            tx.execute(&add(column), ()).await.unwrap_err(),
+            tx.execute(add(column), ()).await.unwrap_err(),
             tx.batch([(&*add(column), ())]).await.unwrap_err(),
-            tx.execute_script(&add(column)).await.unwrap_err(),
+            tx.execute_script(add(column)).await.unwrap_err(),
         ] {
-            assert!(error.kind() == Kind::Sql && error.message().contains(message), "{error}");
+            assert!(error.kind() == ErrorKind::Sql && error.message().contains(message), "{error}");
         }
     }
-    let error = tx.query(&add("b NOT NULL DEFAULT 2"), ()).await.unwrap_err();
-    assert!(error.kind() == Kind::Misuse && error.message().contains("returns no rows"), "{error}");
+    let error = tx.query(add("b NOT NULL DEFAULT 2"), ()).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Misuse && error.message().contains("returns no rows"), "{error}");
     tx.commit().await.unwrap();
     db.execute("DELETE FROM t", ()).await.unwrap();
     for column in ["b NOT NULL", "c CHECK (c > 1)", "d REFERENCES p"] {
-        assert_eq!(db.execute(&add(column), ()).await.unwrap(), Executed::default());
+        assert_eq!(db.execute(add(column), ()).await.unwrap(), ExecuteResult::default());
     }
     db.execute("INSERT INTO t VALUES (1, 2, 3, NULL)", ()).await.unwrap();
     let results = db.batch([(&*add("e CHECK (e IS NULL)"), ()), (&*add("f NOT NULL DEFAULT 4"), ())]).await.unwrap();
@@ -134,11 +135,12 @@ async fn a_column_that_is_checked_against_the_rows_can_be_added(place: &Place) {
 /// Checks the result of each statement, outside a transaction and inside, in this order.
 async fn rowids(db: &Database, statements: &[(&str, u64, Option<i64>)]) {
     for (sql, changes, last_insert_rowid) in statements {
-        let expected = Executed { changes: *changes, last_insert_rowid: *last_insert_rowid };
+        let expected = (*changes, *last_insert_rowid);
+        let both = |result: ExecuteResult| (result.changes, result.last_insert_rowid);
         let tx = db.begin().await.unwrap();
-        assert_eq!(tx.execute(sql, ()).await.unwrap(), expected, "in a transaction: {sql}");
+        assert_eq!(both(tx.execute(sql, ()).await.unwrap()), expected, "in a transaction: {sql}");
         tx.rollback().await.unwrap();
-        assert_eq!(db.execute(sql, ()).await.unwrap(), expected, "{sql}");
+        assert_eq!(both(db.execute(sql, ()).await.unwrap()), expected, "{sql}");
     }
 }
 

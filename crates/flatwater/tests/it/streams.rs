@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use flatwater::{Database, Kind, Options, RowStream};
+use flatwater::{Database, ErrorKind, Options, RowStream};
 use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt};
 
@@ -55,7 +55,7 @@ async fn all_readers_are_back(db: &Database) {
 const EXTRA: usize = 3;
 
 fn few(options: Options) -> Options {
-    options.readers(2).extra_readers(EXTRA)
+    options.readers(2).tuning(|t| t.extra_readers(EXTRA))
 }
 
 async fn ids(stream: RowStream<(i64, String)>) -> Vec<i64> {
@@ -97,7 +97,7 @@ async fn all_batches_are_of_one_point_in_time(place: &Place) {
     assert_eq!(db.execute("DELETE FROM t WHERE id > 1", ()).await.unwrap().changes, 49_999);
     db.execute("ALTER TABLE t RENAME TO u", ()).await.unwrap();
     assert_eq!(ids(rows).await.len(), 49_999);
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM u", ()).await.unwrap(), Some(1));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM u", ()).await.unwrap(), Some(1));
 }
 
 async fn a_dropped_next_loses_no_row(place: &Place) {
@@ -125,7 +125,7 @@ async fn a_stream_of_returning_yields_what_was_written(place: &Place) {
     let deleted = db.stream_as::<(i64,)>("DELETE FROM t WHERE id > ? RETURNING id", (2000,));
     let deleted: Vec<_> = deleted.try_collect().await.unwrap();
     assert_eq!(deleted.len(), 48_000);
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(2000));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(2000));
 }
 
 async fn a_stream_in_a_transaction_sees_its_writes(place: &Place) {
@@ -140,10 +140,10 @@ async fn a_stream_in_a_transaction_sees_its_writes(place: &Place) {
 async fn a_text_that_is_wrong_fails_at_the_first_row_and_then_ends(place: &Place) {
     let db = filled(few(place.options())).await;
     for (sql, kind) in [
-        ("SELECT nothing FROM t", Kind::Sql),
-        ("SELECT 1; SELECT 2", Kind::Misuse),
-        ("CREATE TABLE u (a)", Kind::Misuse),
-        ("SELECT ? FROM t", Kind::Misuse),
+        ("SELECT nothing FROM t", ErrorKind::Sql),
+        ("SELECT 1; SELECT 2", ErrorKind::Misuse),
+        ("CREATE TABLE u (a)", ErrorKind::Misuse),
+        ("SELECT ? FROM t", ErrorKind::Misuse),
     ] {
         let mut rows = db.stream(sql, ());
         let error = rows.next().await.unwrap().unwrap_err();
@@ -152,7 +152,7 @@ async fn a_text_that_is_wrong_fails_at_the_first_row_and_then_ends(place: &Place
         assert!(rows.next().await.is_none());
     }
     let mut rows = db.stream_as::<(i64,)>(ALL, ());
-    assert_eq!(rows.next().await.unwrap().unwrap_err().kind(), Kind::Misuse, "a row with two columns");
+    assert_eq!(rows.next().await.unwrap().unwrap_err().kind(), ErrorKind::Misuse, "a row with two columns");
     drop(rows);
     all_readers_are_back(&db).await;
 }
@@ -180,12 +180,12 @@ async fn an_error_of_a_row_has_its_number_in_the_whole_result(place: &Place) {
 async fn a_deadline_ends_a_fetch(place: &Place) {
     let db = filled(few(place.options())).await;
     let endless = format!("SELECT id FROM t UNION ALL SELECT * FROM ({ENDLESS})");
-    let mut rows = db.timeout(Duration::from_millis(100)).stream(&endless, ());
+    let mut rows = db.with_timeout(Duration::from_millis(100)).stream(&endless, ());
     let mut last = None;
     while let Some(row) = rows.next().await {
         last = Some(row);
     }
-    assert_eq!(last.unwrap().unwrap_err().kind(), Kind::Timeout);
+    assert_eq!(last.unwrap().unwrap_err().kind(), ErrorKind::Timeout);
     all_readers_are_back(&db).await;
 }
 
@@ -200,7 +200,7 @@ fn point_reads_have_a_reader_while_streams_stall() {
         }
         until(|| db.stats().readers_held == EXTRA).await;
         assert!(db.stats().wal.oldest_read.is_some());
-        let reads = (0..50).map(|id| db.query_value::<String>("SELECT name FROM t WHERE id = ?", (id + 1,)));
+        let reads = (0..50).map(|id| db.query_optional_value::<String>("SELECT name FROM t WHERE id = ?", (id + 1,)));
         assert!(join_all(reads).await.into_iter().all(|name| name.unwrap().is_some()));
         // A further one waits until one ends.
         let mut late = tokio::spawn(async move {
@@ -246,7 +246,7 @@ fn a_stream_dropped_at_any_point_gives_its_reader_back() {
 fn a_stalled_stream_ends_with_a_timeout_that_says_so() {
     let file = TestFile::new();
     run(async {
-        let db = filled(few(file.options().stream_idle(Duration::from_millis(30)))).await;
+        let db = filled(few(file.options().tuning(|t| t.stream_idle(Duration::from_millis(30))))).await;
         let mut rows = db.stream_as::<(i64, String)>(ALL, ());
         assert_eq!(rows.next().await.unwrap().unwrap().0, 1);
         until(|| db.stats().readers_held == 0).await;
@@ -261,7 +261,7 @@ fn a_stalled_stream_ends_with_a_timeout_that_says_so() {
             }
         }
         let error = error.expect("the stream must not look as if it were whole");
-        assert_eq!(error.kind(), Kind::Timeout);
+        assert_eq!(error.kind(), ErrorKind::Timeout);
         assert!(error.hint().unwrap().contains("stream_idle"), "{error}");
         assert!(seen < ROWS);
         all_readers_are_back(&db).await;
@@ -273,25 +273,25 @@ fn a_batch_is_bounded_in_rows_and_in_bytes() {
     let file = TestFile::new();
     run(async {
         let db = filled(few(file.options())).await;
-        let mut cursor = db.cursor(ALL, ());
+        let mut cursor = db.batches(ALL, ());
         let mut sizes = Vec::new();
-        while let Some(batch) = cursor.next_batch().await.unwrap() {
+        while let Some(batch) = cursor.next().await.transpose().unwrap() {
             sizes.push(batch.len());
         }
         assert_eq!(sizes, [1024, 16_384, 16_384, 16_208]);
-        let mut cursor = db.cursor("SELECT a.id, b.id, a.name, b.name FROM t AS a, t AS b LIMIT 20000", ());
+        let mut cursor = db.batches("SELECT a.id, b.id, a.name, b.name FROM t AS a, t AS b LIMIT 20000", ());
         let mut sizes = Vec::new();
-        while let Some(batch) = cursor.next_batch().await.unwrap() {
+        while let Some(batch) = cursor.next().await.transpose().unwrap() {
             sizes.push(batch.len());
         }
         assert_eq!(sizes, [1024, 8192, 8192, 2592]);
-        let mut cursor = db.cursor("SELECT zeroblob(100000) FROM t LIMIT 10", ());
+        let mut cursor = db.batches("SELECT zeroblob(100000) FROM t LIMIT 10", ());
         let mut sizes = Vec::new();
-        while let Some(batch) = cursor.next_batch().await.unwrap() {
+        while let Some(batch) = cursor.next().await.transpose().unwrap() {
             sizes.push(batch.len());
         }
         assert_eq!(sizes, [3, 3, 3, 1]);
-        assert!(cursor.next_batch().await.unwrap().is_none());
+        assert!(cursor.next().await.transpose().unwrap().is_none());
         all_readers_are_back(&db).await;
     });
 }
@@ -313,9 +313,9 @@ fn closing_waits_for_a_stream_and_then_ends_it() {
         assert!(rows.next().await.unwrap().is_ok());
         db.close().await.unwrap();
         let rest: Vec<_> = rows.collect().await;
-        assert_eq!(rest.last().unwrap().as_ref().unwrap_err().kind(), Kind::Closed);
+        assert_eq!(rest.last().unwrap().as_ref().unwrap_err().kind(), ErrorKind::Closed);
         let error = db.stream(ALL, ()).next().await.unwrap().unwrap_err();
-        assert_eq!(error.kind(), Kind::Closed);
+        assert_eq!(error.kind(), ErrorKind::Closed);
     });
 }
 
@@ -338,7 +338,7 @@ fn a_stream_whose_rows_are_used_slowly_goes_on() {
     let file = TestFile::new();
     run(async {
         let limit = Duration::from_millis(300);
-        let db = filled(few(file.options().stream_idle(limit))).await;
+        let db = filled(few(file.options().tuning(|t| t.stream_idle(limit)))).await;
         let mut rows = db.stream_as::<(i64, String)>(ALL, ());
         let began = std::time::Instant::now();
         let mut seen = 0;
@@ -360,7 +360,7 @@ fn a_stream_that_ended_with_an_error_of_its_type_holds_no_reader() {
     run(async {
         let db = filled(few(file.options())).await;
         let mut rows = db.stream_as::<(i64,)>(ALL, ());
-        assert_eq!(rows.next().await.unwrap().unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(rows.next().await.unwrap().unwrap_err().kind(), ErrorKind::Misuse);
         assert!(rows.next().await.is_none());
         until(|| db.stats().readers_held == 0).await;
         drop(rows);

@@ -7,19 +7,20 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use flatwater::{Database, GroupLimits, Inline, InlineLimits, Options};
+use flatwater::options::{GroupLimits, Inline, InlineLimits};
+use flatwater::{Database, Options};
 
 /// The time after which a test counts as hung, even if ten other programs run. It only detects hangs.
 const HANGS: Duration = Duration::from_secs(600);
 
 /// Options with which writes that wait together form one group, however slow the machine is.
 pub(crate) fn grouped(options: Options) -> Options {
-    options.group(GroupLimits { time: Duration::from_secs(3600), ..GroupLimits::default() })
+    options.tuning(|t| t.group(GroupLimits::default().time(Duration::from_secs(3600))))
 }
 
 /// Options with limits so long that time decides nothing.
 pub(crate) fn unhurried(options: Options) -> Options {
-    options.readers(1).inline(Inline::Auto(InlineLimits { time: Duration::from_secs(60), ..InlineLimits::default() }))
+    options.readers(1).tuning(|t| t.inline(Inline::Auto(InlineLimits::default().time(Duration::from_secs(60)))))
 }
 
 /// A read that would take years.
@@ -209,5 +210,5 @@ pub(crate) fn waiting(db: &Database) -> usize {
 
 /// Returns the number of rows of `t`.
 pub(crate) async fn count(db: &Database) -> i64 {
-    db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
+    db.query_optional_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
 }

@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 
-use flatwater::{Database, Error, Kind, Transaction};
+use flatwater::{Database, Error, ErrorKind, Transaction};
 use futures_util::FutureExt;
 
 use crate::place::{Place, in_both_places};
@@ -22,7 +22,7 @@ in_both_places!(
 #[derive(Debug, PartialEq)]
 enum Mine {
     Refused(u8),
-    Flatwater(Kind),
+    Flatwater(ErrorKind),
 }
 
 impl From<Error> for Mine {
@@ -43,7 +43,7 @@ async fn an_error_of_the_callers_own_type_rolls_back_and_comes_back(place: &Plac
         tx.execute("nonsense", ()).await?;
         Ok::<_, Mine>(())
     });
-    assert_eq!(failed.await, Err(Mine::Flatwater(Kind::Sql)));
+    assert_eq!(failed.await, Err(Mine::Flatwater(ErrorKind::Sql)));
     assert_eq!(content(&db).await, [0_i64; 0]);
 }
 
@@ -120,7 +120,7 @@ async fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on(
         insert(tx, 1).await;
         let mut errors = vec![
             db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err(),
-            db.clone().alone().execute_script("DELETE FROM t").await.unwrap_err(),
+            db.clone().ungrouped().execute_script("DELETE FROM t").await.unwrap_err(),
             db.query("DELETE FROM t RETURNING a", ()).await.unwrap_err(),
             db.begin().await.unwrap_err(),
             db.transaction(async |_| Ok::<_, Error>(())).await.unwrap_err(),
@@ -129,8 +129,8 @@ async fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on(
         ];
         errors.push(tx.transaction(async |_| db.execute("DELETE FROM t", ()).await).await.unwrap_err());
         // Readers see what was there before; without them a read would wait for the body too.
-        let read = db.query_value::<i64>("SELECT count(*) FROM t", ()).await;
-        let blocking = db.query_value::<i64>("SELECT count(*) FROM t", ()).wait();
+        let read = db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await;
+        let blocking = db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).wait();
         let closure = db.read_with(|_| Ok::<_, Error>(())).await;
         if place.has_readers() {
             assert_eq!((read, blocking, closure), (Ok(Some(0)), Ok(Some(0)), Ok(())));
@@ -145,7 +145,7 @@ async fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on(
     });
     let errors = errors.await.unwrap();
     for error in errors {
-        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
         assert!(error.hint().unwrap().contains("the transaction the body was given"), "{error}");
     }
     assert_eq!(content(&db).await, [1, 3]);

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use flatwater::{Applied, Database, Error, Kind, Transaction};
+use flatwater::calls::TimeoutEffect;
+use flatwater::{Database, Error, ErrorKind, Transaction};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -59,7 +60,7 @@ async fn a_transaction_is_kept_by_commit_and_by_nothing_else(place: &Place) {
     assert_eq!(content(&db).await, [1]);
     let count = db.transaction(async |tx| {
         insert(tx, 4).await;
-        Ok::<_, Error>(tx.query_value::<i64>("SELECT count(*) FROM t", ()).await?.unwrap())
+        Ok::<_, Error>(tx.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await?.unwrap())
     });
     assert_eq!(count.await.unwrap(), 2);
     assert_eq!(content(&db).await, [1, 4]);
@@ -85,7 +86,7 @@ async fn nested_transactions_are_kept_or_undone_one_by_one(place: &Place) {
         inner.transaction(async |innermost| inserted(innermost, 7).await).await?;
         inner.execute("nonsense", ()).await.map(drop)
     });
-    assert_eq!(undone.await.unwrap_err().kind(), Kind::Sql);
+    assert_eq!(undone.await.unwrap_err().kind(), ErrorKind::Sql);
     tx.transaction(async |inner| inserted(inner, 8).await).await.unwrap();
     assert_eq!(tx.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), [(1,), (3,), (5,), (8,)]);
     tx.commit().await.unwrap();
@@ -107,7 +108,7 @@ async fn reads_inside_see_its_writes_and_readers_outside_do_not(place: &Place) {
     let tx = db.begin().await.unwrap();
     for n in 1..=20 {
         insert(&tx, n).await;
-        assert_eq!(tx.query_value::<i64>(COUNT, ()).await.unwrap(), Some(n));
+        assert_eq!(tx.query_optional_value::<i64>(COUNT, ()).await.unwrap(), Some(n));
         if place.has_readers() {
             assert_eq!(count(&db).await, 0);
             assert_eq!(db.read_with(counted).await, Ok(0));
@@ -122,12 +123,12 @@ fn without_readers_reads_outside_wait_for_its_end() {
     run(async {
         let db = empty_table(Place::in_memory().options()).await;
         let tx = db.begin().await.unwrap();
-        let (mut read, mut closure) = (db.query_value::<i64>(COUNT, ()), Box::pin(db.read_with(counted)));
+        let (mut read, mut closure) = (db.query_optional_value::<i64>(COUNT, ()), Box::pin(db.read_with(counted)));
         assert!(futures_util::poll!(&mut read).is_pending());
         assert!(futures_util::poll!(&mut closure).is_pending());
         assert_eq!(db.stats().writes_waiting, 2, "they stand in the line of the writes");
         insert(&tx, 1).await;
-        assert_eq!(tx.query_value::<i64>(COUNT, ()).await.unwrap(), Some(1));
+        assert_eq!(tx.query_optional_value::<i64>(COUNT, ()).await.unwrap(), Some(1));
         tx.commit().await.unwrap();
         assert_eq!((read.await, closure.await), (Ok(Some(1)), Ok(1)));
     });
@@ -151,7 +152,7 @@ async fn other_writers_wait_for_its_end_and_then_go_on_in_order(place: &Place) {
         assert_eq!(write.unwrap().last_insert_rowid, Some(rowid));
     }
     let second = second.await.unwrap();
-    assert_eq!(second.query_value::<i64>("SELECT max(a) FROM t", ()).await.unwrap(), Some(50));
+    assert_eq!(second.query_optional_value::<i64>("SELECT max(a) FROM t", ()).await.unwrap(), Some(50));
     second.commit().await.unwrap();
     assert_eq!(last.await.unwrap().unwrap().last_insert_rowid, Some(53));
 }
@@ -174,7 +175,7 @@ async fn an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write(pl
     let uses = [inner.execute("DELETE FROM t", ()).await.unwrap_err(), inner.commit().await.unwrap_err()];
     let later = [tx.query("SELECT * FROM t", ()).await.unwrap_err(), tx.commit().await.unwrap_err()];
     for error in uses.into_iter().chain(later) {
-        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
         assert!(error.message().contains("not used for 50ms"), "{error}");
         assert!(error.hint().unwrap().contains("Options::transaction_idle"), "{error}");
     }

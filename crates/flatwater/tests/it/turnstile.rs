@@ -134,7 +134,8 @@ fn whatever_is_done_to_the_file_costs_nobody_a_write() {
 fn a_live_query_hears_of_a_commit_of_another_process() {
     let mut writers = Writers::start(1);
     // It finds commits of others only if it is told of them.
-    let db = Options::new(writers.file.path()).live_poll(Duration::from_secs(3600)).open().wait().unwrap();
+    let db =
+        Options::new(writers.file.path()).tuning(|t| t.live_poll(Duration::from_secs(3600))).open().wait().unwrap();
     let mut live = db.live("SELECT count(*) FROM turns", ());
     run(async {
         let mut last = -1;

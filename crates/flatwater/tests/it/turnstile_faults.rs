@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use flatwater::{Applied, Database, Kind};
+use flatwater::calls::TimeoutEffect;
+use flatwater::{Database, ErrorKind};
 use flatwater_sqlite::{TurnFile, Word};
 
 use crate::support::{Killed, integer, run, until, wait_until};
@@ -129,8 +130,8 @@ fn callers_that_give_up_in_line_and_deadlines_there_write_nothing() {
             until(|| held.has_others()).await;
             drop(given_up);
             until(|| !held.has_others()).await;
-            let late = db.timeout(Duration::from_millis(50)).execute(INSERT, ()).await.unwrap_err();
-            assert_eq!((late.kind(), late.applied()), (Kind::Timeout, Some(Applied::No)), "{late}");
+            let late = db.with_timeout(Duration::from_millis(50)).execute(INSERT, ()).await.unwrap_err();
+            assert_eq!((late.kind(), late.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{late}");
             until(|| !held.has_others()).await;
         }
         held.ends();
@@ -175,8 +176,8 @@ fn a_process_behind_a_stopped_holder_gives_up_in_time_and_writes_later() {
     }
     let count = || integer(&plain, "SELECT count(*) FROM turns WHERE who = -2");
     for _ in 0..5 {
-        let late = db.timeout(Duration::from_millis(50)).execute("INSERT INTO turns VALUES (-2)", ()).wait();
-        assert_eq!(late.unwrap_err().kind(), Kind::Timeout);
+        let late = db.with_timeout(Duration::from_millis(50)).execute("INSERT INTO turns VALUES (-2)", ()).wait();
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::Timeout);
     }
     writers.signal(0, "-CONT");
     db.execute("INSERT INTO turns VALUES (-2)", ()).wait().unwrap();

@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-use flatwater::{Database, Error, FromRow, Kind, Result, Row, Rows};
+use flatwater::{Database, Error, ErrorKind, FromRow, Result, Row, Rows};
 
 use crate::place::{Place, in_both_places};
 
 in_both_places!(
     one_row_is_read_or_its_absence_is_an_error_and_an_optional_one_is_none,
     the_first_column_of_every_row_is_read_also_of_many_rows,
-    a_null_is_none_for_a_type_that_cannot_hold_it,
+    a_null_is_read_as_an_option_and_no_row_is_none_or_an_error,
     an_option_of_a_row_is_none_if_all_its_columns_are_null,
     rows_are_iterated_by_reference_and_owned_and_from_both_ends,
     an_error_names_column_row_sql_and_both_types_and_no_value,
@@ -40,13 +40,13 @@ async fn one_row_is_read_or_its_absence_is_an_error_and_an_optional_one_is_none(
     for error in missing.map(Result::unwrap_err) {
         assert_eq!(
             (error.kind(), error.operation(), error.sql()),
-            (Kind::RowNotFound, Some("query_one_as"), Some(by_id))
+            (ErrorKind::RowNotFound, Some("query_one_as"), Some(by_id))
         );
         assert!(error.hint().is_some() && error.row().is_none() && !error.is_retryable(), "{error}");
     }
     let inside = db
         .transaction(async |tx| {
-            assert_eq!(tx.query_one_as::<Found>(by_id, (9,)).await.unwrap_err().kind(), Kind::RowNotFound);
+            assert_eq!(tx.query_one_as::<Found>(by_id, (9,)).await.unwrap_err().kind(), ErrorKind::RowNotFound);
             assert_eq!(tx.query_optional_as::<Found>(by_id, (9,)).await?, None);
             assert_eq!(tx.query_values::<i64>("SELECT id FROM t", ()).await?, [1, 2]);
             tx.query_one_as::<Found>(by_id, (1,)).await
@@ -71,22 +71,47 @@ async fn the_first_column_of_every_row_is_read_also_of_many_rows(place: &Place) 
     for (count, last) in [(2, 1), (5000, 300)] {
         let sql = format!("SELECT iif(x = {}, NULL, x) FROM ({})", last + 1, numbers.replace('?', &count.to_string()));
         let error = db.query_values::<i64>(&sql, ()).await.unwrap_err();
-        assert_eq!((error.kind(), error.operation(), error.row()), (Kind::Misuse, Some("query_values"), Some(last)));
+        assert_eq!(
+            (error.kind(), error.operation(), error.row()),
+            (ErrorKind::Misuse, Some("query_values"), Some(last))
+        );
     }
     db.close().await.unwrap();
 }
 
-async fn a_null_is_none_for_a_type_that_cannot_hold_it(place: &Place) {
+async fn a_null_is_read_as_an_option_and_no_row_is_none_or_an_error(place: &Place) {
     let db = open(place).await;
     let sum = "SELECT sum(id) FROM t WHERE id > ?";
-    assert_eq!(db.query_value::<i64>(sum, (0,)).await, Ok(Some(3)));
-    assert_eq!(db.query_value::<i64>(sum, (9,)).await, Ok(None));
-    assert_eq!(db.query_value::<Option<i64>>(sum, (9,)).await, Ok(Some(None)));
-    assert_eq!(db.query_value::<Option<i64>>("SELECT id FROM t WHERE id > 9", ()).await, Ok(None));
-    assert_eq!(db.query_value::<String>("SELECT max(name) FROM t WHERE id = 2", ()).await, Ok(None));
-    let error = db.query_value::<i64>("SELECT 'text'", ()).await.unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("query_value")), "only NULL is None");
-    db.close().await.unwrap();
+    let (none, name) = ("SELECT id FROM t WHERE id > 9", "SELECT name FROM t WHERE id = ?");
+    assert_eq!(db.query_value::<i64>(sum, (0,)).await, Ok(3));
+    assert_eq!(db.query_value::<Option<i64>>(sum, (9,)).await, Ok(None));
+    assert_eq!(db.query_optional_value::<i64>(sum, (0,)).await, Ok(Some(3)));
+    assert_eq!(db.query_optional_value::<Option<i64>>(sum, (9,)).await, Ok(Some(None)));
+    assert_eq!(db.query_optional_value::<i64>(none, ()).await, Ok(None));
+    let prepared = db.prepare(name).await.unwrap();
+    assert_eq!(prepared.query_value::<String>((1,)).await.as_deref(), Ok("Ada"));
+    assert_eq!(prepared.query_optional_value::<String>((9,)).await, Ok(None));
+    assert_eq!(db.query_one(name, (1,)).await.unwrap().get(0), Ok("Ada".to_owned()));
+    assert!(db.query_optional(name, (9,)).await.unwrap().is_none());
+    for (operation, missing) in [
+        ("query_value", db.query_value::<i64>(none, ()).await.unwrap_err()),
+        ("query_one", db.query_one(none, ()).await.unwrap_err()),
+    ] {
+        assert_eq!(
+            (missing.kind(), missing.operation(), missing.sql()),
+            (ErrorKind::RowNotFound, Some(operation), Some(none))
+        );
+        assert!(missing.hint().unwrap().contains("optional"), "{missing}");
+    }
+    for error in [
+        db.query_value::<i64>(sum, (9,)).await.unwrap_err(),
+        db.query_optional_value::<i64>(sum, (9,)).await.unwrap_err(),
+        db.query_value::<i64>("SELECT 'text'", ()).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Misuse);
+    }
+    let null = db.query_value::<i64>(sum, (9,)).await.unwrap_err();
+    assert!(null.to_string().contains("NULL"), "{null}");
 }
 
 async fn an_option_of_a_row_is_none_if_all_its_columns_are_null(place: &Place) {
@@ -138,7 +163,7 @@ async fn an_error_names_column_row_sql_and_both_types_and_no_value(place: &Place
     let db = open(place).await;
     let sql = "SELECT id, coalesce(name, 'hunter2') AS who FROM t ORDER BY id";
     let rows = db.query(sql, ()).await.unwrap();
-    let one = db.query_one(sql, ()).await.unwrap().unwrap();
+    let one = db.query_optional(sql, ()).await.unwrap().unwrap();
     let errors = [
         (rows.read::<(i64, Option<u8>)>().unwrap_err(), Some(0)),
         (db.query_as::<(i64, Option<u8>)>(sql, ()).await.unwrap_err(), Some(0)),
@@ -149,7 +174,7 @@ async fn an_error_names_column_row_sql_and_both_types_and_no_value(place: &Place
         (rows.get(1).unwrap().read::<(i64, Option<u8>)>().unwrap_err(), Some(1)),
     ];
     for (error, row) in errors {
-        assert_eq!((error.kind(), error.row(), error.sql()), (Kind::Misuse, row, Some(sql)));
+        assert_eq!((error.kind(), error.row(), error.sql()), (ErrorKind::Misuse, row, Some(sql)));
         assert_eq!(error.message(), "column 1 (who): TEXT cannot be read as Option<u8>");
         let text = format!("{error} {error:?}");
         assert!(text.contains(&format!("(row {})", row.unwrap())) && !text.contains("Ada"), "{text}");
@@ -170,10 +195,10 @@ async fn a_result_that_does_not_fit_is_an_error_even_without_rows(place: &Place)
         db.query_one_as::<(i64,)>(none, ()).await.unwrap_err(),
         db.query_optional_as::<(i64,)>(none, ()).await.unwrap_err(),
     ] {
-        assert_eq!((error.kind(), error.row(), error.sql()), (Kind::Misuse, None, Some(none)));
+        assert_eq!((error.kind(), error.row(), error.sql()), (ErrorKind::Misuse, None, Some(none)));
         assert!(error.message().contains("2 column(s)"), "{error}");
     }
-    let row = db.query_one("SELECT id FROM t", ()).await.unwrap().unwrap();
+    let row = db.query_optional("SELECT id FROM t", ()).await.unwrap().unwrap();
     let error = row.get::<i64>("nmae").unwrap_err();
     assert!(error.message().contains("nmae") && error.sql() == Some("SELECT id FROM t"), "{error}");
     assert!(row.value(7).unwrap_err().message().contains("no column 7"));
@@ -197,7 +222,7 @@ async fn a_type_of_ones_own_refuses_a_value_with_column_row_and_sql(place: &Plac
     let rows = db.query(sql, ()).await.unwrap();
     let errors = [db.query_as::<Host>(sql, ()).await.unwrap_err(), rows.get(1).unwrap().read::<Host>().unwrap_err()];
     for error in errors {
-        assert_eq!((error.kind(), error.row(), error.sql()), (Kind::Misuse, Some(1), Some(sql)));
+        assert_eq!((error.kind(), error.row(), error.sql()), (ErrorKind::Misuse, Some(1), Some(sql)));
         assert_eq!(error.message(), "column address: invalid IP address syntax");
     }
     db.close().await.unwrap();
@@ -208,6 +233,6 @@ async fn a_write_that_returns_what_cannot_be_read_has_written(place: &Place) {
     let insert = "INSERT INTO t (name) VALUES (?) RETURNING name";
     db.query_one_as::<(i64,)>(insert, ("Eve",)).await.unwrap_err();
     assert_eq!(db.query_values::<String>(insert, ("Eve",)).await.unwrap(), ["Eve"]);
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await, Ok(Some(4)));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await, Ok(Some(4)));
     db.close().await.unwrap();
 }

@@ -1,7 +1,7 @@
 //! The forms of dates, times and UUIDs: what is written has one form, whichever crate the value is of.
 
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
-use flatwater::{Database, FromRow, FromSql, Kind, ToSql};
+use flatwater::{Database, ErrorKind, FromRow, FromSql, ToSql};
 use proptest::prelude::*;
 use time::{Month, OffsetDateTime, PrimitiveDateTime, UtcOffset};
 use uuid::Uuid;
@@ -47,7 +47,7 @@ async fn a_row_with_a_date_and_a_uuid_is_written_and_read(place: &Place) {
     let row: (String, DateTime<Utc>, Uuid) = db.query_one_as(sql, (at, id)).await.unwrap();
     assert_eq!(row, ("start".to_owned(), at, id));
     assert_eq!(db.query_one_as::<Event>(sql, (at, id)).await.unwrap(), Event { name: "start".into(), at, id });
-    assert_eq!(db.query_value::<Option<DateTime<Utc>>>("SELECT NULL", ()).await, Ok(Some(None)));
+    assert_eq!(db.query_optional_value::<Option<DateTime<Utc>>>("SELECT NULL", ()).await, Ok(Some(None)));
     db.close().await.unwrap();
 }
 
@@ -76,7 +76,7 @@ async fn each_type_has_one_form(place: &Place) {
 }
 
 async fn read<T: FromSql + Send + 'static>(db: &Database, expression: &str) -> flatwater::Result<T> {
-    Ok(db.query_values(&format!("SELECT {expression}"), ()).await?.remove(0))
+    Ok(db.query_values(format!("SELECT {expression}"), ()).await?.remove(0))
 }
 
 async fn what_sqlite_and_other_libraries_write_is_read(place: &Place) {
@@ -100,7 +100,7 @@ async fn what_sqlite_and_other_libraries_write_is_read(place: &Place) {
     for expression in ["X'00000000000000000000000000000007'", "'00000000000000000000000000000007'"] {
         assert_eq!(read::<Uuid>(&db, expression).await, Ok(id));
     }
-    let seconds: Option<i64> = db.query_value("SELECT unixepoch(?)", (moment(),)).await.unwrap();
+    let seconds: Option<i64> = db.query_optional_value("SELECT unixepoch(?)", (moment(),)).await.unwrap();
     assert_eq!(seconds, Some(moment().and_utc().timestamp()), "SQLite's functions understand the form");
     db.close().await.unwrap();
 }
@@ -108,7 +108,7 @@ async fn what_sqlite_and_other_libraries_write_is_read(place: &Place) {
 async fn what_is_no_date_time_or_uuid_is_an_error_without_the_value(place: &Place) {
     let db = place.open().await;
     let check = |error: flatwater::Error, value: &str| {
-        assert_eq!((error.kind(), error.row()), (Kind::Misuse, Some(0)), "{value}");
+        assert_eq!((error.kind(), error.row()), (ErrorKind::Misuse, Some(0)), "{value}");
         assert!(!error.message().contains(value.trim_matches('\'')), "{error}");
     };
     for value in
@@ -148,10 +148,10 @@ async fn what_has_no_form_is_refused_and_not_written(place: &Place) {
         db.execute(insert, (last,)).await,
     ];
     for error in refused.map(Result::unwrap_err) {
-        assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("execute")));
+        assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("execute")));
         assert!(error.message().contains("no form in the database"), "{error}");
     }
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await, Ok(Some(0)));
+    assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await, Ok(Some(0)));
     db.close().await.unwrap();
 }
 

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use flatwater::rusqlite::types::{FromSqlResult, Null, ToSqlOutput};
-use flatwater::{Database, FromSql, Params, Rusqlite, ToSql, Value, ValueRef, params, rusqlite};
+use flatwater::values::Rusqlite;
+use flatwater::{Database, FromSql, Params, ToSql, Value, ValueRef, params, rusqlite};
 
 use crate::place::{Place, in_both_places};
 
@@ -94,9 +95,9 @@ impl rusqlite::types::FromSql for Url {
 async fn a_type_with_rusqlites_traits_is_wrapped(place: &Place) {
     let db = place.open().await;
     let url = || Url("https://a".into());
-    let read = db.query_value::<Rusqlite<Url>>("SELECT ?", (Rusqlite(url()),)).await.unwrap();
+    let read = db.query_optional_value::<Rusqlite<Url>>("SELECT ?", (Rusqlite(url()),)).await.unwrap();
     assert_eq!(read, Some(Rusqlite(url())));
-    assert_eq!(db.query_value::<Rusqlite<Url>>("SELECT ?", (None::<Rusqlite<Url>>,)).await, Ok(None));
+    assert_eq!(db.query_value::<Option<Rusqlite<Url>>>("SELECT ?", (None::<Rusqlite<Url>>,)).await, Ok(None));
     db.close().await.unwrap();
 }
 

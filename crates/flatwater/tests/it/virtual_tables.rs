@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flatwater::{Database, Kind, Options};
+use flatwater::{Database, ErrorKind, Options};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -76,7 +76,7 @@ async fn with_one_row(options: Options, table: &Table) -> Database {
 const FAILS: Duration = Duration::from_secs(10);
 
 async fn answers(db: &Database, sql: &str) {
-    let one = db.timeout(FAILS).query_value::<i64>(sql, ()).await;
+    let one = db.with_timeout(FAILS).query_optional_value::<i64>(sql, ()).await;
     assert_eq!(one, Ok(Some(1)), "{sql}");
 }
 
@@ -144,10 +144,10 @@ async fn they_are_read_outside_of_a_transaction_and_inside(place: &Place) {
         }
         let tx = db.begin().await.unwrap();
         for sql in table.reads {
-            assert_eq!(tx.query_value::<i64>(sql, ()).await, Ok(Some(1)), "{sql}");
+            assert_eq!(tx.query_optional_value::<i64>(sql, ()).await, Ok(Some(1)), "{sql}");
         }
         tx.execute(table.insert, (2,)).await.unwrap();
-        assert_eq!(tx.query_value::<i64>(table.reads[0], ()).await, Ok(Some(2)), "{}", table.module);
+        assert_eq!(tx.query_optional_value::<i64>(table.reads[0], ()).await, Ok(Some(2)), "{}", table.module);
         tx.rollback().await.unwrap();
         answers(&db, table.reads[0]).await;
         db.close().await.unwrap();
@@ -160,7 +160,7 @@ async fn an_insert_tells_its_rowid_wherever_it_runs(place: &Place) {
         let db = with_one_row(place.options(), table).await;
         db.execute("CREATE TABLE t (a)", ()).await.unwrap();
         assert_eq!(db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap().last_insert_rowid, Some(1));
-        let alone = db.alone().execute(table.insert, (2,)).await.unwrap();
+        let alone = db.ungrouped().execute(table.insert, (2,)).await.unwrap();
         assert_eq!((alone.changes, alone.last_insert_rowid), (1, Some(2)), "{}", table.module);
         let tx = db.begin().await.unwrap();
         assert_eq!(tx.execute(table.insert, (3,)).await.unwrap().last_insert_rowid, Some(3));
@@ -221,9 +221,9 @@ async fn inserts_into_them_share_commits_and_keep_their_own_results(place: &Plac
                 last += 1;
                 assert_eq!(inserted.unwrap().last_insert_rowid, Some(last), "{}", table.module);
             }
-            assert_eq!(taken.await.unwrap_err().kind(), Kind::Constraint, "{}", table.module);
+            assert_eq!(taken.await.unwrap_err().kind(), ErrorKind::Constraint, "{}", table.module);
         }
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM v", ()).await.unwrap(), Some(last));
+        assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM v", ()).await.unwrap(), Some(last));
         db.close().await.unwrap();
     }
 }

@@ -9,7 +9,10 @@ use std::pin::Pin;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use flatwater::{Call, Cancelled, CheckpointMode, Database, Error, Executed, Journal, Kind, Options};
+use flatwater::calls::{CancelOutcome, CheckpointMode};
+use flatwater::options::Journal;
+use flatwater::values::ExecuteResult;
+use flatwater::{Call, Database, Error, ErrorKind, Options};
 use futures_util::future::join;
 
 use crate::support::{ENDLESS, TestFile, count, empty_table, grouped, run, until, waiting};
@@ -46,7 +49,7 @@ const WRITES: [(&str, Begin); 9] = [
 const READS: [(&str, Begin); 3] = [
     ("query", |db| Box::pin(async move { db.query("SELECT a FROM t", ()).await.map(drop) })),
     ("json", |db| Box::pin(async move { db.query_json("SELECT a FROM t", ()).await.map(drop) })),
-    ("value", |db| Box::pin(async move { db.query_value::<i64>("SELECT a FROM t", ()).await.map(drop) })),
+    ("value", |db| Box::pin(async move { db.query_optional_value::<i64>("SELECT a FROM t", ()).await.map(drop) })),
 ];
 
 const HELD_READS: [(&str, Begin); 3] = [
@@ -59,8 +62,8 @@ const HELD_READS: [(&str, Begin); 3] = [
 
 /// Checks that the wait ends at its deadline, and when its caller leaves once the condition holds.
 async fn ends(db: &Database, (name, begin): (&str, Begin), is_reached: impl Fn() -> bool) {
-    let late = begin(db.timeout(SOON)).await.unwrap_err();
-    assert_eq!(late.kind(), Kind::Timeout, "{name}: {late}");
+    let late = begin(db.with_timeout(SOON)).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Timeout, "{name}: {late}");
     let mut call = begin(db.clone());
     assert!(futures_util::poll!(&mut call).is_pending(), "{name} does not wait");
     until(is_reached).await;
@@ -121,7 +124,7 @@ fn a_wait_for_the_turn_of_the_writer_ends() {
 fn a_wait_for_a_place_in_a_full_queue_ends() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(file.options().queue(1).extra_readers(1)).await;
+        let db = empty_table(file.options().tuning(|t| t.queue(1).extra_readers(1))).await;
         let (writer, reader) = (Held::writer(&db).await, Held::reader(&db).await);
         let full = [WRITES[0].1(db.clone()), HELD_READS[0].1(db.clone())];
         let full = full.map(tokio::spawn);
@@ -141,7 +144,7 @@ fn a_wait_for_a_place_in_a_full_queue_ends() {
 fn a_wait_for_a_reader_ends() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(file.options().readers(1).extra_readers(1)).await;
+        let db = empty_table(file.options().readers(1).tuning(|t| t.extra_readers(1))).await;
         let mut endless = db.query(ENDLESS, ());
         assert!(futures_util::poll!(&mut endless).is_pending());
         until(|| waiting(&db) == 0).await;
@@ -163,7 +166,7 @@ fn a_wait_for_the_statement_before_it_in_a_transaction_ends() {
         let mut endless = tx.query(ENDLESS, ());
         assert!(futures_util::poll!(&mut endless).is_pending());
         let late = tx.execute(INSERT, ()).timeout(SOON).await.unwrap_err();
-        assert_eq!(late.kind(), Kind::Timeout);
+        assert_eq!(late.kind(), ErrorKind::Timeout);
         let mut waits = tx.execute(INSERT, ());
         assert!(futures_util::poll!(&mut waits).is_pending());
         drop((waits, endless));
@@ -190,13 +193,13 @@ fn a_wait_for_the_write_lock_of_another_process_ends() {
 }
 
 /// Begins a group that waits for the lock of the other connection. Nothing else waits.
-async fn begin_group(db: &Database, plain: &rusqlite::Connection, members: [i64; 2]) -> [Call<Executed>; 2] {
+async fn begin_group(db: &Database, plain: &rusqlite::Connection, members: [i64; 2]) -> [Call<ExecuteResult>; 2] {
     for _ in 0..2 {
-        db.alone().execute(MEMBER, (0,)).await.unwrap();
+        db.ungrouped().execute(MEMBER, (0,)).await.unwrap();
     }
     db.execute("DELETE FROM t", ()).await.unwrap();
     plain.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let alone = db.alone();
+    let alone = db.ungrouped();
     let mut first = alone.execute(MEMBER, (0,));
     assert!(futures_util::poll!(&mut first).is_pending());
     until(|| waiting(db) == 0).await;
@@ -231,7 +234,7 @@ fn a_member_that_leaves_while_its_group_waits_for_a_lock_takes_no_other_along() 
         let db = empty_table(grouped(file.options()).busy_timeout(NEVER)).await;
         let plain = file.plain();
         let [leaves, stays] = begin_group(&db, &plain, [1, 2]).await;
-        assert_eq!(leaves.cancel(), Cancelled::WriteInterrupted);
+        assert_eq!(leaves.cancel(), CancelOutcome::WriteInterrupted);
         plain.execute_batch("COMMIT").unwrap();
         stays.await.unwrap();
         assert_eq!(db.query_as::<(i64,)>("SELECT a FROM t", ()).await.unwrap(), [(2,)]);
@@ -281,7 +284,7 @@ fn a_wait_of_a_commit_for_a_reader_of_another_process_ends() {
     let file = TestFile::new();
     run(async {
         file.plain().execute_batch("CREATE TABLE t (a)").unwrap();
-        let db = file.options().journal(Journal::Keep).busy_timeout(NEVER).open().await.unwrap();
+        let db = file.options().tuning(|t| t.journal(Journal::Keep)).busy_timeout(NEVER).open().await.unwrap();
         let plain = file.plain();
         let mut statement = plain.prepare("SELECT 1 FROM sqlite_schema").unwrap();
         let mut rows = statement.query([]).unwrap();
@@ -297,9 +300,9 @@ fn a_wait_of_a_commit_for_a_reader_of_another_process_ends() {
                 tx.commit().await
             })
         };
-        let mut call = commit(db.timeout(SOON * 10));
+        let mut call = commit(db.with_timeout(SOON * 10));
         let late = (&mut call).await.unwrap_err();
-        assert_eq!(late.kind(), Kind::Timeout, "{late}");
+        assert_eq!(late.kind(), ErrorKind::Timeout, "{late}");
         let call = tokio::spawn(commit(db.clone()));
         let committing = || db.stats().calls.iter().any(|calls| calls.kind == "execute" && calls.count > 0);
         until(committing).await;
@@ -321,7 +324,7 @@ fn is_claimed(file: &TestFile) -> bool {
 /// Checks that the opening ends at its own limit, and leaves nothing when its caller leaves.
 async fn opening_ends(file: &TestFile, options: Options, what: &str) {
     let busy = options.clone().busy_timeout(SOON).open().await.unwrap_err();
-    assert_eq!(busy.kind(), Kind::Busy, "{what}: {busy}");
+    assert_eq!(busy.kind(), ErrorKind::Busy, "{what}: {busy}");
     until(|| !is_claimed(file)).await;
     let mut open = Box::pin(options.busy_timeout(NEVER).open());
     assert!(futures_util::poll!(&mut open).is_pending());
@@ -369,7 +372,7 @@ fn an_opening_whose_migration_waits_or_runs_ends() {
         let plain = file.plain();
         plain.execute_batch("BEGIN IMMEDIATE").unwrap();
         let busy = file.options().migrations([first]).busy_timeout(SOON).open().await.unwrap_err();
-        assert_eq!(busy.kind(), Kind::Busy, "{busy}");
+        assert_eq!(busy.kind(), ErrorKind::Busy, "{busy}");
         let mut open = Box::pin(file.options().migrations([first]).busy_timeout(NEVER).open());
         assert!(futures_util::poll!(&mut open).is_pending());
         drop(open);

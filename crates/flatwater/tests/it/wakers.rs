@@ -60,7 +60,7 @@ fn whoever_is_woken_finds_the_writer_free() {
     let db = bench.db.clone();
     let fails = |_: &Transaction<'_>| Err::<(), _>(Error::from(rusqlite::Error::InvalidQuery));
     bench.until_woken(|bench| {
-        bench.finish(db.alone().execute("INSERT INTO t (x) SELECT 1", ())).unwrap();
+        bench.finish(db.ungrouped().execute("INSERT INTO t (x) SELECT 1", ())).unwrap();
     });
     bench.until_woken(|bench| drop(bench.finish(db.execute("INSERT INTO t (x) SELECT NULL", ())).unwrap_err()));
     bench.until_woken(|bench| drop(bench.finish(db.query("INSERT INTO t (x) SELECT 2 RETURNING id", ())).unwrap()));

@@ -4,8 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use flatwater::calls::TimeoutEffect;
 use flatwater::rusqlite::Connection;
-use flatwater::{Applied, Database, Error, Kind, Options};
+use flatwater::{Database, Error, ErrorKind, Options};
 use futures_util::FutureExt;
 
 use crate::place::{Place, in_both_places};
@@ -36,7 +37,7 @@ async fn open(place: &Place) -> Database {
 }
 
 async fn count(db: &Database) -> i64 {
-    db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
+    db.query_optional_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
 }
 
 /// Checks that no change of a closure is left: settings, handlers, locks, TEMP and attached databases.
@@ -105,7 +106,7 @@ async fn a_transaction_that_is_left_open_is_rolled_back_and_told(place: &Place) 
             c.execute_batch(left).map_err(Error::from)
         });
         let error = call.await.unwrap_err();
-        assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("with_connection")), "{error}");
+        assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("with_connection")), "{error}");
         assert!(error.message().contains("left a transaction open"), "{error}");
         assert_eq!(count(&db).await, 1, "{left}");
         is_clean(&db, place).await;
@@ -236,7 +237,7 @@ async fn a_schema_that_a_closure_changed_is_known_to_every_call(place: &Place) {
     });
     changed.await.unwrap();
     db.execute("INSERT INTO t (a) VALUES (?)", (1,)).await.unwrap();
-    let row = db.query_one("SELECT * FROM t", ()).await.unwrap().unwrap();
+    let row = db.query_optional("SELECT * FROM t", ()).await.unwrap().unwrap();
     assert_eq!(row.get::<String>("b").unwrap(), "x");
     let writes = (0..20).map(|_| db.execute("INSERT INTO t (a) VALUES (?)", (1,)));
     let failed = futures_util::future::join_all(writes).await;
@@ -266,7 +267,7 @@ async fn a_write_waits_for_the_closure_and_a_call_inside_is_refused(place: &Plac
     let closure = tokio::spawn(db.with_connection(move |c| {
         began.send(()).unwrap();
         goes.recv().unwrap();
-        assert_eq!(inside.execute("DELETE FROM t", ()).wait().unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(inside.execute("DELETE FROM t", ()).wait().unwrap_err().kind(), ErrorKind::Misuse);
         c.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from)
     }));
     tokio::task::spawn_blocking(move || has_begun.recv().unwrap()).await.unwrap();
@@ -280,13 +281,13 @@ async fn a_write_waits_for_the_closure_and_a_call_inside_is_refused(place: &Plac
 async fn a_closure_that_fails_late_after_a_commit_may_have_been_applied(place: &Place) {
     let db = open(place).await;
     let limit = AMPLE;
-    let call = db.timeout(limit).with_connection(move |c| {
+    let call = db.with_timeout(limit).with_connection(move |c| {
         c.execute("INSERT INTO t VALUES (1)", [])?;
         std::thread::sleep(limit);
         c.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from)
     });
     let error = call.await.unwrap_err();
-    assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::Unknown)), "{error}");
+    assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::Unknown)), "{error}");
     assert_eq!(count(&db).await, 1);
 }
 
@@ -303,7 +304,7 @@ fn a_connection_that_a_closure_takes_away_is_not_used_again() {
             Ok::<_, Error>(())
         });
         let error = call.await.unwrap_err();
-        assert!(error.kind() == Kind::Misuse && error.message().contains("took the connection"), "{error}");
+        assert!(error.kind() == ErrorKind::Misuse && error.message().contains("took the connection"), "{error}");
         is_clean(&db, &place).await;
         let taken = taken.recv().unwrap();
         assert_eq!(integer(&taken, "SELECT count(*) FROM t"), 1);
@@ -317,24 +318,24 @@ fn the_deadline_ends_a_statement_before_the_first_commit_and_waits_for_locks_aft
     run(async {
         let place = Place::on_file();
         let db = open(&place).await;
-        let short = db.timeout(Duration::from_millis(50));
+        let short = db.with_timeout(Duration::from_millis(50));
         let error = short.with_connection(|c| c.execute_batch(ENDLESS).map_err(Error::from)).await.unwrap_err();
-        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
         let plain = place.file().unwrap().plain();
         let begins = |c: &mut Connection| c.execute_batch("BEGIN IMMEDIATE; COMMIT").map_err(Error::from);
         plain.execute_batch("BEGIN IMMEDIATE").unwrap();
         let error = short.with_connection(begins).await.unwrap_err();
-        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
         plain.execute_batch("COMMIT").unwrap();
         let path = place.file().unwrap().path();
-        let call = db.timeout(AMPLE).with_connection(move |c| {
+        let call = db.with_timeout(AMPLE).with_connection(move |c| {
             c.execute("INSERT INTO t VALUES (1)", [])?;
             let plain = Connection::open(&path)?;
             plain.execute_batch("BEGIN IMMEDIATE")?;
             c.execute_batch("BEGIN IMMEDIATE").map_err(Error::from)
         });
         let error = call.await.unwrap_err();
-        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::Unknown)), "{error}");
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::Unknown)), "{error}");
         assert_eq!(count(&db).await, 1);
         is_clean(&db, &place).await;
     });
@@ -381,12 +382,12 @@ fn a_read_only_handle_and_a_transaction_body_get_no_whole_connection() {
         let db = open(&place).await;
         let reading = place.options().readers(1).read_only(true).open().await.unwrap();
         let nothing = |_: &mut Connection| Ok::<_, Error>(());
-        assert_eq!(reading.with_connection(nothing).await.unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(reading.with_connection(nothing).await.unwrap_err().kind(), ErrorKind::Misuse);
         let inside = db
             .transaction(async |_| Ok::<_, Error>(db.with_connection(nothing).await.unwrap_err().kind()))
             .await
             .unwrap();
-        assert_eq!(inside, Kind::Misuse);
+        assert_eq!(inside, ErrorKind::Misuse);
         assert!(Options::new(":memory:").open().await.unwrap().with_connection(nothing).await.is_ok());
     });
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Error, Options, rusqlite};
+use flatwater::calls::CheckpointMode;
+use flatwater::options::{Checkpoint, CheckpointLimits};
+use flatwater::{Database, Error, Options, rusqlite};
 
 use super::support::{TestFile, integer, run, unhurried, wait_until};
 
@@ -25,7 +27,7 @@ fn count(db: &Database) {
 }
 
 fn counted(db: &Database) -> i64 {
-    db.query_value(N, ()).wait().unwrap().unwrap()
+    db.query_optional_value(N, ()).wait().unwrap().unwrap()
 }
 
 fn written(db: &Database) -> u64 {
@@ -123,8 +125,8 @@ fn a_foreign_truncate_is_done_in_spite_of_writes_that_never_pause() {
 fn commits_of_others_between_two_writes_are_built_upon() {
     const THEIRS: i64 = 1000;
     let file = TestFile::new();
-    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
-    let db = counter(file.options().checkpoint(Checkpoint::Managed(managed)));
+    let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(64 << 20);
+    let db = counter(file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(managed))));
     let plain = file.plain();
     plain.busy_timeout(Duration::from_secs(60)).unwrap();
     let mut ours = 0;
@@ -279,8 +281,8 @@ fn there_is_none_where_it_would_harm() {
         assert_eq!(written(&db), 0, "{options:?}");
         run(db.close()).unwrap();
     };
-    without(file.options().leases(false));
-    without(file.options().checkpoint(Checkpoint::External));
+    without(file.options().tuning(|t| t.leases(false)));
+    without(file.options().tuning(|t| t.checkpoint(Checkpoint::External)));
     without(file.options().attach("other", other.path()));
     file.plain().execute_batch("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)").unwrap();
     without(file.options());

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use flatwater::{Database, Fairness, Options};
+use flatwater::options::Fairness;
+use flatwater::{Database, Options};
 
 use crate::support::{Killed, TestFile, as_child, integrity, wait_until};
 
@@ -22,7 +23,7 @@ fn writes_until_it_is_told_to_stop() {
     let path = PathBuf::from(std::env::var_os(PATH).expect("the parent says where"));
     let fairness = if std::env::var_os(FAIRNESS).is_some() { Fairness::Off } else { Fairness::Auto };
     let stop = path.with_file_name("stop");
-    let db = Options::new(&path).fairness(fairness).open().wait().unwrap();
+    let db = Options::new(&path).tuning(|t| t.fairness(fairness)).open().wait().unwrap();
     let me = i64::from(std::process::id());
     while !stop.exists() {
         for _ in 0..10 {

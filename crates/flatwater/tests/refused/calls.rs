@@ -10,7 +10,7 @@ async fn calls(db: &Database, row: &Row<'_>, name: String) -> flatwater::Result<
     db.execute("DELETE FROM t WHERE id = ?", 1).await?;
     row.get::<i64>(name)?;
     db.execute("DELETE FROM t WHERE price = ?", (Decimal(5, 2),)).await?;
-    db.query_value::<Decimal>("SELECT 1", ()).await?;
+    db.query_optional_value::<Decimal>("SELECT 1", ()).await?;
     Ok(())
 }
 

@@ -23,13 +23,13 @@ async fn main() -> Result<()> {
     let error = order(&db, 99, 1).await.expect_err("no such item");
     println!("refused: {:?} {:?}", error.kind(), error.sqlite_name());
 
-    let orders: Option<i64> = db.query_value("SELECT count(*) FROM orders", ()).await?;
-    println!("{} order", orders.unwrap_or(0));
+    let orders: i64 = db.query_value("SELECT count(*) FROM orders", ()).await?;
+    println!("{} order", orders);
     db.close().await
 }
 
 /// Commits both statements, or neither.
-async fn order(db: &Database, item: i64, count: i64) -> Result<Vec<flatwater::BatchResult>> {
+async fn order(db: &Database, item: i64, count: i64) -> Result<Vec<flatwater::values::BatchResult>> {
     db.batch([
         ("INSERT INTO orders (item, count) VALUES (?, ?)", params![item, count]),
         ("UPDATE items SET stock = stock - ? WHERE id = ? RETURNING stock", params![count, item]),

@@ -8,7 +8,7 @@ async fn main() -> flatwater::Result<()> {
     db.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL)", ()).await?;
     let ada = db.execute("INSERT INTO users (name) VALUES (?)", ("Ada",)).await?;
     let id = ada.last_insert_rowid;
-    let name: Option<String> = db.query_value("SELECT name FROM users WHERE id = ?", (id,)).await?;
-    println!("hello, {}", name.unwrap_or_default());
+    let name: String = db.query_value("SELECT name FROM users WHERE id = ?", (id,)).await?;
+    println!("hello, {name}");
     db.close().await
 }

@@ -19,8 +19,8 @@ async fn main() -> Result<()> {
 
     let db = Options::new(&path).migrations([("001_init", INIT)]).open().await?;
     println!("applied: {:?}", db.migrate([("001_init", INIT), ("002_names", NAMES)]).await?);
-    let notes: Option<i64> = db.query_value("SELECT count(*) FROM notes JOIN users ON users.id = author", ()).await?;
-    println!("{} note", notes.unwrap_or(0));
+    let notes: i64 = db.query_value("SELECT count(*) FROM notes JOIN users ON users.id = author", ()).await?;
+    println!("{} note", notes);
     db.close().await?;
 
     // The older program, during a rolling deployment.

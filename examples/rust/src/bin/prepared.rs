@@ -32,7 +32,7 @@ async fn main() -> Result<()> {
 async fn sum(lookup: Prepared, from: i64) -> Result<i64> {
     let mut sum = 0;
     for id in from..from + 250 {
-        sum += lookup.query_value::<i64>((id,)).await?.unwrap_or(0);
+        sum += lookup.query_optional_value::<i64>((id,)).await?.unwrap_or(0);
     }
     Ok(sum)
 }

@@ -42,9 +42,9 @@ async fn search(db: &Database, filter: Filter<'_>) -> Result<()> {
         .push(" LIMIT ")
         .bind(3);
 
-    let count: Option<i64> = db.query_value(count.text(), count.params()).await?;
-    let titles: Vec<(String,)> = db.query_as(page.text(), page.params()).await?;
+    let count: i64 = db.query_value(count, ()).await?;
+    let titles: Vec<(String,)> = db.query_as(page, ()).await?;
     let titles: Vec<_> = titles.into_iter().map(|(title,)| title).collect();
-    println!("{}: {:?}", count.unwrap_or(0), titles);
+    println!("{}: {:?}", count, titles);
     Ok(())
 }

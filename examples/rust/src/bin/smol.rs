@@ -18,11 +18,11 @@ fn main() -> flatwater::Result<()> {
         for task in tasks {
             task.await?;
         }
-        let sum: Option<i64> = db.query_value("SELECT sum(n) FROM t", ()).await?;
-        println!("sum {}", sum.unwrap_or(0));
+        let sum: i64 = db.query_value("SELECT sum(n) FROM t", ()).await?;
+        println!("sum {}", sum);
 
         let endless = "WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
-        let error = db.timeout(Duration::from_millis(50)).query(endless, ()).await.expect_err("it has no end");
+        let error = db.with_timeout(Duration::from_millis(50)).query(endless, ()).await.expect_err("it has no end");
         println!("{:?}, applied: {:?}", error.kind(), error.applied());
         db.close().await
     })

@@ -30,9 +30,9 @@ async fn main() -> Result<()> {
     db.execute("INSERT INTO events (kind) VALUES ('last')", ()).await?;
     let snapshot = db.snapshot().await?;
     db.execute("DELETE FROM events", ()).await?;
-    let before: Option<i64> = snapshot.query_value("SELECT count(*) FROM events", ()).await?;
-    let after: Option<i64> = db.query_value("SELECT count(*) FROM events", ()).await?;
-    println!("{before:?} in the snapshot, {after:?} now");
+    let before: i64 = snapshot.query_value("SELECT count(*) FROM events", ()).await?;
+    let after: i64 = db.query_value("SELECT count(*) FROM events", ()).await?;
+    println!("{before} in the snapshot, {after} now");
     drop(snapshot);
     db.close().await
 }

@@ -32,15 +32,15 @@ async fn main() -> flatwater::Result<()> {
         }
     }
     let all: Vec<(i64, i64)> = db.query_as("SELECT id, cents FROM accounts ORDER BY id", ()).await?;
-    let notes: Option<i64> = db.query_value("SELECT count(*) FROM log", ()).await?;
-    println!("{all:?}, {} note", notes.unwrap_or(0));
+    let notes: i64 = db.query_value("SELECT count(*) FROM log", ()).await?;
+    println!("{all:?}, {} note", notes);
     db.close().await
 }
 
 /// Moves money, or changes nothing: an error of either kind rolls the transaction back.
 async fn transfer(db: &Database, from: i64, to: i64, cents: i64) -> Result<i64, TransferError> {
     db.transaction(async |tx| {
-        let balance: i64 = tx.query_value("SELECT cents FROM accounts WHERE id = ?", (from,)).await?.unwrap_or(0);
+        let balance: i64 = tx.query_value("SELECT cents FROM accounts WHERE id = ?", (from,)).await?;
         if balance < cents {
             return Err(TransferError::TooLittle { missing: cents - balance });
         }

@@ -1,6 +1,7 @@
 //! Rows as structs: columns by name, a LEFT JOIN, an enum, JSON, and what an error says.
 
-use flatwater::{Database, FromRow, FromSql, Json, Result, ToSql};
+use flatwater::values::Json;
+use flatwater::{Database, FromRow, FromSql, Result, ToSql};
 
 #[derive(Debug, Clone, Copy, FromSql, ToSql)]
 #[flatwater(rename_all = "lowercase")]
@@ -42,14 +43,14 @@ async fn main() -> Result<()> {
     db.execute(insert, ("write", State::Open, Json(["docs", "urgent"]), Some(1))).await?;
     db.execute(insert, ("test", State::Done, Json([""; 0]), None::<i64>)).await?;
 
-    let tasks: Vec<Task> = db.query_as(&format!("{TASKS} ORDER BY tasks.id"), ()).await?;
+    let tasks: Vec<Task> = db.query_as(format!("{TASKS} ORDER BY tasks.id"), ()).await?;
     for task in &tasks {
         let owner = task.owner.as_ref().map_or("nobody".to_owned(), |owner| format!("{} ({})", owner.name, owner.id));
         println!("{} {:?} {:?} {owner}", task.title, task.state, task.tags);
     }
 
     let titles: Vec<String> = db.query_values("SELECT title FROM tasks ORDER BY title", ()).await?;
-    let open: Option<Task> = db.query_optional_as(&format!("{TASKS} WHERE state = ?"), (State::Open,)).await?;
+    let open: Option<Task> = db.query_optional_as(format!("{TASKS} WHERE state = ?"), (State::Open,)).await?;
     println!("{titles:?}, open: {}", open.is_some());
 
     db.execute("UPDATE tasks SET state = 'lost' WHERE id = 2", ()).await?;

@@ -2,7 +2,7 @@ async fn find(db: flatwater::Database, name: &str, column: &str) -> flatwater::R
     let sql = flatwater::Sql::new("SELECT id FROM users WHERE ")
         .push(&format!("name = '{name}'"))
         .push(&format!(" ORDER BY {column}"));
-    db.query(sql.text(), sql.params()).await?;
+    db.query(sql, ()).await?;
     Ok(())
 }
 

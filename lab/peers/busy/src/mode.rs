@@ -9,8 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use flatwater::options::Fairness;
 use flatwater::rusqlite::Connection;
-use flatwater::{Database, Fairness, Options};
+use flatwater::{Database, Options};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::spin;
@@ -151,7 +152,7 @@ impl Writer {
 /// Opens the file with Flatwater, with its defaults but for how it waits.
 pub fn database(mode: Mode, path: &Path) -> Result<Database> {
     let fairness = if mode == Mode::Turnstile { Fairness::Auto } else { Fairness::Off };
-    Ok(Options::new(path).fairness(fairness).open().wait()?)
+    Ok(Options::new(path).tuning(|t| t.fairness(fairness)).open().wait()?)
 }
 
 fn write(connection: &Connection, process: usize, hold: impl FnOnce()) -> Result<()> {

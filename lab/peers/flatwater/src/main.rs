@@ -11,8 +11,10 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+use flatwater::live::{Change, LiveRows, RowChanges};
+use flatwater::options::{Checkpoint, Inline};
 use flatwater::rusqlite::types::{ToSqlOutput, ValueRef};
-use flatwater::{Checkpoint, Database, FromRow, Inline, LiveChange, LiveRows, Options, Params, RowChanges, ToSql};
+use flatwater::{Database, FromRow, Options, Params, ToSql};
 use lab_kit::lane::Info;
 use lab_kit::{
     About, Body, Cells, Durability, Foreign, Live, LiveCounts, Named, Peer, Record, Result, Rows, Setup, Step, Sum,
@@ -32,14 +34,14 @@ struct Flatwater(Database);
 /// The options of the peer called `setup.name`; each variant differs from the defaults in one.
 fn options(setup: &Setup) -> Options {
     let durability = match setup.durability {
-        Durability::Normal => flatwater::Durability::Normal,
-        Durability::Full => flatwater::Durability::Full,
+        Durability::Normal => flatwater::options::Durability::Normal,
+        Durability::Full => flatwater::options::Durability::Full,
     };
     let options = Options::new(&setup.path).durability(durability);
     match setup.name.as_str() {
-        NO_CHECKPOINTS => options.checkpoint(Checkpoint::External),
-        NEVER_INLINE => options.inline(Inline::Never),
-        NO_LEASES => options.leases(false),
+        NO_CHECKPOINTS => options.tuning(|t| t.checkpoint(Checkpoint::External)),
+        NEVER_INLINE => options.tuning(|t| t.inline(Inline::Never)),
+        NO_LEASES => options.tuning(|t| t.leases(false)),
         _ => options,
     }
 }
@@ -203,7 +205,7 @@ impl Transaction for Open<'_> {
     }
 
     async fn integer(&mut self, sql: &'static str) -> Result<i64> {
-        self.0.query_value(sql, ()).await?.ok_or_else(|| anyhow!("{sql} answered no row"))
+        self.0.query_optional_value(sql, ()).await?.ok_or_else(|| anyhow!("{sql} answered no row"))
     }
 
     async fn savepoint<S: Step>(&mut self, step: S) -> Result<()> {
@@ -229,7 +231,7 @@ impl<R: Record> Table<R> for Block<R> {
 /// The results of a live query, as the library delivers them.
 enum Delivered {
     All(flatwater::Live),
-    Changes(flatwater::LiveChanges),
+    Changes(flatwater::Live<flatwater::live::Change>),
 }
 
 /// One of them.
@@ -246,8 +248,8 @@ impl Live for Delivered {
         Ok(match self {
             Self::All(live) => Given::All(live.next().await.ok_or_else(is_over)??),
             Self::Changes(changes) => match changes.next().await.ok_or_else(is_over)?? {
-                LiveChange::Full(rows) => Given::All(rows),
-                LiveChange::Rows(rows) => Given::Rows(rows),
+                Change::Full(rows) => Given::All(rows),
+                Change::Rows(rows) => Given::Rows(rows),
             },
         })
     }

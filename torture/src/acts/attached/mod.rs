@@ -35,7 +35,7 @@ const OURS: &str = "attached-ours";
 const PLAIN: &str = "attached-plain";
 /// What no round may be without.
 const NEVER_ZERO: [&str; 7] =
-    ["commits", "definitions", "live results", "PRAGMAs compared", "reads", "snapshots", "streams"];
+    ["commits", "schema changes", "live results", "PRAGMAs compared", "reads", "snapshots", "streams"];
 
 fn round(round: &mut Round) -> Result<(), Finding> {
     let files = round.rng.random_range(2..=4);

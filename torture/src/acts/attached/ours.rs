@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use flatwater::{Database, Inline, Options};
+use flatwater::options::Inline;
+use flatwater::{Database, Options};
 use futures_util::future::try_join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -113,7 +114,7 @@ impl Ours {
             Ok::<_, Finding>(())
         })?;
         counts.add("PRAGMAs compared", expected.pragmas.len() as u64);
-        counts.add("arrivals of live queries", expected.answers.len() as u64);
+        counts.add("live queries checked", expected.answers.len() as u64);
         Ok(())
     }
 
@@ -158,8 +159,8 @@ fn options(role: &Role, rng: &mut StdRng) -> Options {
     let options = Options::new(role.setup.path(0))
         .read_only(role.is_read_only)
         .readers(rng.random_range(1..=3))
-        .leases(rng.random_bool(0.7))
+        .tuning(|t| t.leases(rng.random_bool(0.7)))
         .busy_timeout(Duration::from_secs(10));
-    let options = if rng.random_bool(0.3) { options.inline(Inline::Never) } else { options };
+    let options = if rng.random_bool(0.3) { options.tuning(|t| t.inline(Inline::Never)) } else { options };
     (1..role.setup.files).fold(options, |options, file| options.attach(schema(file), role.setup.path(file)))
 }

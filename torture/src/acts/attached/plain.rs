@@ -109,7 +109,7 @@ impl Plain {
         let (plain, _, schema) = self.open(file)?;
         let all = definitions(schema);
         let sql = all.choose(&mut rng).expect("there are definitions");
-        done(plain.execute_batch(sql), counts, "definitions")
+        done(plain.execute_batch(sql), counts, "schema changes")
     }
 
     fn run(&mut self, file: Option<usize>, sql: &str, counts: &mut Counts, what: &str) -> Result<(), Finding> {

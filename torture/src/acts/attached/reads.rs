@@ -3,7 +3,7 @@
 //! A read that begins after another process was answered sees that commit: the board has what was answered. Rows that are
 //! written together are seen whole, and what reads one point in time sees it twice.
 
-use flatwater::{Database, Error, Kind, params};
+use flatwater::{Database, Error, ErrorKind, params};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -38,7 +38,7 @@ pub(super) enum Stopped {
 
 impl From<Error> for Stopped {
     fn from(error: Error) -> Self {
-        if error.kind() == Kind::Busy {
+        if error.kind() == ErrorKind::Busy {
             return Self::Busy;
         }
         Self::Found(Finding::new(format!("unexpected error: {error}")).with_history(format!("{error:?}")))
@@ -82,7 +82,7 @@ impl Task<'_> {
 
     async fn value(&mut self, file: usize) -> Answer {
         let floor = self.board.highest(file)?;
-        let value = self.db.query_value::<i64>(&counter(file), ()).await?;
+        let value = self.db.query_optional_value::<i64>(&counter(file), ()).await?;
         is_no_lower("a read", file, value, floor)
     }
 
@@ -96,13 +96,13 @@ impl Task<'_> {
     async fn snapshot(&mut self, file: usize) -> Answer {
         let (floor, sql) = (self.board.highest(file)?, asks::pairs(file));
         let snapshot = self.db.snapshot().await?;
-        let value = snapshot.query_value::<i64>(&counter(file), ()).await?;
+        let value = snapshot.query_optional_value::<i64>(&counter(file), ()).await?;
         is_no_lower("a snapshot", file, value, floor)?;
         let first = text_of(&sql, &snapshot.query(&sql, ()).await?);
         is_whole(&sql, &first)?;
         tokio::task::yield_now().await;
         let second = text_of(&sql, &snapshot.query(&sql, ()).await?);
-        if first != second || value != snapshot.query_value::<i64>(&counter(file), ()).await? {
+        if first != second || value != snapshot.query_optional_value::<i64>(&counter(file), ()).await? {
             return Err(Finding::new(format!("a snapshot sees {first} and then {second} in file {file}")).into());
         }
         Ok(())
@@ -158,7 +158,7 @@ impl Task<'_> {
             10 => {
                 let all = definitions(&s);
                 let sql = all.choose(&mut self.rng).expect("there are definitions");
-                self.db.execute(sql, ()).await.map(|_| "definitions").map_err(Stopped::from)
+                self.db.execute(sql, ()).await.map(|_| "schema changes").map_err(Stopped::from)
             }
             _ => {
                 let sql = writes::together(&s);
@@ -170,7 +170,7 @@ impl Task<'_> {
 
     async fn raise(&mut self, file: usize) -> Answer {
         let floor = self.board.highest(file)?;
-        let value = self.db.query_value::<i64>(&writes::raise(&schema(file)), ()).await?;
+        let value = self.db.query_optional_value::<i64>(&writes::raise(&schema(file)), ()).await?;
         is_no_lower("a raise", file, value, floor + 1)?;
         self.note(file, value.unwrap_or(0))
     }
@@ -180,8 +180,8 @@ impl Task<'_> {
         let floor = self.board.highest(file)?;
         let (s, sql) = (schema(file), asks::pairs(file));
         let tx = self.db.begin().await?;
-        let value = tx.query_value::<i64>(&writes::raise(&s), ()).await?;
-        tx.execute(&writes::together(&s), ()).await?;
+        let value = tx.query_optional_value::<i64>(&writes::raise(&s), ()).await?;
+        tx.execute(writes::together(&s), ()).await?;
         let seen = text_of(&sql, &tx.query(&sql, ()).await?);
         is_whole(&sql, &seen)?;
         if self.rng.random_bool(0.2) {

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use flatwater::{Database, Error, Kind};
+use flatwater::{Database, Error, ErrorKind};
 use tokio::task::JoinHandle;
 
 use super::asks::{self, differs, text_of};
@@ -63,7 +63,8 @@ impl Watch {
                 let mut group = db.live_group([(low.as_str(), ()), (high.as_str(), ())]);
                 while let Some(result) = group.next().await {
                     results.set(results.get() + 1);
-                    let texts = |parts: Vec<flatwater::LiveRows>| [text_of(&low, &parts[0]), text_of(&high, &parts[1])];
+                    let texts =
+                        |parts: [flatwater::live::LiveRows; 2]| [text_of(&low, &parts[0]), text_of(&high, &parts[1])];
                     match result.map(texts) {
                         Ok([low, high]) if low != high => {
                             let what = format!("a group sees half of a write of file {file}: {low} and {high}");
@@ -130,7 +131,7 @@ impl Seen {
                 let _ = asks::is_whole(sql, &text).map_err(|finding| self.found(finding));
             }
             // A process that has the file for itself for a moment, such as one that closes it, is in the way.
-            Err(error) if error.kind() == Kind::Busy => drop(self.error.replace(Some(error))),
+            Err(error) if error.kind() == ErrorKind::Busy => drop(self.error.replace(Some(error))),
             Err(error) => self.found(Finding::new(format!("a live query fails: {sql}: {error}"))),
         }
     }

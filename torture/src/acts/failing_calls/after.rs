@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use flatwater::{CheckpointMode, Database, Kind, Options};
+use flatwater::calls::CheckpointMode;
+use flatwater::{Database, ErrorKind, Options};
 
 use super::case::{LOADS, Load};
 use super::load::{self, within};
@@ -51,7 +52,7 @@ async fn opened(options: &Options) -> Result<Database, Finding> {
 async fn writes_again(work: &Work, options: &Options, db: Database) -> Result<Database, Finding> {
     let failed = within(LIMIT, "a write", db.execute("UPDATE counter SET n = n WHERE id = 1", ())).await?;
     let Err(error) = failed else { return Ok(db) };
-    if error.kind() != Kind::Io || faults::failed_syncs()? == 0 {
+    if error.kind() != ErrorKind::Io || faults::failed_syncs()? == 0 {
         return Err(Finding::new(format!("no call fails any more, and no sync did, but a write was answered {error}")));
     }
     work.count("refusals after a failed sync");

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use flatwater::{Applied, Error, Kind};
+use flatwater::calls::TimeoutEffect;
+use flatwater::{Error, ErrorKind};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +22,8 @@ pub(super) enum Outcome {
 impl Outcome {
     pub(super) fn of(error: &Error) -> Self {
         match (error.kind(), error.applied()) {
-            (Kind::CommitUnknown, _) | (_, Some(Applied::Unknown)) => Self::Unknown,
-            (_, Some(Applied::Yes)) => Self::There,
+            (ErrorKind::CommitUnknown, _) | (_, Some(TimeoutEffect::Unknown)) => Self::Unknown,
+            (_, Some(TimeoutEffect::Yes)) => Self::There,
             _ => Self::NotThere,
         }
     }

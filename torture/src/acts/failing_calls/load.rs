@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Durability, Options};
+use flatwater::calls::CheckpointMode;
+use flatwater::options::{Checkpoint, CheckpointLimits, Durability};
+use flatwater::{Database, Options};
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -23,16 +25,20 @@ const TRIES: u32 = 5;
 
 /// Small limits, so that the WAL restarts often; short waits, so that no call waits long for a failed one.
 pub(super) fn options(case: &Case, directory: &std::path::Path) -> Options {
-    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
+    let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20);
     let options = Options::new(directory.join("main.db"))
         .durability(if case.full { Durability::Full } else { Durability::Normal })
         .readers(2)
-        .writer_cache_bytes(64 << 10)
-        .reader_cache_bytes(64 << 10)
-        .mmap_bytes(if case.mapped { 1 << 20 } else { 0 })
+        .tuning(|t| {
+            t.writer_cache_bytes(64 << 10).reader_cache_bytes(64 << 10).mmap_bytes(if case.mapped {
+                1 << 20
+            } else {
+                0
+            })
+        })
         .busy_timeout(Duration::from_secs(2))
         .close_wait(Duration::from_secs(2))
-        .checkpoint(Checkpoint::Managed(managed));
+        .tuning(|t| t.checkpoint(Checkpoint::Managed(managed)));
     if case.attached { options.attach("other", directory.join("other.db")) } else { options }
 }
 
@@ -117,7 +123,7 @@ async fn read(work: &Work, db: &Database, seed: u64) -> Result<(), Finding> {
     };
     for answer in known {
         let expected = if answer.outcome == Outcome::There { answer.main } else { 0 };
-        match db.query_value::<u64>("SELECT count(*) FROM t WHERE op = ?", (answer.number,)).await {
+        match db.query_optional_value::<u64>("SELECT count(*) FROM t WHERE op = ?", (answer.number,)).await {
             Ok(seen) if seen == Some(expected) => work.count("reads"),
             Ok(seen) => return Err(Finding::new(format!("a read sees {seen:?} rows of {answer:?}"))),
             Err(error) => work.may_fail(&error, Load::Read)?,

@@ -53,9 +53,9 @@ fn round(round: &mut Round) -> Result<(), Finding> {
         let began = Instant::now();
         match taken(&case, HANGS) {
             Ok(told) => {
-                round.count("plans");
+                round.count("fault plans");
                 round.counts.add("calls that failed", told.met);
-                round.counts.add("plans that met a call", u64::from(told.met > 0));
+                round.counts.add("fault plans that hit a call", u64::from(told.met > 0));
                 round.counts.merge(&told.counts);
                 round.hold.merge(&told.hold);
             }

@@ -76,7 +76,7 @@ async fn all(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Res
     let db = options.clone().open().await?;
     db.execute_script(SCHEMA).await?;
     // Starts the timer's thread, which never ends, before the check for leftovers.
-    db.timeout(Duration::from_secs(1)).execute_script("ANALYZE").await?;
+    db.with_timeout(Duration::from_secs(1)).execute_script("ANALYZE").await?;
     db.close().await?;
     let before = Belongings::now();
     let db = if case.while_opening { None } else { Some(options.clone().open().await?) };

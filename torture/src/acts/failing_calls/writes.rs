@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
-use flatwater::{Database, Error, Kind, params};
+use flatwater::{Database, Error, ErrorKind, params};
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -87,7 +87,7 @@ impl Work {
     /// Returns a finding if no failing call explains the error.
     pub(super) fn may_fail(&self, error: &Error, load: Load) -> Result<(), Finding> {
         let wrong = |why: &str| Err(Finding::new(format!("{why}: {load:?} was answered {error}")));
-        let is_timeout = error.kind() == Kind::Timeout && load == Load::Deadline;
+        let is_timeout = error.kind() == ErrorKind::Timeout && load == Load::Deadline;
         if is_timeout {
             return Ok(());
         }
@@ -97,14 +97,14 @@ impl Work {
         if self.plan.is_unnoticed() {
             return wrong("nobody may notice such a plan");
         }
-        if error.kind() == Kind::CommitUnknown && self.plan.is_once() && load != Load::Both {
+        if error.kind() == ErrorKind::CommitUnknown && self.plan.is_once() && load != Load::Both {
             return wrong("one failing call makes no outcome unknown");
         }
         // A failed read in an attached file is not reported as such (docs/design/connection.md).
         let is_read_of_other = self.is_attached && self.plan.fails_reads_of_other();
         match error.kind() {
-            Kind::Corrupt if is_read_of_other && matches!(load, Load::Both | Load::Reopen) => Ok(()),
-            Kind::Io | Kind::Full | Kind::Open | Kind::CommitUnknown | Kind::Busy => Ok(()),
+            ErrorKind::Corrupt if is_read_of_other && matches!(load, Load::Both | Load::Reopen) => Ok(()),
+            ErrorKind::Io | ErrorKind::Full | ErrorKind::Open | ErrorKind::CommitUnknown | ErrorKind::Busy => Ok(()),
             _ => wrong("a failing call does not explain this"),
         }
     }
@@ -143,7 +143,7 @@ impl Work {
             let rowid = answer.as_ref().ok().and_then(|executed| executed.last_insert_rowid);
             self.keep(change, false, answer.as_ref().map(|_| ()))?;
             let Some(rowid) = rowid else { continue };
-            match db.query_value::<i64>("SELECT op FROM t WHERE rowid = ?", (rowid,)).await {
+            match db.query_optional_value::<i64>("SELECT op FROM t WHERE rowid = ?", (rowid,)).await {
                 Ok(found) if found == Some(change.number) => self.count("reads"),
                 Ok(found) => {
                     return Err(Finding::new(format!("the row of write {} is that of {found:?}", change.number)));
@@ -209,7 +209,7 @@ impl Work {
 
     async fn deadline(&self, db: &Database, rng: &mut StdRng) -> Result<(), Finding> {
         let change = self.change(Load::Deadline, rng.random_range(1..30), rng);
-        let db = db.timeout(std::time::Duration::from_micros(rng.random_range(0..4000)));
+        let db = db.with_timeout(std::time::Duration::from_micros(rng.random_range(0..4000)));
         let answer = db.execute_many(INSERT, (0..change.rows).map(|part| change.params(part))).await;
         self.keep(change, false, answer.as_ref().map(|_| ()))
     }

@@ -3,7 +3,8 @@
 use std::pin::Pin;
 
 use flatwater::rusqlite;
-use flatwater::{BatchResult, Database, Error, Kind, Params, Row, Rows, Transaction};
+use flatwater::values::BatchResult;
+use flatwater::{Database, Error, ErrorKind, Params, Row, Rows, Transaction};
 use futures_util::future::join_all;
 use rusqlite::types::Value;
 
@@ -23,23 +24,23 @@ pub(super) async fn perform(db: &Database, gauge: &Gauge, op: &Op) -> Vec<Told> 
             gauge.watch(join_all(calls)).await
         }
         Op::Transaction { steps, end, deadline } => {
-            let db = deadline.map_or_else(|| db.clone(), |deadline| db.timeout(deadline));
+            let db = deadline.map_or_else(|| db.clone(), |deadline| db.with_timeout(deadline));
             gauge.watch(transaction(&db, steps, *end)).await
         }
         Op::Count(id, leave) => {
             let sql = "UPDATE counters SET n = n + 1 WHERE id = ? RETURNING n";
             let db = timed(db, *leave);
-            vec![left(gauge, async { counted(db.query_value(sql, (*id,)).await) }, *leave).await]
+            vec![left(gauge, async { counted(db.query_optional_value(sql, (*id,)).await) }, *leave).await]
         }
         Op::ReadCount(id) => {
             let sql = "SELECT n FROM counters WHERE id = ?";
-            vec![gauge.watch(async { counted(db.query_value(sql, (*id,)).await) }).await]
+            vec![gauge.watch(async { counted(db.query_optional_value(sql, (*id,)).await) }).await]
         }
     }
 }
 
 fn timed(db: &Database, leave: Leave) -> Database {
-    if let Leave::Deadline(deadline) = leave { db.timeout(deadline) } else { db.clone() }
+    if let Leave::Deadline(deadline) = leave { db.with_timeout(deadline) } else { db.clone() }
 }
 
 async fn left(gauge: &Gauge, call: impl Future<Output = Told> + Send, leave: Leave) -> Told {
@@ -58,7 +59,7 @@ async fn call(db: &Database, work: &Work) -> Told {
     match work {
         Work::Execute(one) => executed(db.execute(&one.sql, params(one)).await),
         Work::Query(one) => queried(db.query(&one.sql, params(one)).await),
-        Work::QueryOne(one) => queried_one(db.query_one(&one.sql, params(one)).await),
+        Work::QueryOne(one) => queried_one(db.query_optional(&one.sql, params(one)).await),
         Work::Many(sql, rows) => changed(db.execute_many(sql, rows.iter().map(Params::positional)).await),
         Work::Batch(all) => batched(db.batch(all.iter().map(|one| (one.sql.as_str(), params(one)))).await),
         Work::Script(sql) => done(db.execute_script(sql).await),
@@ -78,7 +79,7 @@ async fn call_inside(tx: &Transaction<'_>, work: &Work) -> Told {
     match work {
         Work::Execute(one) => executed(tx.execute(&one.sql, params(one)).await),
         Work::Query(one) => queried(tx.query(&one.sql, params(one)).await),
-        Work::QueryOne(one) => queried_one(tx.query_one(&one.sql, params(one)).await),
+        Work::QueryOne(one) => queried_one(tx.query_optional(&one.sql, params(one)).await),
         Work::Many(sql, rows) => changed(tx.execute_many(sql, rows.iter().map(Params::positional)).await),
         Work::Batch(all) => batched(tx.batch(all.iter().map(|one| (one.sql.as_str(), params(one)))).await),
         Work::Script(sql) => done(tx.execute_script(sql).await),
@@ -182,7 +183,7 @@ fn params(statement: &Statement) -> flatwater::Result<Params> {
     Params::positional(&statement.params)
 }
 
-fn executed(told: flatwater::Result<flatwater::Executed>) -> Told {
+fn executed(told: flatwater::Result<flatwater::values::ExecuteResult>) -> Told {
     told.map_or_else(|error| failed(&error), |done| Told::Executed(done.changes, done.last_insert_rowid))
 }
 
@@ -248,10 +249,10 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
 pub(super) fn failed(error: &Error) -> Told {
     let is_lost = error.message().starts_with("the transaction was rolled back by SQLite");
     match (error.kind(), error.sqlite_code()) {
-        (Kind::Timeout, _) if error.applied() == Some(flatwater::Applied::No) => Told::TimedOut,
-        (Kind::Misuse, None) if is_lost => Told::Lost,
-        (Kind::Misuse, None) => Told::Misuse,
-        (Kind::Sql | Kind::Constraint | Kind::Misuse, Some(code)) => Told::sqlite(code, error.message()),
+        (ErrorKind::Timeout, _) if error.applied() == Some(flatwater::calls::TimeoutEffect::No) => Told::TimedOut,
+        (ErrorKind::Misuse, None) if is_lost => Told::Lost,
+        (ErrorKind::Misuse, None) => Told::Misuse,
+        (ErrorKind::Sql | ErrorKind::Constraint | ErrorKind::Misuse, Some(code)) => Told::sqlite(code, error.message()),
         _ => Told::Other(error.to_string()),
     }
 }

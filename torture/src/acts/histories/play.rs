@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flatwater::{Database, Error, Stats};
+use flatwater::stats::Stats;
+use flatwater::{Database, Error};
 
 use super::content::{Content, Scope, content, difference};
 use super::counters::Counters;

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Inline, InlineLimits, Options};
+use flatwater::Options;
+use flatwater::options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Inline, InlineLimits};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -28,16 +29,17 @@ pub(super) struct Setting {
 impl Setting {
     /// Returns a random setting for one task or for many.
     pub(super) fn random(rng: &mut StdRng, is_alone: bool) -> Self {
-        let small = GroupLimits {
-            members: rng.random_range(2..5),
-            time: Duration::from_micros(rng.random_range(200..10_000)),
-            bytes: 4096,
-        };
+        let small = GroupLimits::default()
+            .members(rng.random_range(2..5))
+            .time(Duration::from_micros(rng.random_range(200..10_000)))
+            .bytes(4096);
         let groups = [Some(GroupLimits::default()), Some(GroupLimits::default()), Some(small), None];
-        let limits = |us, rows, bytes| Inline::Auto(InlineLimits { time: Duration::from_micros(us), rows, bytes });
+        let limits = |us, rows, bytes| {
+            Inline::Auto(InlineLimits::default().time(Duration::from_micros(us)).rows(rows).bytes(bytes))
+        };
         let inlines =
             [Inline::default(), Inline::default(), limits(5, 1, 200), limits(100_000, 9999, 1 << 20), Inline::Never];
-        let small = Checkpoint::Managed(CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 });
+        let small = Checkpoint::Managed(CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20));
         let pick = |from: &[usize], rng: &mut StdRng| *from.choose(rng).expect("a list with members");
         Self {
             tasks: if is_alone { 1 } else { pick(&[2, 3, 10, 30, 100, 300, 1000], rng) },
@@ -59,14 +61,11 @@ impl Setting {
         let options = Options::new(path)
             .durability(self.durability)
             .readers(self.readers)
-            .queue(self.queue)
-            .statement_cache(self.statement_cache)
-            .inline(self.inline)
-            .leases(self.leases)
-            .checkpoint(self.checkpoint);
+            .tuning(|t| t.queue(self.queue).statement_cache(self.statement_cache).inline(self.inline))
+            .tuning(|t| t.leases(self.leases).checkpoint(self.checkpoint));
         match self.group {
-            Some(group) => options.group(group),
-            None => options.no_group(),
+            Some(group) => options.tuning(|t| t.group(group)),
+            None => options.tuning(|t| t.no_group()),
         }
     }
 

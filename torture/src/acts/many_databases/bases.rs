@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use flatwater::options::Inline;
 use flatwater::rusqlite::Connection;
-use flatwater::{Database, Error, Inline, Options};
+use flatwater::{Database, Error, Options};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -19,7 +20,7 @@ use crate::{checks, writes};
 /// `f` is the other process's table. Small pages, since there are thousands of files.
 const SCHEMA: &str = "PRAGMA page_size = 1024; PRAGMA journal_mode = wal; CREATE TABLE f (n INTEGER NOT NULL)";
 
-/// How many descriptors a database may have on average, and how many times `max_open` databases may have connections: the
+/// How many descriptors a database may have on average, and how many times as many databases as `max_open` may have connections: the
 /// ones that are used, and those that are being parked.
 const EACH: usize = 8;
 const TIMES: usize = 2;
@@ -74,6 +75,7 @@ impl Bases {
         plain.execute_batch(SCHEMA)?;
         plain.execute_batch(writes::SCHEMA)?;
         drop(plain);
+        flatwater::process::set_max_open(setting.max_open);
         let mut all = Vec::new();
         for number in 0..setting.databases {
             let path = directory.join(format!("{number}.db"));
@@ -82,11 +84,9 @@ impl Bases {
             all.push(Base {
                 number,
                 options: Options::new(&path)
-                    .max_open(setting.max_open)
                     .readers(1)
-                    .extra_readers(2)
-                    .inline(inline)
-                    .close_wait(CLOSE_WAIT),
+                    .close_wait(CLOSE_WAIT)
+                    .tuning(|t| t.extra_readers(2).inline(inline)),
                 path,
                 ledger: Ledger::default(),
                 acknowledged: Mutex::default(),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use flatwater::{CheckpointMode, Database, Error};
+use flatwater::calls::CheckpointMode;
+use flatwater::{Database, Error};
 use futures_util::future::try_join_all;
 use futures_util::poll;
 use rand::RngExt;
@@ -51,7 +52,7 @@ impl Task {
 
     async fn call(&mut self, base: &Base, kind: u32) -> Answer {
         if (90..95).contains(&kind) && base.number >= self.bases.setting.watched {
-            return Ok(Ok(if base.close().await? { "closes" } else { "closes of nothing" }));
+            return Ok(Ok(if base.close().await? { "closes" } else { "closes of databases that were not open" }));
         }
         let handle = base.open().await?;
         let db = handle.as_ref().expect("it was opened");
@@ -93,7 +94,7 @@ impl Task {
         let written = db.transaction(async |tx| {
             tx.execute(INSERT, (number,)).await?;
             tokio::time::sleep(pause).await;
-            let seen = tx.query_value::<i64>(COUNT, (number,)).await?;
+            let seen = tx.query_optional_value::<i64>(COUNT, (number,)).await?;
             tx.execute(INSERT, (-number,)).await?;
             Ok::<_, Error>(seen)
         });
@@ -110,7 +111,8 @@ impl Task {
     async fn reads(&mut self, base: &Base, db: &Database) -> Answer {
         let Some(number) = base.some_acknowledged(&mut self.rng) else { return self.write(base, db).await };
         let times = if self.rng.random_bool(0.1) { 8 } else { 1 };
-        let found = try_join_all((0..times).map(|_| async { db.query_value::<i64>(COUNT, (number,)).await })).await?;
+        let found =
+            try_join_all((0..times).map(|_| async { db.query_optional_value::<i64>(COUNT, (number,)).await })).await?;
         Ok(found.into_iter().try_for_each(|found| is_once(number, found)).map(|()| "reads"))
     }
 

@@ -87,7 +87,9 @@ async fn works(
     watch.arrives(bases).await?;
     bases.note_parked().await;
     let began = Instant::now();
-    flatwater::shutdown(SHUTDOWN).await.map_err(|error| Finding::new(format!("the shutdown fails: {error}")))?;
+    flatwater::process::close_all(SHUTDOWN)
+        .await
+        .map_err(|error| Finding::new(format!("the shutdown fails: {error}")))?;
     if began.elapsed() > SHUTDOWN + LATE {
         return Err(Finding::new(format!("a shutdown of idle databases takes {} s", began.elapsed().as_secs())));
     }

@@ -3,7 +3,8 @@
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use flatwater::{CheckpointMode, Database, Error};
+use flatwater::calls::CheckpointMode;
+use flatwater::{Database, Error};
 use futures_util::poll;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -77,7 +78,7 @@ impl Work {
     pub(super) async fn call(&self, db: &Database, kind: Kind, rng: &mut StdRng) -> Result<(), Finding> {
         let answer = match kind {
             Kind::Write => return self.write(db, rng).await,
-            Kind::Deadline => return self.write(&db.timeout(FAR), rng).await,
+            Kind::Deadline => return self.write(&db.with_timeout(FAR), rng).await,
             Kind::Dropped => return self.dropped(db, rng).await,
             Kind::Blocking => return self.blocking(db).await,
             Kind::Backup => return self.backup(db).await,
@@ -119,7 +120,7 @@ impl Work {
         let answer = self.blocking.run(move || writer.execute(INSERT, (number,)).wait()).await?;
         let is_there = answer.is_ok();
         self.wrote("a write of a blocking thread", number, answer)?;
-        match self.blocking.run(move || reader.query_value::<i64>(COUNT, (number,)).wait()).await? {
+        match self.blocking.run(move || reader.query_optional_value::<i64>(COUNT, (number,)).wait()).await? {
             Ok(found) if found == Some(i64::from(is_there)) => Ok(()),
             Ok(found) => {
                 Err(Finding::new(format!("write {number} is there {found:?} times, acknowledged: {is_there}")))
@@ -131,7 +132,7 @@ impl Work {
     /// Reads an acknowledged number.
     async fn read(&self, db: &Database, rng: &mut StdRng) -> Result<Result<(), Finding>, Error> {
         let Some(number) = self.some_acknowledged(rng) else { return Ok(Ok(())) };
-        Ok(is_once(number, db.query_value::<i64>(COUNT, (number,)).await?))
+        Ok(is_once(number, db.query_optional_value::<i64>(COUNT, (number,)).await?))
     }
 
     async fn closure(&self, db: &Database, rng: &mut StdRng) -> Result<Result<(), Finding>, Error> {
@@ -143,14 +144,14 @@ impl Work {
     async fn prepared(&self, db: &Database, rng: &mut StdRng) -> Result<Result<(), Finding>, Error> {
         let Some(number) = self.some_acknowledged(rng) else { return Ok(Ok(())) };
         let count = db.prepare(COUNT).await?;
-        Ok(is_once(number, count.query_value::<i64>((number,)).await?))
+        Ok(is_once(number, count.query_optional_value::<i64>((number,)).await?))
     }
 
     async fn snapshot(&self, db: &Database) -> Result<Result<(), Finding>, Error> {
         const ALL: &str = "SELECT count(*) FROM t";
         let snapshot = db.snapshot().await?;
-        let first = snapshot.query_value::<i64>(ALL, ()).await?;
-        let second = snapshot.query_value::<i64>(ALL, ()).await?;
+        let first = snapshot.query_optional_value::<i64>(ALL, ()).await?;
+        let second = snapshot.query_optional_value::<i64>(ALL, ()).await?;
         if first == second {
             return Ok(Ok(()));
         }

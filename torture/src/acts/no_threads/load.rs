@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use flatwater::{Database, Error, Kind as ErrorKind, Options};
+use flatwater::{Database, Error, ErrorKind, Options};
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -167,7 +167,7 @@ impl Work {
             let mut calls = pin!(join_all(calls));
             let Ok(ended) = tokio::time::timeout(PATIENCE, &mut calls).await else {
                 // They wait for a thread, and have it as soon as one can be started.
-                self.count("loads that waited", 1);
+                self.count("calls that waited for a thread", 1);
                 faults::disarm()?;
                 calls.await.into_iter().collect::<Result<(), _>>()?;
                 break;

@@ -33,7 +33,7 @@ const HANGS: Duration = Duration::from_secs(110);
 const LINES: usize = 30;
 /// What no round may be without.
 const NEVER_ZERO: [&str; 5] =
-    ["starts that failed", "calls refused", "acknowledged writes", "live results", "calls afterwards"];
+    ["thread starts that failed", "calls refused", "acknowledged writes", "live results", "calls afterwards"];
 
 fn round(round: &mut Round) -> Result<(), Finding> {
     faults::library()?;
@@ -47,7 +47,7 @@ fn round(round: &mut Round) -> Result<(), Finding> {
             finding.with_history(history)
         })?;
         round.counts.merge(&told.counts);
-        round.count("plans");
+        round.count("fault plans");
         number += 1;
     }
     for what in NEVER_ZERO {

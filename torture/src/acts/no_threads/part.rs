@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, Inline, Options};
+use flatwater::Options;
+use flatwater::options::{Checkpoint, CheckpointLimits, Inline};
 use tokio::task::LocalSet;
 
 use super::case::Case;
@@ -47,7 +48,7 @@ async fn all(case: &Case, work: &Work) -> Result<(), Finding> {
     let options = options(case, &work.directory);
     if case.has_timer {
         let first = Options::new(":memory:").open().await?;
-        first.timeout(Duration::from_secs(1)).execute_script("SELECT 1").await?;
+        first.with_timeout(Duration::from_secs(1)).execute_script("SELECT 1").await?;
         first.close().await?;
     }
     let before = Belongings::now();
@@ -65,7 +66,7 @@ async fn all(case: &Case, work: &Work) -> Result<(), Finding> {
     work.is_calm.set(false);
     let open = work.load(case, &options, open).await;
     faults::disarm()?;
-    work.count("starts that failed", faults::met()?);
+    work.count("thread starts that failed", faults::met()?);
     work.is_calm.set(true);
     work.goes_on(&options, open?).await?;
     if !case.in_memory {
@@ -92,10 +93,10 @@ fn is_as_answered(work: &Work) -> Result<(), Finding> {
 /// Small limits, so that the checkpointer, which has a thread too, has work.
 fn options(case: &Case, directory: &Path) -> Options {
     let path = if case.in_memory { Path::new(":memory:").to_owned() } else { directory.join("main.db") };
-    let limits = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
+    let limits = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20);
     let options = Options::new(path)
         .readers(case.readers)
         .close_wait(Duration::from_secs(20))
-        .checkpoint(Checkpoint::Managed(limits));
-    if case.never_inline { options.inline(Inline::Never) } else { options }
+        .tuning(|t| t.checkpoint(Checkpoint::Managed(limits)));
+    if case.never_inline { options.tuning(|t| t.inline(Inline::Never)) } else { options }
 }

@@ -2,7 +2,8 @@
 //!
 //! A thread without a place ends as soon as it has nothing to do, so each request to any other database starts one.
 
-use flatwater::{Database, Error, Inline, Options};
+use flatwater::options::Inline;
+use flatwater::{Database, Error, Options};
 
 /// Places for each processor and at least, as in Flatwater, and some more of these databases than there are places.
 const PER_CORE: usize = 4;
@@ -17,7 +18,7 @@ impl Places {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut all = Vec::new();
         for _ in 0..(cores * PER_CORE).max(LEAST) + MORE {
-            let db = Options::new(":memory:").inline(Inline::Never).open().await?;
+            let db = Options::new(":memory:").tuning(|t| t.inline(Inline::Never)).open().await?;
             db.execute_script("CREATE TABLE t (a)").await?;
             all.push(db);
         }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use flatwater::{Error, Kind};
+use flatwater::{Error, ErrorKind};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -121,7 +121,7 @@ fn polled_after_the_answer(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Fin
     let answer = finish("a write", &mut call)?;
     scene.note(number, &answer)?;
     refuses_again(&mut call)?;
-    let mut read = scene.db.query_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,));
+    let mut read = scene.db.query_optional_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,));
     if finish("a read", &mut read)?? != Some(1) {
         return Err(Finding::new("a read does not see the write that was answered before"));
     }
@@ -136,7 +136,7 @@ fn polled_after_the_answer(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Fin
 fn refuses_again<T>(mut call: impl Future<Output = Result<T, Error>> + Unpin) -> Result<(), Finding> {
     for _ in 0..3 {
         match poll_once(&mut call) {
-            Poll::Ready(Err(error)) if error.kind() == Kind::Misuse => {}
+            Poll::Ready(Err(error)) if error.kind() == ErrorKind::Misuse => {}
             Poll::Ready(Err(error)) => return Err(Finding::new(format!("polled after its answer: {error}"))),
             Poll::Ready(Ok(_)) => return Err(Finding::new("polled after its answer, a call answered again")),
             Poll::Pending => return Err(Finding::new("polled after its answer, a call waits for another")),
@@ -184,6 +184,6 @@ fn dropped_reads(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     thread::sleep(Duration::from_micros(rng.random_range(0..3000)));
     scene.count("dropped calls", long.len() as u64);
     drop(long);
-    let one = finish("a read behind reads that were dropped", scene.db.query_value::<i64>("SELECT 1", ()))??;
+    let one = finish("a read behind reads that were dropped", scene.db.query_optional_value::<i64>("SELECT 1", ()))??;
     if one == Some(1) { Ok(()) } else { Err(Finding::new(format!("SELECT 1 answered {one:?}"))) }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flatwater::rusqlite::Connection;
 use flatwater::rusqlite::functions::FunctionFlags;
-use flatwater::{Error, Kind};
+use flatwater::{Error, ErrorKind};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -104,7 +104,7 @@ fn next_notices_nothing(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Find
     for _ in 0..3 {
         scene.write_now(rng)?;
         let long = "x".repeat(1000);
-        let length = scene.db.query_value::<i64>("SELECT length(?) + (SELECT count(*) FROM t) * 0", (long,));
+        let length = scene.db.query_optional_value::<i64>("SELECT length(?) + (SELECT count(*) FROM t) * 0", (long,));
         let length = finish("a read after an odd closure", length)??;
         if length != Some(1000) {
             return Err(Finding::new(format!("after an odd closure a read answered {length:?}")));
@@ -122,7 +122,7 @@ fn panics(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     });
     let read = scene.db.read_with(|_| -> Result<(), Error> { panic_quietly() });
     for answer in [finish("a closure that panics", wrote)?, finish("a read closure that panics", read)?] {
-        if answer.as_ref().err().map(Error::kind) != Some(Kind::Misuse) {
+        if answer.as_ref().err().map(Error::kind) != Some(ErrorKind::Misuse) {
             return Err(Finding::new(format!("a closure that panicked was answered {answer:?}")));
         }
     }
@@ -196,7 +196,7 @@ fn waits_for_a_reader(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding>
     let wrote = scene.db.write_with(move |tx| {
         tx.execute(INSERT, [number])?;
         let seen = "SELECT count(*) FROM t WHERE n = ?";
-        let reads = thread::spawn(move || db.query_value::<i64>(seen, (number,)).wait());
+        let reads = thread::spawn(move || db.query_optional_value::<i64>(seen, (number,)).wait());
         Ok::<_, Error>(reads.join().map_err(|_| "the read panicked"))
     });
     let wrote = finish("a closure that waits for a reader", wrote)?;

@@ -8,7 +8,8 @@ use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use flatwater::{CheckpointMode, Database, Error};
+use flatwater::calls::CheckpointMode;
+use flatwater::{Database, Error};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -59,7 +60,7 @@ fn ends(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
         let history = format!("state: {state}, ending: {ending}, seed {seed}\n{}", finding.history);
         finding.with_history(history)
     };
-    scene.count("exits", 1);
+    scene.count("sudden exits", 1);
     one_end(&path, state, ending, seed).map_err(named)
 }
 

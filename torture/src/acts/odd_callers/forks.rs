@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use flatwater::{Error, Kind, Options, Transaction};
+use flatwater::{Error, ErrorKind, Options, Transaction};
 use flatwater_torture_fork::{Ending, fork};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -126,9 +126,9 @@ fn at_once<T>(call: impl Future<Output = Result<T, Error>>) -> u8 {
 fn code<T>(answer: &Result<T, Error>) -> u8 {
     match answer {
         Ok(_) => SERVED,
-        Err(error) if error.kind() == Kind::Misuse && error.message().contains("forked") => 0,
+        Err(error) if error.kind() == ErrorKind::Misuse && error.message().contains("forked") => 0,
         // The deadline passed before the fork.
-        Err(error) if error.kind() == Kind::Timeout => 0,
+        Err(error) if error.kind() == ErrorKind::Timeout => 0,
         Err(_) => OTHER_ERROR,
     }
 }

@@ -54,7 +54,7 @@ fn tasks(scene: &Arc<Scene>, stops: &Arc<AtomicBool>, seed: u64) -> Result<(), F
                 let (number, op) = scene.write(&mut rng);
                 let answer = op.await;
                 scene.note(number, &answer)?;
-                let count = scene.db.query_value::<i64>(COUNT, (number,)).await?;
+                let count = scene.db.query_optional_value::<i64>(COUNT, (number,)).await?;
                 if count != Some(i64::from(answer.is_ok())) {
                     return Err(Finding::new(format!(
                         "{number} is there {count:?} times, and was answered {answer:?}"

@@ -37,7 +37,7 @@ use waiting::finish;
 
 pub(crate) const ACT: Act = Act {
     name: "odd-callers",
-    about: "forks, odd wakers, leaked and moved calls, closures that panic, dropped runtimes, sudden exits, many opens",
+    about: "forks, misbehaving wakers, leaked and moved calls, closures that panic, dropped runtimes, sudden exits, many opens",
     round,
     parts: &[("odd-exit", exits::part), ("odd-forking", forking::part)],
 };
@@ -115,7 +115,7 @@ fn campaign(
     counts.merge(&scene.counts());
     counts.add("acknowledged writes", scene.ledger.count_acknowledged());
     made?;
-    for what in ["pieces", "calls", "acknowledged writes"] {
+    for what in ["misuses of the API", "calls", "acknowledged writes"] {
         if counts.0.get(what).is_none_or(|count| *count == 0) {
             return Err(Finding::new(format!("a round without {what}")));
         }
@@ -129,7 +129,7 @@ fn end(scene: &Scene) -> Result<(), Finding> {
     let wrote = finish("a plain write after all pieces", scene.db.execute(crate::writes::INSERT, (number,)))?;
     scene.note(number, &wrote)?;
     let read = "SELECT count(*) FROM t WHERE n = ?";
-    let read = finish("a plain read after all pieces", scene.db.query_value::<i64>(read, (number,)))??;
+    let read = finish("a plain read after all pieces", scene.db.query_optional_value::<i64>(read, (number,)))??;
     if wrote.is_err() || read != Some(1) {
         return Err(Finding::new(format!("a plain write answered {wrote:?}, and its read {read:?}")));
     }
@@ -159,7 +159,7 @@ impl Maker {
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = (piece.name, Instant::now());
                 take(piece, &scene, &mut rng)?;
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = ("nothing", Instant::now());
-                scene.count("pieces", 1);
+                scene.count("misuses of the API", 1);
             }
             Ok(())
         });

@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use flatwater::{Database, Error, Kind, Options};
+use flatwater::{Database, Error, ErrorKind, Options};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -56,7 +56,7 @@ impl Other {
         let wrote = db.execute(INSERT, (number,)).wait();
         self.ledger.answered(number, &wrote);
         wrote?;
-        let seen = db.query_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,)).wait()?;
+        let seen = db.query_optional_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,)).wait()?;
         if seen == Some(1) {
             Ok(())
         } else {
@@ -75,7 +75,7 @@ impl Other {
 fn closed_or<T>(answer: Result<T, Error>) -> Result<Option<T>, Finding> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(error) if error.kind() == Kind::Closed => Ok(None),
+        Err(error) if error.kind() == ErrorKind::Closed => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -137,7 +137,7 @@ fn by_many_names(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
             wrote?;
             // All handles refer to one database, so every other handle sees the write.
             let reader = &open[rng.random_range(0..open.len())];
-            let seen = reader.query_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,));
+            let seen = reader.query_optional_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,));
             if finish("a read by one of many names", seen)?? != Some(1) {
                 return Err(Finding::new("a row that was written by one name is not seen by another"));
             }
@@ -269,7 +269,7 @@ fn close_twice(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
         finish("a close after the close", db.close())??;
     }
     match finish("a read after the close", db.query("SELECT 1", ()))? {
-        Err(error) if error.kind() == Kind::Closed => {}
+        Err(error) if error.kind() == ErrorKind::Closed => {}
         other => return Err(Finding::new(format!("a read after the close was answered {other:?}"))),
     }
     drop(db);
@@ -301,7 +301,7 @@ fn odd_orders(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let mut call = db.execute(INSERT, (number,));
     let tx = finish("begin", db.begin())??;
     let mut clones: Vec<Database> =
-        (0..rng.random_range(1..30)).map(|n| if n % 2 == 0 { db.clone() } else { db.alone() }).collect();
+        (0..rng.random_range(1..30)).map(|n| if n % 2 == 0 { db.clone() } else { db.ungrouped() }).collect();
     drop(db);
     clones.shuffle(rng);
     let last = clones.split_off(clones.len() / 2);

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, Database, Durability, Error, Inline, Kind, Options};
+use flatwater::options::{Checkpoint, CheckpointLimits, Durability, Inline};
+use flatwater::{Database, Error, ErrorKind, Options};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 
@@ -63,8 +64,8 @@ impl Scene {
     /// Returns a handle whose calls may have a deadline of a few milliseconds.
     pub(crate) fn handle(&self, rng: &mut StdRng) -> Database {
         match rng.random_range(0..6) {
-            0 => self.db.alone(),
-            1 | 2 if self.has_deadlines => self.db.timeout(Duration::from_micros(rng.random_range(0..3000))),
+            0 => self.db.ungrouped(),
+            1 | 2 if self.has_deadlines => self.db.with_timeout(Duration::from_micros(rng.random_range(0..3000))),
             _ => self.db.clone(),
         }
     }
@@ -82,7 +83,7 @@ impl Scene {
         self.count("calls", 1);
         match answer {
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == Kind::Timeout && self.has_deadlines => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Timeout && self.has_deadlines => Ok(()),
             // On a busy machine a transaction may exceed its idle limit between two statements.
             Err(error) if is_idle(error) => Ok(()),
             Err(error) => Err(Finding::new(format!("a write that should succeed failed: {error}"))),
@@ -99,7 +100,7 @@ impl Scene {
     /// As `note`, for a call that waited where this may be refused: inside a closure, or on a thread of the database.
     pub(crate) fn note_from_within<T>(&self, number: i64, answer: &Result<T, Error>) {
         match answer {
-            Err(error) if error.kind() == Kind::Misuse && error.message().contains("called the database") => {
+            Err(error) if error.kind() == ErrorKind::Misuse && error.message().contains("called the database") => {
                 self.ledger.answered(number, answer);
             }
             _ => self.note_aside(number, answer),
@@ -121,28 +122,31 @@ impl Scene {
 
 /// Returns whether the transaction was rolled back because it was idle for too long.
 pub(crate) fn is_idle(error: &Error) -> bool {
-    error.kind() == Kind::Timeout && error.message().contains("was not used for")
+    error.kind() == ErrorKind::Timeout && error.message().contains("was not used for")
 }
 
 /// Returns random settings, only ones that do not change results.
 pub(crate) fn options(path: &Path, rng: &mut impl Rng) -> Options {
     let queue = [1, 2, 8, 1024][rng.random_range(0..4)];
     let mut options = Options::new(path)
-        .queue(queue)
+        .tuning(|t| t.queue(queue))
         .readers(rng.random_range(1..4))
-        .leases(rng.random_bool(0.7))
+        .tuning(|t| t.leases(rng.random_bool(0.7)))
         .transaction_idle(Duration::from_millis(rng.random_range(200..800)))
         .close_wait(Duration::from_millis(rng.random_range(50..500)));
     if rng.random_bool(0.3) {
-        options = options.inline(Inline::Never);
+        options = options.tuning(|t| t.inline(Inline::Never));
     }
     if rng.random_bool(0.2) {
         options = options.durability(Durability::Full);
     }
     if rng.random_bool(0.5) {
         // Small limits, so that the WAL restarts several times.
-        options = options
-            .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 }));
+        options = options.tuning(|t| {
+            t.checkpoint(Checkpoint::Managed(
+                CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20),
+            ))
+        });
     }
     options
 }

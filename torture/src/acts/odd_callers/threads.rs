@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use flatwater::rusqlite::Connection;
-use flatwater::{Error, Kind};
+use flatwater::{Error, ErrorKind};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -56,7 +56,7 @@ fn wait_four_times(scene: &Scene, rng: &mut StdRng) -> Result<(), Finding> {
             _ => db.write_with(move |tx| tx.execute(both, [number]).map_err(Error::from)).wait().map(drop),
         };
         scene.note(number, &answer)?;
-        let count = scene.db.query_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,)).wait()?;
+        let count = scene.db.query_optional_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,)).wait()?;
         if count != Some(i64::from(answer.is_ok())) {
             return Err(Finding::new(format!("{number} was answered {answer:?} and is there {count:?} times")));
         }
@@ -92,7 +92,7 @@ fn in_tasks(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
 /// Checks that a closure that waits for its own database gets an error.
 fn must_be_refused<T: std::fmt::Debug>(answer: &Result<T, Error>) -> Result<(), Finding> {
     match answer {
-        Err(error) if error.kind() == Kind::Misuse => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Misuse => Ok(()),
         other => Err(Finding::new(format!("a closure that waited for its own database was answered {other:?}"))),
     }
 }
@@ -139,7 +139,7 @@ fn in_drop(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let db = scene.db.clone();
     let task = async move {
         let _waits = waits;
-        db.query_value::<i64>("SELECT 1", ()).await
+        db.query_optional_value::<i64>("SELECT 1", ()).await
     };
     if rng.random_bool(0.5) {
         finish("a read", task)??;

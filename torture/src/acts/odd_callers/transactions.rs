@@ -7,7 +7,7 @@ use std::task::Context;
 use std::task::{Poll, Wake, Waker};
 use std::thread;
 
-use flatwater::{Kind, Transaction};
+use flatwater::{ErrorKind, Transaction};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -81,7 +81,7 @@ fn dropped_in_a_waker(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Findin
     let answer = finish("a read whose waker drops a transaction", &mut read)?;
     if let Err(error) = answer
         && !is_idle(&error)
-        && error.kind() != Kind::Misuse
+        && error.kind() != ErrorKind::Misuse
     {
         return Err(error.into());
     }
@@ -104,7 +104,7 @@ fn outlived(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
         drop(tx);
     }
     match finish("a call on a transaction that is over", call)? {
-        Err(error) if error.kind() == Kind::Misuse || is_idle(&error) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Misuse || is_idle(&error) => Ok(()),
         other => Err(Finding::new(format!("a call on a transaction that is over was answered {other:?}"))),
     }
 }
@@ -168,7 +168,7 @@ fn savepoints(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     }
     match &ended {
         // The parent of a savepoint that was never ended may return this error.
-        Err(error) if is_leaked && error.kind() == Kind::Misuse => scene.ledger.refused(number),
+        Err(error) if is_leaked && error.kind() == ErrorKind::Misuse => scene.ledger.refused(number),
         _ => scene.note(number, &ended)?,
     }
     scene.write_now(rng)
@@ -190,7 +190,7 @@ fn around(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
             scene.ledger.acknowledged(kept);
             scene.ledger.answered(refused, &around);
             match around {
-                Err(error) if error.kind() == Kind::Misuse => Ok(()),
+                Err(error) if error.kind() == ErrorKind::Misuse => Ok(()),
                 other => Err(Finding::new(format!("a write around its own transaction was answered {other:?}"))),
             }
         }

@@ -115,7 +115,7 @@ fn crowd(scene: &Arc<Scene>, rng: &mut StdRng, oddity: Oddity) -> Result<(), Fin
     // The piece itself holds no waker, so the database drops the last one.
     let (seen, held) = (Arc::downgrade(&odd), odd.held.clone());
     let calls = polled_with(scene, rng, Waker::from(odd));
-    scene.count("odd wakers", calls.len() as u64);
+    scene.count("misbehaving wakers", calls.len() as u64);
     drop(tx);
     if oddity == Oddity::Nothing || rng.random_bool(0.5) {
         until_called(&seen);
@@ -248,7 +248,7 @@ fn polls_in_place(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
             )
         })
         .collect();
-    scene.count("odd wakers", tasks.len() as u64);
+    scene.count("misbehaving wakers", tasks.len() as u64);
     tasks.iter().for_each(|(_, task)| task.poll());
     for (number, task) in tasks {
         let Some(answer) = until_some(|| task.take_answer()) else {
@@ -282,7 +282,7 @@ fn replaced(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
             return scene.note(number, &answer);
         }
         last = Some(noted);
-        scene.count("odd wakers", 1);
+        scene.count("misbehaving wakers", 1);
     }
     drop((tx, clones));
     if let Some(last) = last

@@ -43,7 +43,7 @@ impl Content {
             names
                 .into_iter()
                 .map(|(name,)| {
-                    let rows = db.query(&all_of(schema, &name), ()).wait()?;
+                    let rows = db.query(all_of(schema, &name), ()).wait()?;
                     let values = |row: flatwater::Row<'_>| {
                         (0..row.len())
                             .map(|column| Ok(Value::column_result(row.value(column)?).expect("any value will do")))
@@ -53,8 +53,9 @@ impl Content {
                 })
                 .collect()
         };
-        let has_side =
-            db.query_value::<i64>("SELECT count(*) FROM pragma_database_list WHERE name = 'side'", ()).wait()?;
+        let has_side = db
+            .query_optional_value::<i64>("SELECT count(*) FROM pragma_database_list WHERE name = 'side'", ())
+            .wait()?;
         let main = read("main")?;
         let side = if has_side == Some(1) { read("side")? } else { Tables::new() };
         db.close().wait()?;

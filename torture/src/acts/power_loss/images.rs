@@ -60,7 +60,7 @@ impl Images<'_> {
         let places = places(round);
         match self.check(&disk, &choice, &self.ever, &places, false) {
             Err(finding) if finding.what.contains("lost") || finding.what.contains("not there") => {
-                round.count("lying disks noticed");
+                round.count("dropped syncs noticed");
                 Ok(())
             }
             Err(finding) => Err(finding),
@@ -78,7 +78,7 @@ impl Images<'_> {
             for point in self.points(round) {
                 disk.go_to(point);
                 left = self.look_at(round, &disk, &places)?;
-                if !round.goes_on() && (!is_first || round.counts.0.contains_key("writes lost")) {
+                if !round.goes_on() && (!is_first || round.counts.0.contains_key("unsynced writes dropped")) {
                     break;
                 }
             }
@@ -128,7 +128,7 @@ impl Images<'_> {
                 continue;
             }
             let goes_on = round.rng.random_bool(0.25);
-            round.count("images");
+            round.count("crash images checked");
             count(round, disk, &choice);
             match self.check(disk, &choice, &floor, places, goes_on) {
                 Ok(found) => {
@@ -275,14 +275,14 @@ fn count(round: &mut Round, disk: &Disk<'_>, choice: &Choice) {
         match (choice.lost.get(&change.entry), &change.what) {
             (None | Some(Fate::Kept), _) => {}
             (Some(_), What::Truncate { .. }) => round.count("truncations undone"),
-            (Some(Fate::Torn(_)), _) => round.count("writes torn"),
-            (Some(_), What::Write { .. }) => round.count("writes lost"),
+            (Some(Fate::Torn(_)), _) => round.count("unsynced writes torn"),
+            (Some(_), What::Write { .. }) => round.count("unsynced writes dropped"),
         }
     }
     for (name, version) in &choice.back {
         let is_there = disk.names[name][*version].file.is_some();
         if is_there && name.ends_with("-wal") {
-            round.count("old WALs come back");
+            round.count("stale WALs restored");
         }
     }
 }

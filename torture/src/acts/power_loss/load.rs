@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use flatwater::{CheckpointMode, Database, Error, Kind, params};
+use flatwater::calls::CheckpointMode;
+use flatwater::{Database, Error, ErrorKind, params};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -45,7 +46,7 @@ async fn load(directory: &Path, seed: u64, length: Duration) -> Result<(), Error
     let mut next = Vec::new();
     for phase in 0..plan.phases {
         let db = plan.options(directory).open().await?;
-        if db.query_value::<i64>(HAS_TABLE, ("ledger",)).await? == Some(0) {
+        if db.query_optional_value::<i64>(HAS_TABLE, ("ledger",)).await? == Some(0) {
             db.execute_script(MAIN_SCHEMA).await?;
         }
         mark("made");
@@ -91,7 +92,7 @@ async fn first_steps(plan: &Plan, db: &Database) -> Result<Vec<u64>, Error> {
 /// Runs one step after the other until the time is over. Returns the next step.
 async fn steps(plan: &Plan, db: &Database, task: u64, first: u64, until: Instant) -> Result<u64, Error> {
     let mut step = first;
-    let mut has_table = db.query_value::<i64>(HAS_TABLE, (format!("own_{task}"),)).await? == Some(1);
+    let mut has_table = db.query_optional_value::<i64>(HAS_TABLE, (format!("own_{task}"),)).await? == Some(1);
     while Instant::now() < until {
         match write(plan, db, task, step, has_table).await {
             Ok(()) => {
@@ -99,10 +100,10 @@ async fn steps(plan: &Plan, db: &Database, task: u64, first: u64, until: Instant
                 has_table ^= plan.step(task, step) == Step::Schema;
             }
             Err(error) if plan.fails() && is_failure(&error) => {
-                if error.kind() == Kind::Io {
+                if error.kind() == ErrorKind::Io {
                     mark(&format!("not {task} {step}"));
                 }
-                has_table = db.query_value::<i64>(HAS_TABLE, (format!("own_{task}"),)).await? == Some(1);
+                has_table = db.query_optional_value::<i64>(HAS_TABLE, (format!("own_{task}"),)).await? == Some(1);
                 // After a failed sync, writes are refused until the database is opened again.
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -115,7 +116,7 @@ async fn steps(plan: &Plan, db: &Database, task: u64, first: u64, until: Instant
 
 /// Returns whether the error is one that a failure of the disk causes: not done, or unknown.
 fn is_failure(error: &Error) -> bool {
-    matches!(error.kind(), Kind::Io | Kind::CommitUnknown)
+    matches!(error.kind(), ErrorKind::Io | ErrorKind::CommitUnknown)
 }
 
 /// Asks the recorder to make a call fail. As with a mark, no file is opened.

@@ -73,7 +73,7 @@ fn round(round: &mut Round) -> Result<(), Finding> {
         images::put(&directory, &base.files)?;
         base = one_life(round, &plan, &directory, base)?;
     }
-    for what in ["acknowledged writes", "syncs", "images", "writes lost"] {
+    for what in ["acknowledged writes", "syncs", "crash images checked", "unsynced writes dropped"] {
         if round.counts.0.get(what).is_none_or(|count| *count == 0) {
             return Err(Finding::new(format!("no {what}")).with_history(format!("{plan:?}")));
         }

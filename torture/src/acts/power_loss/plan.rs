@@ -6,7 +6,8 @@
 
 use std::path::Path;
 
-use flatwater::{Checkpoint, CheckpointLimits, Durability, Options};
+use flatwater::Options;
+use flatwater::options::{Checkpoint, CheckpointLimits, Durability};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -107,13 +108,16 @@ impl Plan {
         let durability = if self.is_full { Durability::Full } else { Durability::Normal };
         let mut options = Options::new(directory.join(MAIN)).durability(durability);
         options = if self.is_managed {
-            options
-                .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 }))
+            options.tuning(|t| {
+                t.checkpoint(Checkpoint::Managed(
+                    CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20),
+                ))
+            })
         } else {
-            options.checkpoint(Checkpoint::External)
+            options.tuning(|t| t.checkpoint(Checkpoint::External))
         };
         if !self.has_groups {
-            options = options.no_group();
+            options = options.tuning(|t| t.no_group());
         }
         if self.has_side {
             options = options.attach("side", directory.join(SIDE));

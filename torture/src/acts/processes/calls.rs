@@ -5,7 +5,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use flatwater::{Applied, Call, Database, Error, Kind, params};
+use flatwater::calls::TimeoutEffect;
+use flatwater::{Call, Database, Error, ErrorKind, params};
 use futures_util::future::join_all;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -34,9 +35,9 @@ pub(super) enum Outcome {
 /// held by another process only prevents a commit from beginning.
 pub(super) fn outcome(what: &str, error: &Error) -> Result<Outcome, Finding> {
     match (error.kind(), error.applied()) {
-        (Kind::Busy | Kind::Overloaded, _) | (Kind::Timeout, Some(Applied::No)) => Ok(Outcome::Denied),
-        (Kind::Timeout, Some(Applied::Yes)) => Ok(Outcome::Done),
-        (Kind::Timeout, _) => Ok(Outcome::Unknown),
+        (ErrorKind::Busy, _) | (ErrorKind::Timeout, Some(TimeoutEffect::No)) => Ok(Outcome::Denied),
+        (ErrorKind::Timeout, Some(TimeoutEffect::Yes)) => Ok(Outcome::Done),
+        (ErrorKind::Timeout, _) => Ok(Outcome::Unknown),
         _ => Err(Finding::new(format!("{what} fails: {error}")).with_history(format!("{error:?}"))),
     }
 }
@@ -131,7 +132,7 @@ impl<'a> Task<'a> {
             return (self.db.clone(), None);
         }
         let deadline = Duration::from_millis(self.rng.random_range(0..200));
-        (self.db.timeout(deadline), Some(deadline))
+        (self.db.with_timeout(deadline), Some(deadline))
     }
 
     /// Returns the result of a call. It must arrive soon after the deadline, if there is one.
@@ -193,7 +194,7 @@ impl<'a> Task<'a> {
     async fn count(&mut self) -> Result<(), Finding> {
         let (db, deadline) = self.hurried();
         let floor = self.witness.floor()?;
-        let raised = self.answer("a count", deadline, db.query_value::<i64>(books::COUNT, ())).await?;
+        let raised = self.answer("a count", deadline, db.query_optional_value::<i64>(books::COUNT, ())).await?;
         let Some(raised) = self.read("a count", raised)? else { return Ok(()) };
         let value = raised.ok_or_else(|| Finding::new("the counter is gone"))?;
         books::check_raised(value, floor)?;
@@ -204,7 +205,7 @@ impl<'a> Task<'a> {
     async fn read_value(&mut self) -> Result<(), Finding> {
         let (db, deadline) = self.hurried();
         let floor = self.witness.floor()?;
-        let value = self.answer("a read", deadline, db.query_value::<i64>(books::VALUE, ())).await?;
+        let value = self.answer("a read", deadline, db.query_optional_value::<i64>(books::VALUE, ())).await?;
         let Some(value) = self.read("a read", value)? else { return Ok(()) };
         let value = value.ok_or_else(|| Finding::new("the counter is gone"))?;
         books::check_value(value, floor)?;
@@ -218,7 +219,7 @@ impl<'a> Task<'a> {
             return Ok(());
         }
         let (db, deadline) = self.hurried();
-        let found = self.answer("a lookup", deadline, db.query_value::<i64>(books::ENTRY, (id,))).await?;
+        let found = self.answer("a lookup", deadline, db.query_optional_value::<i64>(books::ENTRY, (id,))).await?;
         let Some(found) = self.read("a lookup", found)? else { return Ok(()) };
         books::check_entry(id, found.unwrap_or(0))?;
         Ok(self.witness.was_read()?)

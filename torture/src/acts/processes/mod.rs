@@ -112,7 +112,7 @@ fn count(round: &mut Round, told: &Told, board: &Board) -> Result<(), Finding> {
     round.counts.add("outcomes unknown", told.unknown.len() as u64);
     round.counts.add("reads checked", reads);
     round.counts.add("calls on their caller's thread", board.sum(Cell::Inline)?);
-    round.counts.add("works of a maintainer", board.sum(Cell::Works)?);
+    round.counts.add("maintenance statements", board.sum(Cell::Works)?);
     round.counts.add("turns taken", board.sum(Cell::Turns)?);
     round.counts.add("switches of the journal mode", board.sum(Cell::Switches)?);
     Ok(())
@@ -142,8 +142,8 @@ fn survivor(args: &[String]) -> ExitCode {
 fn lives(path: &Path) -> Result<(), Finding> {
     let began = Instant::now();
     let db = Options::new(path).open().wait()?;
-    let before: Option<i64> = db.timeout(LIVES).query_value(books::VALUE, ()).wait()?;
-    let after: Option<i64> = db.timeout(LIVES).query_value(books::COUNT, ()).wait()?;
+    let before: Option<i64> = db.with_timeout(LIVES).query_optional_value(books::VALUE, ()).wait()?;
+    let after: Option<i64> = db.with_timeout(LIVES).query_optional_value(books::COUNT, ()).wait()?;
     db.close().wait()?;
     if after != before.map(|before| before + 1) {
         return Err(Finding::new(format!("the counter was {before:?} and is raised to {after:?}")));

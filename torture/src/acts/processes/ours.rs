@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater::{Checkpoint, CheckpointLimits, Database, Durability, Error, Fairness, Inline, Kind, Options};
+use flatwater::options::{Checkpoint, CheckpointLimits, Durability, Fairness, Inline};
+use flatwater::{Database, Error, ErrorKind, Options};
 use futures_util::future::try_join_all;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -73,27 +74,30 @@ fn open(witness: &Witness, rng: &mut StdRng) -> Result<Option<Database>, Finding
 }
 
 fn may_fail(error: &Error) -> bool {
-    error.kind() == Kind::Busy
+    error.kind() == ErrorKind::Busy
 }
 
 /// Returns random values for every setting that changes how the file's locks are used.
 fn options(witness: &Witness, rng: &mut StdRng) -> Options {
     let options = Options::new(witness.orders.database())
-        .fairness(if witness.orders.is_fair { Fairness::Auto } else { Fairness::Off })
-        .leases(rng.random_ratio(4, 5))
+        .tuning(|t| t.fairness(if witness.orders.is_fair { Fairness::Auto } else { Fairness::Off }))
+        .tuning(|t| t.leases(rng.random_ratio(4, 5)))
         .readers(rng.random_range(1..=3))
         .durability(if rng.random_ratio(1, 5) { Durability::Full } else { Durability::Normal });
     let options = match rng.random_range(0..10) {
-        0 => options.inline(Inline::Never),
-        1 => options.no_group(),
+        0 => options.tuning(|t| t.inline(Inline::Never)),
+        1 => options.tuning(|t| t.no_group()),
         _ => options,
     };
     match rng.random_range(0..4) {
-        0 => options.checkpoint(Checkpoint::External),
+        0 => options.tuning(|t| t.checkpoint(Checkpoint::External)),
         1 => options,
         // The WAL restarts all the time.
-        _ => options
-            .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: 1 << 20, hard_limit_bytes: 16 << 20 })),
+        _ => options.tuning(|t| {
+            t.checkpoint(Checkpoint::Managed(
+                CheckpointLimits::default().limit_bytes(1 << 20).hard_limit_bytes(16 << 20),
+            ))
+        }),
     }
 }
 

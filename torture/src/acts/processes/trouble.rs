@@ -12,7 +12,7 @@ use super::{SWITCHER, cast};
 use crate::board::Board;
 use crate::round::{Finding, Round};
 
-const KILLS: &str = "kills";
+const KILLS: &str = "processes killed";
 const SPOILED: &str = "turn files spoiled";
 
 /// Causes random disturbances, one after the other, until the round is over. However short it is, a process is killed, the
@@ -57,7 +57,7 @@ fn lacks(round: &Round, crowd: &Crowd, board: &Board) -> Result<bool, Finding> {
 fn stops(round: &mut Round, crowd: &mut Crowd, at: usize) -> Result<(), Finding> {
     let time = Duration::from_millis(round.rng.random_range(1..=300));
     if crowd.stops(at, time)? {
-        round.count("stops");
+        round.count("processes stopped");
     }
     Ok(())
 }
@@ -81,7 +81,7 @@ fn holds(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
     };
     let time = Duration::from_millis(round.rng.random_range(50..=500));
     if crowd.holds(&hold, time)? {
-        round.count("locks held");
+        round.count("locks held by other processes");
     }
     Ok(())
 }
@@ -98,7 +98,7 @@ fn tears(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
     let dies = round.rng.random_ratio(3, 4);
     let time = Duration::from_millis(if dies { 0 } else { round.rng.random_range(1..=300) });
     if crowd.holds(&hold, time)? {
-        round.count("headers torn");
+        round.count("torn wal-index headers");
     }
     crowd.look()
 }

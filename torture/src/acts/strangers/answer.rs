@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use flatwater::{Error, Kind, ValueRef};
+use flatwater::{Error, ErrorKind, ValueRef};
 use rusqlite::ffi;
 
 use super::ask::Ask;
@@ -54,7 +54,7 @@ pub(super) enum Answer {
     Failed {
         code: Option<i32>,
         said: String,
-        kind: Option<Kind>,
+        kind: Option<ErrorKind>,
     },
     /// The statement took too long, or a lock was held: the result is unknown.
     NotKnown(String),
@@ -63,7 +63,7 @@ pub(super) enum Answer {
 impl From<Error> for Answer {
     fn from(error: Error) -> Self {
         match error.kind() {
-            Kind::Timeout | Kind::Busy => Self::NotKnown(error.to_string()),
+            ErrorKind::Timeout | ErrorKind::Busy => Self::NotKnown(error.to_string()),
             kind => Self::Failed { code: error.sqlite_code(), said: error.message().to_owned(), kind: Some(kind) },
         }
     }
@@ -156,11 +156,10 @@ pub(super) fn unclear(answer: &Answer) -> Option<&'static str> {
         return Some("an error says nothing");
     }
     let damaged = code.is_some_and(|code| matches!(code & 0xff, ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB));
-    if damaged && !matches!(kind, Kind::Corrupt | Kind::Open) {
+    if damaged && !matches!(kind, ErrorKind::Corrupt | ErrorKind::Open) {
         return Some("damage has another kind than corrupt");
     }
-    let about_somebody_else =
-        matches!(kind, Kind::Cancelled | Kind::Closed | Kind::Overloaded | Kind::SnapshotTooOld | Kind::Remote);
+    let about_somebody_else = matches!(kind, ErrorKind::Cancelled | ErrorKind::Closed | ErrorKind::SnapshotTooOld);
     about_somebody_else.then_some("an error blames what did not happen")
 }
 
@@ -169,7 +168,7 @@ mod tests {
     use super::*;
 
     fn failed(code: i32) -> Answer {
-        Answer::Failed { code: Some(code), said: "said".into(), kind: Some(Kind::Corrupt) }
+        Answer::Failed { code: Some(code), said: "said".into(), kind: Some(ErrorKind::Corrupt) }
     }
 
     #[test]
@@ -188,9 +187,10 @@ mod tests {
     #[test]
     fn an_error_must_say_something_and_damage_must_be_called_damage() {
         assert_eq!(unclear(&failed(ffi::SQLITE_CORRUPT)), None);
-        let silent = Answer::Failed { code: Some(ffi::SQLITE_CORRUPT), said: " ".into(), kind: Some(Kind::Corrupt) };
+        let silent =
+            Answer::Failed { code: Some(ffi::SQLITE_CORRUPT), said: " ".into(), kind: Some(ErrorKind::Corrupt) };
         assert!(unclear(&silent).is_some());
-        let misnamed = Answer::Failed { code: Some(ffi::SQLITE_CORRUPT), said: "x".into(), kind: Some(Kind::Sql) };
+        let misnamed = Answer::Failed { code: Some(ffi::SQLITE_CORRUPT), said: "x".into(), kind: Some(ErrorKind::Sql) };
         assert!(unclear(&misnamed).is_some());
     }
 }

@@ -174,7 +174,7 @@ impl Case {
         place.watch.step("plain SQLite is asked again");
         let again = place.directory.join("them").join("again").join("stranger.db");
         if unclear(ours).is_none() && is_undecided(&self.files, &again, self.way, asked, plain, rng) {
-            place.counts.add("undecided answers", 1);
+            place.counts.add("answers that SQLite leaves open", 1);
             return Ok(false);
         }
         let last = asked.last().map_or("its open".to_owned(), |ask| format!("{ask:?}"));

@@ -47,7 +47,7 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     let mut place =
         Place { directory: round.path("case"), runtime: &runtime, watch: &watch, counts: Counts::default() };
     let odd = places::open_all(&place, &sounds[sounds.len() - 1].files)?;
-    place.counts.add("odd places", odd);
+    place.counts.add("unusual paths", odd);
     let mut ended = Ok(());
     // Until something was compared, however busy the machine is.
     while ended.is_ok() && (round.goes_on() || !place.counts.0.contains_key("compared answers")) {

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flatwater::{CheckpointMode, Database, Error, Executed, Params, Result, Rows};
+use flatwater::calls::CheckpointMode;
+use flatwater::values::ExecuteResult;
+use flatwater::{Database, Error, Params, Result, Rows};
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 
@@ -23,7 +25,7 @@ pub(super) struct Ours<'a> {
 impl<'a> Ours<'a> {
     pub(super) fn open(runtime: &'a Runtime, path: &Path, way: Way) -> Result<Self, Error> {
         let db = runtime.block_on(way.options(path).open())?;
-        Ok(Self { runtime, db: db.timeout(DEADLINE) })
+        Ok(Self { runtime, db: db.with_timeout(DEADLINE) })
     }
 
     pub(super) fn ask(&self, ask: &Ask) -> Answer {
@@ -87,13 +89,13 @@ async fn answer(db: &Database, ask: &Ask) -> Result<Answer> {
             Answer::Done(0)
         }
         Ask::Endless(text) => {
-            let answered = db.timeout(SOON).query(text, ()).await;
+            let answered = db.with_timeout(SOON).query(text, ()).await;
             Answer::NotKnown(answered.map_or_else(|error| error.to_string(), |rows| format!("{} rows", rows.len())))
         }
     })
 }
 
-fn changed(executed: Executed) -> Answer {
+fn changed(executed: ExecuteResult) -> Answer {
     Answer::Done(executed.changes)
 }
 

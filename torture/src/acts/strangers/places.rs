@@ -10,7 +10,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use flatwater::{Error, Inline, Journal, Options};
+use flatwater::options::{Inline, Journal};
+use flatwater::{Error, Options};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use rusqlite::{Connection, OpenFlags};
@@ -112,10 +113,13 @@ fn open(place: &Place<'_>, sound: &Stranger, odd: &Odd, read_only: bool, create:
         io::Result::Ok(path)
     };
     let (path, plain_path) = (side("odd-place")?, side("peer")?);
-    let options = Options::new(&path).read_only(read_only).create(create).journal(Journal::Keep).inline(Inline::Never);
+    let options = Options::new(&path)
+        .read_only(read_only)
+        .create(create)
+        .tuning(|t| t.journal(Journal::Keep).inline(Inline::Never));
     let opened = place.runtime.block_on(async {
         let db = options.open().await?;
-        let counted = db.query_value::<i64>("SELECT count(*) FROM sqlite_schema", ()).await;
+        let counted = db.query_optional_value::<i64>("SELECT count(*) FROM sqlite_schema", ()).await;
         db.close().await?;
         Ok::<_, Error>(counted)
     });

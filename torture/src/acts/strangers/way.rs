@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flatwater::{Checkpoint, Durability, Inline, Journal, Options};
+use flatwater::Options;
+use flatwater::options::{Checkpoint, Durability, Inline, Journal};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -39,12 +40,14 @@ impl Way {
         let options = several.clone().readers(1);
         match self {
             Self::Default => several,
-            Self::Plain => options.inline(Inline::Never).leases(false).no_group(),
-            Self::Kept => options.journal(Journal::Keep),
+            Self::Plain => options.tuning(|t| t.inline(Inline::Never).leases(false).no_group()),
+            Self::Kept => options.tuning(|t| t.journal(Journal::Keep)),
             Self::ReadOnly => options.read_only(true),
-            Self::Full => options.durability(Durability::Full).no_group().checkpoint(Checkpoint::External),
-            Self::Mapped => options.mmap_bytes(MAPPED_BYTES),
-            Self::Immutable => options.immutable(true),
+            Self::Full => {
+                options.durability(Durability::Full).tuning(|t| t.no_group().checkpoint(Checkpoint::External))
+            }
+            Self::Mapped => options.tuning(|t| t.mmap_bytes(MAPPED_BYTES)),
+            Self::Immutable => options.tuning(|t| t.immutable(true)),
         }
     }
 

@@ -9,13 +9,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Busy, CheckpointMode, Checkpointed};
+use flatwater_sqlite::{Busy, CheckpointInfo, CheckpointMode};
 use rusqlite::ffi;
 
 use super::policy::{Policy, Seen, Step};
 use super::{Shared, frames};
 use crate::connection::open::{Connection, Role};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;
 use crate::stats::wal::WalBlocker;
 use crate::thread::linger::Linger;
@@ -50,7 +50,7 @@ impl Shared {
         let frames = |bytes| header.as_ref().map_or(u32::MAX, |header| frames(bytes, header.page_bytes));
         let (soft, hard) = (frames(self.managed.limit_bytes), frames(self.managed.hard_limit_bytes));
         if header.is_none() && connection.journal == "wal" {
-            return Err(Error::new(Kind::Io, "the wal-index is open for reading only"));
+            return Err(Error::new(ErrorKind::Io, "the wal-index is open for reading only"));
         }
         Ok(Some(Open { connection, recall, soft, hard }))
     }
@@ -160,7 +160,7 @@ impl Shared {
     fn passive(
         &self,
         connection: &mut Connection,
-        checkpoint: impl FnOnce(&mut Connection) -> Result<Checkpointed>,
+        checkpoint: impl FnOnce(&mut Connection) -> Result<CheckpointInfo>,
     ) -> Result<Progress> {
         let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
         let began = Instant::now();
@@ -303,7 +303,7 @@ struct Open {
 /// Returns true if the error means that another connection holds a lock, so that a retry may succeed.
 fn is_lock(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(0) & 0xff;
-    error.kind() == Kind::Busy || code == ffi::SQLITE_LOCKED
+    error.kind() == ErrorKind::Busy || code == ffi::SQLITE_LOCKED
 }
 
 /// Ignores a failure of the first commit, because the next write of a user then syncs the header. A failed sync is an
@@ -322,11 +322,11 @@ struct Progress {
 
 /// Runs a PASSIVE checkpoint, after waiting for another process that may run one at the moment, so that its checkpoint does not fail
 /// the restart.
-fn checkpoint_after_others(connection: &mut Connection) -> Result<Checkpointed> {
+fn checkpoint_after_others(connection: &mut Connection) -> Result<CheckpointInfo> {
     let until = Instant::now() + OTHERS;
     loop {
         let done = connection.sqlite.checkpoint(CheckpointMode::Passive).map_err(Error::from);
-        if !done.as_ref().is_err_and(|error| error.kind() == Kind::Busy) || Instant::now() >= until {
+        if !done.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy) || Instant::now() >= until {
             return done;
         }
         thread::sleep(POLL);

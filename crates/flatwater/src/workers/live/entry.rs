@@ -13,7 +13,7 @@ use rusqlite::ffi;
 use super::place::Place;
 use super::told::{Delivery, Results};
 use crate::connection::reads::{Derived, Found, LiveRun};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::time::timer::Alarm;
 use crate::workers::request::LiveQuery;
@@ -193,7 +193,7 @@ impl Ran {
 /// descriptor for it now, or its disk or another process is in the way.
 pub(super) fn may_pass(error: &Error) -> bool {
     match error.sqlite_code().map(|code| code & 0xff) {
-        None => error.kind() == Kind::Io,
+        None => error.kind() == ErrorKind::Io,
         Some(code) => matches!(
             code,
             ffi::SQLITE_BUSY | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM | ffi::SQLITE_IOERR | ffi::SQLITE_CANTOPEN

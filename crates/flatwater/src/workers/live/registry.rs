@@ -352,7 +352,7 @@ mod tests {
     use crate::changes::Columns;
     use crate::changes::change::Written;
     use crate::changes::reads::Reads;
-    use crate::error::{Error, Kind};
+    use crate::error::{Error, ErrorKind};
     use crate::sql::catalogue::StatementInfo;
     use crate::values::params::Params;
 
@@ -419,7 +419,7 @@ mod tests {
     fn an_error_that_may_pass_ends_no_stream_and_runs_again_without_a_commit() {
         let (mut registry, id, place) = registry();
         let no_thread = Error::no_thread("a thread", &std::io::Error::from(std::io::ErrorKind::WouldBlock));
-        let cut_off = Error::new(Kind::SnapshotTooOld, "the read was ended");
+        let cut_off = Error::new(ErrorKind::SnapshotTooOld, "the read was ended");
         for (error, runs_again) in [(no_thread, true), (cut_off, false)] {
             drop(registry.finish(id, Ran::new(Err(error), None), Instant::now()));
             let polled = place.poll(&mut Context::from_waker(Waker::noop()), |_| true);

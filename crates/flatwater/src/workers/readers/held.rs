@@ -13,9 +13,9 @@ use super::Shared;
 use super::reader::{Performed, Reader};
 use super::session::{End, Message, Open, Purpose, ReadSession};
 use crate::connection::cursors::Batch;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::statement::ExecutedOn;
 use crate::queue::ticket::Ticket;
-use crate::statement_event::RanOn;
 use crate::thread::park::mark_closure;
 use crate::workers::answer::Answer;
 use crate::workers::open_read::CursorGuard;
@@ -73,13 +73,13 @@ impl Shared {
                 let kind = work.kind();
                 reader.wait_for_locks(&self.options, &ticket);
                 let interrupt: Arc<dyn Interrupt> = Arc::new(Either(ticket.clone(), session.ticket.clone()));
-                let started = ticket.note_start(RanOn::Reader, || reader.busy_timeout.waited());
+                let started = ticket.note_start(ExecutedOn::Reader, || reader.busy_timeout.waited());
                 // SQL functions of the user run here.
                 let answer = mark_closure(|| reader.in_session(session, work, &interrupt));
                 ticket.note_end(started, || reader.busy_timeout.waited());
                 let answer = answer.map_err(|error| match session.noted_end() {
                     Some(end)
-                        if error.kind() == Kind::Cancelled && !end.is_finished() && !ticket.is_past_deadline() =>
+                        if error.kind() == ErrorKind::Cancelled && !end.is_finished() && !ticket.is_past_deadline() =>
                     {
                         end.error()
                     }

@@ -16,10 +16,10 @@ use super::reader::{Performed, Reader};
 use super::running::Running;
 use super::session::{Open, Purpose, ReadSession};
 use crate::connection::writable::{is_read_only, of_read};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::statement::ExecutedOn;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql::catalogue::StatementInfo;
-use crate::statement_event::RanOn;
 use crate::thread::park::{block_on, mark_closure};
 use crate::values::row::Rows;
 use crate::workers::answer::Answer;
@@ -100,7 +100,7 @@ impl Shared {
 
     /// Returns `Error::closed` instead of the error of a read that was interrupted because the database closes.
     fn ended(&self, error: Error) -> Error {
-        if error.kind() != Kind::Cancelled {
+        if error.kind() != ErrorKind::Cancelled {
             return error;
         }
         let state = self.lock();
@@ -126,7 +126,7 @@ impl Shared {
         let began = Instant::now();
         // A new connection has waited for no lock yet.
         let waited = || reader.as_ref().map_or(Duration::ZERO, |reader| reader.busy_timeout.waited());
-        let started = request.ticket.note_start(RanOn::Reader, waited);
+        let started = request.ticket.note_start(ExecutedOn::Reader, waited);
         catch_unwind(AssertUnwindSafe(|| {
             let mut reader = match reader.map_or_else(|| self.open_or_unpark(&request.ticket), Ok) {
                 Ok(reader) => reader,

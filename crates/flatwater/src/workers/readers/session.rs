@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::reader::Reader;
-use crate::error::{Applied, Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::time::later;
 use crate::time::next_alarm::NextAlarm;
@@ -56,19 +56,19 @@ impl End {
             Self::Finished => Error::misuse("the snapshot or the result is finished"),
             Self::Idle(limit) => Error::timeout(
                 format!("the result was given up because no rows were fetched for {limit:?}"),
-                Applied::No,
+                TimeoutEffect::No,
             )
             .with_hint(
-                "fetch faster, read less at once, or set `Options::stream_idle`; if its task waited for another stream or a \
-                 snapshot meanwhile, set `Options::extra_readers`",
+                "fetch faster, read less at once, or set `Tuning::stream_idle`; if its task waited for another stream or a \
+                 snapshot meanwhile, set `Tuning::extra_readers`",
             ),
             Self::Old(limit) => {
-                Error::new(Kind::SnapshotTooOld, format!("the snapshot was ended because it was open for {limit:?}"))
-                    .with_hint("open another one, or set `Options::snapshot_age`")
+                Error::new(ErrorKind::SnapshotTooOld, format!("the snapshot was ended because it was open for {limit:?}"))
+                    .with_hint("open another one, or set `Tuning::snapshot_age`")
             }
             Self::CutOff => {
-                Error::new(Kind::SnapshotTooOld, "the read kept the WAL from starting over for too long and was ended")
-                    .with_hint("read less at once, or set `Options::read_limit` higher")
+                Error::new(ErrorKind::SnapshotTooOld, "the read kept the WAL from starting over for too long and was ended")
+                    .with_hint("read less at once, or set `Tuning::read_limit` higher")
             }
             Self::Lost(error) => {
                 Error::misuse(format!("the snapshot was lost to an earlier error: {}", error.message()))
@@ -90,7 +90,7 @@ pub(super) enum Message {
 pub(super) struct ReadSession {
     pool: Arc<Shared>,
     pub(super) purpose: Purpose,
-    /// Cancelled to interrupt what runs.
+    /// CancelOutcome to interrupt what runs.
     pub(super) ticket: Arc<Ticket>,
     began: Instant,
     inbox: Mutex<Inbox>,

@@ -1,7 +1,7 @@
 //! The pool's state: which requests wait, which connections are free, and what a thread does next.
 //!
 //! Owns: the counts of connections and threads. Every method runs under the pool's lock. Invariants: the pool has at most
-//! `Options::readers` connections, and at most `Options::extra_readers` more are held for closures, snapshots and cursors;
+//! `Options::readers` connections, and at most `Tuning::extra_readers` more are held for closures, snapshots and cursors;
 //! a request that may hold a reader never stands in the way of one that does not. Leaves out: the threads, and SQLite.
 
 use std::collections::VecDeque;

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::{CheckpointMode, Checkpointed, Interrupt};
+use flatwater_sqlite::{CheckpointInfo, CheckpointMode, Interrupt};
 use rusqlite::DropBehavior;
 
 use super::Shared;
@@ -22,7 +22,7 @@ use super::migrate::migrate;
 use super::perform::{Rules, perform};
 use super::whole;
 use crate::connection::open::Connection;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::dump::dump;
 use crate::sql::policy;
@@ -71,7 +71,11 @@ pub(super) fn run_alone(
 }
 
 /// Runs a checkpoint. Waits for other connections until the busy timeout ends, or the deadline.
-pub(super) fn checkpoint(writer: &mut WriterConnection, shared: &Shared, mode: CheckpointMode) -> Result<Checkpointed> {
+pub(super) fn checkpoint(
+    writer: &mut WriterConnection,
+    shared: &Shared,
+    mode: CheckpointMode,
+) -> Result<CheckpointInfo> {
     let _without_leases = shared.listener.get().map(|listener| listener.end_leases());
     let (mut again, mut tries) = (writer.busy(), 0);
     let began = Instant::now();
@@ -82,7 +86,7 @@ pub(super) fn checkpoint(writer: &mut WriterConnection, shared: &Shared, mode: C
             Err(error) => Error::from(error),
         };
         // SQLite calls no busy handler while another checkpoint runs, such as one of our own checkpointer.
-        if error.kind() == Kind::Busy && again(tries) {
+        if error.kind() == ErrorKind::Busy && again(tries) {
             tries += 1;
             continue;
         }
@@ -163,7 +167,7 @@ fn write_with(
     let result = match ran {
         Ok(Some(returned)) if returned.is_ok && still_open => match commit(writer, shared, Some(ticket)) {
             Ok(()) => returned.answer(ticket),
-            Err(error) if still_runs && error.kind() == Kind::Busy => Err(left_running()),
+            Err(error) if still_runs && error.kind() == ErrorKind::Busy => Err(left_running()),
             Err(error) => Err(error),
         },
         Ok(_) if shared.is_left() || ticket.is_ended() => Err(Error::closed()),
@@ -187,7 +191,7 @@ fn write_with(
 
 /// Returns the error for a closure after which a statement still writes: its commit is SQLITE_BUSY.
 fn left_running() -> Error {
-    Error::misuse("the closure left a statement in the middle of its writing, so nothing was committed")
+    Error::misuse("a statement was still running when the closure returned; the transaction was rolled back")
         .with_hint("run statements to their end, or drop them")
 }
 

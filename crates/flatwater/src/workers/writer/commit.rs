@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Shared;
 use super::connection::WriterConnection;
 use super::outcome::{AfterFailure, Changes, after_failed_commit};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::quoted;
 
@@ -48,7 +48,7 @@ pub(super) fn settle(writer: &mut WriterConnection, shared: &Shared, error: Erro
     }
     let after = writer.connection().is_ok().then(|| writer.changes());
     let outcome = after.as_ref().map_or(AfterFailure::Unknown, |after| after_failed_commit(code, before, after));
-    if error.kind() == Kind::Full && outcome != AfterFailure::Unknown {
+    if error.kind() == ErrorKind::Full && outcome != AfterFailure::Unknown {
         // The fence needs space too.
         shared.make_room(writer, &error);
     }
@@ -64,7 +64,7 @@ pub(super) fn settle(writer: &mut WriterConnection, shared: &Shared, error: Erro
                 after.map_or_else(String::new, |after| where_it_may_be(before, &after)),
             );
             error
-                .with_kind(Kind::CommitUnknown)
+                .with_kind(ErrorKind::CommitUnknown)
                 .with_message(message)
                 .with_hint("read what it should have written before you try again")
         }

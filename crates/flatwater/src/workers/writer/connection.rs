@@ -20,7 +20,7 @@ use crate::busy_handler::BusyWait;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::CachedStatement;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::file::watch::Watch;
 use crate::inline::limits::Inline;
 use crate::inline::router::WriteRouter;
@@ -311,7 +311,7 @@ impl WriterConnection {
         drop(alarm);
         match copied.map_err(Error::from) {
             Ok(_) => Ok(true),
-            Err(error) if error.kind() == Kind::Cancelled => Ok(false),
+            Err(error) if error.kind() == ErrorKind::Cancelled => Ok(false),
             Err(error) => Err(error),
         }
     }

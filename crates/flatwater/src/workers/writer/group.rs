@@ -29,7 +29,7 @@ use super::commit::commit;
 use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::perform::{Rules, perform};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::GroupLimits;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
@@ -129,7 +129,7 @@ fn finish(
                 shared.answer(outbox, member, result);
             }
         }
-        Err(error) if error.kind() == Kind::CommitUnknown => {
+        Err(error) if error.kind() == ErrorKind::CommitUnknown => {
             for member in members.drain(..) {
                 let error = member.work.explain(error.clone());
                 shared.answer(outbox, member, Err(error));
@@ -174,7 +174,7 @@ pub(super) fn wait_for_lock(writer: &WriterConnection, shared: &Shared, members:
 /// Answers the members whose time is up with the error; the others try again. After any other failure, or with attached
 /// files, each member runs alone.
 fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Outbox<'_>, error: &Error) {
-    if error.kind() != Kind::Busy || !shared.options.attach.is_empty() {
+    if error.kind() != ErrorKind::Busy || !shared.options.attach.is_empty() {
         members.iter_mut().for_each(|member| member.must_be_alone = true);
         return put_back(shared, members);
     }

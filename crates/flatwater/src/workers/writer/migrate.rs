@@ -18,7 +18,7 @@ use super::connection::WriterConnection;
 use super::whole::{take_back, whole_policy};
 use crate::changes::writes::Writes;
 use crate::connection::script::{Place, terminated};
-use crate::error::{Applied, Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::plan::next;
 use crate::migrations::{ForeignKeyCheck, Migrations, Step};
 use crate::queue::ticket::Ticket;
@@ -91,7 +91,7 @@ impl<'a> Migration<'a> {
         let error = self.shared.ended(error.timed(self.ticket), self.ticket);
         match (error.kind(), done) {
             (_, []) => error,
-            (Kind::Timeout, _) => Error::timeout("the deadline of the call passed", Applied::Unknown),
+            (ErrorKind::Timeout, _) => Error::timeout("the deadline of the call passed", TimeoutEffect::Unknown),
             _ => error.with_hint("the migrations before it are applied"),
         }
     }
@@ -99,7 +99,7 @@ impl<'a> Migration<'a> {
     /// Applies the next step, if there is one.
     fn one(&self, writer: &mut WriterConnection) -> Result<Option<&'a Step>> {
         if self.ticket.is_past_deadline() {
-            return Err(Error::timeout("the deadline of the call passed", Applied::No));
+            return Err(Error::timeout("the deadline of the call passed", TimeoutEffect::No));
         }
         if self.ticket.is_interrupted() {
             return Err(Error::of_left_request());
@@ -188,8 +188,9 @@ impl<'a> Migration<'a> {
             writer.disarm();
             let error = place.explain(error);
             // What the statements before it did is committed.
-            let is_late = matches!(error.kind(), Kind::Cancelled | Kind::Busy) && self.ticket.is_past_deadline();
-            Err(if is_late { Error::timeout(error.message().to_owned(), Applied::Unknown) } else { error })
+            let is_late =
+                matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Busy) && self.ticket.is_past_deadline();
+            Err(if is_late { Error::timeout(error.message().to_owned(), TimeoutEffect::Unknown) } else { error })
         })?;
         let left_open = !writer.is_autocommit();
         writer.rollback();

@@ -13,7 +13,7 @@ use rusqlite::ffi;
 use super::Shared;
 use super::alone::checkpoint;
 use super::connection::WriterConnection;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::file::disk::Disk;
 
 /// After a try that failed, the next one is so far away at least.
@@ -48,7 +48,7 @@ impl Room {
 
     /// Records a failure inside a transaction.
     pub(super) fn note(&mut self, error: &Error) {
-        if error.kind() == Kind::Full {
+        if error.kind() == ErrorKind::Full {
             self.noted = Some(error.clone());
         }
     }
@@ -121,7 +121,7 @@ impl Shared {
             let was_copying = listener.is_copying();
             writer.busy_timeout.end_at(end.min(Instant::now() + WAIT));
             let made = checkpoint(writer, self, CheckpointMode::Truncate);
-            let is_locked = made.as_ref().is_err_and(|error| error.kind() == Kind::Busy);
+            let is_locked = made.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy);
             writer.busy_timeout.end_at(end);
             if !is_locked || !(was_copying || listener.is_copying()) || writer.busy_timeout.is_over() {
                 break made;

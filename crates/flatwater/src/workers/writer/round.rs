@@ -18,10 +18,10 @@ use super::left::What;
 use super::outcome::{Change, Changes};
 use super::slot::{Held, Slot};
 use super::{Shared, Writer, alone, commit, group, transaction};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::statement::ExecutedOn;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
-use crate::statement_event::RanOn;
 use crate::thread::park::mark_closure;
 use crate::time::later;
 use crate::time::spin::SpinWait;
@@ -97,9 +97,9 @@ impl Shared {
                 self.recorder.replaced_connection();
                 f(writer)
             }
-            Err(full) if full.kind() == Kind::Full && self.has_room_again(writer, &full) => match f(writer) {
+            Err(full) if full.kind() == ErrorKind::Full && self.has_room_again(writer, &full) => match f(writer) {
                 // The first error tells more, unless the second attempt may have written.
-                Err(again) if again.kind() != Kind::CommitUnknown => Err(full),
+                Err(again) if again.kind() != ErrorKind::CommitUnknown => Err(full),
                 done => done,
             },
             done => done,
@@ -189,7 +189,7 @@ impl Shared {
         let kind = work.kind();
         let since = lock_since.unwrap_or_else(Instant::now);
         self.note_running(&ticket, &work);
-        let started = ticket.note_start(RanOn::Writer, || writer.busy_timeout.waited());
+        let started = ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
         let result = alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error, &ticket));
         ticket.note_end(started, || writer.busy_timeout.waited());
         drop(on_its_way);
@@ -225,7 +225,7 @@ impl Shared {
     /// had its commit refused for that reason, gets the error of a closed database.
     pub(super) fn ended(&self, error: Error, ticket: &Ticket) -> Error {
         let is_refused = error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
-        let may_be_ended = is_refused || matches!(error.kind(), Kind::Cancelled | Kind::Busy);
+        let may_be_ended = is_refused || matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Busy);
         if may_be_ended && (ticket.is_ended() || self.is_left()) { Error::closed() } else { error }
     }
 

@@ -17,9 +17,9 @@ use super::perform::{Rules, perform};
 use super::savepoints::{LONG, Savepoint, Stack};
 use super::slot::Held;
 use crate::error::{Error, Result};
+use crate::events::statement::ExecutedOn;
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::has_aborting_conflict_clause;
-use crate::statement_event::RanOn;
 use crate::workers::answer::Answer;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Work};
@@ -28,7 +28,7 @@ use crate::workers::session::{End, Message, Session, TransactionGuard};
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
     shared.note_running(&request.ticket, &request.work);
-    let started = request.ticket.note_start(RanOn::Writer, || held.busy_timeout.waited());
+    let started = request.ticket.note_start(ExecutedOn::Writer, || held.busy_timeout.waited());
     let begun = begin(held, shared, &request.ticket);
     request.ticket.note_end(started, || held.busy_timeout.waited());
     if let Err(error) = begun {
@@ -105,7 +105,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
         shared.note_running(&request.ticket, &request.work);
-        let started = request.ticket.note_start(RanOn::Writer, || writer.busy_timeout.waited());
+        let started = request.ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
         let result = if matches!(request.work, Work::Undo) && !savepoints.has_place(&place) {
             // It was undone with one around it.
             Ok(Answer::Done)

@@ -17,7 +17,7 @@ use super::connection::WriterConnection;
 use super::outcome::Change;
 use crate::connection::open::Connection;
 use crate::connection::whole::Left;
-use crate::error::{Applied, Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::answer::Answer;
@@ -64,7 +64,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Left, ticket: &Ticket, comm
     match ran {
         Err(panic) => Err(Error::panicked(&*panic).with_hint(STAYS)),
         Ok(returned) if !returned.is_ok && ticket.is_past_deadline() => {
-            let applied = if committed || left.may_have_ghost { Applied::Unknown } else { Applied::No };
+            let applied = if committed || left.may_have_ghost { TimeoutEffect::Unknown } else { TimeoutEffect::No };
             Err(Error::timeout("the deadline of the call passed", applied))
         }
         Ok(returned) if returned.is_ok && left.transaction => {
@@ -116,7 +116,7 @@ fn unknown(error: Error) -> Error {
         error.message()
     );
     error
-        .with_kind(Kind::CommitUnknown)
+        .with_kind(ErrorKind::CommitUnknown)
         .with_message(message)
         .with_hint("read what it should have written before you try again")
 }

@@ -1,0 +1,39 @@
+//! A copy of an open database.
+//!
+//! Owns: the call. Runs on callers' threads. Leaves out: copying (`connection::backup`).
+
+use std::path::Path;
+
+use crate::api::call::Call;
+use crate::api::database::Database;
+use crate::connection::backup::Target;
+use crate::workers::request::Work;
+
+impl Database {
+    /// Copies the database into a new file, which is the same database at the time of this call. Other
+    /// connections read and write meanwhile, and do not wait for it.
+    ///
+    /// The pages are copied as they are, so the copy has the same rowids, application ID, user version, page size and
+    /// journal mode. Attached files are not copied. The copy is written under another name beside `path`, which ends with
+    /// `.partial`, and gets its name when it is whole and on the disk. Dropping the call, its deadline and a close end the
+    /// backup, and the partial file is removed; only a process that is killed leaves it.
+    ///
+    /// The backup uses a connection beyond those of other reads ([`Tuning::extra_readers`](crate::options::Tuning::extra_readers)),
+    /// and keeps the WAL from starting over while it runs, so [`Tuning::read_limit`](crate::options::Tuning::read_limit) ends it
+    /// too. In a database with one connection (in memory, or in another journal mode than WAL) all calls wait for it.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// db.backup("backups/app-2026-11-24.db").timeout(std::time::Duration::from_secs(600)).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Misuse` if `path` exists, or a `-wal` or `-journal` of that name, and if it has such an ending itself; `Open` if no file can be created there; `Full` if
+    /// the disk of the copy is full; `Timeout`, `SnapshotTooOld`, `Io`, `Closed`. After an error there is no file at `path`
+    /// but the one that was there before.
+    pub fn backup(&self, path: impl AsRef<Path>) -> Call<()> {
+        let work = Target::new(path.as_ref()).map(|target| Work::Backup(Box::new(target)));
+        self.session.call("backup", work, |answer, _| answer.done())
+    }
+}

@@ -1,0 +1,349 @@
+//! The future that every operation returns.
+//!
+//! Owns: the states of one call (it begins, waits for its result, returns it), and what happens if the caller drops it
+//! in any of them. Runs on the thread that polls it, never blocks there, and depends on no runtime. Invariants: nothing
+//! begins before the first poll; after the caller dropped the call, a waiting request never runs, what runs ends early,
+//! and a write that cannot end any more is finished. Leaves out: which worker serves it (`engine::dispatch`).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::api::report::{Collection, Report};
+use crate::engine::dispatch::{Awaited, Begun, Caller, CancelOutcome, Submitted};
+use crate::engine::handle::{called_from_within, inherited};
+use crate::engine::opening::Opening;
+use crate::error::{Error, Result};
+use crate::inline::budget;
+use crate::queue::reply::Reply;
+use crate::queue::ticket::CallOptions;
+use crate::thread::park::{block_on, must_not_block};
+use crate::workers::answer::Answer;
+use crate::workers::refusals::{polled_again, too_late};
+use crate::workers::request::Work;
+use crate::workers::session::Level;
+
+/// The future of one operation, with a result of `T` or an error of `E`. It begins when it is first polled, and it can
+/// be moved to any task or thread. To wait for it without a runtime, use [`wait`](Call::wait).
+///
+/// A poll never blocks. If the statement is known to be short and a connection is free, the first poll runs it on the
+/// polling thread and returns its result at once ([`Tuning::inline`](crate::options::Tuning::inline)); otherwise the request
+/// goes to one of the database's threads, which wakes the task. When such calls have held a thread for 1 ms, one of them
+/// returns `Pending` once before yielding its result, so that other tasks run. Writes run in the order of their first
+/// polls.
+///
+/// Dropping a call cancels it: a request that is still waiting never runs, and what runs is interrupted. A write is then
+/// rolled back, unless it shares its commit with other writes or its commit has begun: such a write is finished although
+/// nothing receives its result. Inside a transaction an interrupted write may end the whole transaction.
+/// [`cancel`](Call::cancel) says which of them it was.
+#[must_use = "a call begins when it is awaited"]
+pub struct Call<T, E = Error> {
+    /// `None` while the database is being opened.
+    caller: Option<Caller>,
+    /// The options of the calls of the handle, which what this call returns takes over. `None`: those of `caller`.
+    handle_options: Option<Box<CallOptions>>,
+    operation: &'static str,
+    /// Only the owner of the call accesses it, through `get_mut` and without locking. The mutex makes the call `Sync`.
+    stage: Mutex<Stage>,
+    read: Read<T, E>,
+    /// The transaction or savepoint that is rolled back if the call does not end it.
+    level: Option<Box<Level>>,
+    /// Present from the first poll to the end, if someone listens.
+    report: Option<Box<Report>>,
+    /// What the report becomes a part of.
+    collection: Option<Arc<Collection>>,
+}
+
+/// Converts the answer of a request into the result of an operation.
+pub(crate) type Read<T, E> = fn(Answer, Option<&Caller>) -> Result<T, E>;
+
+/// Begins a call that sends no request of its own. The argument says whether it may block.
+pub(crate) type Start = Box<dyn FnOnce(bool) -> Result<Submitted> + Send>;
+
+/// The state of a call.
+enum Stage {
+    Refused(Error),
+    New(Work),
+    Start(Start),
+    Waiting(Awaited, Reply<Result<Answer>>),
+    /// The call was answered at once. It returns its result at the next poll, after other tasks had their turn.
+    Held(Result<Answer>),
+    Done,
+}
+
+/// What a step of a call came to.
+pub(crate) enum Stepped {
+    Ready(Result<Answer>),
+    Yields,
+    Waits,
+}
+
+impl<T, E: From<Error>> Call<T, E> {
+    pub(crate) fn new(caller: Caller, operation: &'static str, work: Result<Work>, read: Read<T, E>) -> Self {
+        let stage = work.map_or_else(|error| Stage::Refused(error.in_operation(operation)), Stage::New);
+        Self::with_stage(Some(caller), operation, stage, read)
+    }
+
+    /// Returns a call that `start` begins, on the first poll.
+    pub(crate) fn starting(caller: Option<&Caller>, operation: &'static str, start: Start, read: Read<T, E>) -> Self {
+        Self::with_stage(caller.cloned(), operation, Stage::Start(start), read)
+    }
+
+    fn with_stage(caller: Option<Caller>, operation: &'static str, stage: Stage, read: Read<T, E>) -> Self {
+        let stage = Mutex::new(stage);
+        Self { caller, handle_options: None, operation, stage, read, level: None, report: None, collection: None }
+    }
+
+    /// Makes this the call that ends a level of a transaction, and with it what is open inside. If the call does not end
+    /// the level, the level is rolled back.
+    pub(crate) fn ending(mut self, level: Level) -> Self {
+        if let Some(caller) = &mut self.caller {
+            caller.options.ended_nested = u64::MAX;
+        }
+        self.level = Some(Box::new(level));
+        self
+    }
+
+    /// Makes the report of this call a part of the collection.
+    pub(crate) fn collected(mut self, collection: Option<Arc<Collection>>) -> Self {
+        self.collection = collection;
+        self
+    }
+
+    /// Sets the deadline of this call, in place of the one of its handle: after this time, counted from the first poll, it
+    /// fails with `Timeout`. See [`Database::with_timeout`](crate::Database::with_timeout). A transaction, a snapshot or a
+    /// prepared statement that the call returns keeps the timeout of the handle. Has no effect on `open`, which has
+    /// [`Options::busy_timeout`](crate::Options::busy_timeout), nor on `close`, which has
+    /// [`Options::close_wait`](crate::Options::close_wait).
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.set_option(|options| options.timeout = Some(timeout));
+        self
+    }
+
+    /// Sends this call to one of the database's threads even if it is known to be short, as
+    /// [`Inline::Never`](crate::options::Inline::Never) does for all calls. Use it when you start many writes before awaiting
+    /// them: on the writer's thread they share a commit. Has no effect on [`wait`](Self::wait), nor on the calls of what this
+    /// call returns.
+    pub fn never_inline(mut self) -> Self {
+        self.set_option(|options| options.never_inline = true);
+        self
+    }
+
+    /// Changes the options of this call alone.
+    fn set_option(&mut self, set: impl FnOnce(&mut CallOptions)) {
+        if let Some(caller) = &mut self.caller {
+            self.handle_options.get_or_insert_with(|| Box::new(caller.options));
+            set(&mut caller.options);
+        }
+    }
+
+    /// Blocks this thread until the result is there. Do not call this on a thread that runs an event loop. If a
+    /// connection is free, this thread does the work.
+    ///
+    /// # Errors
+    /// Returns the errors of the operation, and `Misuse` where this thread might wait for itself: in a closure on a
+    /// connection, or on a thread of the database.
+    pub fn wait(mut self) -> Result<T, E> {
+        if self.caller.is_some() && must_not_block() {
+            return Err(called_from_within().in_operation(self.operation).into());
+        }
+        if matches!(self.stage(), Stage::New(_) | Stage::Start(_))
+            && let Poll::Ready(answer) = self.begin(true, None)
+        {
+            budget::suspend();
+            return self.finish(answer);
+        }
+        block_on(self)
+    }
+
+    /// Blocks this thread, which opens a database, until the result is there. Whoever gives the opening up gives this call up.
+    pub(crate) fn wait_within(mut self, opening: &Opening) -> Result<T, E> {
+        if let Poll::Ready(answer) = self.begin(true, Some(opening)) {
+            return self.finish(answer);
+        }
+        block_on(self)
+    }
+
+    /// Cancels the call, as dropping it does, and returns the effect. Does not block.
+    ///
+    /// A call that was never polled is `Withdrawn`. For a read closure the result is `ReadInterrupted`, although only
+    /// its SQLite statements are interrupted.
+    pub fn cancel(mut self) -> CancelOutcome {
+        self.give_up(false)
+    }
+
+    /// The origin of a call that was not begun yet, unless it ends a transaction.
+    pub(crate) fn unbegun(&mut self) -> Option<&mut Caller> {
+        let is_new = matches!(self.stage(), Stage::New(_) | Stage::Start(_));
+        if is_new && self.level.is_none() { self.caller.as_mut() } else { None }
+    }
+
+    fn begin(&mut self, may_block: bool, opening: Option<&Opening>) -> Poll<Result<Answer>> {
+        // What panics here is not tried again: the stage is `Done` already.
+        let submitted = match (std::mem::replace(self.stage(), Stage::Done), &self.caller) {
+            (Stage::New(work), Some(caller)) => {
+                self.report = Report::begin(caller, self.operation, Some(&work));
+                match caller.begin(&work) {
+                    Begun::Answered(answer, took) => {
+                        if let (Some(report), Some(took)) = (&self.report, took) {
+                            report.ran_here(took, &answer);
+                        }
+                        return Poll::Ready(answer);
+                    }
+                    Begun::Unsettled(reply) => Ok(Submitted::Waits(Awaited::Outcome, reply)),
+                    Begun::ToSend(route) => {
+                        let notes = self.report.as_ref().map(|report| report.notes.clone());
+                        caller.send(route, work, may_block, notes, opening)
+                    }
+                }
+            }
+            (Stage::Start(start), _) => start(may_block),
+            _ => Err(polled_again()),
+        };
+        match submitted {
+            Ok(Submitted::Now(answer)) => Poll::Ready(answer),
+            Ok(Submitted::Waits(awaited, reply)) => {
+                *self.stage() = Stage::Waiting(awaited, reply);
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    pub(crate) fn finish(&mut self, answer: Result<Answer>) -> Result<T, E> {
+        let answer = answer.map_err(|error| error.in_operation(self.operation));
+        if let Some(report) = self.report.take() {
+            report.end(&answer, self.collection.as_deref());
+        }
+        let answer = answer?;
+        if let Some(level) = &mut self.level {
+            level.ended();
+        }
+        if let Some(options) = self.handle_options.take()
+            && let Some(caller) = &mut self.caller
+        {
+            caller.options = CallOptions { inside_body: caller.options.inside_body, ..*options };
+        }
+        (self.read)(answer, self.caller.as_ref())
+    }
+
+    /// `poll` looks for the reply of a call that waits.
+    pub(crate) fn step(
+        &mut self,
+        poll: impl FnOnce(&mut Reply<Result<Answer>>) -> Poll<Option<Result<Answer>>>,
+    ) -> Stepped {
+        if matches!(self.stage(), Stage::New(_) | Stage::Start(_))
+            && let Poll::Ready(answer) = self.begin(false, None)
+        {
+            let Some(caller) = self.caller.as_ref().filter(|_| budget::is_spent()) else {
+                return Stepped::Ready(answer);
+            };
+            caller.handle.engine().yielded();
+            *self.stage() = Stage::Held(answer);
+            return Stepped::Yields;
+        }
+        let answer = match std::mem::replace(self.stage(), Stage::Done) {
+            Stage::Waiting(awaited, mut reply) => match poll(&mut reply) {
+                // Checked only after the reply has stored the waiter: otherwise a deadline that passes in between would
+                // wake no task.
+                Poll::Pending if awaited.is_too_late() => {
+                    awaited.leave_line();
+                    Err(too_late())
+                }
+                Poll::Pending => {
+                    *self.stage() = Stage::Waiting(awaited, reply);
+                    return Stepped::Waits;
+                }
+                Poll::Ready(Some(answer)) => answer,
+                Poll::Ready(None) if awaited.is_too_late() => Err(too_late()),
+                Poll::Ready(None) => Err(self.lost(reply.is_inherited())),
+            },
+            Stage::Held(answer) => answer,
+            Stage::Refused(error) => {
+                self.report = self.caller.as_ref().and_then(|caller| Report::begin(caller, self.operation, None));
+                Err(error)
+            }
+            _ => Err(polled_again()),
+        };
+        Stepped::Ready(answer)
+    }
+
+    #[cold]
+    fn lost(&self, is_inherited: bool) -> Error {
+        match &self.caller {
+            Some(caller) => caller.lost(),
+            None if is_inherited => inherited(),
+            None => Error::misuse("opening the database panicked"),
+        }
+    }
+}
+
+impl<T, E> Call<T, E> {
+    fn stage(&mut self) -> &mut Stage {
+        self.stage.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true while the call waits for its answer.
+    pub(crate) fn waits(&mut self) -> bool {
+        matches!(self.stage(), Stage::Waiting(..))
+    }
+
+    /// Returns true if this process was forked after the call had begun, or after its database was opened.
+    fn is_inherited(&mut self) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.handle.is_inherited())
+            || matches!(self.stage(), Stage::Waiting(_, reply) if reply.is_inherited())
+    }
+
+    /// Gives the call up, as dropping it does. With `unless_it_writes`, a call whose write runs is polled on, until its
+    /// outcome is known.
+    pub(crate) fn give_up(&mut self, unless_it_writes: bool) -> CancelOutcome {
+        let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
+            Stage::New(_) | Stage::Start(_) => CancelOutcome::Withdrawn,
+            Stage::Waiting(awaited, reply) => match awaited.give_up() {
+                CancelOutcome::Withdrawn => CancelOutcome::Withdrawn,
+                _ if reply.is_answered() => CancelOutcome::Answered,
+                cancelled if unless_it_writes && awaited.has_outcome(cancelled) => {
+                    *self.stage() = Stage::Waiting(awaited, reply);
+                    return cancelled;
+                }
+                cancelled => cancelled,
+            },
+            Stage::Refused(_) | Stage::Held(_) | Stage::Done => CancelOutcome::Answered,
+        };
+        if let Some(report) = self.report.take() {
+            report.dropped(cancelled, self.collection.as_deref());
+        }
+        cancelled
+    }
+}
+
+impl<T, E: From<Error>> Future for Call<T, E> {
+    type Output = Result<T, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        match this.step(|reply| Pin::new(reply).poll(context)) {
+            Stepped::Ready(answer) => return Poll::Ready(this.finish(answer)),
+            Stepped::Yields => context.waker().wake_by_ref(),
+            Stepped::Waits => {}
+        }
+        budget::suspend();
+        Poll::Pending
+    }
+}
+
+impl<T, E> Drop for Call<T, E> {
+    fn drop(&mut self) {
+        if (self.report.is_some() || self.waits()) && !self.is_inherited() {
+            self.give_up(false);
+        }
+    }
+}
+
+impl<T, E> std::fmt::Debug for Call<T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call").field("operation", &self.operation).finish_non_exhaustive()
+    }
+}

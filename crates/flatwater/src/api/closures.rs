@@ -1,0 +1,117 @@
+//! User closures on a connection of the database, for what rusqlite can do and Flatwater does not offer.
+//!
+//! Owns: sending a closure to a connection's thread, where it runs, and returning its result to the caller. Leaves out:
+//! restoring the connection after the closure.
+
+use std::any::Any;
+
+use rusqlite::ffi;
+
+use crate::api::call::Call;
+use crate::api::database::Database;
+use crate::error::{Error, Result};
+use crate::workers::request::{Returned, Work};
+
+impl Database {
+    /// Runs a closure on one of the readers, inside a read transaction: everything it reads is from one snapshot.
+    ///
+    /// The closure runs on a thread that may block. Changes it makes to the connection's handlers are undone.
+    /// Transaction control, ATTACH, and PRAGMAs that change the connection are refused.
+    ///
+    /// # Errors
+    /// The closure's own error; `Misuse` if it panics; `Closed`, `Io`.
+    pub fn read_with<F, R, E>(&self, closure: F) -> Call<R, E>
+    where
+        F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.closure("read_with", closure)
+    }
+
+    /// Runs a closure as `read_with` does, for this operation.
+    pub(crate) fn closure<F, R, E>(&self, operation: &'static str, closure: F) -> Call<R, E>
+    where
+        F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let work = Work::ReadWith(Box::new(move |connection| returned(operation, closure(connection))));
+        self.session.call(operation, Ok(work), |answer, _| answer.returned())
+    }
+
+    /// Runs a closure on the writer, inside its own transaction. Commits if the closure returns `Ok`; rolls back if it
+    /// returns an error or panics. The closure may use everything rusqlite offers on the transaction it is given.
+    ///
+    /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped while the closure
+    /// runs, its statements are interrupted, and nothing of it is committed. The same if the database is closed meanwhile and
+    /// [`Options::close_wait`](crate::Options::close_wait) is over; the call then returns `Closed`. A closure that waits for
+    /// something else than SQLite runs to its end all the same.
+    ///
+    /// # Errors
+    /// The closure's own error; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and any error of COMMIT.
+    pub fn write_with<F, R, E>(&self, closure: F) -> Call<R, E>
+    where
+        F: FnOnce(&rusqlite::Transaction<'_>) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let work = Work::WriteWith(Box::new(move |transaction| returned("write_with", closure(transaction))));
+        self.session.call("write_with", Ok(work), |answer, _| answer.returned())
+    }
+}
+
+impl Database {
+    /// Runs a closure with the writer's whole connection, for code that manages its own transactions, such as the runner
+    /// of a migration library.
+    ///
+    /// The closure runs on the writer's thread, alone: other writes wait for it. Unlike in
+    /// [`write_with`](Self::write_with), no transaction is open when it begins: it may begin and commit its own, attach
+    /// files, and set PRAGMAs. Two are refused, as SQLITE_AUTH: a journal mode other than WAL, and an exclusive locking
+    /// mode. After the closure the connection is closed and the next write opens another, so nothing that the closure
+    /// set or registered on it stays. A database in memory keeps its connection; its options are set again, and what no
+    /// option sets stays as the closure left it.
+    ///
+    /// Dropping the call, the deadline of [`timeout`](Self::timeout), and a close whose time is over, end the waits for locks,
+    /// and interrupt statements until the closure's first commit. The closure runs to its end all the same.
+    ///
+    /// # Errors
+    /// The closure's own error; `Misuse` if it panics, leaves a transaction open, or takes the connection away (an open
+    /// transaction is rolled back, and what the closure committed before stays); `Timeout` if it fails after its
+    /// deadline; `CommitUnknown` if one of its commits failed and the outcome cannot be known; `Closed`, `Io`.
+    pub fn with_connection<F, R, E>(&self, closure: F) -> Call<R, E>
+    where
+        F: FnOnce(&mut rusqlite::Connection) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let work = Work::WithConnection(Box::new(move |connection| returned("with_connection", closure(connection))));
+        self.session.call("with_connection", Ok(work), |answer, _| answer.returned())
+    }
+}
+
+/// Returns the result for the caller. An error of Flatwater's type gets the name of the operation.
+fn returned<R: Send + 'static, E: Send + 'static>(operation: &'static str, mut result: Result<R, E>) -> Returned {
+    let mut told = None;
+    if let Err(error) = &mut result
+        && let Some(error) = (error as &mut dyn Any).downcast_mut::<Error>()
+    {
+        *error = not_authorized(error.clone(), operation).in_operation(operation);
+        told = Some(error.clone());
+    }
+    Returned { is_ok: result.is_ok(), error: told, result: Box::new(result) }
+}
+
+/// SQLite says of what a closure may not do that it is not authorized, and not why.
+fn not_authorized(error: Error, operation: &str) -> Error {
+    match error.sqlite_code() {
+        Some(ffi::SQLITE_AUTH) if operation == "with_connection" => {
+            error.with_hint("the file stays in its journal mode, and no connection locks it for itself")
+        }
+        Some(ffi::SQLITE_AUTH) => error.with_hint(
+            "transaction control, ATTACH, TEMP objects and PRAGMAs that change the connection are for `with_connection`, \
+             which gives a closure the whole connection",
+        ),
+        _ => error,
+    }
+}

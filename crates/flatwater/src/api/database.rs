@@ -1,0 +1,242 @@
+//! The database handle: the operations a program calls on it.
+//!
+//! Owns: the operations outside a transaction, and the handle whose last drop closes the database. Leaves out: how
+//! requests are served, and on which thread.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
+
+use crate::api::call::{Call, Read};
+use crate::api::prepared::Prepared;
+use crate::api::session::Session;
+use crate::api::snapshot::Snapshot;
+use crate::api::statement::Statement;
+use crate::api::transaction::Transaction;
+use crate::engine::dispatch::{Awaited, Caller, Submitted};
+use crate::engine::handle::{Handle, called_from_within};
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::options::json::JsonOptions;
+use crate::queue::reply::reply;
+use crate::queue::ticket::CallOptions;
+use crate::stats::Stats;
+use crate::thread::park::in_closure;
+use crate::workers::request::Work;
+
+/// A SQLite database: one writer, several readers, any number of callers. Its operations are those of a [`Session`].
+/// Cloning it is cheap; all clones are one handle. When the last clone, call and transaction is dropped, the database is closed in the background.
+///
+/// A statement that is known to be short may run on the thread that polls its [`Call`]; everything else runs on the
+/// database's own threads.
+///
+/// ```no_run
+/// # async fn example() -> flatwater::Result<()> {
+/// let db = flatwater::Database::open("app.db").await?;
+/// db.execute("CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY, name TEXT)", ()).await?;
+/// let ada = db.execute("INSERT INTO users (name) VALUES (?)", ("Ada",)).await?;
+/// let name: String = db.query_value("SELECT name FROM users WHERE id = ?", (ada.last_insert_rowid,)).await?;
+/// assert_eq!(name, "Ada");
+/// # Ok(()) }
+/// ```
+pub struct Database {
+    pub(crate) session: Session,
+}
+
+impl Database {
+    /// Opens or creates the database file at `path` with the default [`Options`].
+    ///
+    /// The file is opened on a separate thread, so the caller's thread does not block. If the future is dropped
+    /// meanwhile, the database is closed again.
+    ///
+    /// # Errors
+    /// `Open` if the path, the file or its directory cannot be used; `Busy` if another process keeps it locked.
+    pub fn open(path: impl AsRef<std::path::Path>) -> Call<Self> {
+        Options::new(path).open()
+    }
+
+    pub(crate) fn from_handle(handle: Handle) -> Self {
+        let options = handle.call_options();
+        let handle = Arc::new(handle);
+        let caller = Caller { handle, options, inside: None, open_read: None, json: None };
+        Self { session: Session(caller) }
+    }
+
+    /// Returns a handle whose writes are never members of a group: each runs in its own transaction.
+    #[doc(alias = "alone")]
+    #[must_use]
+    pub fn ungrouped(&self) -> Self {
+        self.with_options(CallOptions { alone: true, ..self.session.0.options })
+    }
+
+    /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. For one call there is
+    /// [`Call::timeout`], for every call [`Options::timeout`](crate::Options::timeout). The time covers waiting in the
+    /// queue, waiting for locks, and execution; a timeout of zero has passed before anything runs. A call that timed out
+    /// has done nothing, unless [`Error::applied`] says otherwise. Two kinds of write are not interrupted once they run: a
+    /// write that shares a transaction with others, which takes about a millisecond, and a short write that runs on the
+    /// thread that polls it.
+    #[doc(alias = "timeout")]
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        self.with_options(CallOptions { timeout: Some(timeout), ..self.session.0.options })
+    }
+
+    /// Returns a handle whose [`query_json`](Session::query_json) writes rows as `options` say. Its transactions and prepared
+    /// statements do the same.
+    #[doc(alias = "json")]
+    #[must_use]
+    pub fn with_json(&self, options: JsonOptions) -> Self {
+        Self { session: Session(Caller { json: Some(Arc::new(options)), ..self.session.0.clone() }) }
+    }
+
+    fn with_options(&self, options: CallOptions) -> Self {
+        Self { session: Session(Caller { options, ..self.session.0.clone() }) }
+    }
+
+    /// Looks up `sql` once, for a loop that runs it many times, and compiles it on one of the database's connections, so
+    /// that an error in it is reported here. A PRAGMA or an EXPLAIN is compiled only when it runs.
+    ///
+    /// Nothing runs. In a database without readers (in memory) the call waits for writes and transactions, as reads do.
+    ///
+    /// # Errors
+    /// `Sql` from SQLite; `Misuse` for more than one statement, for SQL that no call accepts, and in a process that was
+    /// forked while the database was open; `Busy`, `Io`, `Closed`.
+    pub fn prepare(&self, sql: impl Statement) -> Call<Prepared> {
+        Prepared::call(&self.session, sql)
+    }
+
+    /// Begins a transaction with BEGIN IMMEDIATE. The transaction holds the writer until it ends, so other writes wait
+    /// for it. Dropping the transaction rolls it back.
+    ///
+    /// # Errors
+    /// `Busy` if another process keeps holding the write lock; `Timeout`, `Closed`, `Io`.
+    pub fn begin(&self) -> Call<Transaction<'static>> {
+        self.session.call("begin", Ok(Work::Begin), |answer, caller| {
+            let guard = answer.transaction()?;
+            caller.map(|caller| Transaction::new(caller, guard)).ok_or_else(Error::closed)
+        })
+    }
+
+    /// Runs `body` in a transaction. Commits if `body` returns `Ok`; rolls back if it returns an error, panics, or is
+    /// dropped. The error may be the caller's own type.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let left: i64 = db.transaction(async |tx| {
+    ///     tx.execute("UPDATE accounts SET cents = cents - 500 WHERE id = ?", (1,)).await?;
+    ///     tx.execute("UPDATE accounts SET cents = cents + 500 WHERE id = ?", (2,)).await?;
+    ///     tx.query_value("SELECT cents FROM accounts WHERE id = 1", ()).await
+    /// }).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The error `body` returns, or a failure to begin or to commit.
+    pub async fn transaction<F, R, E>(&self, body: F) -> Result<R, E>
+    where
+        F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
+        E: From<Error>,
+    {
+        let transaction = self.begin().await?;
+        transaction.run(body).await
+    }
+
+    /// Opens a snapshot: several reads of one point in time, which is that of this call.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let snapshot = db.snapshot().await?;
+    /// let total: Option<i64> = snapshot.query_value("SELECT sum(cents) FROM accounts", ()).await?;
+    /// let accounts = snapshot.query("SELECT id, cents FROM accounts", ()).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Timeout`, `Closed`, `Io`. If all [`Tuning::extra_readers`](crate::options::Tuning::extra_readers) are held, the call
+    /// waits.
+    pub fn snapshot(&self) -> Call<Snapshot> {
+        self.session.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
+            caller.map(|caller| Snapshot::new(caller, answer)).unwrap_or_else(|| Err(Error::closed()))
+        })
+    }
+
+    /// Runs a checkpoint of the main database now, and returns how many frames its WAL has and how many of them are
+    /// copied into the database (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>). You do not have to call this: see
+    /// [`Checkpoint`](crate::options::Checkpoint).
+    ///
+    /// The checkpoint waits its turn among the writes, and the writes behind it wait for it. If another checkpoint is
+    /// in the way, or in all modes but [`Passive`](CheckpointMode::Passive) a reader or another process, it waits until
+    /// [`Options::busy_timeout`](crate::Options::busy_timeout) or the deadline ends. In a journal mode other than WAL
+    /// it returns 0 frames. If the call is dropped while it waits, the wait ends; what is copied by then is
+    /// copied.
+    ///
+    /// # Errors
+    /// `Busy` or `Timeout` if another checkpoint, a reader or another process was in the way for that long; `Misuse` on
+    /// a read-only handle; `Io`, `Full`, `Closed`. After a failed sync, writes are refused until the database is opened
+    /// again.
+    pub fn checkpoint(&self, mode: CheckpointMode) -> Call<CheckpointInfo> {
+        self.session.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed())
+    }
+
+    /// Returns what the database has done since it was opened, through all its handles. Does not block. In a process
+    /// that was forked while the database was open, the result is empty.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let handle = &self.session.0.handle;
+        if handle.is_inherited() { Stats::default() } else { handle.engine().stats() }
+    }
+
+    /// Closes the database: executes the writes submitted before, waits for an open transaction
+    /// ([`Options::close_wait`](crate::Options::close_wait), 5 s by default) and then rolls it back, and closes the connections.
+    /// Calls that begin later fail with `Closed`. Closing twice is not an error. At most two seconds after the
+    /// wait the call returns, even if work still runs: running writes are rolled back, and a closure that does not end is left
+    /// behind. If the future is dropped after its first poll, the database is closed all the same.
+    ///
+    /// If the file was opened more than once in this process, this ends only the handle of this `open` and its clones,
+    /// at once; the requests they submitted still run. Closing the last such handle closes the database.
+    ///
+    /// # Errors
+    /// `Misuse` if called from inside a closure on one of the database's connections, which would wait for itself;
+    /// nothing is closed then. `Busy`, with the name of the closure or statement that does not end. Its changes
+    /// are not committed. The file stays open until it returns, and cannot be reopened before that. If SQLite fails to close
+    /// the file, the file is left as after a crash, and the next open recovers it.
+    pub fn close(&self) -> Call<()> {
+        self.close_as(|answer, _| answer.done())
+    }
+
+    pub(crate) fn close_as<T>(&self, read: Read<T, Error>) -> Call<T> {
+        let handle = self.session.0.handle.clone();
+        let start = move |_| {
+            handle.refuse_inherited()?;
+            if in_closure() {
+                return Err(called_from_within());
+            }
+            let (promise, ended) = reply();
+            handle.close(Some(promise));
+            Ok(Submitted::Waits(Awaited::Close, ended))
+        };
+        Call::starting(Some(&self.session.0), "close", Box::new(start), read)
+    }
+}
+
+impl Clone for Database {
+    fn clone(&self) -> Self {
+        Self { session: self.session.share() }
+    }
+}
+
+impl Deref for Database {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,166 @@
+//! The future of `execute_many`: it collects the rows of parameters, and then makes the call.
+//!
+//! Owns: collecting them in slices, between which other tasks get their turn. Runs on the thread that polls it.
+//! Invariants: the caller's iterator is used on that thread only, and never while anything of the database is held;
+//! nothing is collected before the first poll. Leaves out: the call itself (`call`).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use crate::api::call::Call;
+use crate::engine::dispatch::{Caller, CancelOutcome};
+use crate::error::Result;
+use crate::inline::budget;
+use crate::sql::catalogue::StatementInfo;
+use crate::values::into_params::IntoParams;
+use crate::values::param_rows::ParamRows;
+use crate::workers::refusals::polled_again;
+use crate::workers::request::Work;
+
+/// After this time the task yields. The clock is read once per so many rows.
+const SLICE: Duration = Duration::from_micros(500);
+const ROWS: usize = 64;
+
+/// The future of `execute_many`. It begins when it is first polled.
+///
+/// It first takes all rows of parameters from the iterator, on the thread that polls it. Each half millisecond it returns
+/// `Pending` once, so that other tasks run. The call takes its place in the queue when it has the last row. From then on
+/// it is a [`Call`].
+#[must_use = "a call begins when it is awaited"]
+pub struct ExecuteMany<I>(State<I>);
+
+enum State<I> {
+    Collecting(Box<Collecting<I>>),
+    Running(Box<Call<u64>>),
+    Done,
+}
+
+struct Collecting<I> {
+    caller: Caller,
+    text: Arc<StatementInfo>,
+    rows: I,
+    params: ParamRows,
+}
+
+impl<I> ExecuteMany<I>
+where
+    I: Iterator,
+    I::Item: IntoParams,
+{
+    pub(crate) fn new(caller: &Caller, text: Result<Arc<StatementInfo>>, rows: I) -> Self {
+        let caller = caller.now();
+        Self(match text {
+            Ok(text) => State::Collecting(Box::new(Collecting { caller, text, rows, params: ParamRows::default() })),
+            Err(error) => State::Running(Box::new(call(caller, Err(error)))),
+        })
+    }
+
+    /// Sets the deadline of this call, counted from when it has the last row of parameters. See [`Call::timeout`].
+    #[must_use = "a call begins when it is awaited"]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self(match self.0 {
+            State::Collecting(mut collecting) => {
+                collecting.caller.options.timeout = Some(timeout);
+                State::Collecting(collecting)
+            }
+            State::Running(call) => State::Running(Box::new(call.timeout(timeout))),
+            State::Done => State::Done,
+        })
+    }
+
+    /// Blocks this thread until the result is there. See [`Call::wait`].
+    ///
+    /// # Errors
+    /// Returns the errors of the operation, and `Misuse` where this thread might wait for itself.
+    pub fn wait(mut self) -> Result<u64> {
+        match std::mem::replace(&mut self.0, State::Done) {
+            State::Collecting(mut collecting) => {
+                let collected = collecting.collect(|_| false).map(drop);
+                collecting.call(collected).wait()
+            }
+            State::Running(call) => call.wait(),
+            State::Done => Err(polled_again()),
+        }
+    }
+
+    /// Cancels the call, as dropping it does, and returns the effect. See [`Call::cancel`].
+    pub fn cancel(self) -> CancelOutcome {
+        match self.0 {
+            State::Collecting(_) => CancelOutcome::Withdrawn,
+            State::Running(call) => call.cancel(),
+            State::Done => CancelOutcome::Answered,
+        }
+    }
+}
+
+impl<I> Collecting<I>
+where
+    I: Iterator,
+    I::Item: IntoParams,
+{
+    /// Collects rows until there are no more, which returns true, or `is_enough` of the number collected so far.
+    fn collect(&mut self, is_enough: impl Fn(usize) -> bool) -> Result<bool> {
+        loop {
+            let Some(row) = self.rows.next() else { return Ok(true) };
+            let number = self.params.len();
+            row.add_to(&mut self.params).map_err(|error| error.in_row(number))?;
+            if is_enough(self.params.len()) {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn call(self, collected: Result<()>) -> Call<u64> {
+        let Self { caller, text, params, .. } = self;
+        call(caller, collected.map(|()| Work::Many { text, rows: params }))
+    }
+}
+
+fn call(caller: Caller, work: Result<Work>) -> Call<u64> {
+    Call::new(caller, "execute_many", work, |answer, _| answer.changes())
+}
+
+impl<I> Future for ExecuteMany<I>
+where
+    I: Iterator,
+    I::Item: IntoParams,
+{
+    type Output = Result<u64>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // Taken out: after a panic of the iterator the future is over.
+        let mut call = match std::mem::replace(&mut self.0, State::Done) {
+            State::Collecting(mut collecting) => {
+                let end = Instant::now() + SLICE;
+                match collecting.collect(|rows| rows.is_multiple_of(ROWS) && Instant::now() >= end) {
+                    Ok(false) => {
+                        self.0 = State::Collecting(collecting);
+                        budget::suspend();
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    collected => Box::new(collecting.call(collected.map(drop))),
+                }
+            }
+            State::Running(call) => call,
+            State::Done => return Poll::Ready(Err(polled_again())),
+        };
+        let polled = Pin::new(&mut *call).poll(context);
+        if polled.is_pending() {
+            self.0 = State::Running(call);
+        }
+        polled
+    }
+}
+
+/// The iterator is not pinned.
+impl<I> Unpin for ExecuteMany<I> {}
+
+impl<I> std::fmt::Debug for ExecuteMany<I> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExecuteMany").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,234 @@
+//! What a live query yields: results or changes, of one query or of a group whose results are of one snapshot.
+//!
+//! Owns: these forms, and the calls that choose one. Runs on the thread that polls it. Invariant: all results of one item are of one point
+//! in time, for the group is one live query of several statements. Leaves out: everything else (the room's head).
+
+use super::change::{Change, changes};
+use super::{Live, LiveRows, Results};
+use crate::api::database::Database;
+use crate::api::session::Session;
+use crate::api::statement::Statement;
+use crate::error::{Error, Result};
+use crate::values::into_params::IntoParams;
+use crate::workers::request::LivePart;
+
+impl Database {
+    /// Runs several queries in one snapshot, and all of them again whenever the result of one changed. So a list and its
+    /// count never disagree. Nothing begins before the first poll.
+    ///
+    /// The queries are a tuple of up to eight, an array or a `Vec`, each with its parameters; the results have the same form.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let mut page = db.live_group((
+    ///     ("SELECT id, title FROM todos ORDER BY id LIMIT ?", (20,)),
+    ///     ("SELECT count(*) FROM todos", ()),
+    /// ));
+    /// while let Some(results) = page.next().await {
+    ///     let (todos, count) = results?;
+    ///     println!("{} of {}", todos.len(), count.read::<(i64,)>()?[0].0);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn live_group<Q: LiveQueries>(&self, queries: Q) -> Live<Q::Results> {
+        let results = Results::new(&self.session, queries.parts(&self.session));
+        Live::of(results, |_, (parts, _)| Q::Results::results(parts))
+    }
+}
+
+impl<T: LiveResult> Live<T> {
+    /// Yields what has changed in the result, row by row, instead of the result: rows that were inserted, updated and
+    /// deleted, as seen by the query. The pace set by [`debounce`](Self::debounce) and [`throttle`](Self::throttle) holds.
+    ///
+    /// Rows are told apart by their key: the result columns that return a table's primary key, or its rowid,
+    /// unchanged. A join may have the keys of several tables; then all of them together are the key. A row
+    /// that gets another key is deleted and inserted. Keys are compared by type and value: 1 and 1.0 differ, and so do 'a'
+    /// and 'A' in a column with NOCASE. NULL is a key like another. The order of rows is not compared.
+    ///
+    /// Results are compared on the thread that ran the query, which takes a time that grows with the number of rows. A stream
+    /// that was polled before begins anew, with the full result.
+    ///
+    /// ```no_run
+    /// use std::collections::HashMap;
+    ///
+    /// use flatwater::live::Change;
+    ///
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let mut open: HashMap<i64, String> = HashMap::new();
+    /// let mut changes = db.live("SELECT id, title FROM todos WHERE NOT done", ()).changes();
+    /// while let Some(change) = changes.next().await {
+    ///     match change? {
+    ///         Change::Full(rows) => open = rows.read()?.into_iter().collect(),
+    ///         Change::Rows(rows) => {
+    ///             for row in rows.deleted() {
+    ///                 open.remove(&row.get("id")?);
+    ///             }
+    ///             for row in rows.inserted().chain(rows.updated().map(|row| row.new)) {
+    ///                 let (id, title) = row.read()?;
+    ///                 open.insert(id, title);
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// The key is found by the [origin](crate::values::Column::origin_name) of columns, which a SQLite other than the bundled
+    /// one reports with the feature `column_metadata`.
+    ///
+    /// Of a [group](Database::live_group), the first item has the full result of each query, and each later one the rows that
+    /// changed, which are none for a query whose result stayed the same. Each query needs a key.
+    pub fn changes(self) -> Live<T::Changes> {
+        Live::of(self.results.with_differences(), |results, taken| changes(results, taken).and_then(T::changes))
+    }
+}
+
+/// The queries of a group: a tuple of up to eight, an array or a `Vec` of SQL with parameters.
+pub trait LiveQueries: IsQueries {
+    /// The results, in the same form.
+    type Results: LiveResult;
+}
+
+/// What a live query yields: [`LiveRows`], or for a group a tuple, an array or a `Vec` of them.
+pub trait LiveResult: IsResult + Sized {
+    /// The changes, in the same form.
+    type Changes;
+
+    #[doc(hidden)]
+    fn changes(parts: Vec<Change>) -> Result<Self::Changes>;
+}
+
+pub(crate) use sealed::{IsQueries, IsResult};
+
+mod sealed {
+    use super::{LivePart, LiveRows, Result, Session};
+
+    pub trait IsQueries {
+        #[doc(hidden)]
+        #[allow(private_interfaces, reason = "other crates cannot name the trait")]
+        fn parts(self, session: &Session) -> Result<Box<[LivePart]>>;
+    }
+
+    pub trait IsResult: Sized {
+        #[doc(hidden)]
+        fn results(parts: Vec<LiveRows>) -> Result<Self>;
+    }
+}
+
+impl IsResult for LiveRows {
+    fn results(parts: Vec<LiveRows>) -> Result<Self> {
+        Self::of(parts)
+    }
+}
+
+impl LiveResult for LiveRows {
+    type Changes = Change;
+
+    fn changes(mut parts: Vec<Change>) -> Result<Change> {
+        parts.pop().ok_or_else(Error::closed)
+    }
+}
+
+fn parts<S: Statement, P: IntoParams>(
+    queries: impl IntoIterator<Item = (S, P)>,
+    session: &Session,
+) -> Result<Box<[LivePart]>> {
+    queries.into_iter().map(|(sql, params)| session.live_part(&sql, params)).collect()
+}
+
+impl<S: Statement, P: IntoParams> IsQueries for Vec<(S, P)> {
+    #[allow(private_interfaces, reason = "other crates cannot name the trait")]
+    fn parts(self, session: &Session) -> Result<Box<[LivePart]>> {
+        parts(self, session)
+    }
+}
+
+impl<S: Statement, P: IntoParams> LiveQueries for Vec<(S, P)> {
+    type Results = Vec<LiveRows>;
+}
+
+impl IsResult for Vec<LiveRows> {
+    fn results(parts: Vec<LiveRows>) -> Result<Self> {
+        Ok(parts)
+    }
+}
+
+impl LiveResult for Vec<LiveRows> {
+    type Changes = Vec<Change>;
+
+    fn changes(parts: Vec<Change>) -> Result<Vec<Change>> {
+        Ok(parts)
+    }
+}
+
+impl<S: Statement, P: IntoParams, const N: usize> IsQueries for [(S, P); N] {
+    #[allow(private_interfaces, reason = "other crates cannot name the trait")]
+    fn parts(self, session: &Session) -> Result<Box<[LivePart]>> {
+        parts(self, session)
+    }
+}
+
+impl<S: Statement, P: IntoParams, const N: usize> LiveQueries for [(S, P); N] {
+    type Results = [LiveRows; N];
+}
+
+impl<const N: usize> IsResult for [LiveRows; N] {
+    fn results(parts: Vec<LiveRows>) -> Result<Self> {
+        parts.try_into().map_err(|_| Error::closed())
+    }
+}
+
+impl<const N: usize> LiveResult for [LiveRows; N] {
+    type Changes = [Change; N];
+
+    fn changes(parts: Vec<Change>) -> Result<[Change; N]> {
+        parts.try_into().map_err(|_| Error::closed())
+    }
+}
+
+macro_rules! tuples {
+    ($(($($sql:ident $params:ident $at:tt),+))+) => {
+        $(
+            impl<$($sql: Statement, $params: IntoParams),+> IsQueries for ($(($sql, $params),)+) {
+                #[allow(private_interfaces, reason = "other crates cannot name the trait")]
+                fn parts(self, session: &Session) -> Result<Box<[LivePart]>> {
+                    Ok(Box::from([$(session.live_part(&self.$at.0, self.$at.1)?),+]))
+                }
+            }
+
+            impl<$($sql: Statement, $params: IntoParams),+> LiveQueries for ($(($sql, $params),)+) {
+                type Results = ($(tuples!(@rows $sql),)+);
+            }
+
+            impl IsResult for ($(tuples!(@rows $sql),)+) {
+                fn results(parts: Vec<LiveRows>) -> Result<Self> {
+                    let mut parts = parts.into_iter();
+                    Ok(($(tuples!(@next $sql parts),)+))
+                }
+            }
+
+            impl LiveResult for ($(tuples!(@rows $sql),)+) {
+                type Changes = ($(tuples!(@change $sql),)+);
+
+                fn changes(parts: Vec<Change>) -> Result<Self::Changes> {
+                    let mut parts = parts.into_iter();
+                    Ok(($(tuples!(@next $sql parts),)+))
+                }
+            }
+        )+
+    };
+    (@rows $any:ident) => { LiveRows };
+    (@change $any:ident) => { Change };
+    (@next $any:ident $parts:ident) => { $parts.next().ok_or_else(Error::closed)? };
+}
+
+tuples! {
+    (A P 0)
+    (A P 0, B Q 1)
+    (A P 0, B Q 1, C R 2)
+    (A P 0, B Q 1, C R 2, D S 3)
+    (A P 0, B Q 1, C R 2, D S 3, E T 4)
+    (A P 0, B Q 1, C R 2, D S 3, E T 4, F U 5)
+    (A P 0, B Q 1, C R 2, D S 3, E T 4, F U 5, G V 6)
+    (A P 0, B Q 1, C R 2, D S 3, E T 4, F U 5, G V 6, H W 7)
+}

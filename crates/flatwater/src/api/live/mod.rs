@@ -1,0 +1,283 @@
+//! The caller's side of a live query: its results, as a `Stream`.
+//!
+//! Owns: when a result that is there is due. Runs on the thread that polls it, and never blocks there. Invariants: a
+//! stream yields the newest result, and none twice; a dropped stream leaves its query. Leaves out: running the query
+//! (`workers::live`), the differences of results (`change`), what a stream yields (`forms`).
+
+pub(crate) mod change;
+pub(crate) mod forms;
+mod typed;
+
+use std::future::poll_fn;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+
+use crate::api::database::Database;
+use crate::api::session::Session;
+use crate::api::statement::Statement;
+use crate::changes::primary_keys::PrimaryKeys;
+use crate::engine::dispatch::Caller;
+use crate::error::{Error, Result};
+use crate::queue::reply::wake;
+use crate::time::later;
+use crate::time::timer::{self, Alarm};
+use crate::values::into_params::IntoParams;
+use crate::values::row::Rows;
+use crate::workers::live::Subscription;
+use crate::workers::live::place::Item;
+use crate::workers::live::told::{Delivery, Told};
+use crate::workers::request::{LivePart, LiveQuery};
+
+/// What a live query yields: a [`Stream`] of `Result<T>`, made by [`Database::live`], which yields results, by
+/// [`Database::live_group`], which yields those of several queries, and by [`changes`](Self::changes), which yields the
+/// [`Change`](crate::live::Change)s of either. [`next`](Self::next) needs no other crate.
+///
+/// The first result comes as soon as it is computed, and another one whenever a commit has changed it. A stream that is
+/// not polled keeps the newest result only, so a slow consumer skips results and costs the memory of one; a stream of
+/// changes keeps the one that it has yielded too, and several changes become one.
+///
+/// An error is an item too: after an error of SQLite, such as a table that was dropped, the query runs again after each
+/// commit, and the stream goes on when it succeeds. A stream ends when the database is closed, and after an error of the
+/// call itself, such as wrong parameters.
+#[must_use = "a live query begins when it is polled"]
+pub struct Live<T = LiveRows> {
+    results: Results,
+    /// Makes an item of what was taken.
+    item: fn(&mut Results, Taken) -> Result<T>,
+}
+
+/// The results of all statements of a live query.
+pub(crate) struct Results {
+    state: State,
+    pace: Pace,
+    gets_differences: bool,
+    /// A result that was taken and is yet to be yielded.
+    unread: Option<LiveRows>,
+    /// Dropped last: it may be the last handle to the database.
+    caller: Caller,
+}
+
+enum State {
+    Begins(Option<Result<Arc<LiveQuery>>>),
+    Open(Subscription),
+    Over,
+}
+
+/// How often results are yielded.
+#[derive(Default)]
+struct Pace {
+    debounce: Duration,
+    throttle: Duration,
+    /// When the last result was yielded.
+    yielded: Option<Instant>,
+    /// Wakes the task when the result that is there is due.
+    alarm: Option<Alarm>,
+}
+
+/// The results of all statements, and what is told of them.
+type Taken = (Vec<LiveRows>, Told);
+
+/// One result of a live query: its rows, as [`Rows`], and the number of a commit.
+#[derive(Debug, Clone)]
+pub struct LiveRows {
+    pub(crate) rows: Arc<Rows>,
+    /// The keys of the tables that the query read.
+    pub(crate) keys: Arc<PrimaryKeys>,
+    commit: u64,
+}
+
+impl LiveRows {
+    /// Returns the result of a query that is not in a group.
+    fn of(mut parts: Vec<Self>) -> Result<Self> {
+        parts.pop().ok_or_else(Error::closed)
+    }
+
+    /// A number: the result includes at least every commit up to it. The commits of this database in this process
+    /// are counted from its first live query on; a commit of another process counts when it is noticed.
+    #[must_use]
+    pub fn commit(&self) -> u64 {
+        self.commit
+    }
+
+    /// The rows, detached from the number.
+    #[must_use]
+    pub fn into_rows(self) -> Rows {
+        Arc::unwrap_or_clone(self.rows)
+    }
+}
+
+impl Deref for LiveRows {
+    type Target = Rows;
+
+    fn deref(&self) -> &Rows {
+        &self.rows
+    }
+}
+
+impl Database {
+    /// Runs a query, and again whenever its result changed, whether another task, a trigger, a migration or another process
+    /// changed it. Nothing begins before the first poll.
+    ///
+    /// Callers with equal SQL and parameters share one run. A query that cannot be affected by a commit does not run
+    /// again, and a result that equals the one before is not yielded.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let mut open = db.live("SELECT id, title FROM todos WHERE done = ? ORDER BY id", (false,));
+    /// while let Some(todos) = open.next().await {
+    ///     let todos: Vec<(i64, String)> = todos?.read()?;
+    ///     println!("{todos:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// While a live query exists, commits of other processes are looked for every
+    /// [`Tuning::live_poll`](crate::options::Tuning::live_poll). The order of rows without ORDER BY is SQLite's choice, and may
+    /// differ from one result to the next.
+    pub fn live(&self, sql: impl Statement, params: impl IntoParams) -> Live {
+        let part = self.session.live_part(&sql, params);
+        Live::of(Results::new(&self.session, part.map(|part| Box::from([part]))), |_, (parts, _)| LiveRows::of(parts))
+    }
+}
+
+impl Session {
+    fn live_part(&self, sql: &impl Statement, params: impl IntoParams) -> Result<LivePart> {
+        self.bind(sql, params).map(|(text, params)| LivePart { text, params })
+    }
+}
+
+impl<T> Live<T> {
+    fn of(results: Results, item: fn(&mut Results, Taken) -> Result<T>) -> Self {
+        Self { results, item }
+    }
+
+    /// Yields a result when no newer one has come for this long. If changes never pause for this long, nothing is yielded.
+    pub fn debounce(mut self, quiet: Duration) -> Self {
+        self.results.pace.debounce = quiet;
+        self
+    }
+
+    /// Yields at most one result in this time: the newest.
+    pub fn throttle(mut self, time: Duration) -> Self {
+        self.results.pace.throttle = time;
+        self
+    }
+
+    /// Returns the next item, or `None` when the stream is over. If the future is dropped, nothing is lost.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; `Misuse` if the statement writes, or reads a TEMP table. An error of one query is one of its
+    /// group. For changes also `Misuse` if the result has no key: the stream is over then; and if two rows of a result have
+    /// the same key, such as those of a join that repeats the rows of a table: the stream yields this error once, and the
+    /// next result whose keys are unique in full.
+    #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
+    pub async fn next(&mut self) -> Option<Result<T>> {
+        poll_fn(|context| self.poll_item(context)).await
+    }
+
+    fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+        let taken = ready!(self.results.poll(context));
+        Poll::Ready(taken.map(|taken| taken.and_then(|taken| (self.item)(&mut self.results, taken))))
+    }
+}
+
+impl Results {
+    fn new(session: &Session, parts: Result<Box<[LivePart]>>) -> Self {
+        let query = parts.and_then(|parts| match &*parts {
+            [] => Err(Error::misuse("a live query needs a statement")),
+            _ => Ok(Arc::new(LiveQuery(parts))),
+        });
+        let state = State::Begins(Some(query));
+        Self { state, pace: Pace::default(), gets_differences: false, unread: None, caller: session.0.clone() }
+    }
+
+    /// Takes the next results of all statements, with what is told of them.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Taken>>> {
+        if let Some(unread) = self.unread.take() {
+            return Poll::Ready(Some(Ok((vec![unread], Told::All))));
+        }
+        let taken = loop {
+            match &mut self.state {
+                State::Over => return Poll::Ready(None),
+                State::Open(subscription) => break ready!(self.pace.poll(subscription, context)),
+                State::Begins(query) => {
+                    let begun = match query.take() {
+                        Some(query) => query.and_then(|query| self.caller.subscribe(query, self.gets_differences)),
+                        None => Err(Error::closed()),
+                    };
+                    match begun {
+                        Ok(subscription) => self.state = State::Open(subscription),
+                        Err(error) => {
+                            self.state = State::Over;
+                            return Poll::Ready(Some(Err(error.in_operation("live"))));
+                        }
+                    }
+                }
+            }
+        };
+        let Some(Item { delivery, told, .. }) = taken else {
+            self.state = State::Over;
+            return Poll::Ready(None);
+        };
+        let Delivery { result, keys, commit, .. } = delivery;
+        let part =
+            |(rows, keys): (&Arc<Rows>, &Arc<PrimaryKeys>)| LiveRows { rows: rows.clone(), keys: keys.clone(), commit };
+        let parts = result.map(|parts| (parts.iter().zip(&*keys).map(part).collect(), told));
+        Poll::Ready(Some(parts.map_err(|error| error.in_operation("live"))))
+    }
+
+    /// Makes it begin anew, with differences.
+    fn with_differences(mut self) -> Self {
+        if let State::Open(subscription) = &self.state {
+            self.state = State::Begins(Some(Ok(subscription.query.clone())));
+        }
+        (self.gets_differences, self.unread) = (true, None);
+        self
+    }
+
+    /// Ends the stream, and leaves the query.
+    fn end(&mut self) {
+        self.state = State::Over;
+    }
+}
+
+impl Pace {
+    /// Takes the result if it is due, and sets the alarm if it is there and not due yet.
+    fn poll(&mut self, subscription: &Subscription, context: &mut Context<'_>) -> Poll<Option<Item>> {
+        let now = Instant::now();
+        let mut due_at = None;
+        let polled = subscription.place.poll(context, |delivery| {
+            let quiet = later(delivery.at, self.debounce);
+            let due = self.yielded.map_or(quiet, |yielded| quiet.max(later(yielded, self.throttle)));
+            due_at = (due > now).then_some(due);
+            due_at.is_none()
+        });
+        if let Poll::Ready(Some(_)) = &polled {
+            (self.yielded, self.alarm) = (Some(now), None);
+        }
+        if let Some(due) = due_at {
+            let place = subscription.place.clone();
+            self.alarm = Some(timer::at(due, move || wake(place.nudge())));
+        }
+        polled
+    }
+}
+
+impl<T> Stream for Live<T> {
+    type Item = Result<T>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+        self.get_mut().poll_item(context)
+    }
+}
+
+impl<T> std::fmt::Debug for Live<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").finish_non_exhaustive()
+    }
+}

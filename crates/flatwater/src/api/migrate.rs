@@ -1,0 +1,43 @@
+//! Applying migrations to an open database.
+//!
+//! Owns: the call. Runs on callers' threads. Leaves out: what the writer does (`workers::writer::migrate`).
+
+use crate::api::call::Call;
+use crate::api::database::Database;
+use crate::migrations::Migrations;
+use crate::workers::request::Work;
+
+impl Database {
+    /// Applies the migrations that the database does not have yet, in the order of their numbers, and returns the names
+    /// of those that this call applied.
+    ///
+    /// Each migration runs in a transaction of its own, with BEGIN IMMEDIATE, together with a row in the table
+    /// `_flatwater_migrations`. So each is applied once, however many processes start at the same time. Other writes wait
+    /// until all are applied.
+    ///
+    /// A migration whose first line begins with `-- no-transaction` runs outside of a transaction, for VACUUM and other
+    /// statements that need this. Its statements are committed one by one, with foreign keys as the options say, and
+    /// nothing is checked after it. It is noted as applied after its last statement. So it runs again from its start if
+    /// it failed or its process died, and processes that start at the same time may all run it.
+    ///
+    /// Foreign keys are off while any other migration runs, so that tables can be rebuilt
+    /// (<https://sqlite.org/lang_altertable.html#otheralter>); `PRAGMA foreign_keys` changes nothing there. After it,
+    /// tables with foreign keys are checked, which reads all their rows
+    /// ([`ForeignKeyCheck`](crate::calls::ForeignKeyCheck) can limit that), and a migration fails if it leaves a row without
+    /// a parent and the row had one before.
+    ///
+    /// If the database has sqlx's migration table and not Flatwater's, Flatwater copies sqlx's rows.
+    ///
+    /// Dropping the call, and the deadline of [`timeout`](Database::timeout), end waiting for locks, and a migration before its
+    /// commit: it is rolled back, and those before it stay.
+    ///
+    /// # Errors
+    /// The error of the migration that failed, with its name, the line and the statement; the ones before it stay
+    /// applied. `Constraint` if one leaves a row without its parent. `Misuse` for a migration that was changed after it
+    /// was applied, for a database that is newer than the list ([`Migrations::ignore_missing`]), and for a list that is
+    /// not in order. `Busy` or `Timeout` if another process keeps the write lock; `Full`, `Io`, `Closed`,
+    /// `CommitUnknown`.
+    pub fn migrate(&self, migrations: impl Into<Migrations>) -> Call<Vec<String>> {
+        self.session.call("migrate", Ok(Work::Migrate(migrations.into())), |answer, _| answer.returned())
+    }
+}

@@ -1,0 +1,26 @@
+//! The API: what a program calls. Each public type is one file, and each operation is defined once, in `session`.
+//!
+//! Runs on callers' threads. Invariant: nothing here blocks but what says so, and no work begins before a call is polled.
+//! Leaves out: serving calls (`engine`), and the interface for front ends in other languages (`bindings`).
+
+mod backup;
+pub(crate) mod batches;
+pub(crate) mod call;
+mod closures;
+pub(crate) mod database;
+pub(crate) mod execute_many;
+pub(crate) mod live;
+mod migrate;
+mod open;
+mod plan;
+pub(crate) mod prepared;
+pub mod process;
+pub(crate) mod report;
+mod savepoints;
+pub(crate) mod session;
+pub(crate) mod snapshot;
+pub(crate) mod statement;
+pub(crate) mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub(crate) mod transaction;

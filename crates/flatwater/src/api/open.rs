@@ -1,0 +1,97 @@
+//! Opening a database: from its options to a handle.
+//!
+//! Owns: the call that opens. Its work runs on a thread of its own, or on the caller's if that may block. Invariant: if the
+//! caller has left, no wait goes on, and the database is closed again. Leaves out: what opening does (`engine`).
+
+use crate::api::call::{Call, Read};
+use crate::api::database::Database;
+use crate::engine::dispatch::{Awaited, Submitted};
+use crate::engine::handle::Handle;
+use crate::engine::opening::Opening;
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::workers::answer::Answer;
+use crate::workers::request::Work;
+
+impl Options {
+    /// Opens the database on a separate thread, so the caller's thread does not block. A file that is already open in
+    /// this process, by whatever path or link, is not opened a second time: the result is another handle to the same
+    /// database. That handle may have fewer rights ([`read_only`](Self::read_only)).
+    ///
+    /// Dropping the call ends what it waits for, and interrupts a migration that runs: the database is then closed again in
+    /// the background. The file may have been created, and the migrations that were committed stay.
+    ///
+    /// # Errors
+    /// `Misuse` for options that cannot work (checked before anything is opened), for options that differ from those
+    /// the file is already open with, and for a second SQLite library in this process that has the file open; `Open` if
+    /// the path, the file or its directory cannot be used; `Busy` if another process keeps it locked; `Io` if the file
+    /// was replaced while it was open.
+    pub fn open(self) -> Call<Database> {
+        self.open_as(|answer, _| answer.returned())
+    }
+
+    pub(crate) fn open_as<T>(self, read: Read<T, Error>) -> Call<T> {
+        let start = move |may_block| {
+            let opening = Opening::new();
+            let awaited = Awaited::Opening(opening.clone());
+            // If the caller drops the call meanwhile, the database is dropped with the answer, which closes it.
+            let open = move || Ok(Answer::Returned(Box::new(open_migrated(self, &opening)), None));
+            Submitted::blocking(may_block, awaited, open)
+        };
+        Call::starting(None, "open", Box::new(start), read)
+    }
+}
+
+/// Opens the database and applies the migrations of its options. Blocks.
+fn open_migrated(options: Options, opening: &Opening) -> Result<Database> {
+    opening.begin()?;
+    let migrations = options.migrations.clone();
+    let db = Database::from_handle(Handle::open(options, opening)?);
+    if let Some(migrations) = migrations {
+        let migrate: Call<Vec<String>> =
+            db.session.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned());
+        migrate.wait_within(opening)?;
+    }
+    Ok(db)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::mpsc::channel;
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::engine::registry::handles;
+
+    /// Its migrations wait in the queue of the writer, which another handle has.
+    #[test]
+    fn an_opening_that_is_given_up_while_its_migrations_wait_leaves_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        let options = Options::new(&path).migrations([("001_a", "CREATE TABLE t (a)")]);
+        let db = options.clone().open().wait().unwrap();
+        let ((begins, begun), (release, released)) = (channel(), channel::<()>());
+        let mut held = db.write_with(move |_| {
+            begins.send(()).unwrap();
+            let _ = released.recv();
+            Ok::<_, Error>(())
+        });
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut held).poll(&mut context).is_pending());
+        begun.recv().unwrap();
+        let mut open = options.open();
+        assert!(Pin::new(&mut open).poll(&mut context).is_pending());
+        while db.stats().writes_waiting == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(handles(&path), 2);
+        drop(open);
+        while handles(&path) > 1 {
+            std::thread::yield_now();
+        }
+        drop(release);
+        held.wait().unwrap();
+        db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap();
+    }
+}

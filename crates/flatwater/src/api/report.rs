@@ -1,0 +1,235 @@
+//! The event of one call, from its first poll until it is sent.
+//!
+//! Owns: whether anyone listens, what the event says, and sending it once. Runs on the thread that polls or drops the
+//! call, which holds no lock of this crate then. Invariants: without a listener nothing is allocated and no clock is
+//! read; a report is sent exactly once, or belongs to a collection that is. Leaves out: what the workers note
+//! (`queue::notes`), and what an event is (`statement_event`).
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::engine::dispatch::{Caller, CancelOutcome};
+use crate::engine::handle::Handle;
+use crate::error::{Error, ErrorKind, Result, shorten};
+use crate::events;
+use crate::events::statement::{ExecutedOn, StatementEvent, is_telling, tell};
+use crate::queue::notes::{Counts, Noted, Notes, Run};
+use crate::sql::catalogue::StatementInfo;
+use crate::workers::answer::Answer;
+use crate::workers::request::{NamedStep, Work};
+
+/// A call that is to be reported.
+pub(crate) struct Report {
+    handle: Arc<Handle>,
+    operation: &'static str,
+    text: Text,
+    in_transaction: bool,
+    submitted: Instant,
+    pub(crate) notes: Arc<Notes>,
+}
+
+/// Returns true if someone listens to the calls of this caller.
+#[inline]
+pub(crate) fn is_heard(caller: &Caller) -> bool {
+    let options = &caller.handle.engine().options;
+    let is_heard = options.on_statement.is_some()
+        || caller.handle.is_heard()
+        || events::statements_are_heard(options.slow_statement.is_some());
+    is_heard && !is_telling()
+}
+
+/// What the call asks SQLite to run.
+enum Text {
+    None,
+    /// Of this crate's own.
+    Control(&'static str),
+    One(Arc<StatementInfo>),
+    Several(Vec<Arc<StatementInfo>>),
+}
+
+/// How a call went.
+#[derive(Default)]
+struct Facts {
+    ran_on: Option<ExecutedOn>,
+    queue: Duration,
+    lock: Duration,
+    run: Duration,
+    counts: Counts,
+    error: Option<Error>,
+}
+
+impl Report {
+    /// Returns the report of a call that begins now, if anyone listens. `work` is `None` if the call was refused.
+    #[inline]
+    pub(crate) fn begin(caller: &Caller, operation: &'static str, work: Option<&Work>) -> Option<Box<Self>> {
+        if is_heard(caller) { Self::begin_heard(caller, operation, work) } else { None }
+    }
+
+    #[cold]
+    fn begin_heard(caller: &Caller, operation: &'static str, work: Option<&Work>) -> Option<Box<Self>> {
+        // A forked process has none of the threads that the listener may rely on.
+        if matches!(work, Some(Work::Prepare(_))) || caller.handle.is_inherited() {
+            return None;
+        }
+        Some(Box::new(Self {
+            handle: caller.handle.clone(),
+            operation,
+            text: work.map_or(Text::None, Text::of),
+            in_transaction: caller.inside.is_some() && !caller.options.read_only,
+            submitted: Instant::now(),
+            notes: Arc::default(),
+        }))
+    }
+
+    /// Notes that the work ran on this thread, for so long.
+    pub(crate) fn ran_here(&self, took: Duration, answer: &Result<Answer>) {
+        self.notes.runs(Run {
+            ran_on: ExecutedOn::Caller,
+            began: self.submitted,
+            lock: Duration::ZERO,
+            run: Some(took),
+        });
+        self.notes.counted(counts(answer));
+    }
+
+    /// Ends the report of a call with this answer: sends it, or adds it to the collection.
+    pub(crate) fn end(self, answer: &Result<Answer>, into: Option<&Collection>) {
+        let error = match answer {
+            Ok(Answer::Returned(_, error)) => error.clone(),
+            answer => answer.as_ref().err().cloned(),
+        };
+        let facts = self.facts(error);
+        self.finish(facts, into);
+    }
+
+    /// Ends the report of a call that was dropped.
+    pub(crate) fn dropped(self, cancelled: CancelOutcome, into: Option<&Collection>) {
+        let message = match cancelled {
+            CancelOutcome::Withdrawn => "the caller dropped the call, and it never ran",
+            CancelOutcome::ReadInterrupted => "the caller dropped the call while it ran, and the read is interrupted",
+            CancelOutcome::WriteInterrupted => "the caller dropped the call while it ran, and it is undone",
+            CancelOutcome::WriteRunning => "the caller dropped the call while it ran, and the write is finished",
+            CancelOutcome::Answered => "the caller dropped the call after it had ended",
+        };
+        if cancelled == CancelOutcome::Withdrawn {
+            // A member of a lost group had begun, and its run was undone.
+            self.notes.forget();
+        }
+        let facts = self.facts(Some(Error::new(ErrorKind::Cancelled, message)));
+        self.finish(facts, into);
+    }
+
+    fn facts(&self, error: Option<Error>) -> Facts {
+        let Noted { run, lock_before, counts } = self.notes.read();
+        let Some(Run { ran_on, began, lock, run }) = run else {
+            return Facts { queue: self.submitted.elapsed(), error, ..Facts::default() };
+        };
+        let queue = began.saturating_duration_since(self.submitted).saturating_sub(lock_before);
+        let lock = lock_before + lock;
+        let run = run.unwrap_or_else(|| began.elapsed());
+        Facts { ran_on: Some(ran_on), queue, lock, run, counts, error }
+    }
+
+    fn finish(self, facts: Facts, into: Option<&Collection>) {
+        match into {
+            Some(collection) => collection.add(self, facts),
+            None => {
+                let total = self.submitted.elapsed();
+                self.send(&facts, total, total);
+            }
+        }
+    }
+
+    /// Calls whoever listens. `own` is the part of the total that is not the caller's.
+    fn send(self, facts: &Facts, total: Duration, own: Duration) {
+        let options = &self.handle.engine().options;
+        let sql = self.text.sql();
+        let mut event = StatementEvent {
+            path: self.handle.engine().path(),
+            operation: self.operation,
+            sql: sql.as_deref(),
+            in_transaction: self.in_transaction,
+            ran_on: facts.ran_on,
+            queue: facts.queue,
+            lock: facts.lock,
+            run: facts.run,
+            total,
+            rows: facts.counts.rows,
+            changes: facts.counts.changes,
+            error: facts.error.as_ref(),
+            is_slow: options.slow_statement.is_some_and(|limit| own >= limit),
+        };
+        for listener in options.on_statement.iter().chain(&self.handle.listener()) {
+            tell(|| listener.hear(&event));
+        }
+        let short = sql.as_deref().map(shorten);
+        event.sql = short.as_deref();
+        tell(|| events::statement(&event));
+    }
+}
+
+impl Text {
+    fn of(work: &Work) -> Self {
+        match work {
+            Work::Execute { text, .. } | Work::Query { text, .. } | Work::Many { text, .. } => Self::One(text.clone()),
+            Work::Script(text) | Work::Prepare(text) => Self::One(text.clone()),
+            Work::Batch(statements) => Self::Several(statements.iter().map(|(text, _)| text.clone()).collect()),
+            Work::Begin => Self::Control("BEGIN IMMEDIATE"),
+            Work::Snapshot => Self::Control("BEGIN"),
+            Work::Commit => Self::Control("COMMIT"),
+            Work::Rollback => Self::Control("ROLLBACK"),
+            Work::Savepoint(_) | Work::Named(NamedStep::Open, _) => Self::Control("SAVEPOINT"),
+            Work::Release | Work::Named(NamedStep::Release, _) => Self::Control("RELEASE"),
+            Work::Undo | Work::Named(NamedStep::RollbackTo, _) => Self::Control("ROLLBACK TO"),
+            _ => Self::None,
+        }
+    }
+
+    fn sql(&self) -> Option<std::borrow::Cow<'_, str>> {
+        match self {
+            Self::None => None,
+            Self::Control(text) => Some((*text).into()),
+            Self::One(text) => Some((&*text.sql).into()),
+            Self::Several(texts) => {
+                let texts: Vec<_> = texts.iter().map(|text| &*text.sql).collect();
+                Some(texts.join("; ").into())
+            }
+        }
+    }
+}
+
+/// Returns the numbers of rows in an answer.
+fn counts(answer: &Result<Answer>) -> Counts {
+    answer.as_ref().map_or(Counts::default(), Answer::counts)
+}
+
+/// The reports of the calls of one stream or cursor, which are sent as one when it is dropped.
+#[derive(Default)]
+pub(crate) struct Collection(Mutex<Option<(Report, Facts)>>);
+
+impl Collection {
+    fn add(&self, report: Report, more: Facts) {
+        let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((_, facts)) = &mut *first else {
+            *first = Some((report, more));
+            return;
+        };
+        facts.queue += more.queue;
+        facts.lock += more.lock;
+        facts.run += more.run;
+        facts.counts.rows = facts.counts.rows.map(|rows| rows + more.counts.rows.unwrap_or(0));
+        // A batch that was being fetched when the cursor was dropped was not asked for.
+        let error = more.error.filter(|error| error.kind() != ErrorKind::Cancelled);
+        facts.error = facts.error.take().or(error);
+    }
+}
+
+impl Drop for Collection {
+    fn drop(&mut self) {
+        let first = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((report, facts)) = first.filter(|(report, _)| !report.handle.is_inherited()) {
+            let total = report.submitted.elapsed();
+            report.send(&facts, total, facts.queue + facts.lock + facts.run);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! The operations that databases, transactions and snapshots share.
+//!
+//! Owns: their signatures and documentation, and the request of each. Runs on the caller's thread. Invariant: no work runs
+//! here; a call begins when it is polled. Leaves out: what only one of them has (`database`, `transaction`), and how a
+//! request is served.
+
+use std::sync::Arc;
+
+use crate::api::batches::Batches;
+use crate::api::call::{Call, Read};
+use crate::api::execute_many::ExecuteMany;
+use crate::api::statement::{Given, Statement};
+use crate::api::stream::RowStream;
+use crate::engine::dispatch::Caller;
+use crate::error::{Error, Result};
+use crate::sql::catalogue::StatementInfo;
+use crate::values::convert::FromSql;
+use crate::values::decoded::{decode_first_column, decode_rows};
+use crate::values::executed::{BatchResult, ExecuteResult};
+use crate::values::into_params::IntoParams;
+use crate::values::params::Params;
+use crate::values::row::{FromRow, Row, Rows};
+use crate::workers::request::{Wanted, Work};
+
+/// The operations that a [`Database`](crate::Database), a [`Transaction`](crate::Transaction) and a
+/// [`Snapshot`](crate::Snapshot) share: each of them derefs to it. A function that takes a `&Session` can be called with
+/// each:
+///
+/// ```no_run
+/// use flatwater::{Database, Result, Session};
+///
+/// async fn balance(of: &Session, account: i64) -> Result<Option<i64>> {
+///     of.query_optional_value("SELECT cents FROM accounts WHERE id = ?", (account,)).await
+/// }
+///
+/// # async fn example(db: Database) -> Result<()> {
+/// let now = balance(&db, 1).await?;
+/// let in_transaction = db.transaction(async |tx| balance(tx, 1).await).await?;
+/// # Ok(()) }
+/// ```
+///
+/// In a transaction, reads see the transaction's own writes, and a statement that fails changes nothing, unless it says
+/// `OR FAIL`. After the end of the transaction each call fails with `Misuse`, which names the reason. In a snapshot, a
+/// statement that writes fails with `Misuse`, and a call after the snapshot was ended with `SnapshotTooOld`.
+///
+/// SQL is a text, an [`Sql`](crate::Sql) with its values, or a [`Prepared`](crate::Prepared): see [`Statement`].
+pub struct Session(pub(crate) Caller);
+
+impl Session {
+    /// Runs one statement that returns no rows.
+    ///
+    /// The call completes when the write is committed, perhaps in one commit with other writes that arrived at the same
+    /// time; each write keeps its own result. If the call is dropped while it waits, the write does not happen; if it
+    /// is dropped while the write runs, the write is rolled back, unless it shares its commit or the commit has begun.
+    ///
+    /// # Errors
+    /// `Constraint` or `Sql` from SQLite; `Misuse` for more than one statement, for parameters that do not match the
+    /// statement, or for a statement that returns rows; `Busy`, `Full`, `Io`, `Closed`; `CommitUnknown` if the outcome
+    /// cannot be known.
+    pub fn execute(&self, sql: impl Statement, params: impl IntoParams) -> Call<ExecuteResult> {
+        let work = self.bind(&sql, params).map(|(text, params)| Work::Execute { text, params });
+        self.call("execute", work, |answer, _| answer.executed())
+    }
+
+    /// Runs one statement once per row of parameters, all or nothing, and returns the number of rows it changed.
+    ///
+    /// The rows are taken from the iterator while the future is polled, in slices of half a millisecond, between which
+    /// other tasks run. The call takes its place in the queue when it has the last row. Dropping the future before that
+    /// does nothing to the database.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); if one row fails, all rows are undone. `Misuse` for an [`Sql`](crate::Sql) that has
+    /// values.
+    pub fn execute_many<I>(&self, sql: impl Statement, rows: I) -> ExecuteMany<I::IntoIter>
+    where
+        I: IntoIterator,
+        I::Item: IntoParams,
+    {
+        ExecuteMany::new(&self.0, self.only_text(&sql), rows.into_iter())
+    }
+
+    /// Runs several statements with their parameters, all or nothing, in one request. Returns one result per statement,
+    /// with the rows of those statements that return rows.
+    ///
+    /// Unlike a [`transaction`](crate::Database::transaction), a batch does not make other writes wait for its caller, and a
+    /// short batch can share a commit with other writes.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); if one statement fails, all statements are undone.
+    pub fn batch<I, S, P>(&self, statements: I) -> Call<Vec<BatchResult>>
+    where
+        I: IntoIterator<Item = (S, P)>,
+        S: Statement,
+        P: IntoParams,
+    {
+        let statements = statements.into_iter().map(|(sql, params)| self.bind(&sql, params));
+        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), |answer, _| answer.batch())
+    }
+
+    /// Runs several statements without parameters, separated by semicolons, all or nothing. Any rows they return are
+    /// discarded.
+    ///
+    /// A script that begins with BEGIN, or with PRAGMAs and BEGIN, and ends with COMMIT is taken for the dump of a database,
+    /// as the `sqlite3` shell writes it, and is still one transaction. Unless it changes rows that are there, foreign keys
+    /// are off meanwhile, and are checked before the commit.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); if one statement fails, all statements are undone. `Constraint` if a dump leaves a row
+    /// without its parent. `Misuse` for an [`Sql`](crate::Sql) that has values.
+    pub fn execute_script(&self, sql: impl Statement) -> Call<()> {
+        self.call("execute_script", self.only_text(&sql).map(Work::Script), |answer, _| answer.done())
+    }
+
+    /// Runs one statement and returns all its rows. A write is allowed here if it has a RETURNING clause.
+    ///
+    /// A read sees every write that completed before the read began. If the call is dropped, a running read is
+    /// interrupted.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); `Misuse` for a statement that returns no rows.
+    pub fn query(&self, sql: impl Statement, params: impl IntoParams) -> Call<Rows> {
+        self.call("query", self.read(&sql, params, Wanted::All), |answer, _| answer.rows())
+    }
+
+    /// Runs one statement and returns its first row. Further rows are ignored. If no row is a valid answer, use
+    /// [`query_optional`](Self::query_optional).
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `RowNotFound` if there is no row. If the statement writes, its changes are committed even
+    /// when this error is returned.
+    #[doc(alias = "fetch_one")]
+    pub fn query_one(&self, sql: impl Statement, params: impl IntoParams) -> Call<Row<'static>> {
+        self.call("query_one", self.read(&sql, params, Wanted::First), |answer, _| {
+            answer.needed_row().map_err(|error| error.in_operation("query_one"))
+        })
+    }
+
+    /// Runs one statement and returns its first row, or `None` if there is no row. Further rows are ignored.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query).
+    #[doc(alias = "fetch_optional")]
+    pub fn query_optional(&self, sql: impl Statement, params: impl IntoParams) -> Call<Option<Row<'static>>> {
+        self.call("query_optional", self.read(&sql, params, Wanted::First), |answer, _| answer.first_row())
+    }
+
+    /// Runs one statement and returns the first value of its first row. A value that may be NULL, such as the `sum` of no
+    /// rows, is read as an `Option`. If no row is a valid answer, use
+    /// [`query_optional_value`](Self::query_optional_value).
+    ///
+    /// # Errors
+    /// As [`query_one`](Self::query_one); `Misuse` if the value cannot be read as a `T`.
+    #[doc(alias = "query_scalar")]
+    pub fn query_value<T: FromSql>(&self, sql: impl Statement, params: impl IntoParams) -> Call<T> {
+        self.call("query_value", self.read(&sql, params, Wanted::First), |answer, _| {
+            answer.rows().and_then(|rows| rows.read_value()).map_err(|error| error.in_operation("query_value"))
+        })
+    }
+
+    /// Runs one statement and returns the first value of its first row, or `None` if there is no row. To tell no row from
+    /// NULL, read an `Option`: NULL is then `Some(None)`.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if the value cannot be read as a `T`.
+    pub fn query_optional_value<T: FromSql>(&self, sql: impl Statement, params: impl IntoParams) -> Call<Option<T>> {
+        self.call("query_optional_value", self.read(&sql, params, Wanted::First), |answer, _| {
+            let value = answer.rows().and_then(|rows| rows.read_optional_value());
+            value.map_err(|error| error.in_operation("query_optional_value"))
+        })
+    }
+
+    /// Runs one statement and returns the first value of every row. Values that may be NULL are read as an `Option`.
+    ///
+    /// More than 256 rows are read as `T` on one of the database's threads. If `T` panics, the call does.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if a value cannot be read as a `T`.
+    pub fn query_values<T>(&self, sql: impl Statement, params: impl IntoParams) -> Call<Vec<T>>
+    where
+        T: FromSql + Send + 'static,
+    {
+        let work = self.read(&sql, params, Wanted::Decoded(decode_first_column::<T>));
+        self.call("query_values", work, |answer, _| {
+            answer.decoded(Rows::read_first_column).map_err(|error| error.in_operation("query_values"))
+        })
+    }
+
+    /// Runs one statement and returns every row as a `T`, such as a tuple.
+    ///
+    /// More than 256 rows are read as `T` on one of the database's threads. If `T` panics, the call does.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if a row cannot be read as a `T`.
+    pub fn query_as<T>(&self, sql: impl Statement, params: impl IntoParams) -> Call<Vec<T>>
+    where
+        T: FromRow + Send + 'static,
+    {
+        let work = self.read(&sql, params, Wanted::Decoded(decode_rows::<T>));
+        self.call("query_as", work, |answer, _| {
+            answer.decoded(Rows::read).map_err(|error| error.in_operation("query_as"))
+        })
+    }
+
+    /// Runs one statement and returns its first row as a `T`. Further rows are ignored. If no row is a valid answer, use
+    /// [`query_optional_as`](Self::query_optional_as).
+    ///
+    /// # Errors
+    /// As [`query_one`](Self::query_one); `Misuse` if the row cannot be read as a `T`.
+    pub fn query_one_as<T: FromRow>(&self, sql: impl Statement, params: impl IntoParams) -> Call<T> {
+        self.call("query_one_as", self.read(&sql, params, Wanted::First), |answer, _| {
+            answer.rows()?.read_one().map_err(|error| error.in_operation("query_one_as"))
+        })
+    }
+
+    /// Runs one statement and returns its first row as a `T`, or `None` if there is no row. Further rows are ignored.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if the row cannot be read as a `T`.
+    pub fn query_optional_as<T: FromRow>(&self, sql: impl Statement, params: impl IntoParams) -> Call<Option<T>> {
+        self.call("query_optional_as", self.read(&sql, params, Wanted::First), |answer, _| {
+            answer.rows()?.read_first().map_err(|error| error.in_operation("query_optional_as"))
+        })
+    }
+
+    /// Runs one statement and returns all its rows as JSON: an array of objects. It is written straight from SQLite's
+    /// values, where the statement runs; no intermediate rows are allocated.
+    ///
+    /// INTEGER and REAL are numbers, TEXT is a string, a BLOB is a string in Base64, NULL and infinity are `null`.
+    /// [`with_json`](crate::Database::with_json) sets other choices. A write is allowed here if it has a RETURNING clause. If
+    /// the call is dropped, a running read is interrupted.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if two columns have the same name, before the statement runs, or if a TEXT is
+    /// not UTF-8. A write is still committed then, as it is if [`query_as`](Self::query_as) cannot read a row.
+    pub fn query_json(&self, sql: impl Statement, params: impl IntoParams) -> Call<String> {
+        let work = self.read(&sql, params, Wanted::Json(self.0.json.clone().unwrap_or_default()));
+        self.call("query_json", work, |answer, _| answer.json().map_err(|error| error.in_operation("query_json")))
+    }
+
+    /// Runs one statement and returns its rows one by one, as a [`Stream`](futures_core::Stream): all of one point in
+    /// time, and in bounded memory, whatever the size of the result. Nothing begins before the first poll.
+    ///
+    /// The stream holds a reader beyond those that other reads use
+    /// ([`Tuning::extra_readers`](crate::options::Tuning::extra_readers)). Dropping it gives the reader back. A stream whose
+    /// rows are not fetched for [`Tuning::stream_idle`](crate::options::Tuning::stream_idle) ends with `Timeout`. In a
+    /// database with one connection, in a transaction, and for a statement that writes (RETURNING), the whole result is
+    /// read first.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let mut rows = db.stream("SELECT id, name FROM users", ());
+    /// while let Some(row) = rows.next().await {
+    ///     let name: String = row?.get("name")?;
+    ///     println!("{name}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn stream(&self, sql: impl Statement, params: impl IntoParams) -> RowStream {
+        RowStream::new(self.in_batches("stream", &sql, params))
+    }
+
+    /// The same as [`stream`](Self::stream), with each row as a `T`, such as a tuple.
+    pub fn stream_as<T: FromRow>(&self, sql: impl Statement, params: impl IntoParams) -> RowStream<T> {
+        RowStream::typed(self.in_batches("stream_as", &sql, params))
+    }
+
+    /// The same as [`stream`](Self::stream), with the rows in batches.
+    #[doc(alias = "cursor")]
+    pub fn batches(&self, sql: impl Statement, params: impl IntoParams) -> Batches {
+        self.in_batches("batches", &sql, params)
+    }
+
+    /// Returns true for a transaction that is not over; false for a database and a snapshot. A transaction may end before
+    /// `commit` or `rollback` is called: see [`Transaction`](crate::Transaction). Does not block.
+    #[must_use]
+    pub fn in_transaction(&self) -> bool {
+        // In a database with one connection a snapshot is a transaction of the writer. In a forked process the lock may be
+        // held by a thread that is not there.
+        let inside = self.0.inside.as_ref().filter(|_| !self.0.options.read_only);
+        inside.is_some_and(|inside| !self.0.handle.is_inherited() && inside.session.is_open())
+    }
+}
+
+impl Session {
+    pub(crate) fn call<T, E: From<Error>>(
+        &self,
+        operation: &'static str,
+        work: Result<Work>,
+        read: Read<T, E>,
+    ) -> Call<T, E> {
+        Call::new(self.0.now(), operation, work, read)
+    }
+
+    /// Returns the entry of a text.
+    pub(crate) fn text(&self, sql: &str) -> Result<Arc<StatementInfo>> {
+        let handle = &self.0.handle;
+        // A forked child process would block forever on the catalogue's lock if another thread of the parent held it.
+        handle.refuse_inherited()?;
+        Ok(handle.engine().text(sql))
+    }
+
+    /// Returns the entry of a statement, which has no values of its own.
+    pub(crate) fn only_text(&self, sql: &impl Statement) -> Result<Arc<StatementInfo>> {
+        match sql.given() {
+            Given::Text(text) => self.text(text),
+            Given::Sql(sql) => {
+                let (text, params) = (sql.text(), sql.params()?);
+                if params.is_empty() { self.text(text) } else { Err(has_values()) }
+            }
+            Given::Known(known) if known.database == self.0.handle.id() => Ok(known.text.clone()),
+            Given::Known(known) => self.text(&known.text.sql),
+        }
+    }
+
+    /// Returns the entry of a statement, and its parameters.
+    pub(crate) fn bind(&self, sql: &impl Statement, params: impl IntoParams) -> Result<(Arc<StatementInfo>, Params)> {
+        let Given::Sql(sql) = sql.given() else { return Ok((self.only_text(sql)?, params.into_params()?)) };
+        let (own, given) = (sql.params()?, params.into_params()?);
+        let params = match (own.is_empty(), given.is_empty()) {
+            (_, true) => own,
+            (true, false) => given,
+            (false, false) => return Err(bound_twice()),
+        };
+        Ok((self.text(sql.text())?, params))
+    }
+
+    pub(crate) fn read(&self, sql: &impl Statement, params: impl IntoParams, wanted: Wanted) -> Result<Work> {
+        self.bind(sql, params).map(|(text, params)| Work::Query { text, params, wanted })
+    }
+
+    fn in_batches(&self, operation: &'static str, sql: &impl Statement, params: impl IntoParams) -> Batches {
+        Batches::new(&self.0.now(), operation, self.read(sql, params, Wanted::Batches))
+    }
+
+    /// Another handle to the same. Not `Clone`: the outer transaction is not used while a nested one is open.
+    pub(crate) fn share(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+#[cold]
+fn bound_twice() -> Error {
+    Error::misuse("the statement is an `Sql` that has its values, and there are parameters too")
+        .with_hint("pass `()` as the parameters of an `Sql`")
+}
+
+#[cold]
+fn has_values() -> Error {
+    Error::misuse("the statement is an `Sql` that has values").with_hint("pass the text alone")
+}

@@ -1,0 +1,69 @@
+//! Several reads of one point in time.
+//!
+//! Owns: the caller's side of a snapshot; its methods run on the caller's thread. Invariant: a snapshot that goes out of
+//! scope ends, and gives its reader back. Leaves out: serving it, which the readers do, or the writer in a database with
+//! one connection.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::api::session::Session;
+use crate::engine::dispatch::Caller;
+use crate::error::Result;
+use crate::queue::ticket::CallOptions;
+use crate::workers::answer::Answer;
+use crate::workers::open_read::SnapshotGuard;
+use crate::workers::session::{Inside, TransactionGuard};
+
+/// One point in time of the database, which any number of reads see, whatever is committed meanwhile.
+///
+/// It holds a reader and its read transaction until it is dropped, for
+/// [`Tuning::snapshot_age`](crate::options::Tuning::snapshot_age) at most: while it is open the WAL cannot start over. Its
+/// reads, those of a [`Session`], run one after the other; several streams may be open at once. It only reads.
+///
+/// In a database with one connection ([`Stats::one_connection`](crate::stats::Stats::one_connection)) writes wait until the
+/// snapshot ends, as for a transaction, and it ends if it is not used for
+/// [`Options::transaction_idle`](crate::Options::transaction_idle).
+#[must_use = "a snapshot ends when it is dropped"]
+pub struct Snapshot {
+    /// Dropped before the handle to the database.
+    _guard: Guard,
+    session: Session,
+}
+
+/// What ends the snapshot when it is dropped.
+#[allow(dead_code, reason = "the drop of each is what counts")]
+enum Guard {
+    Reader(SnapshotGuard),
+    Transaction(TransactionGuard),
+}
+
+impl Snapshot {
+    pub(crate) fn new(caller: &Caller, answer: Answer) -> Result<Self> {
+        let options = CallOptions { read_only: true, ..caller.options };
+        let caller = Caller { options, ..caller.clone() };
+        let (caller, guard) = match answer {
+            Answer::Snapshot(guard) => (Caller { open_read: Some(guard.at.clone()), ..caller }, Guard::Reader(guard)),
+            answer => {
+                let guard = answer.transaction()?;
+                let inside = Arc::new(Inside { session: guard.0.clone(), savepoints: Vec::new() });
+                (Caller { inside: Some(inside), ..caller }, Guard::Transaction(guard))
+            }
+        };
+        Ok(Self { session: Session(caller), _guard: guard })
+    }
+}
+
+impl Deref for Snapshot {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}

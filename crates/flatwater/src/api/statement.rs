@@ -1,0 +1,73 @@
+//! What can be passed as SQL.
+//!
+//! Owns: the trait. Runs on the caller's thread. Leaves out: looking the text up (`session`).
+
+use std::sync::Arc;
+
+use crate::sql::catalogue::StatementInfo;
+use crate::values::sql::Sql;
+
+/// What a statement was given as. Other crates cannot name it.
+pub enum Given<'a> {
+    Text(&'a str),
+    Sql(&'a Sql),
+    Known(Known<'a>),
+}
+
+/// A text that was looked up, and the number of its database.
+pub struct Known<'a> {
+    pub(crate) text: &'a Arc<StatementInfo>,
+    pub(crate) database: usize,
+}
+
+mod sealed {
+    pub trait Sealed {
+        #[doc(hidden)]
+        fn given(&self) -> super::Given<'_>;
+    }
+}
+
+/// SQL, where an operation takes it: a text; an [`Sql`], which brings its values, so that the parameters are `()`; or a
+/// [`Prepared`](crate::Prepared), which saves looking the text up.
+///
+/// ```no_run
+/// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+/// use flatwater::Sql;
+///
+/// let users = db.query("SELECT name FROM users WHERE id = ?", (1,)).await?;
+/// let users = db.query(Sql::new("SELECT name FROM users WHERE id IN ").bind_list([1, 2]), ()).await?;
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not SQL",
+    label = "SQL is a `&str`, a `String`, an `Sql` or a `&Prepared`"
+)]
+pub trait Statement: sealed::Sealed {}
+
+pub(crate) use sealed::Sealed as IsGiven;
+
+impl<T: IsGiven> Statement for T {}
+
+impl<T: AsRef<str> + ?Sized> IsGiven for &T {
+    fn given(&self) -> Given<'_> {
+        Given::Text((**self).as_ref())
+    }
+}
+
+impl IsGiven for String {
+    fn given(&self) -> Given<'_> {
+        Given::Text(self)
+    }
+}
+
+impl IsGiven for Sql {
+    fn given(&self) -> Given<'_> {
+        Given::Sql(self)
+    }
+}
+
+impl IsGiven for &Sql {
+    fn given(&self) -> Given<'_> {
+        Given::Sql(self)
+    }
+}

@@ -1,0 +1,157 @@
+//! Interactive transactions and their savepoints.
+//!
+//! Owns: the caller's side of an open transaction; its methods run on the caller's thread. Invariant: a transaction
+//! that goes out of scope without `commit` is rolled back, however that happens; a savepoint's parent cannot be used
+//! while the savepoint is open. Leaves out: serving the transaction, which the writer does.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::api::call::{Call, Read};
+use crate::api::session::Session;
+use crate::engine::dispatch::Caller;
+use crate::error::{Error, Result};
+use crate::thread::scope;
+use crate::workers::request::Work;
+use crate::workers::session::{Inside, Level, TransactionGuard};
+
+/// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
+///
+/// Its operations are those of a [`Session`]. Its reads see its own writes. A statement that fails changes nothing, and the
+/// transaction stays open, unless SQLite
+/// ends it: because of ROLLBACK in a trigger, a failing disk, or the deadline of a call that interrupts a write.
+/// Dropping the transaction rolls it back. A transaction that is not used for
+/// [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back too, and its next use returns an
+/// error that says so.
+///
+/// Its statements run on the writer's thread. A statement that is known to be short, from earlier uses on the same
+/// connection, may run on the thread that polls its call.
+#[must_use = "dropping a transaction rolls it back"]
+pub struct Transaction<'a> {
+    pub(crate) session: Session,
+    /// What is rolled back when the transaction goes out of scope.
+    level: Level,
+    parent: PhantomData<&'a mut ()>,
+}
+
+impl<'a> Transaction<'a> {
+    pub(crate) fn new(caller: &Caller, guard: TransactionGuard) -> Self {
+        let inside = Inside { session: guard.0.clone(), savepoints: Vec::new() };
+        let session = Session(Caller { inside: Some(Arc::new(inside)), ..caller.clone() });
+        Self { session, level: Level::Outermost(guard), parent: PhantomData }
+    }
+
+    /// Creates the handle of the savepoint `number`, nested in the transaction of `caller`.
+    pub(crate) fn nested(caller: &Caller, number: u64) -> Self {
+        let mut caller = caller.clone();
+        let mut level = Level::Ended;
+        if let Some(inside) = &mut caller.inside {
+            Arc::make_mut(inside).savepoints.push(number);
+            level = Level::Savepoint(inside.clone());
+        }
+        Self { session: Session(caller), level, parent: PhantomData }
+    }
+
+    /// Begins a nested transaction: a savepoint. The outer transaction cannot be used until the nested one ends.
+    ///
+    /// # Errors
+    /// `Misuse`, with the reason, if the transaction is over.
+    pub fn begin(&mut self) -> Call<Transaction<'_>> {
+        let number = self.session.0.inside.as_ref().map_or(0, |inside| inside.session.next_savepoint());
+        self.session.call("begin", Ok(Work::Savepoint(number)), |answer, caller| {
+            let number = answer.savepoint()?;
+            caller.map(|caller| Transaction::nested(caller, number)).ok_or_else(|| Error::misuse("no transaction"))
+        })
+    }
+
+    /// Runs `body` in a nested transaction. Its changes are kept if `body` returns `Ok`, and undone if it returns an
+    /// error, panics, or is dropped.
+    ///
+    /// # Errors
+    /// The error `body` returns; `Misuse` if the transaction is over.
+    pub async fn transaction<F, R, E>(&mut self, body: F) -> Result<R, E>
+    where
+        F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
+        E: From<Error>,
+    {
+        let nested = self.begin().await?;
+        nested.run(body).await
+    }
+
+    /// Runs `body`, then commits if it returned `Ok` and rolls back if it returned an error.
+    pub(crate) async fn run<F, R, E>(mut self, body: F) -> Result<R, E>
+    where
+        F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
+        E: From<Error>,
+    {
+        let database = self.session.0.handle.id();
+        let ended = match self.session.0.inside.clone() {
+            Some(transaction) => scope::inside(database, transaction, body(&mut self)).await,
+            None => body(&mut self).await,
+        };
+        match ended {
+            Ok(result) => {
+                self.commit().await?;
+                Ok(result)
+            }
+            Err(error) => {
+                // The body's error is returned. If the rollback fails, the connection is replaced.
+                let _ = self.rollback().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Commits the transaction, or releases the savepoint and keeps what was done since it began. If the call is
+    /// dropped before it completes, the outcome is open: either all of it is committed (or kept), or nothing.
+    ///
+    /// # Errors
+    /// `Constraint` for a deferred foreign key; `Io`, `Full`; `CommitUnknown` if the outcome cannot be known. After any
+    /// error the transaction is rolled back.
+    pub fn commit(self) -> Call<()> {
+        self.commit_as(|answer, _| answer.done())
+    }
+
+    /// Rolls back the transaction, or undoes what was done since the savepoint began. Dropping the transaction does the
+    /// same without waiting. It is no error if SQLite, the idle limit or a close has rolled it back already.
+    ///
+    /// # Errors
+    /// `Misuse` in a closure on a connection, and in a forked process; `Closed` if the database was closed and its threads have ended.
+    pub fn rollback(self) -> Call<()> {
+        self.rollback_as(|answer, _| answer.done())
+    }
+
+    pub(crate) fn commit_as<T>(self, read: Read<T, Error>) -> Call<T> {
+        self.end("commit", Work::Commit, Work::Release, read)
+    }
+
+    pub(crate) fn rollback_as<T>(self, read: Read<T, Error>) -> Call<T> {
+        self.end("rollback", Work::Rollback, Work::Undo, read)
+    }
+
+    fn end<T>(self, operation: &'static str, outermost: Work, savepoint: Work, read: Read<T, Error>) -> Call<T> {
+        let Self { session, level, .. } = self;
+        let work = if matches!(level, Level::Savepoint(_)) { savepoint } else { outermost };
+        session.call(operation, Ok(work), read).ending(level)
+    }
+}
+
+impl Deref for Transaction<'_> {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl std::fmt::Debug for Transaction<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let level = match self.level {
+            Level::Outermost(_) => "transaction",
+            Level::Savepoint(_) => "savepoint",
+            Level::Ended => "finished",
+        };
+        f.debug_tuple("Transaction").field(&level).finish()
+    }
+}

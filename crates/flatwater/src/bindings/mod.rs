@@ -1,0 +1,338 @@
+//! What the front ends in other languages need beyond the API. Not for programs: it may change in any version.
+//!
+//! Owns: making the calls of a front end; the cells of a result without a `Row`; rows of parameters that are filled in
+//! slices. Runs on the caller's thread. Invariant: a call of a
+//! front end does what the call of the API does. Leaves out: polling a call (`call`), where it begins (`begin`), telling the
+//! host's event loop (`flatwater-bridge`).
+
+mod begin;
+mod call;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+pub use begin::Unbegun;
+pub use call::{FrontCall, Output, Polled};
+use flatwater_sqlite::CheckpointMode;
+pub use flatwater_sqlite::is_forked;
+use rusqlite::types::ValueRef;
+
+use crate::api::batches::Batches;
+use crate::api::call::Call;
+use crate::api::database::Database;
+use crate::api::live::LiveRows;
+use crate::api::live::change::RowChanges;
+use crate::api::session::Session;
+use crate::api::snapshot::Snapshot;
+use crate::api::transaction::Transaction;
+use crate::connection::backup::Target as BackupTarget;
+use crate::engine::dispatch::Caller;
+use crate::engine::registry;
+use crate::error::{Error, Result};
+use crate::events::statement::{Listener, StatementEvent};
+use crate::migrations::Migrations;
+use crate::options::Options;
+use crate::options::json::JsonOptions;
+pub use crate::queue::reply::{Mailbox, Then};
+use crate::queue::ticket::CallOptions;
+use crate::sql::parameters;
+use crate::values::column::{ColumnNames, Names};
+use crate::values::difference::Difference;
+pub use crate::values::param_rows::ParamRows;
+use crate::values::params::Params;
+use crate::values::row::Rows;
+use crate::workers::answer::Answer;
+use crate::workers::request::{Wanted, Work};
+
+/// What a front end's calls are made on: a database, a transaction or a snapshot. It does not keep a transaction open.
+pub struct Target(Session);
+
+impl Clone for Target {
+    fn clone(&self) -> Self {
+        Self(self.0.share())
+    }
+}
+
+impl Target {
+    #[must_use]
+    pub fn of(session: &Session) -> Self {
+        Self(session.share())
+    }
+
+    /// A number that identifies the open database, whichever handle it is used through.
+    #[must_use]
+    pub fn database(&self) -> usize {
+        self.0.0.handle.id()
+    }
+
+    /// True until the transaction is over.
+    #[must_use]
+    pub fn in_transaction(&self) -> bool {
+        self.0.in_transaction()
+    }
+
+    /// True for two of one transaction. A nested one is another.
+    #[must_use]
+    pub fn is_same_transaction(&self, other: &Self) -> bool {
+        let (Some(one), Some(other)) = (&self.0.0.inside, &other.0.0.inside) else { return false };
+        Arc::ptr_eq(&one.session, &other.session) && one.savepoints == other.savepoints
+    }
+
+    /// True if its handle was marked by [`mark`].
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        self.0.0.handle.is_marked()
+    }
+
+    /// The same, whose calls have a deadline.
+    #[must_use]
+    pub fn timeout(&self, timeout: Duration) -> Self {
+        let caller = &self.0.0;
+        Self(Session(Caller { options: CallOptions { timeout: Some(timeout), ..caller.options }, ..caller.clone() }))
+    }
+
+    fn call(
+        &self,
+        operation: &'static str,
+        work: Result<Work>,
+        read: fn(Answer, Option<&Caller>) -> Result<Output>,
+    ) -> FrontCall {
+        // Not as one of the API: a front end may use a transaction while a nested one is open.
+        FrontCall::new(Call::new(self.0.0.clone(), operation, work, read))
+    }
+
+    pub fn execute(&self, sql: &str, params: Result<Params>) -> FrontCall {
+        let work = || Ok(Work::Execute { text: self.0.text(sql)?, params: params? });
+        self.call("execute", work(), |answer, _| answer.executed().map(Output::Executed))
+    }
+
+    pub fn execute_many(&self, sql: &str, rows: Result<ParamRows>) -> FrontCall {
+        let work = || Ok(Work::Many { text: self.0.text(sql)?, rows: rows? });
+        self.call("executemany", work(), |answer, _| answer.changes().map(Output::Changes))
+    }
+
+    pub fn execute_script(&self, sql: &str) -> FrontCall {
+        let work = self.0.text(sql).map(Work::Script);
+        self.call("executescript", work, |answer, _| answer.done().map(|()| Output::Done))
+    }
+
+    pub fn batch(&self, statements: Result<Vec<(String, Params)>>) -> FrontCall {
+        let work = statements.and_then(|statements| {
+            let texts = statements.into_iter().map(|(sql, params)| Ok((self.0.text(&sql)?, params)));
+            texts.collect::<Result<_>>().map(Work::Batch)
+        });
+        self.call("batch", work, |answer, _| answer.batch().map(Output::Batch))
+    }
+
+    /// The rows of a query, or its first only.
+    pub fn query(&self, operation: &'static str, sql: &str, params: Result<Params>, first_only: bool) -> FrontCall {
+        let wanted = if first_only { Wanted::First } else { Wanted::All };
+        self.call(operation, self.0.read(&sql, params, wanted), |answer, _| answer.rows().map(Output::Rows))
+    }
+
+    /// All rows of a query. A reader hands them over in parts while the query runs.
+    pub fn query_in_parts(&self, operation: &'static str, sql: &str, params: Result<Params>) -> FrontCall {
+        let parts = Arc::default();
+        let work = self.0.read(&sql, params, Wanted::Parts(Arc::clone(&parts)));
+        FrontCall::in_parts(self.0.call(operation, work, |answer, _| answer.rows().map(Output::Rows)), parts)
+    }
+
+    pub fn query_json(&self, sql: &str, params: Result<Params>, options: JsonOptions) -> FrontCall {
+        let work = self.0.read(&sql, params, Wanted::Json(Arc::new(options)));
+        let read = |answer: Answer, _: Option<&Caller>| {
+            answer.json().map(Output::Json).map_err(|error| error.in_operation("query_json"))
+        };
+        self.call("query_json", work, read)
+    }
+
+    /// Compiles a statement, so that an error in it is reported.
+    pub fn prepare(&self, sql: &str) -> FrontCall {
+        let text = self.0.text(sql).inspect(|text| text.mark_used_again());
+        self.call("prepare", text.map(Work::Prepare), |answer, _| answer.prepared().map(|_| Output::Done))
+    }
+
+    /// Begins a transaction, or in a transaction a nested one.
+    pub fn begin(&self) -> FrontCall {
+        let Some(inside) = &self.0.0.inside else {
+            return self.call("begin", Ok(Work::Begin), |answer, caller| {
+                let guard = answer.transaction()?;
+                caller.map(|caller| Output::Transaction(Transaction::new(caller, guard))).ok_or_else(Error::closed)
+            });
+        };
+        self.call("begin", Ok(Work::Savepoint(inside.session.next_savepoint())), |answer, caller| {
+            let number = answer.savepoint()?;
+            caller.map(|caller| Output::Transaction(Transaction::nested(caller, number))).ok_or_else(Error::closed)
+        })
+    }
+
+    pub fn snapshot(&self) -> FrontCall {
+        self.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
+            let snapshot = |caller| Snapshot::new(caller, answer).map(Output::Snapshot);
+            caller.map_or_else(|| Err(Error::closed()), snapshot)
+        })
+    }
+
+    pub fn migrate(&self, migrations: Migrations) -> FrontCall {
+        self.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned().map(Output::Migrated))
+    }
+
+    pub fn backup(&self, path: &Path) -> FrontCall {
+        let work = BackupTarget::new(path).map(|target| Work::Backup(Box::new(target)));
+        self.call("backup", work, |answer, _| answer.done().map(|()| Output::Done))
+    }
+
+    pub fn checkpoint(&self, mode: CheckpointMode) -> FrontCall {
+        self.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed().map(Output::Checkpointed))
+    }
+
+    /// A result in batches; see [`poll_batch`].
+    pub fn batches(&self, sql: &str, params: Result<Params>) -> Batches {
+        Batches::new(&self.0.0, "batches", self.0.read(&sql, params, Wanted::Batches))
+    }
+}
+
+/// Opens a database.
+#[must_use]
+pub fn open(options: Options) -> FrontCall {
+    FrontCall::new(options.open_as(|answer, _| answer.returned().map(Output::Database)))
+}
+
+/// Closes a database.
+#[must_use]
+pub fn close(database: &Database) -> FrontCall {
+    FrontCall::new(database.close_as(|answer, _| answer.done().map(|()| Output::Done)))
+}
+
+/// Commits a transaction, or keeps a nested one.
+#[must_use]
+pub fn commit(transaction: Transaction<'static>) -> FrontCall {
+    FrontCall::new(transaction.commit_as(|answer, _| answer.done().map(|()| Output::Done)))
+}
+
+/// Rolls back a transaction, or a nested one.
+#[must_use]
+pub fn rollback(transaction: Transaction<'static>) -> FrontCall {
+    FrontCall::new(transaction.rollback_as(|answer, _| answer.done().map(|()| Output::Done)))
+}
+
+/// Marks a handle. What the mark means is the front end's: [`Target::is_marked`] tells it of all that belongs to the handle.
+pub fn mark(database: &Database) {
+    database.session.0.handle.mark();
+}
+
+/// What is told of the calls of one handle.
+pub type Hear = Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>;
+
+/// Sets who is told of the calls of this handle, as [`Options::on_statement`] says who is told of those of all handles.
+/// It may be changed at any time. A call that began while nobody listened is not told of.
+pub fn set_listener(database: &Database, listener: Option<Hear>) {
+    database.session.0.handle.set_listener(listener.map(Listener::new));
+}
+
+/// Polls for the next batch of rows, as [`Batches::next`] does.
+pub fn poll_batch(batches: &mut Batches, context: &mut Context<'_>) -> Poll<Result<Option<Rows>>> {
+    batches.poll_batch(context)
+}
+
+/// Makes a result that no query returned, of the values of its rows, one after the other.
+#[must_use]
+pub fn rows_of(names: Vec<Box<str>>, values: Params) -> Rows {
+    let sources = vec![flatwater_sqlite::ColumnSource::default(); names.len()];
+    Rows { names: ColumnNames::new(names, sources, "".into()), block: values.into_block() }
+}
+
+/// Adds a row of parameters, and empties `row`, whose memory and names are used again.
+pub fn add_row(rows: &mut ParamRows, row: &mut Params) {
+    rows.push(row);
+    row.clear();
+}
+
+/// Sets the number of the first row of parameters, by which errors name a row. It is 0 otherwise.
+pub fn number_from(rows: &mut ParamRows, first: usize) {
+    rows.first_number = first;
+}
+
+/// The names of the parameters in a text, without their sign.
+pub fn parameter_names(sql: &str) -> impl Iterator<Item = &str> {
+    parameters::names(sql)
+}
+
+/// The number of rows of parameters.
+#[must_use]
+pub fn rows_added(rows: &ParamRows) -> usize {
+    rows.len()
+}
+
+/// The value of a cell, which the result must have.
+#[inline]
+#[must_use]
+pub fn cell(rows: &Rows, row: usize, column: usize) -> ValueRef<'_> {
+    rows.value(row, column)
+}
+
+/// The rows of a live query, which are shared and not copied.
+#[must_use]
+pub fn shared_rows(live: &LiveRows) -> Arc<Rows> {
+    live.rows.clone()
+}
+
+/// The rows in which two results differ, as their positions in these.
+pub struct ChangedRows<'a> {
+    pub old: &'a Arc<Rows>,
+    pub new: &'a Arc<Rows>,
+    /// In the new result.
+    pub inserted: &'a [usize],
+    /// In the old result and in the new one.
+    pub updated: &'a [(usize, usize)],
+    /// In the old result.
+    pub deleted: &'a [usize],
+}
+
+/// What [`RowChanges`] yields row by row.
+#[must_use]
+pub fn changed_rows(changes: &RowChanges) -> ChangedRows<'_> {
+    let Difference { inserted, updated, deleted } = &*changes.difference;
+    ChangedRows { old: &changes.old, new: &changes.new.rows, inserted, updated, deleted }
+}
+
+/// Returns true if this process has the file open in order to write, and another SQLite library must not open it here
+/// ([`Tuning::second_copy`](crate::options::Tuning::second_copy)). Reads the file's identity.
+#[must_use]
+pub fn refuses_second_copy(path: &Path) -> bool {
+    registry::refuses_second_copy(path)
+}
+
+/// Where batches are to begin, unless it has begun.
+pub fn unbegun(batches: &mut Batches) -> Option<Unbegun<'_>> {
+    batches.unbegun().map(Unbegun)
+}
+
+/// The caller uses rows of the last batch: they are not idle.
+pub fn touch(batches: &Batches) {
+    batches.touch();
+}
+
+/// Returns the position of the column of this name; if there is none, of one whose name differs in case only.
+#[must_use]
+pub fn position(rows: &Rows, name: &str) -> Option<usize> {
+    rows.names.find_name(name)
+}
+
+/// The columns of a result, which results of one prepared statement share: a key for what is made of them once.
+#[derive(Clone)]
+pub struct Schema(Names);
+
+impl Schema {
+    #[must_use]
+    pub fn of(rows: &Rows) -> Self {
+        Self(rows.names.clone())
+    }
+
+    /// Equal for two results only if they share their columns, as long as this is not dropped.
+    #[must_use]
+    pub fn key(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+}

@@ -1,0 +1,53 @@
+//! A result that is fetched in batches.
+//!
+//! Owns: the native side of `Stream` and `Batches`. Runs on the loop's thread. Invariant: closing gives the reader back.
+//! Leaves out: blocks and loops, which are in Python (`flatwater._reads`).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flatwater::bindings::{Output, poll_batch, touch, unbegun};
+use flatwater::calls::Batches;
+use pyo3::prelude::*;
+
+use crate::call::Body;
+use crate::capi::call_type::new_call;
+use crate::owners;
+use crate::polls::{Next, Shared, close};
+use crate::shape::Shape;
+
+/// The rest of a result.
+#[pyclass(frozen, module = "flatwater._native")]
+pub(crate) struct NativeBatches(Shared<Batches>);
+
+impl NativeBatches {
+    pub(crate) fn new(batches: Batches) -> Self {
+        Self(Arc::new(Mutex::new(Some(batches))))
+    }
+}
+
+#[pymethods]
+impl NativeBatches {
+    /// Returns the next rows, or None after the last.
+    fn next_batch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(call) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(unbegun) {
+            owners::begin(py, call)?;
+        }
+        let next = Next::new(&self.0, |batches, context| {
+            let output = |rows: Option<_>| rows.map_or(Output::Done, Output::Rows);
+            poll_batch(batches, context).map(|batch| batch.map(output))
+        });
+        new_call(py, Body::other("batches", Ok(Box::new(next)), Shape::Plain))
+    }
+
+    /// The rows of the last batch are being used.
+    fn touch(&self) {
+        if let Some(batches) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            touch(batches);
+        }
+    }
+
+    /// Gives the reader back.
+    fn close(&self) {
+        close(&self.0);
+    }
+}
