@@ -6,7 +6,6 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ticket::Ticket;
 use crate::events::statement::ExecutedOn;
 
 #[derive(Debug, Default)]
@@ -38,9 +37,12 @@ pub(crate) struct Counts {
     pub(crate) changes: Option<u64>,
 }
 
-/// A run that began, and how long its connection had waited for locks until then. `None` if nobody listens.
-#[must_use]
-pub(crate) struct Started(Option<(ExecutedOn, Instant, Duration)>);
+/// A run that began, and how long its connection had waited for locks until then.
+pub(crate) struct Started {
+    ran_on: ExecutedOn,
+    began: Instant,
+    waited: Duration,
+}
 
 impl Notes {
     fn lock(&self) -> MutexGuard<'_, Noted> {
@@ -49,6 +51,20 @@ impl Notes {
 
     pub(crate) fn read(&self) -> Noted {
         *self.lock()
+    }
+
+    /// Notes that a run begins now. `waited` returns how long its connection has waited for locks so far.
+    pub(super) fn start(&self, ran_on: ExecutedOn, waited: impl FnOnce() -> Duration) -> Started {
+        let began = Instant::now();
+        self.runs(Run { ran_on, began, lock: Duration::ZERO, run: None });
+        Started { ran_on, began, waited: waited() }
+    }
+
+    /// Notes that the run ended.
+    pub(super) fn end(&self, started: Started, waited: impl FnOnce() -> Duration) {
+        let Started { ran_on, began, waited: before } = started;
+        let lock = waited().saturating_sub(before);
+        self.lock().run = Some(Run { ran_on, began, lock, run: Some(began.elapsed().saturating_sub(lock)) });
     }
 
     /// Notes a run. One that was noted before was undone.
@@ -66,31 +82,5 @@ impl Notes {
 
     pub(crate) fn counted(&self, counts: Counts) {
         self.lock().counts = counts;
-    }
-}
-
-impl Ticket {
-    /// Notes that the request begins to run now. `waited` returns how long its connection has waited for locks so far.
-    pub(crate) fn note_start(&self, ran_on: ExecutedOn, waited: impl FnOnce() -> Duration) -> Started {
-        Started(self.notes.as_ref().map(|notes| {
-            let began = Instant::now();
-            notes.runs(Run { ran_on, began, lock: Duration::ZERO, run: None });
-            (ran_on, began, waited())
-        }))
-    }
-
-    /// Notes that the run ended.
-    pub(crate) fn note_end(&self, started: Started, waited: impl FnOnce() -> Duration) {
-        let (Some(notes), Some((ran_on, began, before))) = (&self.notes, started.0) else { return };
-        let lock = waited().saturating_sub(before);
-        notes.lock().run = Some(Run { ran_on, began, lock, run: Some(began.elapsed().saturating_sub(lock)) });
-    }
-
-    /// Notes the run of a member of a group, which began after the group had waited for locks.
-    pub(crate) fn note_member(&self, lock: Duration, began: Instant, run: Duration) {
-        if let Some(notes) = &self.notes {
-            let began = began.checked_sub(lock).unwrap_or(began);
-            notes.runs(Run { ran_on: ExecutedOn::Group, began, lock, run: Some(run) });
-        }
     }
 }

@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 use rusqlite::ffi;
 
-use super::notes::Notes;
+use super::notes::{Notes, Run, Started};
 use super::sync::{AtomicBool, AtomicU8};
 use crate::error::{Error, ErrorKind, TimeoutEffect};
+use crate::events::statement::ExecutedOn;
 use crate::time::later;
 use crate::values::decoded::Decode;
 
@@ -204,6 +205,30 @@ impl Ticket {
             return Err(Error::timeout("the deadline of the call passed", TimeoutEffect::No));
         }
         Ok(())
+    }
+}
+
+impl Ticket {
+    /// Notes that the request begins to run now. `waited` returns how long its connection has waited for locks so far.
+    /// `None` if nobody listens.
+    #[must_use]
+    pub(crate) fn note_start(&self, ran_on: ExecutedOn, waited: impl FnOnce() -> Duration) -> Option<Started> {
+        self.notes.as_ref().map(|notes| notes.start(ran_on, waited))
+    }
+
+    /// Notes that the run ended.
+    pub(crate) fn note_end(&self, started: Option<Started>, waited: impl FnOnce() -> Duration) {
+        if let (Some(notes), Some(started)) = (&self.notes, started) {
+            notes.end(started, waited);
+        }
+    }
+
+    /// Notes the run of a member of a group, which began after the group had waited for locks.
+    pub(crate) fn note_member(&self, lock: Duration, began: Instant, run: Duration) {
+        if let Some(notes) = &self.notes {
+            let began = began.checked_sub(lock).unwrap_or(began);
+            notes.runs(Run { ran_on: ExecutedOn::Group, began, lock, run: Some(run) });
+        }
     }
 }
 

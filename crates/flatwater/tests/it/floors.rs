@@ -44,8 +44,6 @@ const IN_CIRCLES: &[&str] = &[
     "methods",
     "opening",
     "process",
-    "queue::notes",
-    "queue::ticket",
     "read_guard",
     "running",
     "sink",
