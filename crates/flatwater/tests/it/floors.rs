@@ -53,8 +53,6 @@ const IN_CIRCLES: &[&str] = &[
     "wal",
     "workers::answer",
     "workers::open_read",
-    "workers::readers::leases",
-    "workers::readers::state",
     "workers::request",
     "workers::session",
     "workers::writer::alone",

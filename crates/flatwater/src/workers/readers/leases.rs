@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use super::holder::NoLeases;
 use super::reader::Reader;
-use super::state::State;
 use super::{Readers, Shared};
 use crate::time::timer::{self, Alarm, if_alive};
 
@@ -26,21 +25,19 @@ impl Watch {
         Self { pool, alarm: None }
     }
 
+    /// Called when a reader is given back: sets the alarm for its lease, if it has one and no earlier alarm is set.
+    pub(super) fn given_back(&mut self, reader: &Reader) {
+        if let Some(until) = reader.lease_until()
+            && self.alarm.as_ref().is_none_or(|(when, _)| until < *when)
+        {
+            self.set(until);
+        }
+    }
+
     /// Sets the alarm. What goes off takes it out under the pool's lock, and so after it is stored.
     fn set(&mut self, when: Instant) {
         let alarm = timer::at(when, if_alive(self.pool.clone(), |pool| Readers(pool).end_due_leases()));
         self.alarm = Some((when, alarm));
-    }
-}
-
-impl State {
-    /// Called when a reader is given back: sets the alarm for its lease, if it has one and no earlier alarm is set.
-    pub(super) fn watch_lease(&mut self, reader: &Reader) {
-        if let Some(until) = reader.lease_until()
-            && self.leases.alarm.as_ref().is_none_or(|(when, _)| until < *when)
-        {
-            self.leases.set(until);
-        }
     }
 }
 

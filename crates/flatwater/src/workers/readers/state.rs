@@ -160,7 +160,7 @@ impl State {
         match reader {
             Some(mut reader) => {
                 self.tally.reused(reader.take_reused());
-                self.watch_lease(&reader);
+                self.leases.given_back(&reader);
                 self.idle.push(reader);
             }
             None => self.connections -= 1,
