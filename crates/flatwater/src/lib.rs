@@ -73,9 +73,10 @@ pub use migrations::Migrations;
 pub use options::Options;
 pub use rusqlite::types::{Value, ValueRef};
 pub use values::convert::{FromSql, ToSql};
+pub use values::from_row::FromRow;
 pub use values::into_params::IntoParams;
 pub use values::params::Params;
-pub use values::row::{FromRow, Row, Rows};
+pub use values::row::{Row, Rows};
 pub use values::sql::Sql;
 
 /// What the operations return and take beyond values: batches, rows of parameters, and what became of a call.

@@ -13,8 +13,9 @@ use crate::error::Error;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::convert::FromSql;
 use crate::values::executed::ExecuteResult;
+use crate::values::from_row::FromRow;
 use crate::values::into_params::IntoParams;
-use crate::values::row::{FromRow, Row, Rows};
+use crate::values::row::{Row, Rows};
 use crate::workers::request::Work;
 
 /// One SQL statement of a database, for running it many times; made by [`Database::prepare`](crate::Database::prepare).

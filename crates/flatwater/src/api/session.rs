@@ -17,9 +17,10 @@ use crate::sql::catalogue::StatementInfo;
 use crate::values::convert::FromSql;
 use crate::values::decoded::{decode_first_column, decode_rows};
 use crate::values::executed::{BatchResult, ExecuteResult};
+use crate::values::from_row::FromRow;
 use crate::values::into_params::IntoParams;
 use crate::values::params::Params;
-use crate::values::row::{FromRow, Row, Rows};
+use crate::values::row::{Row, Rows};
 use crate::workers::request::{Wanted, Work};
 
 /// The operations that a [`Database`](crate::Database), a [`Transaction`](crate::Transaction) and a

@@ -13,8 +13,8 @@ use futures_core::Stream;
 
 use crate::api::batches::Batches;
 use crate::error::{Error, Result};
-use crate::values::from_row::{Cells, Found};
-use crate::values::row::{FromRow, Row, Rows};
+use crate::values::from_row::{Cells, Found, FromRow};
+use crate::values::row::{Row, Rows};
 
 /// The rows of a query, one by one: a [`Stream`] of `Result<T>`. [`next`](Self::next) needs no other crate.
 ///

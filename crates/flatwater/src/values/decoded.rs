@@ -7,7 +7,8 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::convert::FromSql;
-use super::row::{FromRow, Rows};
+use super::from_row::FromRow;
+use super::row::Rows;
 use crate::error::{Error, Result};
 
 /// Makes the rows values of a type.

@@ -1,8 +1,8 @@
-//! Reading a row as a type: finding its columns once for a result, and then its cells in each row.
+//! The types that a row can be read as: finding their columns once for a result, and then their cells in each row.
 //!
-//! Owns: the two steps, and the types of the standard library that can be read. Runs on the thread that reads the rows.
+//! Owns: `FromRow`, its two steps, and the types of the standard library that can be read. Runs on the thread that reads the rows.
 //! Invariant: `Cells` yields the cells in the order in which the same type asked `Columns` for them. Leaves out: structs,
-//! which the derive macro implements with these steps; what a cell is converted to.
+//! which the derive macro implements with these steps; what a cell is converted to; reading a result (`read`).
 
 use std::fmt::Display;
 
@@ -11,8 +11,52 @@ use rusqlite::types::{FromSqlError, FromSqlResult, ValueRef};
 use super::column::ColumnNames;
 use super::convert::FromSql;
 use super::mismatch::{column_of, short_name};
-use super::row::{FromRow, Row};
+use super::row::Row;
 use crate::error::{Error, Result};
+
+/// A type that can be read from a row: tuples of up to 16 [`FromSql`] values, which need as many columns; structs that
+/// derive it; an `Option` of such a type, which is `None` if all columns that the type reads are NULL.
+///
+/// To implement it by hand, write `from_row`:
+///
+/// ```
+/// use flatwater::{Error, FromRow, Result, Row};
+///
+/// struct Host(std::net::IpAddr);
+///
+/// impl FromRow for Host {
+///     fn from_row(row: &Row<'_>) -> Result<Self> {
+///         let address: String = row.get("address")?;
+///         Ok(Self(address.parse().map_err(|error| Error::decode("address", error))?))
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read from a row",
+    label = "not a type that rows are read as",
+    note = "derive it: `#[derive(flatwater::FromRow)]`, or read a tuple, also for one column: `(i64,)`",
+    note = "to read the first column of every row as a value, call `query_values`; of one row, `query_value`"
+)]
+pub trait FromRow: Sized {
+    /// Reads a value of this type from the row.
+    ///
+    /// # Errors
+    /// `Misuse` that names the column whose value does not fit, or what [`Error::decode`] makes. The caller adds the
+    /// number of the row and the SQL.
+    fn from_row(row: &Row<'_>) -> Result<Self>;
+
+    /// Finds the columns of this type, once for all rows of a result, in the order in which `from_cells` reads them.
+    #[doc(hidden)]
+    fn columns(_: &mut Columns<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Reads a value of this type from the cells of the columns that were found.
+    #[doc(hidden)]
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self> {
+        Self::from_row(cells.row())
+    }
+}
 
 /// The columns that a type reads from a result.
 pub struct Columns<'a> {

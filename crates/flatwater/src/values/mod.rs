@@ -18,6 +18,7 @@ pub(crate) mod json;
 pub(crate) mod mismatch;
 pub(crate) mod param_rows;
 pub(crate) mod params;
+mod read;
 pub(crate) mod row;
 pub(crate) mod row_iter;
 #[cfg(feature = "serde")]

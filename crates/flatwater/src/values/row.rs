@@ -1,8 +1,8 @@
 //! Results: one flat row-major block of cells with a shared schema, and rows as views into it.
 //!
-//! Owns: `Rows`, `Row` and reading them as Rust types. Runs on the caller's thread. Invariant: the block has a cell for
-//! each column of each row. Leaves out: filling the block, which a sink does; the types that a row can be read as
-//! (`from_row`).
+//! Owns: `Rows`, `Row`, and their cells. Runs on the caller's thread. Invariant: the block has a cell for each column of
+//! each row. Leaves out: filling the block, which a sink does; iterating (`row_iter`); reading whole rows as a type
+//! (`read`).
 
 use std::sync::Arc;
 
@@ -11,9 +11,7 @@ use rusqlite::types::ValueRef;
 use super::block::Block;
 use super::column::{Column, ColumnIndex, ColumnNames, Names};
 use super::convert::FromSql;
-use super::from_row::{Cells, Columns, Found};
 use super::mismatch::mismatch;
-use super::row_iter::RowIter;
 use crate::error::{Error, Result};
 
 /// The rows of one query, in order.
@@ -60,64 +58,6 @@ impl Rows {
         (index < self.len()).then_some(Row { rows: Source::Borrowed(self), index })
     }
 
-    /// The rows in order.
-    #[must_use]
-    pub fn iter(&self) -> RowIter<'_> {
-        RowIter::new(Source::Borrowed(self), self.len())
-    }
-
-    /// Converts every row to a `T`. The columns of `T` are looked up once.
-    ///
-    /// # Errors
-    /// `Misuse` for a column that the result lacks, even if it has no row, and for a value that does not fit; it names
-    /// the column, the row and both types.
-    pub fn read<T: FromRow>(&self) -> Result<Vec<T>> {
-        let columns = Columns::of::<T>(&self.names).map_err(|error| self.explain(error))?;
-        let mut values = Vec::with_capacity(self.len());
-        for row in self {
-            let value = T::from_cells(&mut Cells::new(&row, &columns));
-            values.push(value.map_err(|error| row.explain(error))?);
-        }
-        Ok(values)
-    }
-
-    /// Finds the columns of `T`.
-    pub(crate) fn find<T: FromRow>(&self) -> Result<Vec<Found>> {
-        Columns::of::<T>(&self.names).map(Columns::into_found).map_err(|error| self.explain(error))
-    }
-
-    /// Reads the first column of every row.
-    pub(crate) fn read_first_column<T: FromSql>(&self) -> Result<Vec<T>> {
-        let mut values = Vec::with_capacity(self.len());
-        for row in self {
-            values.push(row.at(0)?);
-        }
-        Ok(values)
-    }
-
-    /// Reads the first row, if there is one. The columns of `T` must be there in any case.
-    pub(crate) fn read_first<T: FromRow>(&self) -> Result<Option<T>> {
-        match self.get(0) {
-            Some(row) => row.read().map(Some),
-            None => Columns::of::<T>(&self.names).map(|_| None).map_err(|error| self.explain(error)),
-        }
-    }
-
-    /// Reads the only row, which must be there.
-    pub(crate) fn read_one<T: FromRow>(&self) -> Result<T> {
-        self.read_first()?.ok_or_else(|| self.explain(Error::row_not_found()))
-    }
-
-    /// Reads the first value of the first row, if there is a row.
-    pub(crate) fn read_optional_value<T: FromSql>(&self) -> Result<Option<T>> {
-        self.get(0).map(|row| row.at(0)).transpose()
-    }
-
-    /// Reads the first value of the only row, which must be there.
-    pub(crate) fn read_value<T: FromSql>(&self) -> Result<T> {
-        self.read_optional_value()?.ok_or_else(|| self.explain(Error::row_not_found()))
-    }
-
     /// Returns the first row, detached from the others.
     pub(crate) fn into_first(self) -> Option<Row<'static>> {
         self.into_iter().next()
@@ -161,7 +101,7 @@ impl<'a> Row<'a> {
 }
 
 impl Row<'_> {
-    fn rows(&self) -> &Rows {
+    pub(super) fn rows(&self) -> &Rows {
         match &self.rows {
             Source::Borrowed(rows) => rows,
             Source::Shared(rows) => rows,
@@ -238,64 +178,9 @@ impl Row<'_> {
         })
     }
 
-    /// Converts the whole row to a `T`: a tuple, a struct that derives [`FromRow`], or an `Option` of one.
-    ///
-    /// This looks up the columns of `T`. [`Rows::read`] does so once for all rows.
-    ///
-    /// # Errors
-    /// As [`Rows::read`].
-    pub fn read<T: FromRow>(&self) -> Result<T> {
-        let columns = Columns::of::<T>(self.names()).map_err(|error| self.rows().explain(error))?;
-        T::from_cells(&mut Cells::new(self, &columns)).map_err(|error| self.explain(error))
-    }
-
     /// Adds the number of the row and the SQL to an error.
     pub(crate) fn explain(&self, error: Error) -> Error {
         self.rows().explain(error.at_row(self.index))
-    }
-}
-
-/// A type that can be read from a row: tuples of up to 16 [`FromSql`] values, which need as many columns; structs that
-/// derive it; an `Option` of such a type, which is `None` if all columns that the type reads are NULL.
-///
-/// To implement it by hand, write `from_row`:
-///
-/// ```
-/// use flatwater::{Error, FromRow, Result, Row};
-///
-/// struct Host(std::net::IpAddr);
-///
-/// impl FromRow for Host {
-///     fn from_row(row: &Row<'_>) -> Result<Self> {
-///         let address: String = row.get("address")?;
-///         Ok(Self(address.parse().map_err(|error| Error::decode("address", error))?))
-///     }
-/// }
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be read from a row",
-    label = "not a type that rows are read as",
-    note = "derive it: `#[derive(flatwater::FromRow)]`, or read a tuple, also for one column: `(i64,)`",
-    note = "to read the first column of every row as a value, call `query_values`; of one row, `query_value`"
-)]
-pub trait FromRow: Sized {
-    /// Reads a value of this type from the row.
-    ///
-    /// # Errors
-    /// `Misuse` that names the column whose value does not fit, or what [`Error::decode`] makes. The caller adds the
-    /// number of the row and the SQL.
-    fn from_row(row: &Row<'_>) -> Result<Self>;
-
-    /// Finds the columns of this type, once for all rows of a result, in the order in which `from_cells` reads them.
-    #[doc(hidden)]
-    fn columns(_: &mut Columns<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    /// Reads a value of this type from the cells of the columns that were found.
-    #[doc(hidden)]
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self> {
-        Self::from_row(cells.row())
     }
 }
 

@@ -8,6 +8,14 @@ use std::sync::Arc;
 
 use super::row::{Row, Rows, Source};
 
+impl Rows {
+    /// The rows in order.
+    #[must_use]
+    pub fn iter(&self) -> RowIter<'_> {
+        RowIter::new(Source::Borrowed(self), self.len())
+    }
+}
+
 impl<'a> IntoIterator for &'a Rows {
     type Item = Row<'a>;
     type IntoIter = RowIter<'a>;
@@ -36,7 +44,7 @@ pub struct RowIter<'a> {
 }
 
 impl<'a> RowIter<'a> {
-    pub(super) fn new(rows: Source<'a>, length: usize) -> Self {
+    fn new(rows: Source<'a>, length: usize) -> Self {
         Self { rows, left: 0..length }
     }
 }

@@ -10,7 +10,8 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, Int
 use serde::de::{Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::row::{FromRow, Row};
+use super::from_row::FromRow;
+use super::row::Row;
 use super::serde_error::Failure;
 use crate::error::Result;
 

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::queue::reply::{reply, wake};
 use crate::thread::park::start_own;
 use crate::values::decoded::decode_shared;
-use crate::values::row::FromRow;
+use crate::values::from_row::FromRow;
 use crate::workers::outbox::FEW;
 
 impl Live {
