@@ -34,6 +34,7 @@
 //! - `turn_file`: the file through which processes take turns: its counters, its locks, and waiting for a change
 //! - `ofd`: locks of a descriptor
 //! - `filesystem`: the file system of a path
+//! - `origin`: which process made a value
 //! - `process`: whether this process was forked, and state that each process has for itself
 //! - `fault` (feature): failures on demand, for tests
 //! - `held_step` (feature `fault`): holding a statement at one of its steps, for tests
@@ -66,6 +67,7 @@ mod locks;
 mod methods;
 mod ofd;
 mod opening;
+mod origin;
 mod parameters;
 mod patience;
 mod preupdate;
@@ -94,12 +96,12 @@ pub use failures::SystemFailure;
 pub use filesystem::{filesystem_magic, free_bytes, why_not_readable, why_not_writable};
 pub use hooks::{AuthEvent, Busy, Policy, Verdict};
 pub use locks::{LockFile, LockedFile};
+pub use origin::Origin;
 pub use preupdate::REPORTS_ALL_ROWS;
-pub use process::{InUse, Origin, PerProcess, Slot, ThreadChange, is_forked, may_open};
+pub use process::{InUse, PerProcess, Slot, ThreadChange, is_forked, may_open};
 pub use read_guard::{PageRefusal, Refused, Unheld, refused};
-pub use running::FirstRow;
 pub use rusqlite;
-pub use sink::{Discard, Flow, Sink};
+pub use sink::{Discard, FirstRow, Flow, Sink};
 pub use slots::StatementId;
 pub use statement::Prepared;
 pub use text::statement_start;

@@ -1,20 +1,20 @@
 //! Detecting that this process was made by fork.
 //!
-//! Owns: which process made a value, and state that each process has for itself. Runs on any thread. A connection must
-//! not be used after a fork
+//! Owns: noticing a fork, how many databases are open then, and state that each process has for itself. Runs on any
+//! thread. A connection must not be used after a fork
 //! (<https://sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_>), and locks may have
 //! been held by threads that the child does not have: a child uses, closes and unlocks nothing that it inherited.
 //! Invariant: the check takes no lock and makes no system call, because any lock may be one that is never released.
-//! Leaves out: the reaction to a fork, and SQLite's own state (`forks`). A child made without the C library's `fork`, such
-//! as by a bare `clone`, is not detected.
+//! Leaves out: which process made a value (`origin`), the reaction to a fork, and SQLite's own state (`forks`). A child
+//! made without the C library's `fork`, such as by a bare `clone`, is not detected.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::forks;
+use crate::origin::{Origin, generation};
+use crate::{forks, origin};
 
-static GENERATION: AtomicU32 = AtomicU32::new(0);
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// A database was open at the fork that made this process, or at one before.
@@ -52,27 +52,6 @@ impl Drop for InUse {
     }
 }
 
-/// The process that made a value. A forked child has a copy of the value, which is its parent's all the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin(u32);
-
-impl Origin {
-    /// This process.
-    #[must_use]
-    #[inline]
-    pub fn here() -> Self {
-        Self(generation())
-    }
-
-    /// Returns true if another process made the value, of which this one is a descendant: the value must not be used here,
-    /// nor what it shares with others be dropped.
-    #[must_use]
-    #[inline]
-    pub fn is_inherited(self) -> bool {
-        self.0 != generation()
-    }
-}
-
 /// Returns true if this process may open databases. In a forked child this has SQLite keep its files apart from those that
 /// were open at the fork; on systems where it cannot, no database may be open then.
 #[must_use]
@@ -84,12 +63,6 @@ pub fn may_open() -> bool {
 #[must_use]
 pub fn is_forked() -> bool {
     generation() != 0
-}
-
-/// A number that changes with every fork, in the child.
-#[inline]
-pub(crate) fn generation() -> u32 {
-    GENERATION.load(Ordering::Relaxed)
 }
 
 /// How often this process or one of its ancestors was forked, as far as forks are detected.
@@ -156,7 +129,7 @@ fn notice_forks() {
     extern "C" fn in_child() {
         forks::release();
         FORKS.fetch_add(1, Ordering::SeqCst);
-        GENERATION.fetch_add(1, Ordering::SeqCst);
+        origin::forked();
         if OPEN.load(Ordering::SeqCst) > 0 {
             INHERITED.store(true, Ordering::SeqCst);
             // What the count counted is the parent's, and will not end here.

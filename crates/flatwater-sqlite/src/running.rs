@@ -13,10 +13,9 @@ use rusqlite::ffi;
 use rusqlite::types::ValueRef;
 
 use crate::bindings::Bindings;
-use crate::columns;
 use crate::error::{Error, Result, SqliteError};
 use crate::parameters::{Names, Parameters};
-use crate::sink::{Flow, Sink};
+use crate::sink::{FirstRow, Flow, Sink};
 use crate::slots::Statement;
 
 /// A statement between bind and reset. Dropping this value resets the statement, and unbinds borrowed values, so that
@@ -40,22 +39,6 @@ impl Drop for Running {
         if self.unbinds {
             // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
             unsafe { ffi::sqlite3_clear_bindings(self.raw) };
-        }
-    }
-}
-
-/// A statement at the first row of its run.
-pub struct FirstRow<'a>(&'a Running);
-
-impl FirstRow<'_> {
-    /// Returns the names of the result columns if SQLite has ever prepared the statement again, as it does at the first
-    /// step if the schema has changed. The statement may then have other columns than it was prepared with.
-    #[must_use]
-    pub fn new_names(&self) -> Option<Vec<Box<str>>> {
-        // SAFETY: the statement is alive, and only its run uses it.
-        unsafe {
-            let reprepares = ffi::sqlite3_stmt_status(self.0.raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0);
-            (reprepares != 0).then(|| columns::names(self.0.raw))
         }
     }
 }
@@ -188,7 +171,7 @@ impl Running {
             match unsafe { ffi::sqlite3_step(self.raw) } {
                 ffi::SQLITE_ROW => {
                     if std::mem::take(&mut is_first) {
-                        sink.first_row(FirstRow(self));
+                        sink.first_row(FirstRow::of(self.raw));
                     }
                     self.read_row(sink)?;
                     if sink.row_done() == Flow::Stop {

@@ -1,9 +1,13 @@
 //! The only way in which a row leaves SQLite.
 //!
-//! Owns: the `Sink` trait. Runs on the thread that steps the statement. Invariant: a sink does not wait. Leaves out:
+//! Owns: the `Sink` trait, and what a sink may ask at the first row. Runs on the thread that steps the statement. Invariant: a sink does not wait. Leaves out:
 //! the sinks themselves (row block, JSON, digest), which belong to the engine.
 
-use crate::running::FirstRow;
+use std::marker::PhantomData;
+
+use rusqlite::ffi;
+
+use crate::columns;
 
 /// Whether the step loop continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +16,29 @@ pub enum Flow {
     Continue,
     /// Stop here; the statement is reset.
     Stop,
+}
+
+/// A statement at the first row of its run.
+pub struct FirstRow<'a> {
+    raw: *mut ffi::sqlite3_stmt,
+    run: PhantomData<&'a ()>,
+}
+
+impl FirstRow<'_> {
+    pub(crate) fn of(raw: *mut ffi::sqlite3_stmt) -> Self {
+        Self { raw, run: PhantomData }
+    }
+
+    /// Returns the names of the result columns if SQLite has ever prepared the statement again, as it does at the first
+    /// step if the schema has changed. The statement may then have other columns than it was prepared with.
+    #[must_use]
+    pub fn new_names(&self) -> Option<Vec<Box<str>>> {
+        // SAFETY: the statement is alive, and only its run uses it.
+        unsafe {
+            let reprepares = ffi::sqlite3_stmt_status(self.raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0);
+            (reprepares != 0).then(|| columns::names(self.raw))
+        }
+    }
 }
 
 /// Receives the cells of a result, row by row and left to right.

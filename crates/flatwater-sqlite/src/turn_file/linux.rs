@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use super::{Counters, Word};
 use crate::ofd::{Kind, is_held, set};
-use crate::process::Origin;
+use crate::origin::Origin;
 
 /// The size of the file: one page of the smallest size that a system has.
 const PAGE: usize = 4096;
