@@ -11,8 +11,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::CStr;
 
-use crate::connection::Connection;
-
 /// The maximum number of rows that are kept for a table.
 pub const ROWS: usize = 4096;
 
@@ -122,26 +120,6 @@ impl Changes {
     }
 }
 
-impl Connection {
-    /// Starts or stops recording which rows change. What was recorded is dropped.
-    pub fn record_changes(&self, on: bool) {
-        self.hooks().changes.record(on);
-        self.report_rows(on);
-    }
-
-    /// Returns true if changed rows are recorded.
-    #[must_use]
-    pub fn records_changes(&self) -> bool {
-        self.hooks().changes.is_recording()
-    }
-
-    /// Returns what was recorded since the last call.
-    #[must_use]
-    pub fn take_changes(&self) -> Vec<ChangedRows> {
-        self.hooks().changes.take()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::ffi::CString;
@@ -149,6 +127,7 @@ mod tests {
     use rusqlite::OpenFlags;
 
     use super::*;
+    use crate::connection::Connection;
 
     fn connection() -> Connection {
         let connection = Connection::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();

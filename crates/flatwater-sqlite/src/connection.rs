@@ -5,7 +5,7 @@
 //! inside the connection and are finalised before it closes; the hook state keeps its address for as long as the
 //! connection is open. Leaves out: pragmas, the length of waits, and which texts may run.
 
-use std::ffi::{CString, c_int};
+use std::ffi::c_int;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,11 +14,13 @@ use std::time::Instant;
 use rusqlite::{OpenFlags, ffi};
 
 use crate::armed::Interrupt;
-use crate::error::{Error, Result, SqliteError};
+use crate::changes::ChangedRows;
+use crate::error::{Error, Result, SqliteError, from_rusqlite};
+use crate::failures::SystemFailure;
 use crate::hooks::{AuthEvent, Busy, Hooks, Policy};
+use crate::mapping::Mapping;
 use crate::opening;
 use crate::slots::Slots;
-use crate::wal::Mapping;
 
 /// SQLite 3.51.3: the first one without the WAL-reset bug.
 const OLDEST_LIBRARY: i32 = 3_051_003;
@@ -186,6 +188,24 @@ impl Connection {
         self.hooks().inserts.saw(self.last_insert_rowid())
     }
 
+    /// Starts or stops recording which rows change. What was recorded is dropped.
+    pub fn record_changes(&self, on: bool) {
+        self.hooks().changes.record(on);
+        self.report_rows(on);
+    }
+
+    /// Returns true if changed rows are recorded.
+    #[must_use]
+    pub fn records_changes(&self) -> bool {
+        self.hooks().changes.is_recording()
+    }
+
+    /// Returns what was recorded since the last call.
+    #[must_use]
+    pub fn take_changes(&self) -> Vec<ChangedRows> {
+        self.hooks().changes.take()
+    }
+
     /// Returns true if the main database cannot be written through this connection.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
@@ -286,6 +306,13 @@ impl Connection {
         prepared && !self.hooks().stop_recording().is_empty()
     }
 
+    /// The system's reason for the last failed call on this connection, which failed with this extended code.
+    #[must_use]
+    pub fn system_failure(&self, code: i32) -> Option<SystemFailure> {
+        // SAFETY: the connection is open and used here alone.
+        unsafe { SystemFailure::of(self.raw(), code) }
+    }
+
     pub(crate) fn error(&self, code: c_int) -> Error {
         // SAFETY: the connection is open and borrowed here.
         unsafe { SqliteError::of(self.db, code) }.into()
@@ -318,30 +345,6 @@ impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection").field("statements", &self.slots.len()).finish_non_exhaustive()
     }
-}
-
-/// Converts an error of rusqlite to the error of floor 0.
-#[must_use]
-pub fn from_rusqlite(error: rusqlite::Error) -> Error {
-    match error {
-        rusqlite::Error::SqliteFailure(e, message) => {
-            let general = SqliteError::from_code(e.extended_code);
-            SqliteError { message: message.unwrap_or(general.message), ..general }.into()
-        }
-        rusqlite::Error::SqlInputError { error: e, msg, offset, .. } => {
-            let offset = usize::try_from(offset).ok();
-            SqliteError { code: e.extended_code, message: msg, offset, system: None }.into()
-        }
-        other => {
-            SqliteError { code: ffi::SQLITE_MISUSE, message: other.to_string(), offset: None, system: None }.into()
-        }
-    }
-}
-
-/// Returns true if `path` contains a NUL byte, which SQLite does not accept.
-#[must_use]
-pub fn has_nul(path: &Path) -> bool {
-    CString::new(path.as_os_str().as_encoded_bytes()).is_err()
 }
 
 #[cfg(test)]

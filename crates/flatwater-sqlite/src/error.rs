@@ -1,7 +1,7 @@
 //! The errors of this floor: SQLite's own errors with their extended code, and bindings that do not fit.
 //!
-//! Owns: the error type of floor 0. Invariant: bound values are never part of an error. Leaves out: kinds, hints and
-//! SQL text, which the engine adds.
+//! Owns: the error type of floor 0, and making it of what SQLite and rusqlite report. Invariant: bound values are never
+//! part of an error. Leaves out: kinds, hints and SQL text, which the engine adds.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -104,15 +104,43 @@ impl SqliteError {
             }
             let message = CStr::from_ptr(ffi::sqlite3_errmsg(db)).to_string_lossy().into_owned();
             let offset = usize::try_from(ffi::sqlite3_error_offset(db)).ok();
-            let code = failures::first(extended, &message);
+            let code = first(extended, &message);
             Self { code, message, offset, system: SystemFailure::of(db, extended) }
         }
     }
 }
 
+/// Returns the code of the failure that came first, according to SQLite's message. SQLite calls the progress handler
+/// once more after a statement failed (`vdbe_return` in `sqlite3VdbeExec`). If the handler then ends the statement, the
+/// code is SQLITE_INTERRUPT, but the message and the effect are those of the failure: after an I/O error the
+/// transaction is rolled back.
+fn first(code: i32, message: &str) -> i32 {
+    let failures = [ffi::SQLITE_IOERR, ffi::SQLITE_FULL, ffi::SQLITE_NOMEM, ffi::SQLITE_CORRUPT];
+    let is_first = |failure: &i32| SqliteError::from_code(*failure).message == message;
+    if code == ffi::SQLITE_INTERRUPT { failures.into_iter().find(is_first).unwrap_or(code) } else { code }
+}
+
 impl From<SqliteError> for Error {
     fn from(error: SqliteError) -> Self {
         Self::Sqlite(error)
+    }
+}
+
+/// Converts an error of rusqlite to the error of floor 0.
+#[must_use]
+pub fn from_rusqlite(error: rusqlite::Error) -> Error {
+    match error {
+        rusqlite::Error::SqliteFailure(e, message) => {
+            let general = SqliteError::from_code(e.extended_code);
+            SqliteError { message: message.unwrap_or(general.message), ..general }.into()
+        }
+        rusqlite::Error::SqlInputError { error: e, msg, offset, .. } => {
+            let offset = usize::try_from(offset).ok();
+            SqliteError { code: e.extended_code, message: msg, offset, system: None }.into()
+        }
+        other => {
+            SqliteError { code: ffi::SQLITE_MISUSE, message: other.to_string(), offset: None, system: None }.into()
+        }
     }
 }
 
@@ -164,3 +192,22 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 impl std::error::Error for SqliteError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_interrupted_after_it_failed_has_the_code_of_its_failure() {
+        let table = [
+            (ffi::SQLITE_INTERRUPT, "disk I/O error", ffi::SQLITE_IOERR),
+            (ffi::SQLITE_INTERRUPT, "database or disk is full", ffi::SQLITE_FULL),
+            (ffi::SQLITE_INTERRUPT, "interrupted", ffi::SQLITE_INTERRUPT),
+            (ffi::SQLITE_INTERRUPT, "UNIQUE constraint failed: t.a", ffi::SQLITE_INTERRUPT),
+            (ffi::SQLITE_IOERR_READ, "disk I/O error", ffi::SQLITE_IOERR_READ),
+        ];
+        for (code, message, expected) in table {
+            assert_eq!(first(code, message), expected, "{code} {message}");
+        }
+    }
+}

@@ -9,9 +9,6 @@ use std::ffi::c_int;
 
 use rusqlite::ffi;
 
-use crate::connection::Connection;
-use crate::error::SqliteError;
-
 /// Why the operating system refused a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -103,42 +100,4 @@ fn is_of_the_system(code: c_int) -> bool {
 /// reports the failure as what it is.
 pub(crate) fn of_read(code: c_int) -> c_int {
     if code == ffi::SQLITE_IOERR_CORRUPTFS { ffi::SQLITE_IOERR_READ } else { code }
-}
-
-/// Returns the code of the failure that came first, according to SQLite's message. SQLite calls the progress handler
-/// once more after a statement failed (`vdbe_return` in `sqlite3VdbeExec`). If the handler then ends the statement, the
-/// code is SQLITE_INTERRUPT, but the message and the effect are those of the failure: after an I/O error the
-/// transaction is rolled back.
-pub(crate) fn first(code: c_int, message: &str) -> c_int {
-    let failures = [ffi::SQLITE_IOERR, ffi::SQLITE_FULL, ffi::SQLITE_NOMEM, ffi::SQLITE_CORRUPT];
-    let is_first = |failure: &c_int| SqliteError::from_code(*failure).message == message;
-    if code == ffi::SQLITE_INTERRUPT { failures.into_iter().find(is_first).unwrap_or(code) } else { code }
-}
-
-impl Connection {
-    /// The system's reason for the last failed call on this connection, which failed with this extended code.
-    #[must_use]
-    pub fn system_failure(&self, code: i32) -> Option<SystemFailure> {
-        // SAFETY: the connection is open and used here alone.
-        unsafe { SystemFailure::of(self.raw(), code) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_interrupted_after_it_failed_has_the_code_of_its_failure() {
-        let table = [
-            (ffi::SQLITE_INTERRUPT, "disk I/O error", ffi::SQLITE_IOERR),
-            (ffi::SQLITE_INTERRUPT, "database or disk is full", ffi::SQLITE_FULL),
-            (ffi::SQLITE_INTERRUPT, "interrupted", ffi::SQLITE_INTERRUPT),
-            (ffi::SQLITE_INTERRUPT, "UNIQUE constraint failed: t.a", ffi::SQLITE_INTERRUPT),
-            (ffi::SQLITE_IOERR_READ, "disk I/O error", ffi::SQLITE_IOERR_READ),
-        ];
-        for (code, message, expected) in table {
-            assert_eq!(first(code, message), expected, "{code} {message}");
-        }
-    }
 }

@@ -27,6 +27,7 @@
 //! - `read_guard`: refusing pages and snapshots to a thread
 //! - `snapshot`: how beginning a snapshot may change the locks of the wal-index
 //! - `bounds`: the bounds of an inline run
+//! - `mapping`: what is remembered of the files of a connection
 //! - `wal`: the wal-index header
 //! - `checkpoint`: checkpoints, and syncing the files while no lock is held
 //! - `files`: SQLite's own handles to its files
@@ -64,6 +65,7 @@ mod hooks;
 mod inserts;
 mod lend;
 mod locks;
+mod mapping;
 mod methods;
 mod ofd;
 mod opening;
@@ -88,14 +90,15 @@ pub use changes::{ChangedRows, ROWS, RowSet};
 pub use checkpoint::{CheckpointInfo, CheckpointMode};
 pub use clock::thread_cpu_time;
 pub use columns::{ColumnOrigin, ColumnSource};
-pub use connection::{Connection, from_rusqlite, has_nul};
+pub use connection::Connection;
 pub use control::Control;
-pub use error::{Error, Result, SqliteError};
+pub use error::{Error, Result, SqliteError, from_rusqlite};
 pub use explain::{Op, Program};
 pub use failures::SystemFailure;
 pub use filesystem::{filesystem_magic, free_bytes, why_not_readable, why_not_writable};
 pub use hooks::{AuthEvent, Busy, Policy, Verdict};
 pub use locks::{LockFile, LockedFile};
+pub use opening::has_nul;
 pub use origin::Origin;
 pub use preupdate::REPORTS_ALL_ROWS;
 pub use process::{InUse, PerProcess, Slot, ThreadChange, is_forked, may_open};

@@ -20,12 +20,10 @@ use rusqlite::ffi;
 use crate::connection::Connection;
 use crate::failures;
 use crate::files::File;
+use crate::mapping::Files;
 use crate::process::PerProcess;
 use crate::read_guard;
 use crate::snapshot::Request;
-
-/// The database and the WAL of a connection, which have this crate's methods.
-pub(crate) type Files = [*mut ffi::sqlite3_file; 2];
 
 type Read = unsafe extern "C" fn(*mut ffi::sqlite3_file, *mut c_void, c_int, ffi::sqlite3_int64) -> c_int;
 type ShmLock = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int, c_int, c_int) -> c_int;

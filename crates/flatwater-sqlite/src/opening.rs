@@ -1,6 +1,6 @@
 //! Opening a connection with SQLite's own call.
 //!
-//! Owns: the call itself. rusqlite has it too, but closes a connection that could not be opened before its system error
+//! Owns: the call itself, and the paths that it takes. rusqlite has it too, but closes a connection that could not be opened before its system error
 //! can be read (<https://sqlite.org/c3ref/system_errno.html>). Runs on the thread that opens, and blocks on the file
 //! system. Invariant: a connection that could not be opened is closed here. Leaves out: the set-up of an open
 //! connection.
@@ -11,8 +11,7 @@ use std::ptr;
 
 use rusqlite::{OpenFlags, ffi};
 
-use crate::connection::from_rusqlite;
-use crate::error::{Error, Result, SqliteError};
+use crate::error::{Error, Result, SqliteError, from_rusqlite};
 
 /// Opens `path` with `flags`, to which extended result codes are added, and the VFS of that name.
 pub(crate) fn open(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> Result<rusqlite::Connection> {
@@ -67,6 +66,12 @@ fn has_mutexes() -> bool {
         ffi::sqlite3_mutex_free(mutex);
         is_one
     }
+}
+
+/// Returns true if `path` contains a NUL byte, which SQLite does not accept.
+#[must_use]
+pub fn has_nul(path: &Path) -> bool {
+    CString::new(path.as_os_str().as_encoded_bytes()).is_err()
 }
 
 #[cfg(unix)]

@@ -8,7 +8,8 @@ use std::borrow::Borrow;
 
 use rusqlite::ffi;
 
-use crate::connection::{Connection, from_rusqlite};
+use crate::connection::Connection;
+use crate::error::from_rusqlite;
 use crate::error::{Error, Result, SqliteError};
 use crate::read_guard::{Refused, refused};
 

@@ -23,7 +23,7 @@ use rusqlite::ffi;
 
 use crate::connection::Connection;
 use crate::hooks::Hooks;
-use crate::methods::Files;
+use crate::mapping::Files;
 use crate::snapshot::{Decision, Place, Request, Snapshot};
 
 /// The error that refuses a page.

@@ -3,11 +3,9 @@
 //! Owns: reading the shared-memory header through SQLite's own mapping, so that no descriptor on the `-shm` file is
 //! ever opened (closing one would drop all POSIX locks of the process,
 //! <https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>). Runs on
-//! the thread that uses the connection. Invariant: the mapping's address, and that the files have this crate's methods,
-//! is remembered only while nothing can have made the connection leave WAL mode, which ends both. Leaves out: when to
-//! read the header.
+//! the thread that uses the connection. Invariant: the header is read at an address at which it is mapped. Leaves out: how
+//! long the address is remembered (`mapping`), and when to read the header.
 
-use std::cell::Cell;
 use std::ffi::{CString, c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -15,7 +13,6 @@ use rusqlite::ffi;
 
 use crate::connection::Connection;
 use crate::files::File;
-use crate::methods::Files;
 
 /// One copy of the wal-index header (<https://sqlite.org/walformat.html#the_wal_index_header>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,81 +93,6 @@ fn checksum(words: &[u32]) -> [u32; 2] {
         let first = first.wrapping_add(pair[0]).wrapping_add(second);
         [first, second.wrapping_add(pair[1]).wrapping_add(first)]
     })
-}
-
-/// What is known of the connection's files, as long as it is certain to hold.
-#[derive(Debug)]
-pub(crate) struct Mapping {
-    known: Cell<Known>,
-    /// The rusqlite connection was handed out, and other code may still have it.
-    is_lent: Cell<bool>,
-}
-
-/// Facts that hold for as long as the connection is in WAL mode.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
-    /// The address at which the wal-index is mapped, or null.
-    base: *mut c_void,
-    /// The files, if they have this crate's methods.
-    guarded: Option<Files>,
-}
-
-const NOTHING: Known = Known { base: std::ptr::null_mut(), guarded: None };
-
-impl Mapping {
-    pub(crate) fn new() -> Self {
-        Self { known: Cell::new(NOTHING), is_lent: Cell::new(true) }
-    }
-
-    /// The rusqlite connection is handed out: the code that has it may leave WAL mode at any time.
-    pub(crate) fn lend(&self) {
-        self.forget();
-        self.is_lent.set(true);
-    }
-
-    /// No other code has the rusqlite connection any more.
-    pub(crate) fn take_back(&mut self) {
-        self.is_lent.set(false);
-    }
-
-    /// Forgets what is known, because something runs that may leave WAL mode.
-    pub(crate) fn forget(&self) {
-        self.known.set(NOTHING);
-    }
-
-    /// Like `forget`, but returns what was known, so that `put_back` can restore it if nothing left WAL mode after all.
-    pub(crate) fn set_aside(&self) -> Known {
-        self.known.replace(NOTHING)
-    }
-
-    pub(crate) fn put_back(&mut self, known: Known) {
-        self.known.set(known);
-    }
-
-    /// The files, if they are known to have this crate's methods.
-    pub(crate) fn files(&self) -> Option<Files> {
-        self.known.get().guarded
-    }
-
-    /// Records that the files have this crate's methods.
-    pub(crate) fn guarded(&self, files: Files) {
-        self.learn(Known { guarded: Some(files), ..self.known.get() });
-    }
-
-    fn get(&self) -> Option<*mut c_void> {
-        let Known { base, .. } = self.known.get();
-        (!base.is_null()).then_some(base)
-    }
-
-    fn remember(&self, base: *mut c_void) {
-        self.learn(Known { base, ..self.known.get() });
-    }
-
-    fn learn(&self, known: Known) {
-        if !self.is_lent.get() {
-            self.known.set(known);
-        }
-    }
 }
 
 /// # Safety
