@@ -83,7 +83,7 @@ pub use values::sql::Sql;
 pub mod calls {
     pub use crate::api::batches::Batches;
     pub use crate::api::execute_many::ExecuteMany;
-    pub use crate::engine::dispatch::CancelOutcome;
+    pub use crate::engine::cancelled::CancelOutcome;
     pub use crate::error::TimeoutEffect;
     pub use crate::migrations::ForeignKeyCheck;
     pub use flatwater_sqlite::{CheckpointInfo, CheckpointMode};

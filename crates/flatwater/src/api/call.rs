@@ -12,7 +12,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::api::report::{Collection, Report};
-use crate::engine::dispatch::{Awaited, Begun, Caller, CancelOutcome, Submitted};
+use crate::engine::cancelled::CancelOutcome;
+use crate::engine::dispatch::{Awaited, Begun, Caller, Submitted};
 use crate::engine::handle::{called_from_within, inherited};
 use crate::engine::opening::Opening;
 use crate::error::{Error, Result};

@@ -11,7 +11,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::api::call::Call;
-use crate::engine::dispatch::{Caller, CancelOutcome};
+use crate::engine::cancelled::CancelOutcome;
+use crate::engine::dispatch::Caller;
 use crate::error::Result;
 use crate::inline::budget;
 use crate::sql::catalogue::StatementInfo;

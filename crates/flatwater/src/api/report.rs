@@ -8,7 +8,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::dispatch::{Caller, CancelOutcome};
+use crate::engine::cancelled::CancelOutcome;
+use crate::engine::dispatch::Caller;
 use crate::engine::handle::Handle;
 use crate::error::{Error, ErrorKind, Result, shorten};
 use crate::events;

@@ -3,7 +3,7 @@
 //! Owns: its alarm, and the thread `fw-check`, which runs one check: it asks file systems, and may hang with one of them.
 //! The alarm goes off on the timer's thread, which asks no file system, so that no deadline waits for one. Invariants:
 //! at most one check runs; while it hangs the alarm goes on, and databases are parked. One lock guards the state, and is
-//! never held while a file is checked. Leaves out: which files are open (`registry`), and what is checked (`file::watch`).
+//! never held while a file is checked. Leaves out: which files are open (`open_files`), and what is checked (`file::watch`).
 
 use std::panic::{UnwindSafe, catch_unwind};
 use std::sync::Weak;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::PerProcess;
 
-use super::{parking, registry};
+use super::{open_files, parking};
 use crate::file::copies::mappings;
 use crate::file::guard;
 use crate::thread::park::start_own;
@@ -48,7 +48,7 @@ pub(super) fn end_if_unneeded() {
     }
     let mut check = CHECK.lock();
     // Under the lock: a file that is opened from here on begins the checks after this.
-    if !registry::has_open() {
+    if !open_files::has_open() {
         check.is_on = false;
         check.alarm.clear();
     }
@@ -94,7 +94,7 @@ fn run(state: &'static PerProcess<Check>, look: impl FnOnce() + Send + UnwindSaf
 fn look_at_all() {
     let mappings = mappings();
     // A check that hangs keeps no other engine than its own.
-    for engine in registry::open_engines().iter().filter_map(Weak::upgrade) {
+    for engine in open_files::open_engines().iter().filter_map(Weak::upgrade) {
         // `look` stores the error.
         let _ = engine.watch().map(|watch| watch.look(&mappings));
     }

@@ -22,8 +22,9 @@ use flatwater_sqlite::InUse;
 
 use super::Engine;
 use super::copying::Place;
+use super::open_files::left_behind;
 use super::registry::FileReservation;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::events;
 use crate::file::copies::mappings;
 use crate::file::guard::{self, Guard};
@@ -216,14 +217,6 @@ impl Engine {
             promises.into_iter().for_each(|promise| fill(Some(promise), Ok(Answer::Done)));
         }
     }
-}
-
-/// Returns the error for a file that a close could not leave, because `what` runs.
-pub(super) fn left_behind(what: &str, path: &std::path::Path) -> Error {
-    let sentence = format!("{} is not closed yet: a close has left {what} behind, which still runs", path.display());
-    Error::new(ErrorKind::Busy, sentence).with_hint(
-        "the file closes when it returns, and nothing is committed; put a timeout around code that can block",
-    )
 }
 
 fn fill(promise: Option<Closed>, answer: Result<Answer>) {

@@ -4,6 +4,7 @@
 //! before the last connection closes. Leaves out: closing (`closing`), the table of open files, the API's types, and
 //! everything that a worker decides by itself.
 
+pub(crate) mod cancelled;
 mod check;
 mod checkpointing;
 mod clock;
@@ -13,6 +14,7 @@ pub(crate) mod dispatch;
 pub(crate) mod handle;
 mod inline;
 mod live;
+mod open_files;
 pub(crate) mod opening;
 mod parked;
 pub(crate) mod parking;

@@ -7,8 +7,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::dispatch::CancelOutcome;
-use super::registry;
+use super::cancelled::CancelOutcome;
+use super::open_files;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::{CallOptions, Leaves, Ticket};
 
@@ -58,7 +58,7 @@ impl Opening {
         if self.ticket.leave() == Leaves::Withdrawn {
             return CancelOutcome::Withdrawn;
         }
-        registry::look_again();
+        open_files::look_again();
         self.end_request();
         CancelOutcome::WriteInterrupted
     }

@@ -1,9 +1,9 @@
 //! The open files of this process: one file, one engine, however often and by whatever name the file is opened.
 //!
-//! Owns: the table of open files, and opening each file once. Runs on the threads that open and close databases, which may
-//! block. Invariants, all under one lock that is never held while a file is opened or closed: a file has at most one
+//! Owns: opening each file once, and leaving it. Runs on the threads that open and close databases, which may block.
+//! Invariants, all under one lock that is never held while a file is opened or closed: a file has at most one
 //! engine; it is opened again only after it is closed; the last handle that leaves, or the shutdown, begins to close it.
-//! Leaves out: databases in memory, which are never shared; checking the open files (`check`).
+//! Leaves out: the table (`open_files`); databases in memory, which are never shared; checking the open files (`check`).
 //!
 //! ```text
 //! thread A: open("new.db")                 thread B: open("link to new.db")
@@ -14,52 +14,21 @@
 //! own engine, and waits for B's            done: both handles are of B's engine
 //! ```
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Instant;
 
-use flatwater_sqlite::{InUse, PerProcess};
+use flatwater_sqlite::InUse;
 
-use super::closing::left_behind;
+use super::open_files::{CHANGED, Entry, FILES, State};
 use super::opening::Opening;
 use super::{Engine, check};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::identity::FileId;
 use crate::file::watch::Watch;
-use crate::options::{Options, SecondCopy};
+use crate::options::Options;
 use crate::thread::park::in_closure;
 use crate::time::later;
-
-/// A file that is in use here.
-struct Entry {
-    state: State,
-    /// Empty until the file is open.
-    engine: Weak<Engine>,
-    /// It is used for writing, and no other SQLite library may open it in this process.
-    is_guarded: bool,
-}
-
-enum State {
-    /// The file is being opened, or the engine is being closed.
-    Claimed,
-    /// A close has left this behind, which still uses the file.
-    Left(Box<str>),
-    /// The number of handles that `open` returned and that have not left.
-    Open(usize),
-}
-
-#[derive(Default)]
-struct Files {
-    entries: HashMap<FileId, Entry>,
-    /// The file that an engine opened at a path, until it is closed. Whatever is at the path by now: another file there
-    /// would use the same WAL.
-    paths: HashMap<PathBuf, FileId>,
-}
-
-static FILES: PerProcess<Files> = PerProcess::new(Files::default);
-/// Signalled when a reservation ends, and when an opening is given up.
-static CHANGED: Condvar = Condvar::new();
 
 /// Returns an engine for the file of `options`, which are resolved: the open one, or a new one. Blocks, for
 /// as long as the opening is wanted.
@@ -130,13 +99,6 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
         }
         drop(CHANGED.wait_timeout(files, left).unwrap_or_else(PoisonError::into_inner));
     }
-}
-
-/// Wakes the openings that wait for others, because one of them is not wanted any more.
-pub(super) fn look_again() {
-    // Who has looked whether it is wanted, under this lock, waits by now.
-    drop(FILES.lock());
-    CHANGED.notify_all();
 }
 
 /// Refuses to open a file that replaced an open file at the same path: both would use the same WAL and wal-index.
@@ -248,65 +210,6 @@ fn reserve(entry: &mut Entry, engine: &Engine, id: &FileId) -> Option<FileReserv
         entry.state = State::Claimed;
     }
     Some(FileReservation(Some((id.clone(), engine.path().to_owned()))))
-}
-
-pub(super) fn has_open() -> bool {
-    FILES.lock().has_open()
-}
-
-pub(super) fn open_engines() -> Vec<Weak<Engine>> {
-    FILES.lock().open_engines()
-}
-
-impl Entry {
-    fn new(state: State, engine: Weak<Engine>, options: &Options) -> Self {
-        let is_guarded = options.second_copy == SecondCopy::Refuse && !options.read_only;
-        Self { state, engine, is_guarded }
-    }
-
-    fn is_open(&self) -> bool {
-        matches!(self.state, State::Open(_))
-    }
-}
-
-impl Files {
-    /// Another file that is still in use at the same path.
-    fn other(&self, id: &FileId, options: &Options) -> Option<&Entry> {
-        let other = self.paths.get(&options.path).filter(|other| *other != id)?;
-        self.entries.get(other)
-    }
-
-    /// The file of this identity, and another one that is still in use at the same path.
-    fn in_the_way(&self, id: &FileId, options: &Options) -> impl Iterator<Item = &Entry> {
-        self.entries.get(id).into_iter().chain(self.other(id, options))
-    }
-
-    /// Returns the engine that opened another file at the same path.
-    fn replaced(&self, id: &FileId, options: &Options) -> Option<Arc<Engine>> {
-        self.other(id, options).filter(|entry| entry.is_open()).and_then(|entry| entry.engine.upgrade())
-    }
-
-    /// Returns true while one of the files is being opened or closed.
-    fn is_claimed(&self, id: &FileId, options: &Options) -> bool {
-        self.in_the_way(id, options).any(|entry| matches!(entry.state, State::Claimed))
-    }
-
-    /// Refuses a file if a close has left something behind that still uses it.
-    fn refuse_left(&self, id: &FileId, options: &Options) -> Result<()> {
-        let mut left = self.in_the_way(id, options).filter_map(|entry| match &entry.state {
-            State::Left(what) => Some(what),
-            State::Claimed | State::Open(_) => None,
-        });
-        left.next().map_or(Ok(()), |what| Err(left_behind(what, &options.path).in_operation("open")))
-    }
-
-    fn has_open(&self) -> bool {
-        self.entries.values().any(Entry::is_open)
-    }
-
-    fn open_engines(&self) -> Vec<Weak<Engine>> {
-        self.entries.values().filter(|entry| entry.is_open()).map(|entry| entry.engine.clone()).collect()
-    }
 }
 
 /// Returns the number of handles of the file.
