@@ -1,14 +1,12 @@
 //! What is learnt from the program of a prepared statement, and when: at its second use, on a worker.
 //!
-//! Owns: the place beside a prepared statement where that is kept, and the step that fills it. Runs on the thread that
-//! has the connection; the place is written once. Invariants: what was learnt is dropped with the prepared statement; a
+//! Owns: the step that learns it, and what it says of a statement. Runs on the thread that has the connection; what was
+//! learnt is written once. Invariants: what was learnt is dropped with the prepared statement; a
 //! text that is used once costs nothing; no statement sees that a write was explained, which sets `changes()` to 0: the
-//! write runs right after it, and does not call `changes()` (`asks`). Leaves out: graphs (`program::graph`), running
-//! anything inline.
+//! write runs right after it, and does not call `changes()` (`asks`). Leaves out: the place where it is kept
+//! (`statements`), graphs (`program::graph`), running anything inline.
 
 use std::collections::HashSet;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::asks::Asking;
 use super::open::Connection;
@@ -21,24 +19,6 @@ use crate::program::analysis::{InlineRead, InlineWrite, ProgramAnalysis};
 use crate::program::graph::{Shape, Strange, bare};
 use crate::sql::class::Route;
 use crate::values::params::ParamRow;
-
-/// The use of a prepared statement at which its program is analysed.
-const TELLING_USE: u32 = 2;
-
-/// The uses of a prepared statement, and its analysis once there is one.
-#[derive(Debug, Default)]
-pub(crate) struct Analysis {
-    /// Counted by the thread that has the connection.
-    uses: AtomicU32,
-    of_program: OnceLock<ProgramAnalysis>,
-}
-
-impl Analysis {
-    /// Counts a use, and returns true if the program is to be analysed now.
-    fn is_due(&self) -> bool {
-        self.of_program.get().is_none() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 >= TELLING_USE
-    }
-}
 
 impl CachedStatement {
     /// Returns how this read may run inline; `None` if it may not, or is not known well enough.
@@ -163,7 +143,7 @@ mod tests {
 
     use super::*;
     use crate::connection::execute::{Bounds, Output, Run};
-    use crate::connection::open::Role;
+    use crate::connection::role::Role;
     use crate::connection::schema::SchemaFacts;
     use crate::options::Options;
     use crate::sql::catalogue::StatementInfo;

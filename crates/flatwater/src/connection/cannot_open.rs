@@ -7,7 +7,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use flatwater_sqlite::{has_nul, why_not_readable};
+use flatwater_sqlite::{Connection as Sqlite, has_nul, why_not_readable};
 use rusqlite::ffi;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -122,6 +122,14 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
         }
         ffi::SQLITE_BUSY => error.with_hint("another process kept the file locked for longer than `Options::busy_timeout`"),
         _ if error.kind() == ErrorKind::Misuse => error.with_kind(ErrorKind::Open),
+        _ => error,
+    }
+}
+
+/// Adds the error of the operating system, which rusqlite does not report.
+pub(super) fn because(error: Error, sqlite: &Sqlite) -> Error {
+    match error.sqlite_code().and_then(|code| sqlite.system_failure(code)) {
+        Some(failure) if error.operation().is_none() => error.because(failure),
         _ => error,
     }
 }

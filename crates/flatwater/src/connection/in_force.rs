@@ -9,7 +9,7 @@ use rusqlite::OptionalExtension;
 use rusqlite::ffi;
 use rusqlite::types::Value;
 
-use super::settings::{cache_size, temp_store};
+use super::pragmas::{cache_size, temp_store};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::sql::in_force::{InForce, answers, asks_for};

@@ -10,8 +10,9 @@ use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, why_not
 use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
 
-use super::cannot_open::{cannot_open, check_path};
+use super::cannot_open::{because, cannot_open, check_path};
 use super::in_force::Stated;
+use super::role::Role;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
 use super::writable;
@@ -23,24 +24,6 @@ use crate::options::uri::{self, Mode};
 use crate::sql::policy;
 use crate::sql::seen::Seen;
 use crate::sql::tokens::quoted;
-
-/// What a connection is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// The engine's first connection, which may create the file.
-    Creator,
-    Writer,
-    Reader,
-    /// Only checkpoints; no statement of the user runs on it.
-    Checkpointer,
-}
-
-impl Role {
-    /// Returns true if writes of the user run on it.
-    pub(super) fn writes(self) -> bool {
-        matches!(self, Self::Creator | Self::Writer)
-    }
-}
 
 /// A connection with its statements, its transaction control and the settings it was opened with.
 pub(crate) struct Connection {
@@ -241,14 +224,6 @@ fn set_up(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<(String,
     }
     let attached_wals = apply_settings(sqlite, options, role)?;
     Ok((journal, attached_wals))
-}
-
-/// Adds the error of the operating system, which rusqlite does not report.
-pub(super) fn because(error: Error, sqlite: &Sqlite) -> Error {
-    match error.sqlite_code().and_then(|code| sqlite.system_failure(code)) {
-        Some(failure) if error.operation().is_none() => error.because(failure),
-        _ => error,
-    }
 }
 
 fn autocheckpoint(sqlite: &Sqlite) -> Result<i64> {

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::changes::Columns;
     use crate::changes::lookup::Key;
-    use crate::connection::open::Role;
+    use crate::connection::role::Role;
     use crate::options::Options;
 
     const SCHEMA: &str = "

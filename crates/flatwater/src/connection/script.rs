@@ -32,15 +32,6 @@ impl Place<'_> {
     }
 }
 
-/// Returns a script with the NUL behind it without which SQLite copies all that follows a statement before it prepares it
-/// (`sqlite3Prepare`).
-pub(crate) fn terminated(script: &str) -> String {
-    let mut terminated = String::with_capacity(script.len() + 1);
-    terminated.push_str(script);
-    terminated.push('\0');
-    terminated
-}
-
 impl Connection {
     /// Runs the statement of `step` at byte `at` or after it. `script` is its SQL, terminated. Returns the statement's place
     /// and what it does; `None` if there is none.

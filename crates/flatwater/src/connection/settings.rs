@@ -1,20 +1,22 @@
-//! The settings of a connection: the file's journal mode, the pragmas of each role, attached files, the caller's SQL.
+//! The settings of a connection: the file's journal mode, attached files, the caller's SQL.
 //!
 //! Owns: applying the options to an open connection. Runs on a thread that may block. Invariant: the switch to WAL is
-//! persistent, and its result is read back; a file whose mode is kept is not written. Leaves out: the order in which
-//! this happens.
+//! persistent, and its result is read back; a file whose mode is kept is not written. Leaves out: the PRAGMAs
+//! of each role (`pragmas`), and the order in which this happens.
 
 use flatwater_sqlite::{Connection as Sqlite, Discard};
 use rusqlite::ffi;
 
+use super::cannot_open::because;
 use super::in_force::{Judged, Stated, judge};
-use super::open::{Role, because};
-use super::script::terminated;
+use super::pragmas::{apply_pragmas, kib, synchronous};
+use super::role::Role;
 use super::writable;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::uri;
-use crate::options::{Attached, AutoVacuum, Durability, Journal, MEMORY, Options, TempStore};
+use crate::options::{Attached, AutoVacuum, Journal, MEMORY, Options};
 use crate::sql::policy;
+use crate::sql::script::terminated;
 use crate::sql::tokens::quoted;
 
 /// Does the first reads of the file. Unless it is a reader's, the connection switches the file to WAL, which is
@@ -104,42 +106,6 @@ fn ask_for_wal(sqlite: &Sqlite) -> rusqlite::Result<()> {
 /// A commit that finds this many frames in the WAL of an attached file copies them, as SQLite does by default.
 const ATTACHED_FRAMES: u16 = 1000;
 
-/// Sets the PRAGMAs that the options set.
-pub(super) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
-    let synchronous = synchronous(options);
-    let temp_store = temp_store(options, role != Role::Reader);
-    let cache_size = cache_size(options, role.writes());
-    Ok(sqlite.execute_batch(&format!(
-        "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = {temp_store};
-         PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {}; PRAGMA cache_size = {cache_size}; PRAGMA cache_spill = -{};",
-        u8::from(options.foreign_keys),
-        options.mmap_bytes,
-        kib(options.spill_bytes),
-    ))?)
-}
-
-/// Returns the value of the PRAGMA for a connection that writes, or for a reader.
-pub(super) fn temp_store(options: &Options, writes: bool) -> i64 {
-    match options.temp_store {
-        TempStore::Auto if !writes => 0,
-        TempStore::File => 1,
-        TempStore::Auto | TempStore::Memory => 2,
-    }
-}
-
-/// The same for the page cache, in KiB.
-pub(super) fn cache_size(options: &Options, writes: bool) -> i64 {
-    let bytes = if writes { options.writer_cache_bytes } else { options.reader_cache_bytes };
-    i64::try_from(kib(bytes)).map_or(i64::MIN, i64::wrapping_neg)
-}
-
-fn synchronous(options: &Options) -> &'static str {
-    match options.durability {
-        Durability::Normal => "NORMAL",
-        Durability::Full => "FULL",
-    }
-}
-
 /// Applies the settings. Returns the attached files that are in WAL mode.
 pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<Vec<Box<str>>> {
     apply_pragmas(sqlite, options, role)?;
@@ -169,12 +135,6 @@ pub(super) fn attach_one(sqlite: &mut Sqlite, attached: &Attached, options: &Opt
             format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
         error.with_kind(ErrorKind::Open).with_message(message).in_operation("open")
     })
-}
-
-/// SQLite's sizes in KiB are 32-bit numbers, of which it computes a number of pages that must be one too. The least is 1: 0
-/// would mean something else.
-fn kib(bytes: usize) -> usize {
-    bytes.div_ceil(1024).clamp(1, i32::MAX as usize / 4)
 }
 
 /// Attaches a file, with the durability of the main one, and reads it, so that a file that is no database fails now,

@@ -1,22 +1,41 @@
 //! The prepared statements of one connection, by text.
 //!
-//! Owns: a bounded cache of them; finding, keeping and evicting take constant time. Runs on the thread that has the
-//! connection. Invariants: a text that is used once does not displace one that is used again; a statement that SQLite
-//! prepared again because of another schema is prepared anew at its next use, so that its class is learnt again; one that
-//! was lent is lent again only if nothing was finalized meanwhile. Leaves out: running them; which of them is evicted
-//! (`sql::lru`).
+//! Owns: what is known of each, and a bounded cache of them; finding, keeping and evicting take constant time. Runs on the
+//! thread that has the connection. Invariants: a text that is used once does not displace one that is used again; a
+//! statement that SQLite prepared again because of another schema is prepared anew at its next use, so that its class is
+//! learnt again; one that was lent is lent again only if nothing was finalized meanwhile. Leaves out: running them;
+//! analysing their programs (`analyse`); which of them is evicted (`sql::lru`).
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use flatwater_sqlite::{Connection as Sqlite, StatementId};
 
-use super::analyse::Analysis;
 use crate::encode::json::Keys;
 use crate::error::Result;
+use crate::program::analysis::ProgramAnalysis;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
 use crate::sql::lru::SegmentedLru;
 use crate::values::column::Names;
+
+/// The use of a prepared statement at which its program is analysed.
+const TELLING_USE: u32 = 2;
+
+/// The uses of a prepared statement, and its analysis once there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Analysis {
+    /// Counted by the thread that has the connection.
+    uses: AtomicU32,
+    pub(super) of_program: OnceLock<ProgramAnalysis>,
+}
+
+impl Analysis {
+    /// Counts a use, and returns true if the program is to be analysed now.
+    pub(super) fn is_due(&self) -> bool {
+        self.of_program.get().is_none() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 >= TELLING_USE
+    }
+}
 
 /// A statement that is ready to run, and what is known about it.
 #[derive(Debug)]

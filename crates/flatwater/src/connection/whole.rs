@@ -7,8 +7,10 @@
 
 use flatwater_sqlite::Busy;
 
-use super::open::{Connection, Role};
-use super::settings::{apply_pragmas, attach_one, run_on_open, watch_wal};
+use super::open::Connection;
+use super::pragmas::apply_pragmas;
+use super::role::Role;
+use super::settings::{attach_one, run_on_open, watch_wal};
 use crate::error::Result;
 use crate::options::Options;
 

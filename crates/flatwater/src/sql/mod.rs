@@ -10,6 +10,7 @@ pub(crate) mod lru;
 pub(crate) mod parameters;
 pub(crate) mod policy;
 pub(crate) mod pragma;
+pub(crate) mod script;
 pub(crate) mod seen;
 pub(crate) mod silent;
 pub(crate) mod tokens;

@@ -21,13 +21,6 @@ const FLOORS: &[&[&str]] = &[
 
 /// Files that import from each other. The list may only shrink.
 const IN_CIRCLES: &[&str] = &[
-    "connection::analyse",
-    "connection::in_force",
-    "connection::open",
-    "connection::prepare",
-    "connection::script",
-    "connection::settings",
-    "connection::statements",
     "workers::answer",
     "workers::open_read",
     "workers::request",

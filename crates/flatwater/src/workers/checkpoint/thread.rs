@@ -14,7 +14,8 @@ use rusqlite::ffi;
 
 use super::policy::{Policy, Seen, Step};
 use super::{Shared, frames};
-use crate::connection::open::{Connection, Role};
+use crate::connection::open::Connection;
+use crate::connection::role::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;
 use crate::stats::wal::WalBlocker;

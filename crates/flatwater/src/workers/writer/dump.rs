@@ -18,12 +18,12 @@ use super::whole::take_back;
 use crate::connection::dump::{Mark, changes_rows, mark, misplaced, writes_schema};
 use crate::connection::prepare::refuse_nul;
 use crate::connection::schema::SchemaFacts;
-use crate::connection::script::terminated;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::classify;
 use crate::sql::dump::Dump;
+use crate::sql::script::terminated;
 use crate::workers::answer::Answer;
 
 /// Runs the script, all of it or nothing.

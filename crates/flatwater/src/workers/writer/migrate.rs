@@ -17,12 +17,13 @@ use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::whole::{take_back, whole_policy};
 use crate::changes::writes::Writes;
-use crate::connection::script::{Place, terminated};
+use crate::connection::script::Place;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::plan::next;
 use crate::migrations::{ForeignKeyCheck, Migrations, Step};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
+use crate::sql::script::terminated;
 use crate::workers::answer::Answer;
 
 /// Applies what is not applied yet, and returns the names of the steps that were applied here.

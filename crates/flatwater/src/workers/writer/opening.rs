@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Busy;
 
 use super::connection::WriterConnection;
-use crate::connection::open::{Connection, Role};
+use crate::connection::open::Connection;
+use crate::connection::role::Role;
 use crate::connection::writable::{is_read_only, may_pass};
 use crate::error::{Error, Result};
 use crate::file::watch::Watch;

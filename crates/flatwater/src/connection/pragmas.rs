@@ -1,0 +1,53 @@
+//! The PRAGMAs that the options set, and their values.
+//!
+//! Owns: setting them on a connection, by its role. Runs on the thread that opens the connection. Invariant: a value depends
+//! on the options and on the role only. Leaves out: the journal mode, attached files, and the caller's SQL (`settings`).
+
+use flatwater_sqlite::Connection as Sqlite;
+
+use super::role::Role;
+use crate::error::Result;
+use crate::options::{Durability, Options, TempStore};
+
+/// Sets the PRAGMAs that the options set.
+pub(super) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
+    let synchronous = synchronous(options);
+    let temp_store = temp_store(options, role != Role::Reader);
+    let cache_size = cache_size(options, role.writes());
+    Ok(sqlite.execute_batch(&format!(
+        "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = {temp_store};
+         PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {}; PRAGMA cache_size = {cache_size}; PRAGMA cache_spill = -{};",
+        u8::from(options.foreign_keys),
+        options.mmap_bytes,
+        kib(options.spill_bytes),
+    ))?)
+}
+
+/// Returns the value of the PRAGMA for a connection that writes, or for a reader.
+pub(super) fn temp_store(options: &Options, writes: bool) -> i64 {
+    match options.temp_store {
+        TempStore::Auto if !writes => 0,
+        TempStore::File => 1,
+        TempStore::Auto | TempStore::Memory => 2,
+    }
+}
+
+/// The same for the page cache, in KiB.
+pub(super) fn cache_size(options: &Options, writes: bool) -> i64 {
+    let bytes = if writes { options.writer_cache_bytes } else { options.reader_cache_bytes };
+    i64::try_from(kib(bytes)).map_or(i64::MIN, i64::wrapping_neg)
+}
+
+/// Returns how a commit is made durable, as the PRAGMA names it.
+pub(super) fn synchronous(options: &Options) -> &'static str {
+    match options.durability {
+        Durability::Normal => "NORMAL",
+        Durability::Full => "FULL",
+    }
+}
+
+/// SQLite's sizes in KiB are 32-bit numbers, of which it computes a number of pages that must be one too. The least is 1: 0
+/// would mean something else.
+pub(super) fn kib(bytes: usize) -> usize {
+    bytes.div_ceil(1024).clamp(1, i32::MAX as usize / 4)
+}
