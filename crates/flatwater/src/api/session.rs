@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::api::batches::Batches;
 use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
-use crate::api::statement::{Given, Statement};
+use crate::api::statement::{Given, Statement, bound_twice, has_values};
 use crate::api::stream::RowStream;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
@@ -337,15 +337,4 @@ impl Session {
     pub(crate) fn share(&self) -> Self {
         Self(self.0.clone())
     }
-}
-
-#[cold]
-fn bound_twice() -> Error {
-    Error::misuse("the statement is an `Sql` that has its values, and there are parameters too")
-        .with_hint("pass `()` as the parameters of an `Sql`")
-}
-
-#[cold]
-fn has_values() -> Error {
-    Error::misuse("the statement is an `Sql` that has values").with_hint("pass the text alone")
 }

@@ -1,9 +1,11 @@
 //! What can be passed as SQL.
 //!
-//! Owns: the trait. Runs on the caller's thread. Leaves out: looking the text up (`session`).
+//! Owns: the trait, and refusing a statement that brings its values where it must not. Runs on the caller's thread. Leaves
+//! out: looking the text up (`session`).
 
 use std::sync::Arc;
 
+use crate::error::Error;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::sql::Sql;
 
@@ -70,4 +72,17 @@ impl IsGiven for &Sql {
     fn given(&self) -> Given<'_> {
         Given::Sql(self)
     }
+}
+
+/// Returns the error for a statement that has its values, with which others were given.
+#[cold]
+pub(crate) fn bound_twice() -> Error {
+    Error::misuse("the statement is an `Sql` that has its values, and there are parameters too")
+        .with_hint("pass `()` as the parameters of an `Sql`")
+}
+
+/// Returns the error for a statement that has its values, where none may be given.
+#[cold]
+pub(crate) fn has_values() -> Error {
+    Error::misuse("the statement is an `Sql` that has values").with_hint("pass the text alone")
 }

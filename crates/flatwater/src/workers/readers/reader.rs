@@ -148,9 +148,9 @@ impl Reader {
         if !self.end_lease() {
             return (Performed::Answered(Err(not_ended())), false);
         }
+        self.see_schema(catalogue);
         let interrupt: Arc<dyn Interrupt> = ticket.clone();
         let performed = if let Work::Snapshot = work {
-            self.see_schema(catalogue);
             let begun = self.begin_snapshot(ticket);
             self.connection.sqlite.disarm();
             match begun {
@@ -161,7 +161,6 @@ impl Reader {
                 Err(error) => Performed::Answered(Err(error)),
             }
         } else {
-            self.see_schema(catalogue);
             self.query(work, &interrupt)
         };
         let is_usable = matches!(performed, Performed::Opened(_)) || self.end_held();
