@@ -25,23 +25,6 @@ const IN_CIRCLES: &[&str] = &[
     "workers::open_read",
     "workers::request",
     "workers::session",
-    "workers::writer::alone",
-    "workers::writer::backup",
-    "workers::writer::commit",
-    "workers::writer::connection",
-    "workers::writer::dump",
-    "workers::writer::effects",
-    "workers::writer::lease",
-    "workers::writer::left",
-    "workers::writer::migrate",
-    "workers::writer::opening",
-    "workers::writer::parked",
-    "workers::writer::perform",
-    "workers::writer::room",
-    "workers::writer::seen",
-    "workers::writer::slot",
-    "workers::writer::transaction",
-    "workers::writer::whole",
 ];
 
 fn floor(room: &str) -> usize {

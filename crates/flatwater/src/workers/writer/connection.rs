@@ -1,27 +1,26 @@
 //! The writer's connection and its state: the value whose owner holds the token.
 //!
-//! Owns: the connection, the facts of its schema, and replacing a connection that cannot be trusted. Runs on the thread
-//! that holds the token. Invariant: a connection that is not in its expected state is closed before anything else runs
-//! on it; the next use opens another. Leaves out: the statements that run on it.
+//! Owns: the connection, the facts of its schema, beginning and undoing on it, and replacing a connection that cannot be
+//! trusted, or cannot write. Runs on the thread that holds the token. Invariant: a connection that is not in its expected
+//! state is closed before anything else runs on it; the next use opens another. Leaves out: the statements that run on it;
+//! closing it in order (`closing`).
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use flatwater_sqlite::{CheckpointMode, WalHeader, WalState};
+use flatwater_sqlite::{WalHeader, WalState};
 
-use super::lease::WriterLease;
-use super::left::Left;
 use super::opening;
 use super::outcome::Change;
-use super::room::{PageLimit, Room};
-use super::seen::Commits;
+use super::state::{Commits, Left, PageLimit, Room, WriterLease};
 use crate::busy_handler::BusyWait;
 use crate::connection::open::Connection;
 use crate::connection::role::Role;
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::CachedStatement;
-use crate::error::{Error, ErrorKind, Result};
+use crate::connection::writable::is_read_only;
+use crate::error::{Error, Result};
 use crate::file::watch::Watch;
 use crate::inline::limits::Inline;
 use crate::inline::router::WriteRouter;
@@ -30,8 +29,6 @@ use crate::options::{Checkpoint, Options};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
-use crate::time::later;
-use crate::time::timer;
 use crate::turnstile::Turnstile;
 
 pub(crate) struct WriterConnection {
@@ -215,6 +212,18 @@ impl WriterConnection {
         self.connection.as_ref().is_none_or(|connection| connection.sqlite.is_autocommit())
     }
 
+    /// Runs BEGIN IMMEDIATE.
+    pub(super) fn begin(&mut self) -> Result<()> {
+        let connection = self.connection()?;
+        Ok(connection.control.begin(&mut connection.sqlite)?)
+    }
+
+    /// Undoes what ran since the innermost savepoint, and closes it.
+    pub(super) fn undo(&mut self) -> Result<()> {
+        let connection = self.connection()?;
+        Ok(connection.control.undo(&mut connection.sqlite)?)
+    }
+
     /// Rolls back the open transaction, if there is one. A connection that cannot roll back is replaced.
     pub(super) fn rollback(&mut self) {
         let Some(connection) = &mut self.connection else { return };
@@ -292,36 +301,14 @@ impl WriterConnection {
         }
     }
 
-    /// Closes the connection. The rest of the WAL is copied into the database and the WAL is removed, if the copy ends
-    /// within `wait`. Otherwise the WAL stays, and the next open uses it.
-    pub(super) fn close(&mut self, wait: Duration) {
-        let is_copied = !wait.is_zero() && self.copy_wal(wait).unwrap_or(false);
-        self.drop_connection(is_copied);
-    }
-
-    /// Copies the rest of the WAL into the database, unless that takes longer than `wait`. Returns whether it is copied.
-    pub(super) fn copy_wal(&mut self, wait: Duration) -> Result<bool> {
-        self.end_lease();
-        if self.external || self.refusal().is_some() {
-            return Ok(false);
+    /// Returns true if what failed with `error` may be tried once more: nothing could be written on the connection,
+    /// because one of its files could only be opened for reading, and so the connection was given up.
+    pub(super) fn reopens_after(&mut self, error: &Error) -> bool {
+        let reopens = is_read_only(error) && !self.is_in_memory() && self.is_autocommit() && self.is_half_open();
+        if reopens {
+            self.replace();
         }
-        let Some(connection) = &mut self.connection else { return Ok(false) };
-        let interrupt = connection.sqlite.rusqlite().get_interrupt_handle();
-        let alarm = timer::at(later(Instant::now(), wait), move || interrupt.interrupt());
-        let copied = connection.sqlite.checkpoint(CheckpointMode::Passive);
-        drop(alarm);
-        match copied.map_err(Error::from) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::Cancelled => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Closes the connection. If the WAL `is_copied`, SQLite removes it.
-    pub(super) fn drop_connection(&mut self, is_copied: bool) {
-        if let Some(connection) = self.take().filter(|_| is_copied) {
-            connection.close_in_order();
-        }
+        reopens
     }
 
     /// Takes the connection out. The files beside the database may be removed from now on.

@@ -23,6 +23,7 @@ use flatwater_sqlite::{WalHeader, WalState};
 use super::Writer;
 use super::connection::WriterConnection;
 use super::slot::Slot;
+use super::state::WriterLease;
 use crate::inline::outcome::Fallback;
 use crate::lease::{Lease, Run};
 use crate::sql::seen::Left;
@@ -46,16 +47,6 @@ pub(super) enum Entered {
     Begun,
     /// From a read transaction that keeps the schema as it was compared, and that must end after the write.
     ForThisWrite,
-}
-
-/// The state of the lease. Guarded by the token. Of other connections' commits it knows only the change counter of the
-/// WAL: SQLite itself checks for them before it writes.
-pub(super) struct WriterLease {
-    state: Lease<u32>,
-    /// The change counter when the last write began.
-    entered: u32,
-    /// `None` if no lease is possible.
-    age: Option<Duration>,
 }
 
 impl WriterLease {

@@ -11,6 +11,7 @@ use std::sync::{Arc, PoisonError};
 use flatwater_sqlite::Interrupt;
 
 use super::connection::WriterConnection;
+use super::state::Left;
 use super::{Shared, Writer};
 use crate::error::shorten;
 use crate::queue::ticket::Ticket;
@@ -57,9 +58,6 @@ impl What {
         }
     }
 }
-
-/// What interrupts whatever runs: a close that leaves it behind.
-pub(super) struct Left(pub(super) Arc<AtomicBool>);
 
 impl Interrupt for Left {
     fn should_stop(&self) -> bool {

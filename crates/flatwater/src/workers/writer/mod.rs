@@ -8,6 +8,7 @@
 mod alone;
 mod backup;
 mod choice;
+mod closing;
 mod commit;
 mod connection;
 mod dump;
@@ -28,6 +29,7 @@ mod round;
 mod savepoints;
 mod seen;
 mod slot;
+mod state;
 mod transaction;
 mod waits;
 mod whole;

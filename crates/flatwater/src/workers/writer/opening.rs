@@ -1,4 +1,4 @@
-//! Opening the connection that writes, and giving up one that cannot write.
+//! Opening the connection that writes.
 //!
 //! Owns: closing all our connections to the file if a file beside it could only be opened for reading, and opening the
 //! writer's connection again. Runs on the thread that holds the token. Invariant: a connection that `open` returns was
@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Busy;
 
-use super::connection::WriterConnection;
 use crate::connection::open::Connection;
 use crate::connection::role::Role;
 use crate::connection::writable::{is_read_only, may_pass};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::file::watch::Watch;
 use crate::options::Options;
 
@@ -42,23 +41,5 @@ pub(super) fn open(
             }
             opened => return opened,
         }
-    }
-}
-
-impl WriterConnection {
-    /// Runs BEGIN IMMEDIATE.
-    pub(super) fn begin(&mut self) -> Result<()> {
-        let connection = self.connection()?;
-        Ok(connection.control.begin(&mut connection.sqlite)?)
-    }
-
-    /// Returns true if what failed with `error` may be tried once more: nothing could be written on the connection,
-    /// because one of its files could only be opened for reading, and so the connection was given up.
-    pub(super) fn reopens_after(&mut self, error: &Error) -> bool {
-        let reopens = is_read_only(error) && !self.is_in_memory() && self.is_autocommit() && self.is_half_open();
-        if reopens {
-            self.replace();
-        }
-        reopens
     }
 }

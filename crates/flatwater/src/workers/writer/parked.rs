@@ -17,7 +17,6 @@ use super::effects::Effects;
 use super::perform::run_one;
 use super::savepoints::{Savepoint, Stack};
 use super::slot::Held;
-use super::transaction::undo;
 use crate::connection::execute::Bounds;
 use crate::connection::inline::LastRead;
 use crate::connection::statements::CachedStatement;
@@ -181,7 +180,7 @@ fn statement(
     }
     let ended = match (&result, writer.connection()) {
         (_, Err(error)) => Err(error),
-        (Some(Err(_)), _) => undo(writer),
+        (Some(Err(_)), _) => writer.undo(),
         (_, Ok(connection)) => connection.control.release(&mut connection.sqlite).map_err(Error::from),
     };
     if let Err(error) = ended {

@@ -2,8 +2,8 @@
 //! space that the WAL needs.
 //!
 //! Owns: when room is made, and the page limit of the writer's connection. Runs on the thread that holds the slot, and
-//! makes room outside of any transaction. Invariants: making room takes bounded time; a limit that the user set is never raised. Leaves out: which writes run once more afterwards (`round`), and
-//! what the disk has room for (`file::disk`).
+//! makes room outside of any transaction. Invariants: making room takes bounded time; a limit that the user set is never
+//! raised. Leaves out: which writes run once more afterwards (`round`), and what the disk has room for (`file::disk`).
 
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use rusqlite::ffi;
 use super::Shared;
 use super::alone::checkpoint;
 use super::connection::WriterConnection;
+use super::state::{PageLimit, Room};
 use crate::error::{Error, ErrorKind};
 use crate::file::disk::Disk;
 
@@ -20,17 +21,6 @@ use crate::file::disk::Disk;
 const APART: Duration = Duration::from_millis(100);
 /// How long a try waits for readers and for a checkpoint of another process.
 const WAIT: Duration = Duration::from_millis(100);
-
-/// What is known of earlier tries to make room.
-#[derive(Default)]
-pub(super) struct Room {
-    /// When the last try failed, if none succeeded since.
-    failed: Option<Instant>,
-    /// A write may profit from a try that succeeded.
-    is_made: bool,
-    /// A failure inside a transaction, where room cannot be made.
-    noted: Option<Error>,
-}
 
 impl Room {
     /// Decides what to do after `error`, with a disk in this state now.
@@ -63,14 +53,6 @@ enum Step {
     HasRoom,
     /// A try failed just before.
     Leave,
-}
-
-/// The page limit of a connection (<https://sqlite.org/pragma.html#pragma_max_page_count>).
-pub(super) struct PageLimit {
-    /// As it was when the connection was opened; `None` until it is read.
-    own: Option<u32>,
-    /// The last one that was asked for.
-    asked: u32,
 }
 
 impl Default for PageLimit {

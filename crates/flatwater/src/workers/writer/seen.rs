@@ -10,21 +10,11 @@ use flatwater_sqlite::WalState;
 
 use super::connection::WriterConnection;
 use super::outcome::Changes;
+use super::state::Commits;
 use crate::connection::inline::{self, Begun, LastRead, Reads};
 use crate::connection::open::Connection;
 use crate::inline::outcome::Fallback;
 use crate::sql::seen::Left;
-
-/// The commits up to some moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Commits {
-    /// The stamp of the WAL's state.
-    stamp: u32,
-    /// The commits of all connections: the change counter of the WAL.
-    all: u32,
-    /// The commits of this connection.
-    own: u32,
-}
 
 /// What was committed since the token was last given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -197,7 +197,7 @@ fn statement(
         let connection = writer.connection()?;
         connection.control.release(&mut connection.sqlite)?;
     } else {
-        undo(writer)?;
+        writer.undo()?;
     }
     result.map_err(|error| error.timed(ticket))
 }
@@ -223,9 +223,4 @@ fn keeps_part(work: &Work) -> bool {
         Work::Execute { text, .. } | Work::Query { text, .. } => has_aborting_conflict_clause(&text.sql),
         _ => false,
     }
-}
-
-pub(super) fn undo(writer: &mut WriterConnection) -> Result<()> {
-    let connection = writer.connection()?;
-    Ok(connection.control.undo(&mut connection.sqlite)?)
 }

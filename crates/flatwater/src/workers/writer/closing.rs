@@ -1,0 +1,47 @@
+//! Closing the writer's connection, with or without its WAL.
+//!
+//! Owns: copying the rest of the WAL before, and leaving the WAL where that takes too long. Runs on the thread that holds the
+//! token. Invariant: the copy is over when the time that it has is. Leaves out: when (`engine::closing`, `parking`).
+
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::CheckpointMode;
+
+use super::connection::WriterConnection;
+use crate::error::{Error, ErrorKind, Result};
+use crate::time::later;
+use crate::time::timer;
+
+impl WriterConnection {
+    /// Closes the connection. The rest of the WAL is copied into the database and the WAL is removed, if the copy ends
+    /// within `wait`. Otherwise the WAL stays, and the next open uses it.
+    pub(super) fn close(&mut self, wait: Duration) {
+        let is_copied = !wait.is_zero() && self.copy_wal(wait).unwrap_or(false);
+        self.drop_connection(is_copied);
+    }
+
+    /// Copies the rest of the WAL into the database, unless that takes longer than `wait`. Returns whether it is copied.
+    pub(super) fn copy_wal(&mut self, wait: Duration) -> Result<bool> {
+        self.end_lease();
+        if self.is_external() || self.refusal().is_some() {
+            return Ok(false);
+        }
+        let Some(connection) = &mut self.connection else { return Ok(false) };
+        let interrupt = connection.sqlite.rusqlite().get_interrupt_handle();
+        let alarm = timer::at(later(Instant::now(), wait), move || interrupt.interrupt());
+        let copied = connection.sqlite.checkpoint(CheckpointMode::Passive);
+        drop(alarm);
+        match copied.map_err(Error::from) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Cancelled => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Closes the connection. If the WAL `is_copied`, SQLite removes it.
+    pub(super) fn drop_connection(&mut self, is_copied: bool) {
+        if let Some(connection) = self.take().filter(|_| is_copied) {
+            connection.close_in_order();
+        }
+    }
+}

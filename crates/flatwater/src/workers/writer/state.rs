@@ -1,0 +1,54 @@
+//! What the writer's connection has besides SQLite's connection.
+//!
+//! Owns: what these values consist of. Guarded by the token. Leaves out: what becomes of each, which is where its name says:
+//! `lease`, `left`, `seen`, `room`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::lease::Lease;
+
+/// The state of the lease. Guarded by the token. Of other connections' commits it knows only the change counter of the
+/// WAL: SQLite itself checks for them before it writes.
+pub(super) struct WriterLease {
+    pub(super) state: Lease<u32>,
+    /// The change counter when the last write began.
+    pub(super) entered: u32,
+    /// `None` if no lease is possible.
+    pub(super) age: Option<Duration>,
+}
+
+/// What interrupts whatever runs: a close that leaves it behind.
+pub(super) struct Left(pub(super) Arc<AtomicBool>);
+
+/// The commits up to some moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Commits {
+    /// The stamp of the WAL's state.
+    pub(super) stamp: u32,
+    /// The commits of all connections: the change counter of the WAL.
+    pub(super) all: u32,
+    /// The commits of this connection.
+    pub(super) own: u32,
+}
+
+/// What is known of earlier tries to make room.
+#[derive(Default)]
+pub(super) struct Room {
+    /// When the last try failed, if none succeeded since.
+    pub(super) failed: Option<Instant>,
+    /// A write may profit from a try that succeeded.
+    pub(super) is_made: bool,
+    /// A failure inside a transaction, where room cannot be made.
+    pub(super) noted: Option<Error>,
+}
+
+/// The page limit of a connection (<https://sqlite.org/pragma.html#pragma_max_page_count>).
+pub(super) struct PageLimit {
+    /// As it was when the connection was opened; `None` until it is read.
+    pub(super) own: Option<u32>,
+    /// The last one that was asked for.
+    pub(super) asked: u32,
+}
