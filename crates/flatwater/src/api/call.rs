@@ -21,7 +21,7 @@ use crate::inline::budget;
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::thread::park::{block_on, must_not_block};
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::refusals::{polled_again, too_late};
 use crate::workers::request::Work;
 use crate::workers::session::Level;

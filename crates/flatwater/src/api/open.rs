@@ -10,7 +10,7 @@ use crate::engine::handle::Handle;
 use crate::engine::opening::Opening;
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::request::Work;
 
 impl Options {

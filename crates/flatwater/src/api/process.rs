@@ -15,7 +15,7 @@ use crate::engine::registry::{self, FileReservation};
 use crate::error::Result;
 use crate::queue::reply::reply;
 use crate::thread::park::{block_on, in_closure, must_not_block};
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 
 /// Closes every database file that is open in this process, all at the same time, whoever opened it: for the end of a
 /// service with many databases, whose closes one after another would each take their own time. For each file it does what

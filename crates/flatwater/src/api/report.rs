@@ -16,7 +16,7 @@ use crate::events;
 use crate::events::statement::{ExecutedOn, StatementEvent, is_telling, tell};
 use crate::queue::notes::{Counts, Noted, Notes, Run};
 use crate::sql::catalogue::StatementInfo;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::request::{NamedStep, Work};
 
 /// A call that is to be reported.

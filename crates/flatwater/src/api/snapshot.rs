@@ -11,7 +11,7 @@ use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
 use crate::error::Result;
 use crate::queue::ticket::CallOptions;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::open_read::SnapshotGuard;
 use crate::workers::session::{Inside, TransactionGuard};
 

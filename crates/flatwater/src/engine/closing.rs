@@ -33,7 +33,7 @@ use crate::queue::reply::{Promise, wake};
 use crate::thread::park::start;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::readers::Readers;
 use crate::workers::writer::Writer;
 

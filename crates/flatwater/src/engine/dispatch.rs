@@ -23,7 +23,7 @@ use crate::thread::openers;
 use crate::thread::park::in_closure;
 use crate::thread::scope::is_inside;
 use crate::time::timer::{self, Alarm};
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::open_read::OpenRead;
 use crate::workers::readers::{InLine, Readers};
 use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};

@@ -14,7 +14,7 @@ use crate::inline::outcome::{Fallback, InlineRun};
 use crate::inline::policy::Place;
 use crate::queue::ticket::CallOptions;
 use crate::thread::park::mark_closure;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::readers;
 use crate::workers::request::Work;
 use crate::workers::session::Inside;

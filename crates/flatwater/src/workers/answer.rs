@@ -1,10 +1,9 @@
-//! The answer to a request: what a worker returns to a caller.
+//! Reading an answer: what a worker returns to a caller.
 //!
-//! Owns: the closed list of answers, and reading each as the type that an operation returns. Runs on callers' and workers'
+//! Owns: reading each as the type that an operation returns, and counting its rows. Runs on callers' and workers'
 //! threads. Invariant: an answer of another kind than was asked for is an error, not a panic. Leaves out: delivering it
 //! (`outbox`).
 
-use std::any::Any;
 use std::sync::Arc;
 
 use flatwater_sqlite::CheckpointInfo;
@@ -14,42 +13,12 @@ use crate::connection::reads::LiveRun;
 use crate::error::{Error, Result};
 use crate::queue::notes::Counts;
 use crate::sql::catalogue::StatementInfo;
-use crate::values::decoded::Decoded;
 use crate::values::document::Document;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
-use crate::workers::open_read::{CursorGuard, SnapshotGuard};
+use crate::workers::Answer;
+use crate::workers::open_read::CursorGuard;
 use crate::workers::session::TransactionGuard;
-
-/// The answer to a request. It moves a few times on its way, so what is larger than `Rows` is boxed.
-pub(crate) enum Answer {
-    Executed(ExecuteResult),
-    Changes(u64),
-    Rows(Rows),
-    /// The last part of a result, after so many rows.
-    LastPart(Box<(Rows, usize)>),
-    /// The results of a live query, and what each part reads.
-    Live(Vec<LiveRun>),
-    /// A part of a result, and the right to the rest.
-    Begun(Box<(Rows, CursorGuard)>),
-    /// A further part, and whether there may be more.
-    Fetched(Box<(Rows, bool)>),
-    Snapshot(SnapshotGuard),
-    /// The rows as JSON, or why one of their values has no form in it.
-    Json(Result<Document>),
-    /// The rows as values of the caller's type, made by a `Decode`.
-    Decoded(Decoded),
-    Batch(Vec<BatchResult>),
-    Done,
-    Transaction(TransactionGuard),
-    /// A savepoint was opened, with this number.
-    Savepoint(u64),
-    Checkpointed(CheckpointInfo),
-    /// The text was compiled, unless it is a PRAGMA or an EXPLAIN.
-    Prepared(Arc<StatementInfo>),
-    /// The result of a closure, or the database that was opened.
-    Returned(Box<dyn Any + Send>, Option<Error>),
-}
 
 impl From<Outcome> for Answer {
     fn from(outcome: Outcome) -> Self {

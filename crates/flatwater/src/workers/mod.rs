@@ -1,7 +1,10 @@
-//! The workers. Each owns its threads and connections; none knows another. `request` and `session` are what
-//! they and their callers share.
+//! The workers, and what they answer. Each owns its threads and connections; none knows another. `request` and `session`
+//! are what they and their callers share.
+//!
+//! Owns: the closed list of answers. It stands above the other files, because an answer may be the right to something that
+//! takes further requests, and each of these has its answer. Leaves out: what a caller makes of an answer (`answer`).
 
-pub(crate) mod answer;
+mod answer;
 pub(crate) mod checkpoint;
 pub(crate) mod listener;
 pub(crate) mod live;
@@ -13,3 +16,49 @@ pub(crate) mod request;
 pub(crate) mod session;
 pub(crate) mod take_over;
 pub(crate) mod writer;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use flatwater_sqlite::CheckpointInfo;
+
+use open_read::{CursorGuard, SnapshotGuard};
+use session::TransactionGuard;
+
+use crate::connection::reads::LiveRun;
+use crate::error::{Error, Result};
+use crate::sql::catalogue::StatementInfo;
+use crate::values::decoded::Decoded;
+use crate::values::document::Document;
+use crate::values::executed::{BatchResult, ExecuteResult};
+use crate::values::row::Rows;
+
+/// The answer to a request. It moves a few times on its way, so what is larger than `Rows` is boxed.
+pub(crate) enum Answer {
+    Executed(ExecuteResult),
+    Changes(u64),
+    Rows(Rows),
+    /// The last part of a result, after so many rows.
+    LastPart(Box<(Rows, usize)>),
+    /// The results of a live query, and what each part reads.
+    Live(Vec<LiveRun>),
+    /// A part of a result, and the right to the rest.
+    Begun(Box<(Rows, CursorGuard)>),
+    /// A further part, and whether there may be more.
+    Fetched(Box<(Rows, bool)>),
+    Snapshot(SnapshotGuard),
+    /// The rows as JSON, or why one of their values has no form in it.
+    Json(Result<Document>),
+    /// The rows as values of the caller's type, made by a `Decode`.
+    Decoded(Decoded),
+    Batch(Vec<BatchResult>),
+    Done,
+    Transaction(TransactionGuard),
+    /// A savepoint was opened, with this number.
+    Savepoint(u64),
+    Checkpointed(CheckpointInfo),
+    /// The text was compiled, unless it is a PRAGMA or an EXPLAIN.
+    Prepared(Arc<StatementInfo>),
+    /// The result of a closure, or the database that was opened.
+    Returned(Box<dyn Any + Send>, Option<Error>),
+}

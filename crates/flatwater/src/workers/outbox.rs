@@ -16,7 +16,7 @@ use crate::thread::dispose::dispose;
 use crate::thread::park::start_own_with;
 use crate::values::decoded::Decode;
 use crate::values::row::Rows;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::request::Request;
 
 /// A result with at most this many rows is decoded by the caller's poll.

@@ -28,7 +28,7 @@ use crate::values::decoded::Decode;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::Rows;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 
 /// The result of a user's closure, for its caller, which knows the type; whether the result was `Ok`, and the error if it
 /// is one of Flatwater's.

@@ -23,7 +23,7 @@ use crate::thread::scope::MayEnd;
 use crate::time::later;
 use crate::time::next_alarm::NextAlarm;
 use crate::time::timer::if_alive;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::request::{Request, Work};
 
 /// A transaction that is idle for this long is reported as an event, once.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::queue::reply::Reply;
 use crate::queue::ticket::Ticket;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::request::Request;
 
 /// The writer, for a reader that finds that a request must not run on a reader.

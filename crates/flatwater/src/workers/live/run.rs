@@ -19,7 +19,7 @@ use crate::connection::reads::LiveRun;
 use crate::error::{Error, Result};
 use crate::queue::reply::{Reply, reply, wake};
 use crate::thread::park::start_own_with;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::request::{Request, Work};
 
 /// A run in flight, as the waker of its reply.

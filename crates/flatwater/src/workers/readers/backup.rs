@@ -11,7 +11,7 @@ use super::reader::{Performed, Reader};
 use crate::connection::backup::Target;
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::refusals::not_ended;
 
 impl Reader {

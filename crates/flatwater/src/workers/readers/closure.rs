@@ -11,7 +11,7 @@ use super::reader::{Reader, busy};
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::refusals::not_ended;
 use crate::workers::request::ReadClosure;
 

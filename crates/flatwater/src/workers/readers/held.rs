@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement::ExecutedOn;
 use crate::queue::ticket::Ticket;
 use crate::thread::park::mark_closure;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::open_read::CursorGuard;
 use crate::workers::outbox::Outbox;
 use crate::workers::refusals::snapshot_writes;

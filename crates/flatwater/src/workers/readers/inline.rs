@@ -23,7 +23,7 @@ use crate::inline::outcome::{Fallback, InlineRun};
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::values::params::Params;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 
 /// A query to run inline.
 #[derive(Clone, Copy)]

@@ -30,7 +30,7 @@ use crate::stats::Recorder;
 use crate::time::later;
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::refusals::not_ended;
 use crate::workers::request::{LiveQuery, Wanted, Work};
 

@@ -22,7 +22,7 @@ use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql::catalogue::StatementInfo;
 use crate::thread::park::{block_on, mark_closure};
 use crate::values::row::Rows;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::open_read::{CursorGuard, SnapshotGuard};
 use crate::workers::outbox::Outbox;
 use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};

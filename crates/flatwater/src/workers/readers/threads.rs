@@ -231,7 +231,7 @@ mod tests {
     use crate::engine::registry;
     use crate::queue::reply::reply;
     use crate::queue::ticket::{CallOptions, Ticket};
-    use crate::workers::answer::Answer;
+    use crate::workers::Answer;
     use crate::workers::request::{Request, Work};
 
     /// A request that a reader answers, and its reply.

@@ -26,7 +26,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::dump::dump;
 use crate::sql::policy;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::request::{ReadClosure, Returned, Work, WriteClosure};
 
 /// Runs the work and returns its answer.

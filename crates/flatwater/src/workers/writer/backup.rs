@@ -10,7 +10,7 @@ use super::connection::WriterConnection;
 use crate::connection::backup::Target;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 
 pub(super) fn backup(
     writer: &mut WriterConnection,

@@ -24,7 +24,7 @@ use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::classify;
 use crate::sql::dump::Dump;
 use crate::sql::script::terminated;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 
 /// Runs the script, all of it or nothing.
 pub(super) fn load(

@@ -34,7 +34,7 @@ use crate::options::GroupLimits;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Work};
 

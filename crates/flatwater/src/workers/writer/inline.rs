@@ -30,7 +30,7 @@ use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::request::{Request, Unsettled, Work};
 
 /// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the

@@ -59,7 +59,7 @@ use crate::time::later;
 use crate::time::next_alarm::NextAlarm;
 use crate::time::timer::if_alive;
 use crate::turnstile::Turnstile;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::listener::{ChangeListener, CommitListener};
 use crate::workers::request::{InSlot, Request, Work};
 use crate::workers::session::{End, Session};

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::time::later;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::request::Work;
 use crate::workers::session::{self, Savepoints};
 

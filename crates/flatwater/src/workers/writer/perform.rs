@@ -22,7 +22,7 @@ use crate::sql::script::terminated;
 use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::refusals::snapshot_writes;
 use crate::workers::request::Work;
 

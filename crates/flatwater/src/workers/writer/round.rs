@@ -25,7 +25,7 @@ use crate::sql::catalogue::StatementInfo;
 use crate::thread::park::mark_closure;
 use crate::time::later;
 use crate::time::spin::SpinWait;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Unsettled, Work};
 use crate::workers::session::{End, Session};

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::events::statement::ExecutedOn;
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::has_aborting_conflict_clause;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Work};
 use crate::workers::session::{End, Message, Session, TransactionGuard};

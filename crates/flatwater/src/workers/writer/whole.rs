@@ -20,7 +20,7 @@ use crate::connection::whole::Left;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
-use crate::workers::answer::Answer;
+use crate::workers::Answer;
 use crate::workers::request::{Returned, WholeClosure};
 
 /// Runs a closure with the whole connection.
