@@ -1,9 +1,9 @@
 //! Opening a connection with SQLite's own call.
 //!
-//! Owns: the call itself, and the paths that it takes. rusqlite has it too, but closes a connection that could not be opened before its system error
-//! can be read (<https://sqlite.org/c3ref/system_errno.html>). Runs on the thread that opens, and blocks on the file
-//! system. Invariant: a connection that could not be opened is closed here. Leaves out: the set-up of an open
-//! connection.
+//! Owns: the call itself, and the paths that it takes. rusqlite has the call too, but closes a connection that could not
+//! be opened before its system error can be read (<https://sqlite.org/c3ref/system_errno.html>). Runs on the thread that
+//! opens, and blocks on the file system. Invariant: a connection that could not be opened is closed here. Leaves out:
+//! the set-up of an open connection.
 
 use std::ffi::{CString, c_int};
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! The only way in which a row leaves SQLite.
 //!
-//! Owns: the `Sink` trait, and what a sink may ask at the first row. Runs on the thread that steps the statement. Invariant: a sink does not wait. Leaves out:
-//! the sinks themselves (row block, JSON, digest), which belong to the engine.
+//! Owns: the `Sink` trait, and what a sink may ask at the first row. Runs on the thread that steps the statement.
+//! Invariant: a sink does not wait. Leaves out: the sinks themselves (row block, JSON, digest), which belong to the
+//! engine.
 
 use std::marker::PhantomData;
 

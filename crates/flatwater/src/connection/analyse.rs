@@ -1,10 +1,10 @@
 //! What is learnt from the program of a prepared statement, and when: at its second use, on a worker.
 //!
 //! Owns: the step that learns it, and what it says of a statement. Runs on the thread that has the connection; what was
-//! learnt is written once. Invariants: what was learnt is dropped with the prepared statement; a
-//! text that is used once costs nothing; no statement sees that a write was explained, which sets `changes()` to 0: the
-//! write runs right after it, and does not call `changes()` (`asks`). Leaves out: the place where it is kept
-//! (`statements`), graphs (`program::graph`), running anything inline.
+//! learnt is written once. Invariants: what was learnt is dropped with the prepared statement; a text that is used once
+//! costs nothing; no statement sees that a write was explained, which sets `changes()` to 0: the write runs right after
+//! it, and does not call `changes()` (`asks`). Leaves out: the place where it is kept (`statements`), graphs
+//! (`program::graph`), running anything inline.
 
 use std::collections::HashSet;
 

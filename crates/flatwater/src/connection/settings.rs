@@ -1,8 +1,8 @@
 //! The settings of a connection: the file's journal mode, attached files, the caller's SQL.
 //!
 //! Owns: applying the options to an open connection. Runs on a thread that may block. Invariant: the switch to WAL is
-//! persistent, and its result is read back; a file whose mode is kept is not written. Leaves out: the PRAGMAs
-//! of each role (`pragmas`), and the order in which this happens.
+//! persistent, and its result is read back; a file whose mode is kept is not written. Leaves out: the PRAGMAs of each
+//! role (`pragmas`), and the order in which this happens.
 
 use flatwater_sqlite::{Connection as Sqlite, Discard};
 use rusqlite::ffi;

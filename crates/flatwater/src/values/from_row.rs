@@ -1,8 +1,9 @@
 //! The types that a row can be read as: finding their columns once for a result, and then their cells in each row.
 //!
-//! Owns: `FromRow`, its two steps, and the types of the standard library that can be read. Runs on the thread that reads the rows.
-//! Invariant: `Cells` yields the cells in the order in which the same type asked `Columns` for them. Leaves out: structs,
-//! which the derive macro implements with these steps; what a cell is converted to; reading a result (`read`).
+//! Owns: `FromRow`, its two steps, and the types of the standard library that can be read. Runs on the thread that
+//! reads the rows. Invariant: `Cells` yields the cells in the order in which the same type asked `Columns` for them.
+//! Leaves out: structs, which the derive macro implements with these steps; what a cell is converted to; reading a
+//! result (`read`).
 
 use std::fmt::Display;
 
