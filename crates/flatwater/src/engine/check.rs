@@ -1,8 +1,8 @@
 //! The check of all open files every few seconds.
 //!
-//! Owns: its alarm, and the thread `fw-check`, which runs one check: it asks file systems, and may hang with one of them.
-//! The alarm goes off on the timer's thread, which asks no file system, so that no deadline waits for one. Invariants:
-//! at most one check runs; while it hangs the alarm goes on, and databases are parked. One lock guards the state, and is
+//! Owns: its tick, and the thread `fw-check`, which runs one check: it asks file systems, and may hang with one of them.
+//! The tick is on the timer's thread, which asks no file system, so that no deadline waits for one. Invariants:
+//! at most one check runs; while it hangs the tick goes on, and databases are parked. One lock guards the state, and is
 //! never held while a file is checked. Leaves out: which files are open (`open_files`), and what is checked (`file::watch`).
 
 use std::panic::{UnwindSafe, catch_unwind};
@@ -16,16 +16,14 @@ use crate::file::copies::mappings;
 use crate::file::guard;
 use crate::thread::park::start_own;
 use crate::time::later;
-use crate::time::next_alarm::NextAlarm;
+use crate::time::recurring::Recurring;
 
 /// How often all open files are checked.
 const PERIOD: Duration = Duration::from_secs(3);
 
 #[derive(Default)]
 struct Check {
-    alarm: NextAlarm,
-    /// The alarm is set whenever it has gone off.
-    is_on: bool,
+    ticks: Recurring,
     is_running: bool,
 }
 
@@ -33,10 +31,7 @@ static CHECK: PerProcess<Check> = PerProcess::new(Check::default);
 
 /// Called when a file is open: checks all open files from now on.
 pub(super) fn begin() {
-    let mut check = CHECK.lock();
-    if !std::mem::replace(&mut check.is_on, true) {
-        check.again();
-    }
+    CHECK.lock().ticks.by(next(), tick);
 }
 
 /// Called when a file was closed: stops the checks, if no file is open. They go on while something of closed files is
@@ -46,33 +41,25 @@ pub(super) fn end_if_unneeded() {
     if guard::has_kept() {
         return;
     }
-    let mut check = CHECK.lock();
+    let check = CHECK.lock();
     // Under the lock: a file that is opened from here on begins the checks after this.
     if !open_files::has_open() {
-        check.is_on = false;
-        check.alarm.clear();
+        check.ticks.end();
     }
 }
 
-impl Check {
-    fn again(&self) {
-        self.alarm.set(later(Instant::now(), PERIOD), went_off);
-    }
+fn next() -> Instant {
+    later(Instant::now(), PERIOD)
 }
 
 /// Runs on the timer's thread.
-fn went_off() {
-    let check = CHECK.lock();
-    if !check.is_on {
-        return;
-    }
-    check.again();
-    drop(check);
+fn tick() -> Option<Instant> {
     parking::look();
     run(&CHECK, || {
         look_at_all();
         end_if_unneeded();
     });
+    Some(next())
 }
 
 /// Runs `look` on a thread of its own, unless the one before still runs. Does not block.
@@ -84,7 +71,7 @@ fn run(state: &'static PerProcess<Check>, look: impl FnOnce() + Send + UnwindSaf
         let _ = catch_unwind(look);
         state.lock().is_running = false;
     });
-    // The next alarm tries again.
+    // The next tick tries again.
     if started.is_err() {
         state.lock().is_running = false;
     }

@@ -1,6 +1,7 @@
 //! Addition of durations to points in time without overflow. Pure.
 
-pub(crate) mod next_alarm;
+pub(crate) mod deadline;
+pub(crate) mod recurring;
 pub(crate) mod spin;
 pub(crate) mod timer;
 

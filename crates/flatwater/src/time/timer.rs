@@ -6,11 +6,11 @@
 //! does not start to run; an alarm never waits for a reply, because the end of that wait may itself be an alarm, nor for
 //! a file system, because all other alarms wait meanwhile; while a database is open the thread runs (`keep`), so that no
 //! alarm is lost because a thread cannot be started. A forked child has no such thread and begins with an empty timer.
-//! Leaves out: the next alarm of what looks again and again (`next_alarm`); precision below about a millisecond.
+//! Leaves out: alarms that are moved (`deadline`) or come again (`recurring`); precision below about a millisecond.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Condvar, PoisonError, Weak};
+use std::sync::{Condvar, PoisonError};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Origin, PerProcess};
@@ -77,18 +77,6 @@ fn start(state: &mut State) -> io::Result<()> {
         state.running = true;
     }
     Ok(())
-}
-
-/// Returns an action for [`at`] that keeps nothing alive: it does nothing when what it is about is gone.
-pub(crate) fn if_alive<T: Send + Sync + 'static>(
-    of: Weak<T>,
-    action: impl FnOnce(Arc<T>) + Send + 'static,
-) -> impl FnOnce() + Send + 'static {
-    move || {
-        if let Some(of) = of.upgrade() {
-            action(of);
-        }
-    }
 }
 
 /// Runs `action` on the timer's thread at `when`. It must be short. If no database is open and the thread cannot be

@@ -21,8 +21,7 @@ use crate::inline::outcome::InlineRun;
 use crate::options::Options;
 use crate::thread::scope::MayEnd;
 use crate::time::later;
-use crate::time::next_alarm::NextAlarm;
-use crate::time::timer::if_alive;
+use crate::time::recurring::Recurring;
 use crate::workers::Answer;
 use crate::workers::request::{Request, Work};
 
@@ -113,8 +112,8 @@ pub(crate) struct Session {
     path: PathBuf,
     idle_limit: Duration,
     savepoints: AtomicU64,
-    /// Goes off when `look` is due.
-    alarm: NextAlarm,
+    /// Looks whether it is idle.
+    looks: Recurring,
     /// Set when the writer's thread begins to serve the transaction.
     parked: OnceLock<Arc<dyn RunsInline>>,
 }
@@ -141,10 +140,12 @@ impl Session {
             path: options.path.clone(),
             idle_limit,
             savepoints: AtomicU64::new(0),
-            alarm: NextAlarm::default(),
+            looks: Recurring::default(),
             parked: OnceLock::new(),
         });
-        session.watch(&session.lock(), later(now, if told { idle_limit } else { TOLD_AFTER }));
+        let of = Arc::downgrade(&session);
+        let first = later(now, if told { idle_limit } else { TOLD_AFTER });
+        session.looks.by(first, move || of.upgrade()?.look());
         session
     }
 
@@ -247,7 +248,7 @@ impl Session {
         inbox.end.get_or_insert(end);
         let messages = std::mem::take(&mut inbox.messages);
         drop(inbox);
-        self.alarm.clear();
+        self.looks.end();
         messages
             .into_iter()
             .filter_map(|message| match message {
@@ -257,9 +258,9 @@ impl Session {
             .collect()
     }
 
-    /// Ends the transaction if it has been idle for its limit, sends the event if it was idle for `TOLD_AFTER`, or sets
-    /// the next alarm. Runs on the timer's thread.
-    fn look(self: &Arc<Self>) {
+    /// Ends the transaction if it has been idle for its limit, sends the event if it was idle for `TOLD_AFTER`, and
+    /// returns when to look again. Runs on the timer's thread.
+    fn look(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut inbox = self.lock();
         let idle = inbox.idle_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
@@ -269,24 +270,17 @@ impl Session {
             inbox.end.get_or_insert(End::Idle(self.idle_limit));
             drop(inbox);
             self.arrived.notify_one();
-            return;
+            return None;
         }
         let tells = !inbox.told && idle >= TOLD_AFTER;
         inbox.told |= tells;
         let limit = if inbox.told { self.idle_limit } else { TOLD_AFTER };
-        self.watch(&inbox, later(now, limit.saturating_sub(idle)));
+        let is_open = inbox.end.is_none();
         drop(inbox);
         if tells {
             events::idle_transaction(&self.path, idle);
         }
-    }
-
-    /// Sets the alarm for `look`, unless the transaction has ended.
-    fn watch(self: &Arc<Self>, inbox: &Inbox, when: Instant) {
-        if inbox.end.is_some() {
-            return;
-        }
-        self.alarm.set(when, if_alive(Arc::downgrade(self), |session| session.look()));
+        is_open.then(|| later(now, limit.saturating_sub(idle)))
     }
 }
 

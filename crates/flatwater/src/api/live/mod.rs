@@ -24,8 +24,8 @@ use crate::changes::primary_keys::PrimaryKeys;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::queue::reply::wake;
+use crate::time::deadline::Deadline;
 use crate::time::later;
-use crate::time::timer::{self, Alarm};
 use crate::values::into_params::IntoParams;
 use crate::values::row::Rows;
 use crate::workers::live::Subscription;
@@ -76,7 +76,7 @@ struct Pace {
     /// When the last result was yielded.
     yielded: Option<Instant>,
     /// Wakes the task when the result that is there is due.
-    alarm: Option<Alarm>,
+    alarm: Deadline,
 }
 
 /// The results of all statements, and what is told of them.
@@ -258,11 +258,11 @@ impl Pace {
             due_at.is_none()
         });
         if let Poll::Ready(Some(_)) = &polled {
-            (self.yielded, self.alarm) = (Some(now), None);
+            self.yielded = Some(now);
+            self.alarm.clear();
         }
         if let Some(due) = due_at {
-            let place = subscription.place.clone();
-            self.alarm = Some(timer::at(due, move || wake(place.nudge())));
+            self.alarm.set(due, &subscription.place, |place| wake(place.nudge()));
         }
         polled
     }

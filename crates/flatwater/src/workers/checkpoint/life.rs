@@ -24,7 +24,6 @@ use super::{Checkpointer, Shared, State};
 use crate::error::Error;
 use crate::thread::park::{AGAIN, start_own};
 use crate::time::later;
-use crate::time::timer::if_alive;
 
 impl State {
     pub(super) fn must_end(&self) -> bool {
@@ -147,7 +146,6 @@ impl Shared {
 
     /// Sets the alarm that starts another thread. Called under the lock of the state.
     fn start_later(self: &Arc<Self>, after: Duration) {
-        let wake = if_alive(Arc::downgrade(self), |shared| Checkpointer(shared).wake());
-        self.alarm.set(later(Instant::now(), after), wake);
+        self.alarm.set(later(Instant::now(), after), self, |shared| Checkpointer(shared).wake());
     }
 }

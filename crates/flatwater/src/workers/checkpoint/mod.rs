@@ -25,7 +25,7 @@ use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::{CheckpointLimits, Options};
 use crate::stats::wal::WalRecorder;
-use crate::time::next_alarm::NextAlarm;
+use crate::time::deadline::Deadline;
 use crate::workers::listener::CommitListener;
 use crate::workers::request::InSlot;
 
@@ -83,7 +83,7 @@ struct Shared {
     /// Signalled when the thread has ended.
     changed: Condvar,
     /// Starts another thread after one that had no place to linger. Set and taken back under the lock of the state.
-    alarm: NextAlarm,
+    alarm: Deadline,
 }
 
 #[derive(Default)]
@@ -123,7 +123,7 @@ impl Checkpointer {
             waits_for_room: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Condvar::new(),
-            alarm: NextAlarm::default(),
+            alarm: Deadline::default(),
         }))
     }
 

@@ -15,7 +15,7 @@ use super::told::{Delivery, Results};
 use crate::connection::reads::{Derived, Found, LiveRun};
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
-use crate::time::timer::Alarm;
+use crate::time::deadline::Deadline;
 use crate::workers::request::LiveQuery;
 
 /// So many subscribers are woken in microseconds.
@@ -33,7 +33,7 @@ pub(super) struct Entry {
     /// By the addresses of their places, in the order in which they came.
     pub(super) subscribers: LinkedHashMap<usize, Arc<Place>>,
     /// Goes off when the entry has had no subscriber for the grace period.
-    pub(super) grace: Option<Alarm>,
+    pub(super) grace: Deadline,
     /// When the oldest change that it has not delivered was published.
     pub(super) met_at: Option<Instant>,
 }
@@ -80,7 +80,7 @@ impl Entry {
             retired: Vec::new(),
             was_held_back: false,
             subscribers: LinkedHashMap::new(),
-            grace: None,
+            grace: Deadline::default(),
             met_at: None,
         }
     }

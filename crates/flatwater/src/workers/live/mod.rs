@@ -26,9 +26,9 @@ use crate::changes::index::Id;
 use crate::connection::reads::LiveRun;
 use crate::error::{Error, Result};
 use crate::stats::live::LiveStats;
+use crate::time::deadline::Deadline;
 use crate::time::later;
-use crate::time::next_alarm::NextAlarm;
-use crate::time::timer::{self, if_alive};
+use crate::time::recurring::Recurring;
 use crate::turnstile::Turnstile;
 use crate::workers::listener::ChangeListener;
 use crate::workers::request::{LiveQuery, Request};
@@ -68,10 +68,10 @@ struct Shared {
     /// The registry's.
     is_watching: Arc<AtomicBool>,
     registry: Mutex<Registry>,
-    /// Goes off when it is time to look for commits of others.
-    alarm: NextAlarm,
+    /// Looks for commits of others.
+    looks: Recurring,
     /// Goes off when it is time to run again what failed.
-    again: NextAlarm,
+    again: Deadline,
     /// How often in a row that was set.
     failures: AtomicU32,
     follower: Follower,
@@ -83,9 +83,9 @@ impl LiveQueries {
     pub(crate) fn new(powers: Powers, at_once: usize, poll: Duration) -> Self {
         let registry = Registry::new(at_once);
         let (is_watching, registry) = (registry.watching(), Mutex::new(registry));
-        let (alarm, again, failures) = (NextAlarm::default(), NextAlarm::default(), AtomicU32::new(0));
+        let (looks, again, failures) = (Recurring::default(), Deadline::default(), AtomicU32::new(0));
         let follower = Follower::default();
-        Self(Arc::new(Shared { powers, poll, is_watching, registry, alarm, again, failures, follower }))
+        Self(Arc::new(Shared { powers, poll, is_watching, registry, looks, again, failures, follower }))
     }
 
     /// Returns what the writer reports to. It does not keep the live queries.
@@ -122,7 +122,7 @@ impl LiveQueries {
     /// Ends all streams.
     pub(crate) fn close(&self) {
         let todo = self.0.lock().close();
-        self.0.alarm.clear();
+        self.0.looks.end();
         self.0.follower.wake();
         self.0.perform(todo);
     }
@@ -147,15 +147,14 @@ impl Shared {
         self.perform(todo);
     }
 
-    /// Sets the alarm at which the powers look for commits of others.
+    /// Has the powers look for commits of others, as long as there is a live query.
     fn look_later(self: &Arc<Self>) {
-        let look = if_alive(Arc::downgrade(self), |live| {
-            if live.is_watching.load(Ordering::SeqCst) {
-                (live.powers.look)(&live.listener());
-                live.look_later();
-            }
+        let live = Arc::downgrade(self);
+        self.looks.by(later(Instant::now(), self.poll), move || {
+            let live = live.upgrade().filter(|live| live.is_watching.load(Ordering::SeqCst))?;
+            (live.powers.look)(&live.listener());
+            Some(later(Instant::now(), live.poll))
         });
-        self.alarm.set(later(Instant::now(), self.poll), look);
     }
 
     /// Notes how a run ended. If it failed for a reason that may pass, sets the alarm at which what failed runs again: there
@@ -168,11 +167,10 @@ impl Shared {
             return;
         }
         let doubled = self.failures.fetch_add(1, Ordering::Relaxed).min(DOUBLED);
-        let run_failed = if_alive(Arc::downgrade(self), |live| {
+        self.again.set(later(Instant::now(), AGAIN * (1 << doubled)), self, |live| {
             let todo = live.lock().run_failed();
             live.perform(todo);
         });
-        self.again.set(later(Instant::now(), AGAIN * (1 << doubled)), run_failed);
     }
 
     fn unsubscribe(self: &Arc<Self>, id: Id, place: &Arc<Place>) {
@@ -180,10 +178,8 @@ impl Shared {
         if !registry.unsubscribe(id, place) {
             return;
         }
-        let forget = if_alive(Arc::downgrade(self), move |live| live.forget(id));
-        let alarm = timer::at(later(Instant::now(), GRACE), forget);
         if let Some(entry) = registry.entry(id) {
-            entry.grace = Some(alarm);
+            entry.grace.set(later(Instant::now(), GRACE), self, move |live| live.forget(id));
         }
     }
 

@@ -65,7 +65,7 @@ impl Registry {
         let mut todo = Todo::default();
         let id = self.by_query.get(&query).copied().unwrap_or_else(|| self.add(query));
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.grace = None;
+            entry.grace.clear();
             // The keys of a result that was never compared are compared at the end of another run.
             let is_told = entry.last().is_none_or(|last| place.put_at_once(last).is_some());
             if !is_told && entry.run_again() {

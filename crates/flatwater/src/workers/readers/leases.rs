@@ -1,8 +1,8 @@
 //! The leases of the pool: read transactions that readers keep open between requests.
 //!
-//! Owns: ending the due leases of idle readers. One alarm of the timer for the whole pool does that; it is set while idle
+//! Owns: ending the due leases of idle readers. One tick of the timer for the whole pool does that; it is set while idle
 //! readers hold leases. Runs on the thread that gives a reader back, on the timer's, and on the checkpointer's.
-//! Invariants: when a reader is given back with a lease, an alarm is set; no lock is held while a transaction ends.
+//! Invariants: when a reader is given back with a lease, a tick is set; no lock is held while a transaction ends.
 //! Leaves out: the lease of one reader (`holder`).
 
 use std::sync::Weak;
@@ -11,33 +11,30 @@ use std::time::Instant;
 use super::holder::NoLeases;
 use super::reader::Reader;
 use super::{Readers, Shared};
-use crate::time::timer::{self, Alarm, if_alive};
+use crate::time::recurring::Recurring;
 
-/// The alarm for the leases of idle readers. Guarded by the pool's lock.
+/// The tick for the leases of idle readers. Guarded by the pool's lock.
 pub(super) struct Watch {
     pool: Weak<Shared>,
-    /// Goes off when the first of these leases is due, or earlier.
-    alarm: Option<(Instant, Alarm)>,
+    ticks: Recurring,
+    /// A tick begins by then, when the first of these leases is due or earlier. `None`: there is none, or one runs.
+    due: Option<Instant>,
 }
 
 impl Watch {
     pub(super) fn new(pool: Weak<Shared>) -> Self {
-        Self { pool, alarm: None }
+        Self { pool, ticks: Recurring::default(), due: None }
     }
 
-    /// Called when a reader is given back: sets the alarm for its lease, if it has one and no earlier alarm is set.
+    /// Called when a reader is given back: asks for a tick for its lease, if it has one and no earlier tick is due.
     pub(super) fn given_back(&mut self, reader: &Reader) {
         if let Some(until) = reader.lease_until()
-            && self.alarm.as_ref().is_none_or(|(when, _)| until < *when)
+            && self.due.is_none_or(|due| until < due)
         {
-            self.set(until);
+            self.due = Some(until);
+            let pool = self.pool.clone();
+            self.ticks.by(until, move || Readers(pool.upgrade()?).tick());
         }
-    }
-
-    /// Sets the alarm. What goes off takes it out under the pool's lock, and so after it is stored.
-    fn set(&mut self, when: Instant) {
-        let alarm = timer::at(when, if_alive(self.pool.clone(), |pool| Readers(pool).end_due_leases()));
-        self.alarm = Some((when, alarm));
     }
 }
 
@@ -50,26 +47,28 @@ impl Readers {
         release
     }
 
-    /// Takes the idle readers whose lease is due out of the pool, ends their transactions, and gives the readers back.
-    fn end_due_leases(&self) {
+    /// Runs on the timer's thread. A reader that is given back from here on asks for another tick.
+    fn tick(&self) -> Option<Instant> {
+        self.0.lock().leases.due = None;
+        self.end_due_leases()
+    }
+
+    /// Takes the idle readers whose lease is due out of the pool, ends their transactions, and gives the readers back. Returns
+    /// when the next lease is due.
+    fn end_due_leases(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut state = self.0.lock();
-        let went_off = state.leases.alarm.take();
         let is_due = |reader: &mut Box<Reader>| reader.lease_until().is_some_and(|until| until <= now);
         let due: Vec<_> = state.idle.extract_if(.., is_due).collect();
         drop(state);
-        drop(went_off);
         let taken = due.len();
         let usable: Vec<_> = due.into_iter().filter_map(|mut reader| reader.rest(now).then_some(reader)).collect();
         let mut state = self.0.lock();
         state.connections -= taken - usable.len();
         state.idle.extend(usable);
         state.idle.sort_by_key(|reader| reader.last_used());
-        if state.leases.alarm.is_none()
-            && let Some(next) = state.idle.iter().filter_map(|reader| reader.lease_until()).min()
-        {
-            state.leases.set(next);
-        }
+        let next = state.idle.iter().filter_map(|reader| reader.lease_until()).min();
         self.0.freed(state);
+        next
     }
 }

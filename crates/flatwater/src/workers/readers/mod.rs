@@ -39,7 +39,7 @@ use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::stats::reader_counters::ReaderCounters;
-use crate::time::next_alarm::NextAlarm;
+use crate::time::deadline::Deadline;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::take_over::TakesOver;
@@ -59,7 +59,7 @@ struct Shared {
     requests: Arc<ReleaseRequests>,
     state: Mutex<State>,
     /// Goes off when a thread is to be started that could not be started before.
-    again: NextAlarm,
+    again: Deadline,
     /// Signalled when a connection was given back or closed. `close` waits for it.
     closed: Condvar,
 }
@@ -97,7 +97,7 @@ impl Readers {
     ) -> Self {
         Self(Arc::new_cyclic(|pool| {
             let state = State::new(&options, leases::Watch::new(pool.clone()));
-            let (state, again, closed) = (Mutex::new(state), NextAlarm::default(), Condvar::new());
+            let (state, again, closed) = (Mutex::new(state), Deadline::default(), Condvar::new());
             let requests = Arc::default();
             Shared { options, catalogue, recorder, policy, watch, writer, requests, state, again, closed }
         }))

@@ -15,8 +15,7 @@ use super::reader::Reader;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::time::later;
-use crate::time::next_alarm::NextAlarm;
-use crate::time::timer::if_alive;
+use crate::time::recurring::Recurring;
 use crate::workers::open_read::OpenRead;
 use crate::workers::request::Request;
 
@@ -94,8 +93,8 @@ pub(super) struct ReadSession {
     pub(super) ticket: Arc<Ticket>,
     began: Instant,
     inbox: Mutex<Inbox>,
-    /// Goes off when `look` is due.
-    alarm: NextAlarm,
+    /// Looks whether it is at its limit.
+    looks: Recurring,
 }
 
 struct Inbox {
@@ -124,13 +123,17 @@ impl ReadSession {
             is_ready: false,
             idle_since: Instant::now(),
         };
-        let (pool, inbox, alarm) = (pool.clone(), Mutex::new(inbox), NextAlarm::default());
-        Arc::new(Self { pool, purpose, ticket, began, inbox, alarm })
+        let (pool, inbox, looks) = (pool.clone(), Mutex::new(inbox), Recurring::default());
+        Arc::new(Self { pool, purpose, ticket, began, inbox, looks })
     }
 
     /// The session can be found by others from here on: its limit counts.
     pub(super) fn begin(self: &Arc<Self>) {
-        self.watch(&self.lock(), later(Instant::now(), self.limit()));
+        let inbox = self.lock();
+        if inbox.end.is_none() {
+            let of = Arc::downgrade(self);
+            self.looks.by(later(Instant::now(), self.limit()), move || of.upgrade()?.look());
+        }
     }
 
     /// A cursor may be idle for this long; a snapshot may be this old.
@@ -210,7 +213,7 @@ impl ReadSession {
         let end = inbox.end.get_or_insert(end).clone();
         let messages = std::mem::take(&mut inbox.messages);
         drop(inbox);
-        self.alarm.clear();
+        self.looks.end();
         let requests = messages.into_iter().filter_map(|message| match message {
             Message::Request(request) => Some(*request),
             Message::EndCursor(_) | Message::End => None,
@@ -218,8 +221,8 @@ impl ReadSession {
         (end, requests.collect())
     }
 
-    /// Ends the session if it is at its limit, or sets the next alarm. Runs on the timer's thread.
-    fn look(self: &Arc<Self>) {
+    /// Ends the session if it is at its limit, or returns when to look again. Runs on the timer's thread.
+    fn look(self: &Arc<Self>) -> Option<Instant> {
         let now = Instant::now();
         let limit = self.limit();
         let inbox = self.lock();
@@ -230,7 +233,7 @@ impl ReadSession {
         };
         let until = later(since, limit);
         if now < until {
-            return self.watch(&inbox, until);
+            return inbox.end.is_none().then_some(until);
         }
         let end = match self.purpose {
             Purpose::Cursor => End::Idle(limit),
@@ -239,14 +242,7 @@ impl ReadSession {
         // Under the same lock: a fetch that comes later is refused with this reason.
         let _ = self.post_into(inbox, Message::End, Some(end));
         self.ticket.end();
-    }
-
-    /// Sets the alarm for `look`, unless the session has ended.
-    fn watch(self: &Arc<Self>, inbox: &Inbox, when: Instant) {
-        if inbox.end.is_some() {
-            return;
-        }
-        self.alarm.set(when, if_alive(Arc::downgrade(self), |session| session.look()));
+        None
     }
 }
 

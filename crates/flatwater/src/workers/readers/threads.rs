@@ -28,7 +28,6 @@ use crate::options::Options;
 use crate::thread::linger::Linger;
 use crate::thread::park::{AGAIN, start_own};
 use crate::time::later;
-use crate::time::timer::if_alive;
 use crate::workers::outbox::Outbox;
 
 /// Each connection may need a thread: a closure does not give its thread back before it returns.
@@ -88,8 +87,7 @@ impl Shared {
 
     /// Wakes or starts a thread in a while, because none can be started now.
     fn rouse_later(self: &Arc<Self>) {
-        let look = if_alive(Arc::downgrade(self), |pool| pool.freed(pool.lock()));
-        self.again.set(later(Instant::now(), AGAIN), look);
+        self.again.set(later(Instant::now(), AGAIN), self, |pool| pool.freed(pool.lock()));
     }
 
     /// Puts a read session that has a message into the list, and wakes or starts a thread for it. If none can be started,

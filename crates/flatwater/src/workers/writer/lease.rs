@@ -1,17 +1,17 @@
 //! The writer's lease: the read transaction that its connection keeps open from one short write to the next.
 //!
-//! Owns: beginning and ending the lease as `lease` decides, and the alarm that ends a lease that is not used. Runs on
+//! Owns: beginning and ending the lease as `lease` decides, and the tick that ends a lease that is not used. Runs on
 //! the thread that holds the token, and on the timer's thread. Invariants: only inline runs use the lease, and each of
 //! their writes commits by itself; the lease ends with a write that fails, and before a worker uses the connection;
-//! when the token is given back with a lease, an alarm is set. Leaves out: when leases begin and end.
+//! when the token is given back with a lease, a tick follows. Leaves out: when leases begin and end.
 //!
 //! ```text
 //! caller's thread                         timer's thread
 //! has the token
-//!                                         goes off: not used since the last look, but no token to be had
-//! used = true; finds the alarm set
+//!                                         looks: not used since the last look, but no token to be had
+//! used = true; it was not: asks for a look
 //! gives the token back with a lease
-//!                                         the alarm is not set; used: sets it
+//!                                         no other look is wanted, but one was asked for: there is one
 //! ```
 
 use std::sync::Arc;
@@ -27,15 +27,14 @@ use super::state::WriterLease;
 use crate::inline::outcome::Fallback;
 use crate::lease::{Lease, Run};
 use crate::sql::seen::Left;
-use crate::time::next_alarm::NextAlarm;
-use crate::time::timer::if_alive;
+use crate::time::recurring::Recurring;
 
 /// A lease is renewed at this age, or when as many short writes may have taken their time, if that is longer. Frames that
 /// are written under it cannot be copied out of the WAL before it ends, and few of them may be left when the WAL is to be
 /// restarted.
 const AGE: Duration = Duration::from_micros(250);
 const SHORT_WRITES: u32 = 5;
-/// How often the alarm checks whether a lease is still used. The age is never longer.
+/// How often the timer checks whether a lease is still used. The age is never longer.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// How a write got its snapshot.
@@ -114,51 +113,34 @@ impl WriterConnection {
     }
 }
 
-/// Ends a lease that is not used. All threads see its operations in one order: hence SeqCst.
+/// Ends a lease that is not used.
 #[derive(Default)]
 pub(super) struct Watch {
-    /// The token was given back with a lease since the last check.
+    /// The token was given back with a lease since the last look. Who sets it asks for a look, unless it was set: hence
+    /// SeqCst.
     used: AtomicBool,
-    /// An alarm is set, or about to check.
-    is_set: AtomicBool,
-    alarm: NextAlarm,
+    looks: Recurring,
 }
 
 impl Writer {
-    /// Called before the token is given back: if a lease is held, ensures that an alarm is set.
+    /// Called before the token is given back: if a lease is held, ensures that the timer looks at it.
     pub(super) fn watch_lease(&self, writer: &WriterConnection) {
-        if !writer.lease.state.is_held() {
-            return;
-        }
         let watch = &self.0.lease_watch;
-        watch.used.store(true, Ordering::SeqCst);
-        if !watch.is_set.load(Ordering::SeqCst) {
-            self.set_alarm();
+        if writer.lease.state.is_held() && !watch.used.swap(true, Ordering::SeqCst) {
+            let of = Arc::downgrade(&self.0);
+            watch.looks.by(Instant::now() + LOOK, move || Self(of.upgrade()?).look());
         }
     }
 
-    /// Sets the alarm, unless it is set.
-    fn set_alarm(&self) {
-        let watch = &self.0.lease_watch;
-        if watch.is_set.swap(true, Ordering::SeqCst) {
-            return;
+    /// Ends the lease, unless it was used since the last look: then there is another one. Runs on the timer's thread.
+    fn look(&self) -> Option<Instant> {
+        if self.0.lease_watch.used.swap(false, Ordering::SeqCst) {
+            return Some(Instant::now() + LOOK);
         }
-        let look = if_alive(Arc::downgrade(&self.0), |shared| Writer(shared).look());
-        watch.alarm.set(Instant::now() + LOOK, look);
-    }
-
-    /// Checks whether the lease was used since the last check, and ends it if not. Runs on the timer's thread.
-    fn look(&self) {
-        let watch = &self.0.lease_watch;
-        let was_used = watch.used.swap(false, Ordering::SeqCst);
-        if !was_used && let Some(mut slot) = Slot::acquire_idle(self) {
+        if let Some(mut slot) = Slot::acquire_idle(self) {
             slot.run(|writer, _| writer.end_lease());
         }
-        watch.is_set.store(false, Ordering::SeqCst);
-        // A thread that gave the token back meanwhile may have found the alarm set.
-        if was_used || watch.used.load(Ordering::SeqCst) {
-            self.set_alarm();
-        }
+        None
     }
 }
 

@@ -55,9 +55,8 @@ use crate::queue::{Closed, Queue, Start};
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::thread::park::{AGAIN, start_own};
+use crate::time::deadline::Deadline;
 use crate::time::later;
-use crate::time::next_alarm::NextAlarm;
-use crate::time::timer::if_alive;
 use crate::turnstile::Turnstile;
 use crate::workers::Answer;
 use crate::workers::listener::{ChangeListener, CommitListener};
@@ -86,7 +85,7 @@ pub(super) struct Shared {
     policy: Arc<InlinePolicy>,
     lease_watch: lease::Watch,
     /// Goes off when the thread is to be started that could not be started before.
-    again: NextAlarm,
+    again: Deadline,
     /// The number of requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
     /// The open transaction and the running request, so that a close can end them.
@@ -132,7 +131,7 @@ impl Writer {
             listener: OnceLock::new(),
             live: OnceLock::new(),
             lease_watch: lease::Watch::default(),
-            again: NextAlarm::default(),
+            again: Deadline::default(),
             on_their_way: Arc::default(),
             open: Mutex::new(OpenTransaction::default()),
         })))
@@ -292,11 +291,10 @@ impl Writer {
 
 impl Writer {
     fn start_later(&self) {
-        let start = if_alive(Arc::downgrade(&self.0), |shared| {
+        self.0.again.set(later(Instant::now(), AGAIN), &self.0, |shared| {
             let start = shared.queue.rouse();
             Self(shared).start_for_others(start);
         });
-        self.0.again.set(later(Instant::now(), AGAIN), start);
     }
 }
 
