@@ -5,7 +5,6 @@
 //! at most one check runs; while it hangs the tick goes on, and databases are parked. One lock guards the state, and is
 //! never held while a file is checked. Leaves out: which files are open (`open_files`), and what is checked (`file::watch`).
 
-use std::panic::{UnwindSafe, catch_unwind};
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use flatwater_sqlite::PerProcess;
 use super::{open_files, parking};
 use crate::file::copies::mappings;
 use crate::file::guard;
-use crate::thread::park::start_own;
+use crate::thread::background;
 use crate::time::later;
 use crate::time::recurring::Recurring;
 
@@ -63,18 +62,17 @@ fn tick() -> Option<Instant> {
 }
 
 /// Runs `look` on a thread of its own, unless the one before still runs. Does not block.
-fn run(state: &'static PerProcess<Check>, look: impl FnOnce() + Send + UnwindSafe + 'static) {
+fn run(state: &'static PerProcess<Check>, look: impl FnOnce() + Send + 'static) {
     if std::mem::replace(&mut state.lock().is_running, true) {
         return;
     }
-    let started = start_own("fw-check", move || {
-        let _ = catch_unwind(look);
-        state.lock().is_running = false;
-    });
-    // The next tick tries again.
-    if started.is_err() {
-        state.lock().is_running = false;
-    }
+    let ended = || state.lock().is_running = false;
+    let check = move || {
+        look();
+        ended();
+    };
+    // If no thread can be started, the next tick tries again.
+    background::run("fw-check", check, ended);
 }
 
 /// Checks all open files. Blocks on their file systems.
@@ -90,7 +88,6 @@ fn look_at_all() {
 
 #[cfg(test)]
 mod tests {
-    use std::panic::AssertUnwindSafe;
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -101,11 +98,11 @@ mod tests {
         static STATE: PerProcess<Check> = PerProcess::new(Check::default);
         let (begins, began) = channel();
         let (ends, ended) = channel::<()>();
-        let hangs = AssertUnwindSafe(move || {
+        let hangs = move || {
             begins.send(()).unwrap();
             let _ = ended.recv();
-        });
-        let check = timer::at(Instant::now(), || run(&STATE, move || { hangs }()));
+        };
+        let check = timer::at(Instant::now(), || run(&STATE, hangs));
         began.recv().unwrap();
         let (goes_off, went_off) = channel();
         let deadline = timer::at(Instant::now(), move || {

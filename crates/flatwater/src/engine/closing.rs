@@ -30,7 +30,7 @@ use crate::file::copies::mappings;
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::queue::reply::{Promise, wake};
-use crate::thread::park::start;
+use crate::thread::background;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
 use crate::workers::Answer;
@@ -133,7 +133,7 @@ impl Engine {
                     engine.close_readers(deadline);
                     engine.closed();
                 };
-                if start("fw-close", move || close(&last)).is_err() {
+                if background::run_waiting("fw-close", move || close(&last)).is_err() {
                     // If no thread can be started, this thread closes the database.
                     close(&first);
                 }

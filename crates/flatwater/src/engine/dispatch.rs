@@ -19,7 +19,7 @@ use crate::queue::notes::Notes;
 use crate::queue::reply::{Reply, reply, wake};
 use crate::queue::ticket::{CallOptions, Leaves, Ticket};
 use crate::sql;
-use crate::thread::openers;
+use crate::thread::background;
 use crate::thread::park::in_closure;
 use crate::thread::scope::is_inside;
 use crate::time::timer::{self, Alarm};
@@ -100,7 +100,7 @@ impl Submitted {
                 wake(waiter);
             }
         };
-        openers::run(run).map_err(|error| Error::no_thread("a thread", &error))?;
+        background::run_waiting("fw-open", run).map_err(|error| Error::no_thread("a thread", &error))?;
         Ok(Self::Waits(awaited, reply))
     }
 }

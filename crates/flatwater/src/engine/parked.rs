@@ -4,7 +4,6 @@
 //! on that thread alone. Invariant: a database whose files have changed since it was parked gets its connections again, which
 //! runs all of its live queries. Leaves out: databases that have connections, whose WAL shows commits (`live`).
 
-use std::panic::catch_unwind;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use flatwater_sqlite::PerProcess;
 use super::Engine;
 use crate::file::stamp::Stamp;
 use crate::file::watch::Watch;
-use crate::thread::park::start_own;
+use crate::thread::background;
 use crate::workers::writer::Writer;
 
 #[derive(Default)]
@@ -33,14 +32,7 @@ pub(super) fn watch(engine: &Arc<Engine>, stamp: Stamp) {
         return;
     }
     drop(parked);
-    let started = start_own("fw-parked", || {
-        if catch_unwind(look_on).is_err() {
-            give_up();
-        }
-    });
-    if started.is_err() {
-        give_up();
-    }
+    background::run("fw-parked", look_on, give_up);
 }
 
 /// Nobody looks at the files: the databases get their connections again.

@@ -7,7 +7,6 @@
 //! and is never held while an engine is parked or dropped. Leaves out: the list (`clock`), closing the connections
 //! (`workers::writer`), noticing the commits of others to a parked database (`parked`).
 
-use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, PoisonError, Weak};
 use std::time::Duration;
@@ -20,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::file::copies::mappings;
 use crate::file::guard;
 use crate::file::watch::{HasConnections, Watch};
-use crate::thread::park::start_own;
+use crate::thread::background;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::readers::Readers;
 use crate::workers::take_over::TakesOver;
@@ -198,18 +197,11 @@ impl Engine {
 /// Has engines parked if there are too many with connections. Called when one gets connections, and every few seconds: all may
 /// have been in use. Does not block.
 pub(super) fn look() {
-    while CLOCK.lock().starts_parker() {
-        let started = start_own("fw-park", || {
-            if catch_unwind(park_others).is_err() {
-                CLOCK.lock().parker_failed();
-            }
-        });
-        if started.is_err() {
-            CLOCK.lock().parker_failed();
-            ROOM.notify_all();
-            return;
-        }
-    }
+    let failed = || {
+        CLOCK.lock().parker_failed();
+        ROOM.notify_all();
+    };
+    while CLOCK.lock().starts_parker() && background::run("fw-park", park_others, failed) {}
 }
 
 /// Parks engines that are not in use until few enough are left, or the hand has passed each twice.

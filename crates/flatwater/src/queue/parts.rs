@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use super::reply::{Mailbox, Teller, Then, Waiter};
 use super::sync::{Mutex, lock};
-use crate::thread::dispose::dispose;
+use crate::thread::background::dispose;
 
 /// More parts than this are dropped on another thread: they may take as much memory as a large block.
 const FEW: usize = 12;

@@ -6,15 +6,11 @@
 
 use std::cell::Cell;
 use std::future::Future;
-use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
-use std::time::Duration;
-
-use flatwater_sqlite::ThreadChange;
 
 /// The thread's own park token is not enough: code that parks inside a poll, such as a `drop` that waits, consumes it.
 struct Unpark {
@@ -58,64 +54,9 @@ pub(crate) fn in_closure() -> bool {
     IN_CLOSURE.get()
 }
 
-/// When a thread could not be started, and there is work for it, try again after this time.
-pub(crate) const AGAIN: Duration = Duration::from_millis(50);
-
-/// Starts one of this crate's own threads. Other threads wait for it, so it must not wait for a reply itself.
-///
-/// # Errors
-/// The system's error, if no thread can be started. `body` is dropped then.
-pub(crate) fn start_own(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
-    start(name, || {
-        IS_OURS.set(true);
-        body();
-    })
-}
-
-thread_local! {
-    /// Dropped when the standard library has noted the end of the thread.
-    static END: Cell<Option<ThreadChange>> = const { Cell::new(None) };
-}
-
-/// Starts a thread that may wait for replies. No thread of the process forks while it starts or ends.
-///
-/// # Errors
-/// The system's error, if no thread can be started. `body` is dropped then.
-pub(crate) fn start(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
-    struct Ends;
-    impl Drop for Ends {
-        fn drop(&mut self) {
-            END.set(Some(ThreadChange::begin()));
-        }
-    }
-    let starts = ThreadChange::begin();
-    let started = thread::Builder::new().name(name.into()).spawn(move || {
-        drop(starts);
-        let _ends = Ends;
-        body();
-    });
-    started.map(|handle| handle.thread().clone())
-}
-
-/// The same for a body that takes `value`.
-///
-/// # Errors
-/// `value`, if no thread can be started.
-pub(crate) fn start_own_with<T: Send + 'static>(
-    name: &str,
-    value: T,
-    body: impl FnOnce(T) + Send + 'static,
-) -> Result<(), T> {
-    let take = |place: &Mutex<Option<T>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let place = Arc::new(Mutex::new(Some(value)));
-    let taken = place.clone();
-    let started = start_own(name, move || {
-        let _ = take(&taken).map(body);
-    });
-    match started {
-        Ok(_) => Ok(()),
-        Err(_) => take(&place).map_or(Ok(()), Err),
-    }
+/// Marks this thread as one of this crate's own. Other threads wait for it, so it must not wait for a reply itself.
+pub(super) fn is_ours() {
+    IS_OURS.set(true);
 }
 
 /// Returns true where blocking on a reply could be waiting for itself.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{Origin, PerProcess};
 
 use super::later;
-use crate::thread::park::start_own;
+use crate::thread::start::start_worker;
 
 type Action = Box<dyn FnOnce() + Send>;
 
@@ -73,7 +73,7 @@ pub(crate) fn keep() -> io::Result<Alarm> {
 
 fn start(state: &mut State) -> io::Result<()> {
     if !state.running {
-        start_own("fw-timer", run)?;
+        start_worker("fw-timer", run)?;
         state.running = true;
     }
     Ok(())

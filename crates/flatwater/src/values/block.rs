@@ -5,7 +5,7 @@
 
 use rusqlite::types::ValueRef;
 
-use crate::thread::dispose::dispose;
+use crate::thread::background::dispose;
 
 /// One value, 16 bytes; the bytes of texts and blobs are in the block's buffer.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,7 +6,7 @@
 use std::ops::{Deref, DerefMut};
 
 use super::block::LARGE;
-use crate::thread::dispose::dispose;
+use crate::thread::background::dispose;
 
 /// A JSON document.
 #[derive(Debug)]

@@ -12,8 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::queue::reply::{Promise, Teller};
 use crate::queue::ticket::Ticket;
 use crate::stats::{CallKind, Recorder};
-use crate::thread::dispose::dispose;
-use crate::thread::park::start_own_with;
+use crate::thread::background::{dispose, run_with};
 use crate::values::decoded::Decode;
 use crate::values::row::Rows;
 use crate::workers::Answer;
@@ -121,7 +120,7 @@ impl Large {
 
     /// Delivers from another thread. If none can be started, the caller decodes.
     fn deliver_elsewhere(self) {
-        let started = start_own_with("fw-decode", self, |large| large.deliver(&mut Teller::default()));
+        let started = run_with("fw-decode", self, |large| large.deliver(&mut Teller::default()));
         if let Err(Self { promise, rows, .. }) = started {
             fill(promise, Ok(Answer::Rows(rows)), &mut Teller::default());
         }

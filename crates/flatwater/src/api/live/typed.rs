@@ -6,7 +6,7 @@
 use super::{Live, LiveRows};
 use crate::error::Result;
 use crate::queue::reply::{reply, wake};
-use crate::thread::park::start_own;
+use crate::thread::background;
 use crate::values::decoded::decode_shared;
 use crate::values::from_row::FromRow;
 use crate::workers::outbox::FEW;
@@ -38,17 +38,16 @@ impl Live {
 async fn read_elsewhere<T: FromRow + Send + 'static>(rows: &LiveRows) -> Result<Vec<T>> {
     let (promise, reply) = reply();
     let shared = rows.rows.clone();
-    let started = start_own("fw-decode", move || {
+    let read = move || {
         // The values of a call that was dropped are dropped here; their code may panic.
         if let Ok(waker) = promise.fill(decode_shared::<T>(&shared)) {
             wake(waker);
         }
-    });
-    match started {
-        Ok(_) => match reply.await {
-            Some(decoded) => decoded.get(),
-            None => rows.read(),
-        },
-        Err(_) => rows.read(),
+    };
+    background::run("fw-decode", read, || {});
+    // Without a thread there is no reply.
+    match reply.await {
+        Some(decoded) => decoded.get(),
+        None => rows.read(),
     }
 }

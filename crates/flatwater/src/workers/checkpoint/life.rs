@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use super::policy::Policy;
 use super::{Checkpointer, Shared, State};
 use crate::error::Error;
-use crate::thread::park::{AGAIN, start_own};
+use crate::thread::start::{AGAIN, start_worker};
 use crate::time::later;
 
 impl State {
@@ -82,7 +82,7 @@ impl Checkpointer {
         }
         self.0.alarm.clear();
         let shared = self.0.clone();
-        let started = start_own("fw-checkpoint", move || shared.run());
+        let started = start_worker("fw-checkpoint", move || shared.run());
         let has_failed = started.is_err();
         match started {
             Ok(thread) => state.thread = Some(thread),

@@ -14,7 +14,7 @@ use flatwater_sqlite::{TurnFile, Word};
 
 use super::Shared;
 use crate::thread::linger::Linger;
-use crate::thread::park::start_own;
+use crate::thread::start::start_worker;
 use crate::turnstile::Turnstile;
 
 /// How often the thread checks whether there is anything to follow.
@@ -45,7 +45,7 @@ impl Shared {
             return;
         }
         let (live, place) = (Arc::downgrade(self), Linger::follow());
-        if !place.has_place() || start_own("fw-follow", move || follow(&live, &turnstile, place)).is_err() {
+        if !place.has_place() || start_worker("fw-follow", move || follow(&live, &turnstile, place)).is_err() {
             self.follower.runs.store(false, Ordering::SeqCst);
         }
     }

@@ -18,7 +18,7 @@ use crate::changes::index::Id;
 use crate::connection::reads::LiveRun;
 use crate::error::{Error, Result};
 use crate::queue::reply::{Reply, reply, wake};
-use crate::thread::park::start_own_with;
+use crate::thread::background::run_with;
 use crate::workers::Answer;
 use crate::workers::request::{Request, Work};
 
@@ -169,11 +169,11 @@ impl Shared {
     /// Ends a run on a thread of its own. Returns its end if none can be started.
     fn finish_elsewhere(self: &Arc<Self>, id: Id, run: Result<Vec<LiveRun>>) -> Option<Result<Vec<LiveRun>>> {
         let live = self.clone();
-        let started = start_own_with("fw-live", run, move |run| {
+        let finish = move |run| {
             let todo = live.finish(id, run);
             live.perform(todo);
-        });
-        started.err()
+        };
+        run_with("fw-live", run, finish).err()
     }
 }
 

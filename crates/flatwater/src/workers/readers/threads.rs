@@ -26,7 +26,7 @@ use super::state::{Job, State};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::thread::linger::Linger;
-use crate::thread::park::{AGAIN, start_own};
+use crate::thread::start::{AGAIN, start_worker};
 use crate::time::later;
 use crate::workers::outbox::Outbox;
 
@@ -56,7 +56,7 @@ impl Shared {
         let name = format!("fw-reader-{}", state.threads - 1);
         drop(state);
         let shared = self.clone();
-        let Err(error) = start_own(name, move || shared.run()) else { return Ok(()) };
+        let Err(error) = start_worker(name, move || shared.run()) else { return Ok(()) };
         let mut state = self.lock();
         state.threads -= 1;
         let are_others = state.threads > 0;

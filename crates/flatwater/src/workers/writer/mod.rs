@@ -54,7 +54,7 @@ use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::{Closed, Queue, Start};
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
-use crate::thread::park::{AGAIN, start_own};
+use crate::thread::start::{AGAIN, start_worker};
 use crate::time::deadline::Deadline;
 use crate::time::later;
 use crate::turnstile::Turnstile;
@@ -278,7 +278,7 @@ impl Writer {
             return Ok(());
         }
         let shared = self.0.clone();
-        let started = start_own("fw-writer", move || Self(shared).run());
+        let started = start_worker("fw-writer", move || Self(shared).run());
         let Err(error) = started else { return Ok(()) };
         if self.0.queue.start_failed() {
             self.run();
