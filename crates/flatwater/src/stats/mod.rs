@@ -4,6 +4,7 @@
 //! single atomics; a histogram is guarded by its own lock, held for one record or one summary. The recorder also emits
 //! the events for what it counts. Leaves out: export to any metrics system.
 
+mod counters;
 pub(crate) mod inline;
 pub(crate) mod leases;
 pub(crate) mod live;
@@ -12,12 +13,12 @@ pub(crate) mod turns;
 pub(crate) mod wal;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use counters::{Counter, counters};
 use inline::InlineRecorder;
 pub use inline::InlineStats;
 use leases::LeaseRecorder;
@@ -118,14 +119,7 @@ fn record(times: &mut Times, time: Duration) {
 pub(crate) struct Recorder {
     path: PathBuf,
     latency: [Mutex<Times>; CallKind::ALL.len()],
-    groups: AtomicU64,
-    members: AtomicU64,
-    replays: AtomicU64,
-    failed_commits: AtomicU64,
-    abandoned: AtomicU64,
-    interrupted: AtomicU64,
-    replaced_connections: AtomicU64,
-    parked: AtomicU64,
+    counts: Counts,
     pub(crate) inline: InlineRecorder,
     pub(crate) wal: std::sync::Arc<WalRecorder>,
     pub(crate) leases: LeaseRecorder,
@@ -137,14 +131,7 @@ impl Recorder {
         Self {
             path: path.to_owned(),
             latency: std::array::from_fn(|_| Mutex::new(times())),
-            groups: AtomicU64::new(0),
-            members: AtomicU64::new(0),
-            replays: AtomicU64::new(0),
-            failed_commits: AtomicU64::new(0),
-            abandoned: AtomicU64::new(0),
-            interrupted: AtomicU64::new(0),
-            replaced_connections: AtomicU64::new(0),
-            parked: AtomicU64::new(0),
+            counts: Counts::default(),
             inline: InlineRecorder::default(),
             wal: std::sync::Arc::new(WalRecorder::new(path.to_owned())),
             leases: LeaseRecorder::default(),
@@ -178,34 +165,34 @@ impl Recorder {
     }
 
     pub(crate) fn committed_group(&self, members: usize) {
-        self.groups.fetch_add(1, Ordering::Relaxed);
-        self.members.fetch_add(members as u64, Ordering::Relaxed);
+        self.counts.groups.count();
+        self.counts.members.add(members as u64);
     }
 
     pub(crate) fn replayed(&self) {
-        self.replays.fetch_add(1, Ordering::Relaxed);
+        self.counts.replays.count();
     }
 
     pub(crate) fn commit_failed(&self, error: &Error) {
-        self.failed_commits.fetch_add(1, Ordering::Relaxed);
+        self.counts.failed_commits.count();
         events::commit_failed(&self.path, error);
     }
 
     pub(crate) fn abandoned(&self) {
-        self.abandoned.fetch_add(1, Ordering::Relaxed);
+        self.counts.abandoned.count();
     }
 
     pub(crate) fn interrupted(&self) {
-        self.interrupted.fetch_add(1, Ordering::Relaxed);
+        self.counts.interrupted.count();
     }
 
     pub(crate) fn replaced_connection(&self) {
-        self.replaced_connections.fetch_add(1, Ordering::Relaxed);
+        self.counts.replaced_connections.count();
         events::replaced_connection(&self.path);
     }
 
     pub(crate) fn parked(&self) {
-        self.parked.fetch_add(1, Ordering::Relaxed);
+        self.counts.parked.count();
     }
 
     /// Returns everything but the data of the file and of the queues, which the recorder does not have.
@@ -231,80 +218,70 @@ impl Recorder {
             })
             .collect();
         Stats {
-            journal: String::new(),
-            one_connection: false,
-            second_copies: 0,
-            writes_waiting: 0,
-            reads_waiting: 0,
-            readers_held: 0,
-            groups: self.groups.load(Ordering::Relaxed),
-            members: self.members.load(Ordering::Relaxed),
-            replays: self.replays.load(Ordering::Relaxed),
-            failed_commits: self.failed_commits.load(Ordering::Relaxed),
-            abandoned: self.abandoned.load(Ordering::Relaxed),
-            interrupted: self.interrupted.load(Ordering::Relaxed),
-            replaced_connections: self.replaced_connections.load(Ordering::Relaxed),
-            parked: self.parked.load(Ordering::Relaxed),
             calls,
             inline: self.inline.snapshot(readers),
             wal: self.wal.snapshot(),
             leases: self.leases.snapshot(readers),
             turns: self.turns.snapshot(),
-            live: LiveStats::default(),
+            ..self.counts.counted()
         }
     }
 }
 
-/// What a database has done since it was opened. Counters only grow; each is read independently of the others.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stats {
-    /// The journal mode, such as `wal`, `delete` or `memory`.
-    pub journal: String,
-    /// True if one connection serves both reads and writes, as in memory and in any other journal mode than WAL.
-    pub one_connection: bool,
-    /// How often a check found that another SQLite library in this process has the file open. Flatwater checks at open
-    /// and every few seconds.
-    pub second_copies: u64,
-    /// Requests that wait for the writer at the moment.
-    pub writes_waiting: usize,
-    /// Requests that wait for a reader at the moment.
-    pub reads_waiting: usize,
-    /// Reader connections that closures, snapshots and streams hold at the moment, of
-    /// [`Tuning::extra_readers`](crate::options::Tuning::extra_readers).
-    pub readers_held: usize,
-    /// Groups of two or more members that were committed.
-    pub groups: u64,
-    /// Members of those groups.
-    pub members: u64,
-    /// Writes that were run again because a group's transaction was lost.
-    pub replays: u64,
-    /// COMMITs that failed.
-    pub failed_commits: u64,
-    /// Requests that never began, because their caller dropped them or their deadline passed.
-    pub abandoned: u64,
-    /// Requests that had begun and were ended, because their caller dropped them, their deadline passed, or the time of a
-    /// close was over: reads that were interrupted, and writes of which nothing is kept.
-    pub interrupted: u64,
-    /// Connections that were replaced, because a closure left them in an unexpected state or a commit could not be
-    /// undone.
-    pub replaced_connections: u64,
-    /// How often the connections were closed because more databases were open than
-    /// [may have some](crate::process::set_max_open).
-    pub parked: u64,
-    /// Latency of calls, from the poll that begins a call to its answer, by kind. Kinds that were never called are
-    /// omitted.
-    pub calls: Vec<CallStats>,
-    /// Calls that ran on the thread that polled them.
-    pub inline: InlineStats,
-    /// The WAL and its checkpoints.
-    pub wal: WalStats,
-    /// Snapshots that a connection kept from one read, or short write, for the next.
-    pub leases: LeaseStats,
-    /// Turns among the processes that write to the file.
-    pub turns: TurnStats,
-    /// Live queries.
-    pub live: LiveStats,
+counters! {
+    pub(crate) struct Counts {}
+
+    /// What a database has done since it was opened. Counters only grow; each is read independently of the others.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub struct Stats {
+        /// The journal mode, such as `wal`, `delete` or `memory`.
+        pub journal: String,
+        /// True if one connection serves both reads and writes, as in memory and in any other journal mode than WAL.
+        pub one_connection: bool,
+        /// How often a check found that another SQLite library in this process has the file open. Flatwater checks at open
+        /// and every few seconds.
+        pub second_copies: u64,
+        /// Requests that wait for the writer at the moment.
+        pub writes_waiting: usize,
+        /// Requests that wait for a reader at the moment.
+        pub reads_waiting: usize,
+        /// Reader connections that closures, snapshots and streams hold at the moment, of
+        /// [`Tuning::extra_readers`](crate::options::Tuning::extra_readers).
+        pub readers_held: usize,
+        /// Groups of two or more members that were committed.
+        pub groups: u64 = Counter,
+        /// Members of those groups.
+        pub members: u64 = Counter,
+        /// Writes that were run again because a group's transaction was lost.
+        pub replays: u64 = Counter,
+        /// COMMITs that failed.
+        pub failed_commits: u64 = Counter,
+        /// Requests that never began, because their caller dropped them or their deadline passed.
+        pub abandoned: u64 = Counter,
+        /// Requests that had begun and were ended, because their caller dropped them, their deadline passed, or the time of a
+        /// close was over: reads that were interrupted, and writes of which nothing is kept.
+        pub interrupted: u64 = Counter,
+        /// Connections that were replaced, because a closure left them in an unexpected state or a commit could not be
+        /// undone.
+        pub replaced_connections: u64 = Counter,
+        /// How often the connections were closed because more databases were open than
+        /// [may have some](crate::process::set_max_open).
+        pub parked: u64 = Counter,
+        /// Latency of calls, from the poll that begins a call to its answer, by kind. Kinds that were never called are
+        /// omitted.
+        pub calls: Vec<CallStats>,
+        /// Calls that ran on the thread that polled them.
+        pub inline: InlineStats,
+        /// The WAL and its checkpoints.
+        pub wal: WalStats,
+        /// Snapshots that a connection kept from one read, or short write, for the next.
+        pub leases: LeaseStats,
+        /// Turns among the processes that write to the file.
+        pub turns: TurnStats,
+        /// Live queries.
+        pub live: LiveStats,
+    }
 }
 
 /// Count and latency of one kind of call, in microseconds; percentiles are exact to 1 %.

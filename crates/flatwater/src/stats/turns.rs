@@ -4,21 +4,32 @@
 //! snapshot. Invariant: each counter is a single atomic. Leaves out: when turns are taken (`turnstile`).
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::leases::Counter;
+use super::counters::{Counter, counters};
 use crate::events;
 
-#[derive(Default)]
-pub(crate) struct TurnRecorder {
-    path: PathBuf,
-    taken: Counter,
-    waited_us: AtomicU64,
-    stalled: Counter,
-    failures: Counter,
-    pub(crate) commits_told: Counter,
-    pub(crate) commits_heard: Counter,
+counters! {
+    pub(crate) struct TurnRecorder { path: PathBuf }
+
+    /// Turns among the processes that write to the file, see [`Tuning::fairness`](crate::options::Tuning::fairness). All zero while no
+    /// other process writes.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub struct TurnStats {
+        /// Turns that this process took. In a turn it may commit many writes.
+        pub taken: u64 = Counter,
+        /// How long it waited for them, in microseconds.
+        pub waited_us: u64 = Counter,
+        /// Turns that it took before it was next, because no turn had ended for 20 ms: who was next had stopped.
+        pub stalled: u64 = Counter,
+        /// How often the file `<db>-turn` could not be used, so that writes only polled for the lock.
+        pub failures: u64 = Counter,
+        /// Commits that other processes with live queries were told of.
+        pub commits_told: u64 = Counter,
+        /// How often a commit of another process woke the live queries of this one, before they looked for it.
+        pub commits_heard: u64 = Counter,
+    }
 }
 
 impl TurnRecorder {
@@ -28,7 +39,7 @@ impl TurnRecorder {
 
     /// Records a part of the time that writes waited.
     pub(crate) fn waited(&self, time: Duration) {
-        self.waited_us.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.waited_us.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
     pub(crate) fn took_turn(&self) {
@@ -50,32 +61,6 @@ impl TurnRecorder {
     }
 
     pub(crate) fn snapshot(&self) -> TurnStats {
-        TurnStats {
-            taken: self.taken.get(),
-            waited_us: self.waited_us.load(Ordering::Relaxed),
-            stalled: self.stalled.get(),
-            failures: self.failures.get(),
-            commits_told: self.commits_told.get(),
-            commits_heard: self.commits_heard.get(),
-        }
+        self.counted()
     }
-}
-
-/// Turns among the processes that write to the file, see [`Tuning::fairness`](crate::options::Tuning::fairness). All zero while no
-/// other process writes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TurnStats {
-    /// Turns that this process took. In a turn it may commit many writes.
-    pub taken: u64,
-    /// How long it waited for them, in microseconds.
-    pub waited_us: u64,
-    /// Turns that it took before it was next, because no turn had ended for 20 ms: who was next had stopped.
-    pub stalled: u64,
-    /// How often the file `<db>-turn` could not be used, so that writes only polled for the lock.
-    pub failures: u64,
-    /// Commits that other processes with live queries were told of.
-    pub commits_told: u64,
-    /// How often a commit of another process woke the live queries of this one, before they looked for it.
-    pub commits_heard: u64,
 }

@@ -5,12 +5,13 @@
 //! without holding the lock. Leaves out: deciding when to checkpoint.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flatwater_sqlite::CheckpointMode;
 
+use super::counters::{Counter, counters};
 use super::{Times, record, times};
 use crate::error::Error;
 use crate::events::{self, InTheWay};
@@ -38,17 +39,58 @@ impl WalBlocker {
     }
 }
 
-pub(crate) struct WalRecorder {
-    path: PathBuf,
-    frames: AtomicU32,
-    copied: AtomicU32,
-    bytes: AtomicU64,
-    copied_frames: AtomicU64,
-    resets: AtomicU64,
-    slowed: AtomicU64,
-    failures: AtomicU64,
-    cut_off: AtomicU64,
-    guarded: Mutex<Guarded>,
+counters! {
+    pub(crate) struct WalRecorder {
+        path: PathBuf,
+        /// In the WAL, and of these in the database.
+        in_wal: AtomicU32,
+        copied: AtomicU32,
+        guarded: Mutex<Guarded>,
+    }
+
+    /// The WAL and its checkpoints, as the checkpointer last saw them. All zero for a database without a checkpointer: in
+    /// memory, in another journal mode, opened for reading only, or with
+    /// [`Checkpoint::External`](crate::options::Checkpoint::External).
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub struct WalStats {
+        /// Frames in the WAL.
+        pub frames: u32,
+        /// Frames that are not yet copied into the database.
+        pub backlog: u32,
+        /// Length of the `-wal` file. A restart of the WAL does not shorten it.
+        pub file_bytes: u64 = Counter,
+        /// Frames that background checkpoints copied since the database was opened.
+        pub copied_frames: u64 = Counter,
+        /// Background checkpoints (PASSIVE), including those that prepare a restart.
+        pub copies: u64,
+        /// The median duration of a background checkpoint in microseconds.
+        pub copy_p50_us: u64,
+        /// The longest duration of a background checkpoint in microseconds.
+        pub copy_max_us: u64,
+        /// How often the WAL was restarted.
+        pub resets: u64 = Counter,
+        /// How long writes paused for a restart, successful or not, in microseconds: the median.
+        pub pause_p50_us: u64,
+        /// The 99th percentile of that pause, in microseconds.
+        pub pause_p99_us: u64,
+        /// The longest such pause, in microseconds.
+        pub pause_max_us: u64,
+        /// Blocked attempts to restart the WAL, counted from the third one in a row. The WAL grows meanwhile.
+        pub starved: u64,
+        /// What blocked the restart the last time `starved` was counted.
+        pub cause: Option<WalBlocker>,
+        /// Reads that were ended because of [`Tuning::read_limit`](crate::options::Tuning::read_limit).
+        pub cut_off: u64 = Counter,
+        /// Writes, or groups of writes, that waited because the WAL was beyond its hard limit.
+        pub waits_for_room: u64,
+        /// Writes, or groups of writes, that were delayed because the WAL grew faster than the disk could take it.
+        pub slowed: u64 = Counter,
+        /// Checkpoints that failed for another reason than a lock.
+        pub failures: u64 = Counter,
+        /// For how long the oldest running read has been running.
+        pub oldest_read: Option<Duration>,
+    }
 }
 
 struct Guarded {
@@ -62,9 +104,9 @@ struct Guarded {
     told_room: bool,
 }
 
-impl WalRecorder {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        let guarded = Guarded {
+impl Default for Guarded {
+    fn default() -> Self {
+        Self {
             checkpoints: times(),
             pauses: times(),
             room: times(),
@@ -72,19 +114,13 @@ impl WalRecorder {
             cause: None,
             told_starved: false,
             told_room: false,
-        };
-        Self {
-            path,
-            frames: AtomicU32::new(0),
-            copied: AtomicU32::new(0),
-            bytes: AtomicU64::new(0),
-            copied_frames: AtomicU64::new(0),
-            resets: AtomicU64::new(0),
-            slowed: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-            cut_off: AtomicU64::new(0),
-            guarded: Mutex::new(guarded),
         }
+    }
+}
+
+impl WalRecorder {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, ..Self::default() }
     }
 
     fn guarded(&self) -> MutexGuard<'_, Guarded> {
@@ -93,14 +129,14 @@ impl WalRecorder {
 
     /// Records the current length of the WAL.
     pub(crate) fn sees(&self, frames: u32, copied: u32, bytes: u64) {
-        self.frames.store(frames, Ordering::Relaxed);
+        self.in_wal.store(frames, Ordering::Relaxed);
         self.copied.store(copied, Ordering::Relaxed);
-        self.bytes.store(bytes, Ordering::Relaxed);
+        self.file_bytes.set(bytes);
     }
 
     /// Records a PASSIVE checkpoint that copied `frames` and did not reach `left`.
     pub(crate) fn checkpointed(&self, frames: u32, left: u32, took: Duration) {
-        self.copied_frames.fetch_add(u64::from(frames), Ordering::Relaxed);
+        self.copied_frames.add(u64::from(frames));
         record(&mut self.guarded().checkpoints, took);
         events::checkpointed(&self.path, frames, left, took);
     }
@@ -112,7 +148,7 @@ impl WalRecorder {
 
     /// Records how long a restart of the WAL took, from its first sync to its end.
     pub(crate) fn was_restarted(&self, took: Duration) {
-        self.resets.fetch_add(1, Ordering::Relaxed);
+        self.resets.count();
         let mut guarded = self.guarded();
         (guarded.told_starved, guarded.told_room) = (false, false);
         drop(guarded);
@@ -134,7 +170,7 @@ impl WalRecorder {
 
     /// Records a checkpoint that failed for another reason than a lock.
     pub(crate) fn failed(&self, error: &Error) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.failures.count();
         events::checkpoint_failed(&self.path, error);
     }
 
@@ -156,13 +192,13 @@ impl WalRecorder {
     }
 
     pub(crate) fn cut_off(&self, age: Duration, sql: &str) {
-        self.cut_off.fetch_add(1, Ordering::Relaxed);
+        self.cut_off.count();
         events::cut_off(&self.path, age, sql);
     }
 
     /// Counts a round of the writer that was delayed because the WAL grows too fast.
     pub(crate) fn slowed(&self) {
-        self.slowed.fetch_add(1, Ordering::Relaxed);
+        self.slowed.count();
     }
 
     /// Records a round of the writer that waited because the WAL is beyond its hard limit.
@@ -183,70 +219,20 @@ impl WalRecorder {
 
     pub(crate) fn snapshot(&self) -> WalStats {
         let guarded = self.guarded();
-        let (frames, copied) = (self.frames.load(Ordering::Relaxed), self.copied.load(Ordering::Relaxed));
+        let (frames, copied) = (self.in_wal.load(Ordering::Relaxed), self.copied.load(Ordering::Relaxed));
         WalStats {
             frames,
             backlog: frames.saturating_sub(copied),
-            file_bytes: self.bytes.load(Ordering::Relaxed),
-            copied_frames: self.copied_frames.load(Ordering::Relaxed),
             copies: guarded.checkpoints.len(),
             copy_p50_us: guarded.checkpoints.value_at_quantile(0.5),
             copy_max_us: guarded.checkpoints.max(),
-            resets: self.resets.load(Ordering::Relaxed),
-            slowed: self.slowed.load(Ordering::Relaxed),
             pause_p50_us: guarded.pauses.value_at_quantile(0.5),
             pause_p99_us: guarded.pauses.value_at_quantile(0.99),
             pause_max_us: guarded.pauses.max(),
             starved: guarded.starved,
             cause: guarded.cause.clone(),
-            cut_off: self.cut_off.load(Ordering::Relaxed),
             waits_for_room: guarded.room.len(),
-            failures: self.failures.load(Ordering::Relaxed),
-            oldest_read: None,
+            ..self.counted()
         }
     }
-}
-
-/// The WAL and its checkpoints, as the checkpointer last saw them. All zero for a database without a checkpointer: in
-/// memory, in another journal mode, opened for reading only, or with
-/// [`Checkpoint::External`](crate::options::Checkpoint::External).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WalStats {
-    /// Frames in the WAL.
-    pub frames: u32,
-    /// Frames that are not yet copied into the database.
-    pub backlog: u32,
-    /// Length of the `-wal` file. A restart of the WAL does not shorten it.
-    pub file_bytes: u64,
-    /// Frames that background checkpoints copied since the database was opened.
-    pub copied_frames: u64,
-    /// Background checkpoints (PASSIVE), including those that prepare a restart.
-    pub copies: u64,
-    /// The median duration of a background checkpoint in microseconds.
-    pub copy_p50_us: u64,
-    /// The longest duration of a background checkpoint in microseconds.
-    pub copy_max_us: u64,
-    /// How often the WAL was restarted.
-    pub resets: u64,
-    /// How long writes paused for a restart, successful or not, in microseconds: the median.
-    pub pause_p50_us: u64,
-    /// The 99th percentile of that pause, in microseconds.
-    pub pause_p99_us: u64,
-    /// The longest such pause, in microseconds.
-    pub pause_max_us: u64,
-    /// Blocked attempts to restart the WAL, counted from the third one in a row. The WAL grows meanwhile.
-    pub starved: u64,
-    /// What blocked the restart the last time `starved` was counted.
-    pub cause: Option<WalBlocker>,
-    /// Reads that were ended because of [`Tuning::read_limit`](crate::options::Tuning::read_limit).
-    pub cut_off: u64,
-    /// Writes, or groups of writes, that waited because the WAL was beyond its hard limit.
-    pub waits_for_room: u64,
-    /// Writes, or groups of writes, that were delayed because the WAL grew faster than the disk could take it.
-    pub slowed: u64,
-    /// Checkpoints that failed for another reason than a lock.
-    pub failures: u64,
-    /// For how long the oldest running read has been running.
-    pub oldest_read: Option<Duration>,
 }
