@@ -26,7 +26,7 @@ impl Engine {
     pub(super) fn run_inline<'a>(&self, route: Route<'a>, work: &Work, options: CallOptions) -> Begun<'a> {
         let Some(limits) = self.policy.limits().filter(|_| !options.never_inline) else { return Begun::ToSend(route) };
         if matches!(route, Route::OpenRead(_)) {
-            self.recorder.inline.queued();
+            self.recorder.inline.queued.count();
             return Begun::ToSend(route);
         }
         if let Route::Transaction(inside) = route
@@ -40,7 +40,7 @@ impl Engine {
             .statement()
             .filter(|(text, params)| self.policy.may_try(route.place(), &text.backoff, params.heap_bytes()))
         else {
-            self.recorder.inline.queued();
+            self.recorder.inline.queued.count();
             return Begun::ToSend(route);
         };
         let began = Instant::now();
@@ -93,7 +93,7 @@ impl Engine {
 
     /// Counts a call that suspends once so that other tasks get their turn.
     pub(crate) fn yielded(&self) {
-        self.recorder.inline.yielded();
+        self.recorder.inline.yields.count();
     }
 }
 

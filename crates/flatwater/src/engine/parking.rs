@@ -174,7 +174,7 @@ impl Engine {
         match writer.park(are_closed) {
             None => Met::Busy,
             Some(parked) => {
-                self.recorder.parked();
+                self.recorder.counts.parked.count();
                 self.watch_parked(writer, parked);
                 Met::Parked
             }

@@ -55,16 +55,6 @@ impl InlineRecorder {
         self.held(took);
     }
 
-    /// Counts a call that went to a worker without an attempt on its caller's thread.
-    pub(crate) fn queued(&self) {
-        self.queued.count();
-    }
-
-    /// Counts a call that suspended once so that other tasks could run.
-    pub(crate) fn yielded(&self) {
-        self.yields.count();
-    }
-
     pub(super) fn snapshot(&self, readers: &ReaderCounters) -> InlineStats {
         let mut stats = self.counted();
         // The counter is without the calls that readers ran.

@@ -119,7 +119,7 @@ fn record(times: &mut Times, time: Duration) {
 pub(crate) struct Recorder {
     path: PathBuf,
     latency: [Mutex<Times>; CallKind::ALL.len()],
-    counts: Counts,
+    pub(crate) counts: Counts,
     pub(crate) inline: InlineRecorder,
     pub(crate) wal: std::sync::Arc<WalRecorder>,
     pub(crate) leases: LeaseRecorder,
@@ -160,7 +160,7 @@ impl Recorder {
         match run {
             InlineRun::Done(_, took) => self.inline.held(*took),
             InlineRun::FellBack(why, took) => self.inline.moved(*why, *took),
-            InlineRun::Ineligible => self.inline.queued(),
+            InlineRun::Ineligible => self.inline.queued.count(),
         }
     }
 
@@ -169,30 +169,14 @@ impl Recorder {
         self.counts.members.add(members as u64);
     }
 
-    pub(crate) fn replayed(&self) {
-        self.counts.replays.count();
-    }
-
     pub(crate) fn commit_failed(&self, error: &Error) {
         self.counts.failed_commits.count();
         events::commit_failed(&self.path, error);
     }
 
-    pub(crate) fn abandoned(&self) {
-        self.counts.abandoned.count();
-    }
-
-    pub(crate) fn interrupted(&self) {
-        self.counts.interrupted.count();
-    }
-
     pub(crate) fn replaced_connection(&self) {
         self.counts.replaced_connections.count();
         events::replaced_connection(&self.path);
-    }
-
-    pub(crate) fn parked(&self) {
-        self.counts.parked.count();
     }
 
     /// Returns everything but the data of the file and of the queues, which the recorder does not have.

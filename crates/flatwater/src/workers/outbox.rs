@@ -73,7 +73,7 @@ impl<'a> Outbox<'a> {
         let is_end =
             |error: &Error| matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Timeout | ErrorKind::Closed);
         if answer.as_ref().is_err_and(is_end) && ticket.should_stop() {
-            self.recorder.interrupted();
+            self.recorder.counts.interrupted.count();
         }
         if let (Some(notes), Ok(answer)) = (&ticket.notes, &answer) {
             notes.counted(answer.counts());

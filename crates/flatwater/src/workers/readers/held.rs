@@ -66,7 +66,7 @@ impl Shared {
             Message::EndCursor(number) => reader.end_cursor(number),
             Message::Request(request) => {
                 if !request.ticket.start() {
-                    self.recorder.abandoned();
+                    self.recorder.counts.abandoned.count();
                     return None;
                 }
                 let Request { ticket, work, promise, .. } = *request;

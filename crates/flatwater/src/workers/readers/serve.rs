@@ -116,7 +116,7 @@ impl Shared {
         outbox: &mut Outbox<'_>,
     ) -> Served {
         if !request.ticket.start() {
-            self.recorder.abandoned();
+            self.recorder.counts.abandoned.count();
             // Dropping a closure of the user may panic.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(request)));
             // `None` here is the right to open a connection, returned unused.

@@ -137,7 +137,7 @@ fn finish(
         }
         Err(_) => members.iter_mut().for_each(|member| {
             member.must_be_alone = true;
-            shared.recorder.replayed();
+            shared.recorder.counts.replays.count();
         }),
     }
 }
@@ -278,7 +278,7 @@ fn note_cost(work: &Work, time: Duration) {
 fn abandon(writer: &mut WriterConnection, effects: Effects, shared: &Shared, members: &mut Vec<Request>) {
     writer.rollback();
     effects.put_right(writer, &shared.catalogue);
-    members.iter().for_each(|_| shared.recorder.replayed());
+    members.iter().for_each(|_| shared.recorder.counts.replays.count());
     put_back(shared, members);
 }
 

@@ -115,7 +115,7 @@ impl Shared {
             writer.limit_pages(listener.page_limit());
         }
         for gone in batch.extract_if(.., |request| !request.ticket.start()) {
-            self.recorder.abandoned();
+            self.recorder.counts.abandoned.count();
             if gone.ticket.is_interrupted() {
                 // It had begun with its group. Its caller may wait until it is known that nothing of it is kept.
                 self.answer(outbox, gone, Err(Error::of_left_request()));

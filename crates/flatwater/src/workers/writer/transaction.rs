@@ -100,7 +100,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
             Message::Request(request, place) => (*request, place),
         };
         if !request.ticket.start() {
-            shared.recorder.abandoned();
+            shared.recorder.counts.abandoned.count();
             continue;
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
