@@ -10,8 +10,8 @@ use flatwater_sqlite::SystemFailure;
 
 use super::Error;
 
-#[derive(Clone)]
-pub(super) struct Cause(pub(super) Arc<dyn std::error::Error + Send + Sync>);
+#[derive(Clone, Default)]
+pub(super) struct Cause(pub(super) Option<Arc<dyn std::error::Error + Send + Sync>>);
 
 /// Two errors are compared without their causes, which cannot be compared.
 impl PartialEq for Cause {
@@ -26,7 +26,7 @@ impl Error {
     /// Adds the cause, unless there is one.
     #[must_use]
     pub(crate) fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        self.0.cause.get_or_insert_with(|| Cause(Arc::new(cause)));
+        self.0.cause.0.get_or_insert_with(|| Arc::new(cause));
         self
     }
 

@@ -51,7 +51,7 @@ struct Inner {
     offset: Option<usize>,
     hint: Option<Cow<'static, str>>,
     applied: Option<TimeoutEffect>,
-    cause: Option<Cause>,
+    cause: Cause,
 }
 
 /// The maximum number of bytes of SQL in an error, and how many of them stand before the place of the failure.
@@ -71,7 +71,7 @@ impl Error {
             offset: None,
             hint: None,
             applied: None,
-            cause: None,
+            cause: Cause::default(),
         }))
     }
 
@@ -310,7 +310,7 @@ impl fmt::Debug for Error {
 /// ([`Error::decode`]). SQLite's own errors are no source: what they say is in this one, without bound values.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.cause.as_ref().map(|cause| &*cause.0 as &(dyn std::error::Error + 'static))
+        self.0.cause.0.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static))
     }
 }
 

@@ -171,7 +171,7 @@ fn who_may_only_read_keeps_others_from_opening_to_write() {
         empty_table(file.options()).await.close().await.unwrap();
         let reader = file.options().read_only(true).open().await.unwrap();
         let error = file.options().open().await.unwrap_err();
-        assert!(error.message().contains("`Options::read_only`"), "{error}");
+        assert!(error.message().contains("the option `read_only`"), "{error}");
         assert_eq!(count(&reader).await, 0);
         reader.close().await.unwrap();
         empty_table_again(&file).await;
