@@ -21,6 +21,7 @@ fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let name = match class(error) {
         _ if error.kind() == ErrorKind::Timeout => "TimeoutError",
+        _ if error.kind() == ErrorKind::RowNotFound => "RowNotFound",
         Class::Operational => "OperationalError",
         Class::Integrity => "IntegrityError",
         Class::Data => "DataError",
@@ -31,7 +32,7 @@ fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let applied = error.applied().map(|applied| match applied {
         TimeoutEffect::No => "no",
         TimeoutEffect::Yes => "yes",
-        _ => "unknown",
+        TimeoutEffect::Unknown => "unknown",
     });
     MAKE.import(py, "flatwater._errors", "make")?.call1((
         name,
@@ -64,22 +65,6 @@ pub(crate) fn unknown_attribute(hints: &str, owner: &Bound<'_, PyAny>, name: &Bo
         Err(error) => error,
         Ok(_) => PyAttributeError::new_err(format!("there is no attribute {name}")),
     }
-}
-
-/// How many bytes of SQL an error has at most, as those of the engine.
-const SQL_SHOWN_BYTES: usize = 200;
-
-/// Returns the exception of a call that needs a row and got none. `optional` is the call that needs none.
-#[cold]
-pub(crate) fn row_not_found(py: Python<'_>, sql: &str, optional: &str) -> PyErr {
-    let sql = sql.trim_end();
-    let shown = &sql[..sql.floor_char_boundary(SQL_SHOWN_BYTES)];
-    let sql = if shown.len() < sql.len() { format!("{shown}...") } else { sql.to_owned() };
-    let hint = format!("where that is no error, use `{optional}`");
-    let kind = ErrorKind::RowNotFound.name();
-    let given = ("RowNotFound", "the query returned no row", kind, false, sql, hint);
-    let make = || py.import("flatwater._errors")?.getattr("make")?.call1(given);
-    make().map_or_else(|failed| failed, PyErr::from_value)
 }
 
 /// Returns a `ProgrammingError` of the front end itself.

@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use flatwater::bindings::{FrontCall, Target};
+use flatwater::bindings::{FrontCall, Needed, Target};
 use flatwater::options::JsonOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -23,7 +23,7 @@ use crate::listing::Into;
 use crate::many::{Collecting, Collection, ManyRows, Statements};
 use crate::params::Datetimes;
 use crate::seconds::Seconds;
-use crate::shape::{Needed, Shape};
+use crate::shape::Shape;
 use crate::statement::{Statement, statement};
 
 /// Runs SQL. The base of `Database`, `Transaction` and `Snapshot`.
@@ -92,32 +92,27 @@ impl Executor {
             let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
             Ok(match in_parts {
                 true => target.query_in_parts(name, &sql, Ok(params)),
-                false => target.query(name, &sql, Ok(params), false),
+                false => target.query(name, &sql, Ok(params), Needed::All),
             })
         })
     }
 
-    /// A query for its first row. If it needs one, `optional` is the call that does not.
+    /// A query for its first row.
     fn make_first<'py>(
         &self,
         name: &'static str,
         (sql, params): (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
         timeout: Option<Seconds>,
-        optional: Option<&'static str>,
-        shape: impl FnOnce(Option<Needed>) -> Shape,
+        needed: Needed,
+        shape: Shape,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = sql.py();
-        let mut needed = None;
         let call = inside(py, || {
             let target = self.target(py)?;
-            let Statement { sql: text, params } = statement(sql, params, Datetimes::of(target))?;
-            needed = optional.map(|optional| {
-                let sql = sql.cast::<PyString>().map_or_else(|_| PyString::new(py, &text), Clone::clone);
-                Needed { sql: sql.unbind(), optional }
-            });
-            timed(target.query(name, &text, Ok(params), true), timeout)
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
+            timed(target.query(name, &sql, Ok(params), needed), timeout)
         });
-        new_call(py, Body::call(name, call, shape(needed)))
+        new_call(py, Body::call(name, call, shape))
     }
 }
 
@@ -229,8 +224,7 @@ impl Executor {
         into: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let shape = |needed| Shape::First(Into::of(into), needed);
-        self.make_first("query_one", (sql, params), timeout, Some("query_optional"), shape)
+        self.make_first("query_one", (sql, params), timeout, Needed::Row, Shape::First(Into::of(into)))
     }
 
     /// Runs one statement and returns its first row, or what `into` makes of it, or None without a row.
@@ -242,8 +236,7 @@ impl Executor {
         into: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let shape = |needed| Shape::First(Into::of(into), needed);
-        self.make_first("query_optional", (sql, params), timeout, None, shape)
+        self.make_first("query_optional", (sql, params), timeout, Needed::First, Shape::First(Into::of(into)))
     }
 
     /// Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` without a row.
@@ -254,7 +247,7 @@ impl Executor {
         params: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_first("query_value", (sql, params), timeout, Some("query_optional_value"), Shape::Value)
+        self.make_first("query_value", (sql, params), timeout, Needed::Value, Shape::Value)
     }
 
     /// Runs one statement and returns the first value of its first row; None for NULL and without a row.
@@ -265,7 +258,7 @@ impl Executor {
         params: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_first("query_optional_value", (sql, params), timeout, None, Shape::Value)
+        self.make_first("query_optional_value", (sql, params), timeout, Needed::First, Shape::Value)
     }
 
     /// Runs one statement and returns the first value of every row.

@@ -14,7 +14,6 @@ use pyo3::types::{PyList, PyString};
 use crate::capi::texts::LongText;
 use crate::changes::{Changing, Kept};
 use crate::database::NativeDatabase;
-use crate::errors::row_not_found;
 use crate::guards::{SnapshotGuard, TransactionGuard};
 use crate::known_rows::KnownRows;
 use crate::listing::{Into, Listing};
@@ -35,19 +34,12 @@ pub(crate) enum Shape {
     Rows(Into),
     /// A list, of which parts are there.
     Begun(Box<Listing>),
-    /// The first row, or without one an error or `None`.
-    First(Into, Option<Needed>),
-    /// The first value of the first row, or without one an error or `None`.
-    Value(Option<Needed>),
+    /// The first row, or `None`.
+    First(Into),
+    /// The first value of the first row, or `None`.
+    Value,
     /// The results of a live query, with the rows that the program holds; or a change of them.
     Live(Arc<[KnownRows]>, Kept),
-}
-
-/// What is raised if there is no row.
-pub(crate) struct Needed {
-    pub(crate) sql: Py<PyString>,
-    /// The call that needs no row.
-    pub(crate) optional: &'static str,
 }
 
 /// A result that is being made.
@@ -95,13 +87,13 @@ impl Shape {
                 listing.add(py, rows)?;
                 return Ok(Shaping::Listing(listing));
             }
-            Self::First(into, needed) => {
+            Self::First(into) => {
                 let rows = rows_object(rows)?;
                 into.check(&rows)?;
-                if rows.get().rows.is_empty() { no_row(py, needed)? } else { into.make(&rows, 0)?.unbind() }
+                if rows.get().rows.is_empty() { py.None() } else { into.make(&rows, 0)?.unbind() }
             }
-            Self::Value(needed) if rows.is_empty() => no_row(py, needed)?,
-            Self::Value(_) => crate::cells::to_python(py, &rows, 0, 0)?.unbind(),
+            Self::Value if rows.is_empty() => py.None(),
+            Self::Value => crate::cells::to_python(py, &rows, 0, 0)?.unbind(),
         };
         Ok(Shaping::Done(done))
     }
@@ -142,13 +134,6 @@ impl Shaping {
             Self::Done(_) | Self::Text(_) => Self::Freeing(Vec::new()),
             Self::Freeing(lists) => Self::Freeing(lists),
         }
-    }
-}
-
-fn no_row(py: Python<'_>, needed: Option<Needed>) -> PyResult<Py<PyAny>> {
-    match needed {
-        Some(Needed { sql, optional }) => Err(row_not_found(py, sql.to_str(py)?, optional)),
-        None => Ok(py.None()),
     }
 }
 

@@ -43,8 +43,8 @@ IN_PYTHON = {
 def of_rust(name):
     """The fields of a type of Rust, with the types that they have in Python."""
     source = "".join(path.read_text() for path in SOURCES.glob("*.rs"))
-    [body] = re.findall(rf"^pub struct {name} {{\n(.*?)^}}", source, re.DOTALL | re.MULTILINE)
-    fields = dict(re.findall(r"^    pub (\w+): (.*),$", body, re.MULTILINE))
+    [body] = re.findall(rf"^ *pub struct {name} {{\n(.*?)^ *}}", source, re.DOTALL | re.MULTILINE)
+    fields = dict(re.findall(r"^ +pub (\w+): (.*?)(?: = Counter)?,$", body, re.MULTILINE))
     if name == "CallStats":
         assert fields.pop("kind") == "&'static str"
     return {field: IN_PYTHON[kind] for field, kind in fields.items()}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use flatwater::bindings::{FrontCall, Mailbox, Output, Polled, Target, close, commit, open};
+use flatwater::bindings::{FrontCall, Mailbox, Needed, Output, Polled, Target, close, commit, open};
 use flatwater::{Database, Error, Options, Params};
 use flatwater_bridge::Inbox;
 
@@ -70,7 +70,7 @@ fn database(events: &Loop) -> (Database, Target) {
 }
 
 fn count(events: &Loop, target: &Target) -> i64 {
-    match events.run(target.query("query", "SELECT count(*) FROM t", params(&[]), false)) {
+    match events.run(target.query("query", "SELECT count(*) FROM t", params(&[]), Needed::All)) {
         Ok(Output::Rows(rows)) => rows.get(0).unwrap().get(0).unwrap(),
         _ => panic!("there is a row"),
     }
@@ -96,7 +96,9 @@ fn calls_are_told_and_the_order_of_their_first_polls_is_that_of_their_writes() {
         }
     }
     let sorted = "SELECT min(a = rowid - 1) FROM t";
-    let Ok(Output::Rows(rows)) = events.run(target.query("query", sorted, params(&[]), true)) else { panic!("a row") };
+    let Ok(Output::Rows(rows)) = events.run(target.query("query", sorted, params(&[]), Needed::First)) else {
+        panic!("a row")
+    };
     assert_eq!((rows.get(0).unwrap().get::<i64>(0).unwrap(), count(&events, &target)), (1, 100));
     assert!(events.run(close(&database)).is_ok());
     assert!(events.run(target.execute("DELETE FROM t", params(&[]))).is_err());
@@ -194,7 +196,7 @@ fn a_caller_gets_parts_while_the_query_runs_and_interrupts_it() {
     // The only reader is free again.
     let target = Target::of(&database);
     assert!(
-        matches!(events.run(target.query("query", FEW, params(&[]), false)), Ok(Output::Rows(rows)) if rows.len() == 5_000)
+        matches!(events.run(target.query("query", FEW, params(&[]), Needed::All)), Ok(Output::Rows(rows)) if rows.len() == 5_000)
     );
 }
 

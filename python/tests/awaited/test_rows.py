@@ -152,7 +152,7 @@ async def test_two_columns_of_one_name_are_no_dict(into):
         assert "AS" in caught.value.hint
         async with flatwater.connect(":memory:") as db:
             with pytest.raises(flatwater.ProgrammingError, match='two columns are named "id"'):
-                await db.query_one(sql, into=into)
+                await db.query_optional(sql, into=into)
     assert await rows("SELECT 1 AS id, 2 AS ID", into=dict) == [{"id": 1, "ID": 2}]
     assert await rows("SELECT 1 AS id, 2 AS id", into=tuple) == [(1, 2)]
     # A row is read by position; by name it is the first.

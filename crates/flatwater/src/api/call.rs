@@ -22,9 +22,9 @@ use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::thread::park::{block_on, must_not_block};
 use crate::workers::Answer;
+use crate::workers::open_transaction::Level;
 use crate::workers::refusals::{polled_again, too_late};
 use crate::workers::request::Work;
-use crate::workers::session::Level;
 
 /// The future of one operation, with a result of `T` or an error of `E`. It begins when it is first polled, and it can
 /// be moved to any task or thread. To wait for it without a runtime, use [`wait`](Call::wait).
@@ -278,6 +278,13 @@ impl<T, E: From<Error>> Call<T, E> {
             None if is_inherited => inherited(),
             None => Error::misuse("opening the database panicked"),
         }
+    }
+}
+
+impl<T> Call<T> {
+    /// The same as `finish`, and an error of reading the answer has the name of the call.
+    pub(crate) fn finish_named(&mut self, answer: Result<Answer>) -> Result<T> {
+        self.finish(answer).map_err(|error| error.in_operation(self.operation))
     }
 }
 

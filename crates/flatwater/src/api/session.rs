@@ -132,7 +132,8 @@ impl Session {
     #[doc(alias = "fetch_one")]
     pub fn query_one(&self, sql: impl Statement, params: impl IntoParams) -> Call<Row<'static>> {
         self.call("query_one", self.read(&sql, params, Wanted::First), |answer, _| {
-            answer.needed_row().map_err(|error| error.in_operation("query_one"))
+            let rows = answer.needed_rows("query_optional").map_err(|error| error.in_operation("query_one"))?;
+            rows.into_first().ok_or_else(Error::closed)
         })
     }
 

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
 use crate::workers::open_read::SnapshotGuard;
-use crate::workers::session::{Inside, TransactionGuard};
+use crate::workers::open_transaction::{Inside, TransactionGuard};
 
 /// One point in time of the database, which any number of reads see, whatever is committed meanwhile.
 ///

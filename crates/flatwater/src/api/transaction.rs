@@ -13,8 +13,8 @@ use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::thread::scope;
+use crate::workers::open_transaction::{Inside, Level, TransactionGuard};
 use crate::workers::request::Work;
-use crate::workers::session::{Inside, Level, TransactionGuard};
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///

@@ -122,7 +122,7 @@ fn step(call: &mut Call<Output>, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> P
         None => reply.look(),
     });
     let polled = match stepped {
-        Stepped::Ready(answer) => return Polled::Ready(call.finish(answer)),
+        Stepped::Ready(answer) => return Polled::Ready(call.finish_named(answer)),
         Stepped::Yields => Polled::Yields,
         Stepped::Waits => Polled::Waits,
     };

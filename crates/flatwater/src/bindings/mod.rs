@@ -20,7 +20,7 @@ pub use flatwater_sqlite::is_forked;
 use rusqlite::types::ValueRef;
 
 use crate::api::batches::Batches;
-use crate::api::call::Call;
+use crate::api::call::{Call, Read};
 use crate::api::database::Database;
 use crate::api::live::LiveRows;
 use crate::api::live::change::RowChanges;
@@ -127,9 +127,14 @@ impl Target {
     }
 
     /// The rows of a query, or its first only.
-    pub fn query(&self, operation: &'static str, sql: &str, params: Result<Params>, first_only: bool) -> FrontCall {
-        let wanted = if first_only { Wanted::First } else { Wanted::All };
-        self.call(operation, self.0.read(&sql, params, wanted), |answer, _| answer.rows().map(Output::Rows))
+    pub fn query(&self, operation: &'static str, sql: &str, params: Result<Params>, rows: Needed) -> FrontCall {
+        let (wanted, read): (_, Read<Output, Error>) = match rows {
+            Needed::All => (Wanted::All, |answer, _| answer.rows().map(Output::Rows)),
+            Needed::First => (Wanted::First, |answer, _| answer.rows().map(Output::Rows)),
+            Needed::Row => (Wanted::First, |answer, _| answer.needed_rows("query_optional").map(Output::Rows)),
+            Needed::Value => (Wanted::First, |answer, _| answer.needed_rows("query_optional_value").map(Output::Rows)),
+        };
+        self.call(operation, self.0.read(&sql, params, wanted), read)
     }
 
     /// All rows of a query. A reader hands them over in parts while the query runs.
@@ -191,6 +196,18 @@ impl Target {
     pub fn batches(&self, sql: &str, params: Result<Params>) -> Batches {
         Batches::new(&self.0.0, "batches", self.0.read(&sql, params, Wanted::Batches))
     }
+}
+
+/// Which rows of a query a call returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    All,
+    /// The first, if there is one.
+    First,
+    /// The first, which must be there.
+    Row,
+    /// The same, for its first value.
+    Value,
 }
 
 /// Opens a database.

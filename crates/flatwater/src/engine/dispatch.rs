@@ -25,10 +25,10 @@ use crate::thread::scope::is_inside;
 use crate::time::timer::{self, Alarm};
 use crate::workers::Answer;
 use crate::workers::open_read::OpenRead;
+use crate::workers::open_transaction::Inside;
 use crate::workers::readers::{InLine, Readers};
 use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};
 use crate::workers::request::{Request, Work};
-use crate::workers::session::Inside;
 use crate::workers::writer::Writer;
 
 /// A call with a shorter timeout does not run inline: it must fail with a timeout.

@@ -15,9 +15,9 @@ use crate::inline::policy::Place;
 use crate::queue::ticket::CallOptions;
 use crate::thread::park::mark_closure;
 use crate::workers::Answer;
+use crate::workers::open_transaction::Inside;
 use crate::workers::readers;
 use crate::workers::request::Work;
-use crate::workers::session::Inside;
 use crate::workers::writer::Tried;
 
 impl Engine {

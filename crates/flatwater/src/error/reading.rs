@@ -19,10 +19,11 @@ impl Error {
         Self::misuse(format!("column {column}: {error}")).caused_by(error)
     }
 
+    /// `optional` is the call that needs no row.
     #[cold]
-    pub(crate) fn row_not_found() -> Self {
+    pub(crate) fn row_not_found(optional: &str) -> Self {
         Self::new(ErrorKind::RowNotFound, "the query returned no row")
-            .with_hint("if no row is a valid answer, use the `optional` form of the call, such as `query_optional`")
+            .with_hint(format!("if no row is a valid answer, use `{optional}`"))
     }
 
     /// Adds the number of the row that could not be read.

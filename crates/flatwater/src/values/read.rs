@@ -48,7 +48,7 @@ impl Rows {
 
     /// Reads the only row, which must be there.
     pub(crate) fn read_one<T: FromRow>(&self) -> Result<T> {
-        self.read_first()?.ok_or_else(|| self.explain(Error::row_not_found()))
+        self.read_first()?.ok_or_else(|| self.explain(Error::row_not_found("query_optional_as")))
     }
 
     /// Reads the first value of the first row, if there is a row.
@@ -58,7 +58,7 @@ impl Rows {
 
     /// Reads the first value of the only row, which must be there.
     pub(crate) fn read_value<T: FromSql>(&self) -> Result<T> {
-        self.read_optional_value()?.ok_or_else(|| self.explain(Error::row_not_found()))
+        self.read_optional_value()?.ok_or_else(|| self.explain(Error::row_not_found("query_optional_value")))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
 use crate::workers::Answer;
 use crate::workers::open_read::CursorGuard;
-use crate::workers::session::TransactionGuard;
+use crate::workers::open_transaction::TransactionGuard;
 
 impl From<Outcome> for Answer {
     fn from(outcome: Outcome) -> Self {
@@ -106,12 +106,10 @@ impl Answer {
         Ok(self.rows()?.into_first())
     }
 
-    pub(crate) fn needed_row(self) -> Result<Row<'static>> {
+    /// Returns the rows, of which there must be one. `optional` is the call that needs none.
+    pub(crate) fn needed_rows(self, optional: &str) -> Result<Rows> {
         let rows = self.rows()?;
-        if rows.is_empty() {
-            return Err(rows.explain(Error::row_not_found()));
-        }
-        rows.into_first().ok_or_else(Error::row_not_found)
+        if rows.is_empty() { Err(rows.explain(Error::row_not_found(optional))) } else { Ok(rows) }
     }
 
     /// Returns the rows as values of `T`; `read` makes them if no worker did. A panic of the caller's code that made them

@@ -1,4 +1,4 @@
-//! The workers, and what they answer. Each owns its threads and connections; none knows another. `request` and `session`
+//! The workers, and what they answer. Each owns its threads and connections; none knows another. `request` and `open_transaction`
 //! are what they and their callers share.
 //!
 //! Owns: the closed list of answers. It stands above the other files, because an answer may be the right to something that
@@ -9,11 +9,11 @@ pub(crate) mod checkpoint;
 pub(crate) mod listener;
 pub(crate) mod live;
 pub(crate) mod open_read;
+pub(crate) mod open_transaction;
 pub(crate) mod outbox;
 pub(crate) mod readers;
 pub(crate) mod refusals;
 pub(crate) mod request;
-pub(crate) mod session;
 pub(crate) mod take_over;
 pub(crate) mod writer;
 
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use flatwater_sqlite::CheckpointInfo;
 
 use open_read::{CursorGuard, SnapshotGuard};
-use session::TransactionGuard;
+use open_transaction::TransactionGuard;
 
 use crate::connection::reads::LiveRun;
 use crate::error::{Error, Result};

@@ -126,7 +126,8 @@ fn a_file_imports_from_lower_floors_only() {
             }
             checked += 1;
             let same_room = module[0] == path[0];
-            let shared = ["Answer", "listener", "open_read", "outbox", "refusals", "request", "session", "take_over"];
+            let shared =
+                ["Answer", "listener", "open_read", "outbox", "refusals", "request", "open_transaction", "take_over"];
             let worker_to_worker = module[0] == "workers"
                 && same_room
                 && path.get(1).is_some_and(|to| module.get(1) != Some(to) && !shared.contains(&&**to));

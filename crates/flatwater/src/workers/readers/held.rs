@@ -2,7 +2,7 @@
 //!
 //! Owns: the requests of a snapshot or a cursor, and giving the reader back at the end. Runs on the pool's threads.
 //! Invariants: however a session ends, its reader is in the pool again or closed, and every request is answered; a fetch
-//! ends early if its caller leaves, or if the session is ended. Leaves out: the order of messages (`session`).
+//! ends early if its caller leaves, or if the session is ended. Leaves out: the order of messages (`read_session`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use flatwater_sqlite::Interrupt;
 
 use super::Shared;
+use super::read_session::{End, Message, Open, Purpose, ReadSession};
 use super::reader::{Performed, Reader};
-use super::session::{End, Message, Open, Purpose, ReadSession};
 use crate::connection::cursors::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement::ExecutedOn;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::Readers;
-use super::session::{End, ReadSession};
+use super::read_session::{End, ReadSession};
 use crate::error::shorten;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
@@ -27,7 +27,7 @@ enum What {
     Closure,
     Backup,
     /// A read session, with the text of its cursor if it has one.
-    Session(Weak<ReadSession>, Option<Arc<StatementInfo>>),
+    ReadSession(Weak<ReadSession>, Option<Arc<StatementInfo>>),
 }
 
 impl Running {
@@ -41,13 +41,13 @@ impl Running {
     }
 
     pub(super) fn session(session: &Arc<ReadSession>, text: Option<Arc<StatementInfo>>) -> Self {
-        let what = What::Session(Arc::downgrade(session), text);
+        let what = What::ReadSession(Arc::downgrade(session), text);
         Self { ticket: session.ticket.clone(), began: session.began(), what }
     }
 
     /// Interrupts the read because the database closes.
     pub(super) fn close(&self) {
-        if let What::Session(session, _) = &self.what
+        if let What::ReadSession(session, _) = &self.what
             && let Some(session) = session.upgrade()
         {
             session.finish(End::Closed);
@@ -67,16 +67,16 @@ impl Oldest {
     /// Its SQL, or what it is if it has none.
     pub(crate) fn sql(&self) -> String {
         match &self.0.what {
-            What::Text(text) | What::Session(_, Some(text)) => shorten(&text.sql).into_owned(),
+            What::Text(text) | What::ReadSession(_, Some(text)) => shorten(&text.sql).into_owned(),
             What::Closure => "a closure".into(),
             What::Backup => "a backup".into(),
-            What::Session(_, None) => "a snapshot".into(),
+            What::ReadSession(_, None) => "a snapshot".into(),
         }
     }
 
     /// Ends it because it prevents a restart of the WAL. Returns false if that was done before.
     pub(crate) fn cut_off(&self) -> bool {
-        if let What::Session(session, _) = &self.0.what
+        if let What::ReadSession(session, _) = &self.0.what
             && let Some(session) = session.upgrade()
         {
             // Noted before the fetch that runs is interrupted.

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 
 use super::Shared;
+use super::read_session::{Open, Purpose, ReadSession};
 use super::reader::{Performed, Reader};
 use super::running::Running;
-use super::session::{Open, Purpose, ReadSession};
 use crate::connection::writable::{is_read_only, of_read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement::ExecutedOn;

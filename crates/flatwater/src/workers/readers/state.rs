@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::thread::Thread;
 
 use super::leases;
+use super::read_session::ReadSession;
 use super::reader::Reader;
 use super::running::Running;
-use super::session::ReadSession;
 use crate::options::Options;
 use crate::queue::bounded::Bounded;
 use crate::queue::ticket::Ticket;
@@ -50,7 +50,7 @@ pub(super) enum Job {
     Read(Option<Box<Reader>>, Request),
     /// The same on a held connection.
     Hold(Option<Box<Reader>>, Request),
-    Session(Arc<ReadSession>),
+    ReadSession(Arc<ReadSession>),
 }
 
 impl State {
@@ -89,7 +89,7 @@ impl State {
     /// decides which of them waits for a wake-up.
     pub(super) fn next_job(&mut self, options: &Options) -> Option<Job> {
         if let Some(session) = self.ready.pop_front() {
-            return Some(Job::Session(session));
+            return Some(Job::ReadSession(session));
         }
         if !self.waiting.is_empty()
             && let Some(reader) = self.borrow(options)

@@ -3,7 +3,7 @@
 //! Owns: which thread does which job. Runs on the threads `fw-reader-N`, and on every thread that brings work or frees a
 //! connection. Invariants: for a job that can be done exactly one thread is woken or started; if none can be started, an
 //! alarm tries again; what frees a connection or a thread looks for a job after that, itself or by `freed`; a connection
-//! is counted until it is closed, because `close` waits for the counts. Leaves out: the jobs (`serve`, `session`).
+//! is counted until it is closed, because `close` waits for the counts. Leaves out: the jobs (`serve`, `read_session`).
 //!
 //! ```text
 //! fw-reader-0                              a caller
@@ -19,9 +19,9 @@ use std::thread;
 use std::time::Instant;
 
 use super::Shared;
+use super::read_session::ReadSession;
 use super::reader::Reader;
 use super::serve::Served;
-use super::session::ReadSession;
 use super::state::{Job, State};
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -101,7 +101,7 @@ impl Shared {
     /// Does one job on this thread.
     pub(super) fn work(self: &Arc<Self>, job: Job, outbox: &mut Outbox<'_>) {
         match job {
-            Job::Session(session) => self.serve_session(&session, outbox),
+            Job::ReadSession(session) => self.serve_session(&session, outbox),
             Job::Read(reader, request) => {
                 let ticket = request.ticket.clone();
                 let Served::Returned(reader) = self.serve(reader, request, outbox) else { return };

@@ -60,8 +60,8 @@ use crate::time::later;
 use crate::turnstile::Turnstile;
 use crate::workers::Answer;
 use crate::workers::listener::{ChangeListener, CommitListener};
+use crate::workers::open_transaction::{End, OpenTransaction};
 use crate::workers::request::{InSlot, Request, Work};
-use crate::workers::session::{End, Session};
 use crate::workers::take_over::TakesOver;
 
 /// The handle. Cheap to clone.
@@ -89,14 +89,14 @@ pub(super) struct Shared {
     /// The number of requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
     /// The open transaction and the running request, so that a close can end them.
-    open: Mutex<OpenTransaction>,
+    open: Mutex<Ongoing>,
     /// Set when a close has answered although something runs: from then on nothing is committed.
     is_left: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
-struct OpenTransaction {
-    session: Weak<Session>,
+struct Ongoing {
+    session: Weak<OpenTransaction>,
     /// Set when the time of a close is over: no transaction may stay open any more.
     ended: bool,
     /// The single request that is running.
@@ -133,7 +133,7 @@ impl Writer {
             lease_watch: lease::Watch::default(),
             again: Deadline::default(),
             on_their_way: Arc::default(),
-            open: Mutex::new(OpenTransaction::default()),
+            open: Mutex::new(Ongoing::default()),
         })))
     }
 

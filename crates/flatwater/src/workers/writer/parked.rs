@@ -5,7 +5,7 @@
 //! writer's thread takes for each message, and a caller's thread only while the writer's thread has no message.
 //! Invariants: an inline run that fails leaves nothing behind, and a worker runs the statement again; when the
 //! transaction ends, or its thread panics, the connection is back where it was. Leaves out: the order of messages
-//! (`session`).
+//! (`open_transaction`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -25,8 +25,8 @@ use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::time::later;
 use crate::workers::Answer;
+use crate::workers::open_transaction::{self, Savepoints};
 use crate::workers::request::Work;
-use crate::workers::session::{self, Savepoints};
 
 /// The state of an open transaction.
 pub(super) struct At {
@@ -77,7 +77,7 @@ impl Drop for Open<'_> {
     }
 }
 
-impl session::RunsInline for ParkedConnection {
+impl open_transaction::RunsInline for ParkedConnection {
     fn run_inline(
         &self,
         work: &Work,

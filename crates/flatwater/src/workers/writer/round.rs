@@ -26,9 +26,9 @@ use crate::thread::park::mark_closure;
 use crate::time::later;
 use crate::time::spin::SpinWait;
 use crate::workers::Answer;
+use crate::workers::open_transaction::{End, OpenTransaction};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Unsettled, Work};
-use crate::workers::session::{End, Session};
 
 /// An `execute_many` or `batch` of more statements than this is not a member.
 const MEMBER_STATEMENTS: usize = 32;
@@ -229,7 +229,7 @@ impl Shared {
         if may_be_ended && (ticket.is_ended() || self.is_left()) { Error::closed() } else { error }
     }
 
-    pub(super) fn open_session(&self, session: &Arc<Session>) {
+    pub(super) fn open_session(&self, session: &Arc<OpenTransaction>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.session = Arc::downgrade(session);
         let ended = open.ended;

@@ -9,8 +9,8 @@
 use super::connection::WriterConnection;
 use crate::connection::nearest::most_alike;
 use crate::error::{Error, Result};
+use crate::workers::open_transaction::Savepoints;
 use crate::workers::request::NamedStep;
-use crate::workers::session::Savepoints;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Savepoint {

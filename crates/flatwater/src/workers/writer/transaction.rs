@@ -3,7 +3,7 @@
 //! Owns: an interactive transaction from BEGIN IMMEDIATE to its end. Runs on the writer's thread, which holds the token
 //! for that long. Invariants: however it ends (commit, rollback, handle dropped, idle, lost, closed), no transaction is
 //! open afterwards and every request is answered; a failed statement leaves nothing behind, unless its own conflict
-//! clause says FAIL; transaction control runs disarmed. Leaves out: the inbox (`session`).
+//! clause says FAIL; transaction control runs disarmed. Leaves out: the inbox (`open_transaction`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,9 +21,9 @@ use crate::events::statement::ExecutedOn;
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::has_aborting_conflict_clause;
 use crate::workers::Answer;
+use crate::workers::open_transaction::{End, Message, OpenTransaction, TransactionGuard};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Work};
-use crate::workers::session::{End, Message, Session, TransactionGuard};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
@@ -60,7 +60,7 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
 }
 
 /// Closes a session that is no longer served, whatever happens, so that no caller waits for its answers.
-struct CloseAtLast(Arc<Session>);
+struct CloseAtLast(Arc<OpenTransaction>);
 
 impl Drop for CloseAtLast {
     fn drop(&mut self) {
@@ -76,7 +76,7 @@ fn begin(writer: &mut WriterConnection, shared: &Shared, ticket: &Arc<Ticket>) -
     Ok(())
 }
 
-fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Outbox<'_>) -> End {
+fn run(open: &mut Open<'_>, shared: &Shared, session: &OpenTransaction, outbox: &mut Outbox<'_>) -> End {
     loop {
         let message = session.next();
         let mut parked = open.parked.lock();

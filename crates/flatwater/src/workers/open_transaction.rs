@@ -73,7 +73,7 @@ pub(crate) type Savepoints = Vec<u64>;
 /// The position of a handle inside an open transaction.
 #[derive(Clone)]
 pub(crate) struct Inside {
-    pub(crate) session: Arc<Session>,
+    pub(crate) session: Arc<OpenTransaction>,
     pub(crate) savepoints: Savepoints,
 }
 
@@ -105,7 +105,7 @@ pub(crate) enum Message {
     End(End),
 }
 
-pub(crate) struct Session {
+pub(crate) struct OpenTransaction {
     origin: Origin,
     inbox: Mutex<Inbox>,
     arrived: Condvar,
@@ -127,7 +127,7 @@ struct Inbox {
     told: bool,
 }
 
-impl Session {
+impl OpenTransaction {
     fn new(options: &Options) -> Arc<Self> {
         let now = Instant::now();
         let idle_limit = options.transaction_idle;
@@ -285,11 +285,11 @@ impl Session {
 }
 
 /// A caller's right to an open transaction. Dropping it rolls back what is not committed.
-pub(crate) struct TransactionGuard(pub(crate) Arc<Session>);
+pub(crate) struct TransactionGuard(pub(crate) Arc<OpenTransaction>);
 
 impl TransactionGuard {
     pub(crate) fn new(options: &Options) -> Self {
-        Self(Session::new(options))
+        Self(OpenTransaction::new(options))
     }
 }
 
