@@ -35,7 +35,8 @@ enum Next {
     Lost,
 }
 
-/// A result that is fetched in batches, from one point in time, in bounded memory. [`Session::stream`](crate::Session::stream) yields its
+/// A result that is fetched in batches, from one point in time, in bounded memory.
+/// [`Session::stream`](crate::Session::stream) yields its
 /// rows one by one.
 ///
 /// It begins when it is first polled. It holds a reader until its last batch was fetched, it is dropped, or no batch

@@ -72,7 +72,7 @@ impl Database {
     /// set or registered on it stays. A database in memory keeps its connection; its options are set again, and what no
     /// option sets stays as the closure left it.
     ///
-    /// Dropping the call, the deadline of [`timeout`](Self::timeout), and a close whose time is over, end the waits for locks,
+    /// Dropping the call, the deadline of [`with_timeout`](Self::with_timeout), and a close whose time is over, end the waits for locks,
     /// and interrupt statements until the closure's first commit. The closure runs to its end all the same.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ impl Database {
     ///
     /// If the database has sqlx's migration table and not Flatwater's, Flatwater copies sqlx's rows.
     ///
-    /// Dropping the call, and the deadline of [`timeout`](Database::timeout), end waiting for locks, and a migration before its
+    /// Dropping the call, and the deadline of [`with_timeout`](Database::with_timeout), end waiting for locks, and a migration before its
     /// commit: it is rolled back, and those before it stay.
     ///
     /// # Errors

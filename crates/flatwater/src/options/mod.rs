@@ -190,8 +190,8 @@ impl Options {
         self
     }
 
-    /// Sets the deadline of every call on the handle that this `open` returns, as [`Database::timeout`](crate::Database::timeout)
-    /// does. Other handles of the file may have another. Default: none.
+    /// Sets the deadline of every call on the handle that this `open` returns, as
+    /// [`Database::with_timeout`](crate::Database::with_timeout) does. Other handles of the file may have another. Default: none.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

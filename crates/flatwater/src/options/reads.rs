@@ -24,7 +24,7 @@ impl Tuning {
         self
     }
 
-    /// Sets how long a [stream](crate::Database::stream) may stay without its rows being fetched before it ends with
+    /// Sets how long a [stream](crate::Session::stream) may stay without its rows being fetched before it ends with
     /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) and its reader is given back. Default 30 s.
     pub fn stream_idle(mut self, limit: Duration) -> Self {
         self.0.stream_idle = limit;

@@ -127,7 +127,8 @@ impl Tuning {
 
     /// Sets whether short calls may run on the thread that polls them. When a statement is used for the second time,
     /// Flatwater decides from its bytecode whether it is short. Other calls, and writes outside a transaction with
-    /// [`Durability::Full`], always run on a worker. The result of a call is the same either way. If a page is not in
+    /// [`Durability::Full`](super::Durability::Full), always run on a worker. The result of a call is the same either way.
+    /// If a page is not in
     /// the cache, the polling thread reads it from the disk. Default [`Inline::Auto`] with a limit of 50 us.
     pub fn inline(mut self, inline: Inline) -> Self {
         self.0.inline = inline;
