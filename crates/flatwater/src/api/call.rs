@@ -45,7 +45,7 @@ pub struct Call<T, E = Error> {
     caller: Option<Caller>,
     /// The options of the calls of the handle, which what this call returns takes over. `None`: those of `caller`.
     handle_options: Option<Box<CallOptions>>,
-    operation: &'static str,
+    pub(crate) operation: &'static str,
     /// Only the owner of the call accesses it, through `get_mut` and without locking. The mutex makes the call `Sync`.
     stage: Mutex<Stage>,
     read: Read<T, E>,
@@ -278,13 +278,6 @@ impl<T, E: From<Error>> Call<T, E> {
             None if is_inherited => inherited(),
             None => Error::misuse("opening the database panicked"),
         }
-    }
-}
-
-impl<T> Call<T> {
-    /// The same as `finish`, and an error of reading the answer has the name of the call.
-    pub(crate) fn finish_named(&mut self, answer: Result<Answer>) -> Result<T> {
-        self.finish(answer).map_err(|error| error.in_operation(self.operation))
     }
 }
 

@@ -43,6 +43,18 @@ pub enum Output {
     Change(Change),
 }
 
+/// Which rows of a query a call returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    All,
+    /// The first, if there is one.
+    First,
+    /// The first, which must be there.
+    Row,
+    /// The same, for its first value.
+    Value,
+}
+
 /// What a poll came to.
 pub enum Polled {
     /// The call is over.
@@ -122,7 +134,9 @@ fn step(call: &mut Call<Output>, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> P
         None => reply.look(),
     });
     let polled = match stepped {
-        Stepped::Ready(answer) => return Polled::Ready(call.finish_named(answer)),
+        Stepped::Ready(answer) => {
+            return Polled::Ready(call.finish(answer).map_err(|error| error.in_operation(call.operation)));
+        }
         Stepped::Yields => Polled::Yields,
         Stepped::Waits => Polled::Waits,
     };

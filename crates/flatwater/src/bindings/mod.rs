@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 pub use begin::Unbegun;
-pub use call::{FrontCall, Output, Polled};
+pub use call::{FrontCall, Needed, Output, Polled};
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
 use rusqlite::types::ValueRef;
@@ -196,18 +196,6 @@ impl Target {
     pub fn batches(&self, sql: &str, params: Result<Params>) -> Batches {
         Batches::new(&self.0.0, "batches", self.0.read(&sql, params, Wanted::Batches))
     }
-}
-
-/// Which rows of a query a call returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needed {
-    All,
-    /// The first, if there is one.
-    First,
-    /// The first, which must be there.
-    Row,
-    /// The same, for its first value.
-    Value,
 }
 
 /// Opens a database.

@@ -182,7 +182,8 @@ fn a_stream_that_nobody_reads_is_cut_off_like_a_long_read() {
         }
         assert_eq!(last.unwrap().unwrap_err().kind(), ErrorKind::SnapshotTooOld);
         assert_eq!(snapshot.query("SELECT a FROM t", ()).await.unwrap_err().kind(), ErrorKind::SnapshotTooOld);
-        assert_eq!(db.stats().wal.cut_off, 2);
+        // The checkpointer counts a read after it has ended it.
+        until(|| db.stats().wal.cut_off == 2).await;
         gets_short_again(&db).await;
     });
 }
