@@ -139,14 +139,6 @@ pub fn set(options: Options, name: &str, given: Given) -> Result<Options, String
     find(name)?(options, given).map_err(|form| format!("the option {name:?} must be {form}"))
 }
 
-/// Checks the name of an option that keeps its default.
-///
-/// # Errors
-/// A sentence for an unknown name.
-pub fn check(name: &str) -> Result<(), String> {
-    find(name).map(drop)
-}
-
 fn find(name: &str) -> Result<Set, String> {
     let found = OPTIONS.iter().find(|(known, _)| *known == name).map(|(_, set)| *set);
     found.ok_or_else(|| unknown("option", name, OPTIONS.iter().map(|(known, _)| *known)))
@@ -206,8 +198,6 @@ mod tests {
         }
         assert!(refused("journal", Given::Text("WAL".into())).contains("\"wal\" or \"keep\""));
         assert!(refused("busy_timeuot", Given::Integer(1)).contains("did you mean \"busy_timeout\""));
-        assert_eq!(check("busy_timeuot"), Err(refused("busy_timeuot", Given::Integer(1))));
-        assert_eq!(check("busy_timeout"), Ok(()));
     }
 
     #[test]

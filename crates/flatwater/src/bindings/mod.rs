@@ -43,7 +43,6 @@ use crate::values::difference::Difference;
 pub use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::Rows;
-use crate::workers::Answer;
 use crate::workers::request::{Wanted, Work};
 
 /// What a front end's calls are made on: a database, a transaction or a snapshot. It does not keep a transaction open.
@@ -93,12 +92,7 @@ impl Target {
         Self(Session(Caller { options: CallOptions { timeout: Some(timeout), ..caller.options }, ..caller.clone() }))
     }
 
-    fn call(
-        &self,
-        operation: &'static str,
-        work: Result<Work>,
-        read: fn(Answer, Option<&Caller>) -> Result<Output>,
-    ) -> FrontCall {
+    fn call(&self, operation: &'static str, work: Result<Work>, read: Read<Output, Error>) -> FrontCall {
         // Not as one of the API: a front end may use a transaction while a nested one is open.
         FrontCall::new(Call::new(self.0.0.clone(), operation, work, read))
     }
@@ -146,10 +140,7 @@ impl Target {
 
     pub fn query_json(&self, sql: &str, params: Result<Params>, options: JsonOptions) -> FrontCall {
         let work = self.0.read(&sql, params, Wanted::Json(Arc::new(options)));
-        let read = |answer: Answer, _: Option<&Caller>| {
-            answer.json().map(Output::Json).map_err(|error| error.in_operation("query_json"))
-        };
-        self.call("query_json", work, read)
+        self.call("query_json", work, |answer, _| answer.json().map(Output::Json))
     }
 
     /// Compiles a statement, so that an error in it is reported.
