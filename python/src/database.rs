@@ -72,10 +72,12 @@ pub(crate) fn refuses_second_copy(path: PathBuf) -> bool {
     flatwater::bindings::refuses_second_copy(&path)
 }
 
-/// The names of the options that are keywords of `connect`, and of those that are keys of its `tuning`.
+/// The names of the options that are keywords of `connect`, and of those that are keys of its `tuning`, in order.
 #[pyfunction]
 pub(crate) fn options() -> (Vec<&'static str>, Vec<&'static str>) {
-    (crate::options::KEYWORDS.to_vec(), crate::options::tuning().collect())
+    let mut keywords: Vec<_> = crate::options::keywords().collect();
+    keywords.sort_unstable();
+    (keywords, crate::options::tuning().collect())
 }
 
 #[pymethods]

@@ -1,12 +1,12 @@
 //! The options of `connect`.
 //!
-//! Owns: their values from Python, and which of them are keywords and which are keys of `tuning`. Leaves out: the names and
-//! what they mean (`flatwater-bridge`).
+//! Owns: their values from Python, and what is said of one in the wrong place. Leaves out: the names, their tiers and what
+//! they mean (`flatwater-bridge`).
 
 use std::path::PathBuf;
 
 use flatwater::{Migrations, Options};
-use flatwater_bridge::{Given, OPTIONS, nearest, set, unknown};
+use flatwater_bridge::{Given, OPTIONS, TUNING, nearest, set, unknown};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString};
@@ -14,27 +14,17 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString};
 use crate::errors::raised;
 use crate::paths::AnyPath;
 
-/// The keywords of `connect`. All other options are keys of `tuning`.
-pub(crate) const KEYWORDS: &[&str] = &[
-    "attach",
-    "busy_timeout",
-    "close_wait",
-    "create",
-    "datetimes",
-    "durability",
-    "foreign_keys",
-    "migrations",
-    "on_open",
-    "read_only",
-    "readers",
-    "timeout",
-    "transaction_idle",
-    "tuning",
-];
+/// The options that are Python's own, or have a form of their own here.
+const OWN: &[&str] = &["datetimes", "migrations", "tuning"];
+
+/// The keywords of `connect`.
+pub(crate) fn keywords() -> impl Iterator<Item = &'static str> + Clone {
+    OPTIONS.iter().map(|(name, _)| *name).chain(OWN.iter().copied())
+}
 
 /// The keys of `tuning`.
 pub(crate) fn tuning() -> impl Iterator<Item = &'static str> + Clone {
-    OPTIONS.iter().map(|(name, _)| *name).filter(|name| !KEYWORDS.contains(name))
+    TUNING.iter().map(|(name, _)| *name)
 }
 
 /// Returns the options of a database. An option that is `None` keeps its default.
@@ -43,7 +33,7 @@ pub(crate) fn of(path: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<O
     for (name, value) in given.into_iter().flatten() {
         let name = name.extract::<String>()?;
         match name.as_str() {
-            name if !KEYWORDS.contains(&name) => return Err(PyTypeError::new_err(no_keyword(name))),
+            name if !keywords().any(|known| known == name) => return Err(PyTypeError::new_err(no_keyword(name))),
             _ if value.is_none() => {}
             "migrations" => options = options.migrations(migrations(&value)?),
             "tuning" => options = tuned(options, &value)?,
@@ -80,16 +70,16 @@ fn no_keyword(name: &str) -> String {
     if tuning().any(|key| key == name) {
         return format!("the option {name:?} is no keyword: give it as tuning={{{name:?}: ...}}");
     }
-    match (nearest(name, KEYWORDS.iter().copied()), nearest(name, tuning())) {
+    match (nearest(name, keywords()), nearest(name, tuning())) {
         (None, Some(key)) => format!("there is no option {name:?}; did you mean tuning={{{key:?}: ...}}?"),
-        _ => unknown("option", name, KEYWORDS.iter().copied()),
+        _ => unknown("option", name, keywords()),
     }
 }
 
 /// Says what to write instead of a key of `tuning` that there is not.
 #[cold]
 fn no_key(name: &str) -> String {
-    if KEYWORDS.contains(&name) {
+    if keywords().any(|known| known == name) {
         return format!("the option {name:?} is no key of `tuning`: give it as the keyword {name}=...");
     }
     unknown("key of `tuning`", name, tuning())

@@ -14,5 +14,5 @@ mod tokens;
 pub use errors::{Class, Language, class, text};
 pub use inbox::{Inbox, waker};
 pub use names::{nearest, unknown};
-pub use options::{Given, OPTIONS, set};
+pub use options::{Given, OPTIONS, TUNING, set};
 pub use tokens::Tokens;

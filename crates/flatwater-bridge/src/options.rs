@@ -1,7 +1,7 @@
 //! The options of `open`, by name.
 //!
 //! Owns: the names, the form of each value, and the refusal of an unknown name or a value of another form. Pure.
-//! Invariant: each name is that of the method of `Options`. Durations are numbers of seconds. Leaves out: what the
+//! Invariant: each name is that of the method of `Options` or of `Tuning`. Durations are numbers of seconds. Leaves out: what the
 //! options mean, and which of them exclude each other.
 
 use std::time::Duration;
@@ -33,25 +33,13 @@ pub enum Given {
 /// How one option is set.
 type Set = fn(Options, Given) -> Result<Options, &'static str>;
 
-/// Every option, by name.
+/// What a service sets, by name: the methods of `Options`.
 pub const OPTIONS: &[(&str, Set)] = &[
     ("attach", |options, given| match given {
         Given::Pairs(files) => Ok(files.into_iter().fold(options, |options, (name, path)| options.attach(name, path))),
         _ => Err("names with the path of a file each"),
     }),
-    ("auto_vacuum", |options, given| match given {
-        Given::Text(text) if text == "none" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::None))),
-        Given::Text(text) if text == "full" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Full))),
-        Given::Text(text) if text == "incremental" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Incremental))),
-        _ => Err("\"none\", \"full\" or \"incremental\""),
-    }),
     ("busy_timeout", |options, given| Ok(options.busy_timeout(seconds(&given)?))),
-    ("cascading_drop", |options, given| switch(&given).map(|value| options.tuning(|t| t.cascading_drop(value)))),
-    ("checkpoint", |options, given| match given {
-        Given::Text(text) if text == "managed" => Ok(options.tuning(|t| t.checkpoint(Checkpoint::default()))),
-        Given::Text(text) if text == "external" => Ok(options.tuning(|t| t.checkpoint(Checkpoint::External))),
-        _ => Err("\"managed\" or \"external\""),
-    }),
     ("close_wait", |options, given| Ok(options.close_wait(seconds(&given)?))),
     ("create", |options, given| Ok(options.create(switch(&given)?))),
     ("durability", |options, given| match given {
@@ -59,13 +47,38 @@ pub const OPTIONS: &[(&str, Set)] = &[
         Given::Text(text) if text == "full" => Ok(options.durability(Durability::Full)),
         _ => Err("\"normal\" or \"full\""),
     }),
+    ("foreign_keys", |options, given| Ok(options.foreign_keys(switch(&given)?))),
+    ("on_open", |options, given| match given {
+        Given::Text(sql) => Ok(options.on_open(sql)),
+        Given::Texts(all) => Ok(all.into_iter().fold(options, |options, sql| options.on_open(sql))),
+        _ => Err("SQL, or a list of it"),
+    }),
+    ("read_only", |options, given| Ok(options.read_only(switch(&given)?))),
+    ("readers", |options, given| Ok(options.readers(count(&given)?))),
+    ("timeout", |options, given| Ok(options.timeout(seconds(&given)?))),
+    ("transaction_idle", |options, given| Ok(options.transaction_idle(seconds(&given)?))),
+];
+
+/// What most programs leave as it is, by name: the methods of `Tuning`.
+pub const TUNING: &[(&str, Set)] = &[
+    ("auto_vacuum", |options, given| match given {
+        Given::Text(text) if text == "none" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::None))),
+        Given::Text(text) if text == "full" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Full))),
+        Given::Text(text) if text == "incremental" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Incremental))),
+        _ => Err("\"none\", \"full\" or \"incremental\""),
+    }),
+    ("cascading_drop", |options, given| switch(&given).map(|value| options.tuning(|t| t.cascading_drop(value)))),
+    ("checkpoint", |options, given| match given {
+        Given::Text(text) if text == "managed" => Ok(options.tuning(|t| t.checkpoint(Checkpoint::default()))),
+        Given::Text(text) if text == "external" => Ok(options.tuning(|t| t.checkpoint(Checkpoint::External))),
+        _ => Err("\"managed\" or \"external\""),
+    }),
     ("extra_readers", |options, given| count(&given).map(|value| options.tuning(|t| t.extra_readers(value)))),
     ("fairness", |options, given| match given {
         Given::Text(text) if text == "auto" => Ok(options.tuning(|t| t.fairness(Fairness::Auto))),
         Given::Text(text) if text == "off" => Ok(options.tuning(|t| t.fairness(Fairness::Off))),
         _ => Err("\"auto\" or \"off\""),
     }),
-    ("foreign_keys", |options, given| Ok(options.foreign_keys(switch(&given)?))),
     ("group", |options, given| match switch(&given)? {
         true => Ok(options.tuning(|t| t.group(GroupLimits::default()))),
         false => Ok(options.tuning(|t| t.no_group())),
@@ -86,19 +99,12 @@ pub const OPTIONS: &[(&str, Set)] = &[
     ("network_filesystem", |options, given| {
         switch(&given).map(|value| options.tuning(|t| t.network_filesystem(value)))
     }),
-    ("on_open", |options, given| match given {
-        Given::Text(sql) => Ok(options.on_open(sql)),
-        Given::Texts(all) => Ok(all.into_iter().fold(options, |options, sql| options.on_open(sql))),
-        _ => Err("SQL, or a list of it"),
-    }),
     ("page_size", |options, given| {
         count(&given).map(|bytes| options.tuning(|t| t.page_size(u32::try_from(bytes).unwrap_or(u32::MAX))))
     }),
     ("queue", |options, given| count(&given).map(|value| options.tuning(|t| t.queue(value)))),
     ("read_limit", |options, given| seconds(&given).map(|value| options.tuning(|t| t.read_limit(value)))),
-    ("read_only", |options, given| Ok(options.read_only(switch(&given)?))),
     ("reader_cache_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.reader_cache_bytes(value)))),
-    ("readers", |options, given| Ok(options.readers(count(&given)?))),
     ("second_copy", |options, given| match given {
         Given::Text(text) if text == "refuse" => Ok(options.tuning(|t| t.second_copy(SecondCopy::Refuse))),
         Given::Text(text) if text == "warn" => Ok(options.tuning(|t| t.second_copy(SecondCopy::Warn))),
@@ -116,8 +122,6 @@ pub const OPTIONS: &[(&str, Set)] = &[
         Given::Text(text) if text == "memory" => Ok(options.tuning(|t| t.temp_store(TempStore::Memory))),
         _ => Err("\"auto\", \"file\" or \"memory\""),
     }),
-    ("timeout", |options, given| Ok(options.timeout(seconds(&given)?))),
-    ("transaction_idle", |options, given| Ok(options.transaction_idle(seconds(&given)?))),
     ("vfs", |options, given| match given {
         Given::Text(name) => Ok(options.tuning(|t| t.vfs(name))),
         _ => Err("the name of a VFS"),
@@ -140,8 +144,9 @@ pub fn set(options: Options, name: &str, given: Given) -> Result<Options, String
 }
 
 fn find(name: &str) -> Result<Set, String> {
-    let found = OPTIONS.iter().find(|(known, _)| *known == name).map(|(_, set)| *set);
-    found.ok_or_else(|| unknown("option", name, OPTIONS.iter().map(|(known, _)| *known)))
+    let all = || OPTIONS.iter().chain(TUNING);
+    let found = all().find(|(known, _)| *known == name).map(|(_, set)| *set);
+    found.ok_or_else(|| unknown("option", name, all().map(|(known, _)| *known)))
 }
 
 fn switch(given: &Given) -> Result<bool, &'static str> {
@@ -202,6 +207,9 @@ mod tests {
 
     #[test]
     fn the_names_are_sorted_and_each_is_there_once() {
-        assert!(OPTIONS.is_sorted_by(|(a, _), (b, _)| a < b));
+        for table in [OPTIONS, TUNING] {
+            assert!(table.is_sorted_by(|(a, _), (b, _)| a < b));
+        }
+        assert!(OPTIONS.iter().all(|(name, _)| TUNING.iter().all(|(other, _)| name != other)));
     }
 }
