@@ -3,9 +3,9 @@
 //!
 //! Owns: the decision, by what came of earlier holds (pure). Leaves out: how long a hold is.
 
-/// After a hold in which nothing came, the next turn is not held, after two of them the next three, and so on up to
-/// `2^MOST_IN_VAIN - 1`.
-const MOST_IN_VAIN: u32 = 6;
+/// After two holds in a row in which nothing came, the next turn is not held, after three of them the next three, and so on up
+/// to `2^(MOST_IN_VAIN - 1) - 1`. A single one says little: a caller that writes in a loop may be late once.
+const MOST_IN_VAIN: u32 = 7;
 
 /// Whether it is worth holding a turn when no request waits.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Holds {
 
     pub(super) fn was(&mut self, used: bool) {
         self.in_vain = if used { 0 } else { (self.in_vain + 1).min(MOST_IN_VAIN) };
-        self.skips = (1 << self.in_vain) - 1;
+        self.skips = (1 << self.in_vain.saturating_sub(1)) - 1;
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
             (0..).take_while(|_| !holds.is_worth_it()).count()
         };
         let skipped: Vec<_> = (0..8).map(|_| after(&mut holds, false)).collect();
-        assert_eq!(skipped, [1, 3, 7, 15, 31, 63, 63, 63]);
+        assert_eq!(skipped, [0, 1, 3, 7, 15, 31, 63, 63]);
         assert_eq!(after(&mut holds, true), 0);
     }
 }
