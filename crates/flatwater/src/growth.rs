@@ -11,13 +11,13 @@ use rusqlite::ffi;
 use rusqlite::types::ValueRef;
 
 use crate::Params;
-use crate::changes::index::Index;
-use crate::changes::primary_keys::PrimaryKeys;
-use crate::changes::reads::Reads;
-use crate::changes::tables::{Kind, Table, Tables};
 use crate::connection::hidden::hide_values;
 use crate::connection::nearest::most_alike;
 use crate::connection::tables::reads_view_that_joins_by_name;
+use crate::dependencies::index::Index;
+use crate::dependencies::primary_keys::PrimaryKeys;
+use crate::dependencies::reads::Reads;
+use crate::dependencies::tables::{Kind, Table, Tables};
 use crate::migrations::Migrations;
 use crate::migrations::plan::{Applied, next};
 use crate::sql::silent::may_replace;

@@ -32,8 +32,9 @@ mod api;
 #[doc(hidden)]
 pub mod bindings;
 mod busy_handler;
-mod changes;
+mod bytecode;
 mod connection;
+mod dependencies;
 mod encode;
 mod engine;
 mod error;
@@ -43,7 +44,6 @@ mod inline;
 mod lease;
 mod migrations;
 pub mod options;
-mod program;
 mod queue;
 mod sql;
 pub mod stats;

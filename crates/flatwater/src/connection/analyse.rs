@@ -4,7 +4,7 @@
 //! learnt is written once. Invariants: what was learnt is dropped with the prepared statement; a text that is used once
 //! costs nothing; no statement sees that a write was explained, which sets `changes()` to 0: the write runs right after
 //! it, and does not call `changes()` (`asks`). Leaves out: the place where it is kept (`statements`), graphs
-//! (`program::graph`), running anything inline.
+//! (`bytecode::graph`), running anything inline.
 
 use std::collections::HashSet;
 
@@ -12,11 +12,11 @@ use super::asks::Asking;
 use super::open::Connection;
 use super::prepare::is_kept;
 use super::statements::CachedStatement;
+use crate::bytecode::analysis::{InlineRead, InlineWrite, ProgramAnalysis};
+use crate::bytecode::graph::{Shape, Strange, bare};
 use crate::error::Result;
 use crate::error::kind::is_passing;
 use crate::inline::limits::InlineLimits;
-use crate::program::analysis::{InlineRead, InlineWrite, ProgramAnalysis};
-use crate::program::graph::{Shape, Strange, bare};
 use crate::sql::class::Route;
 use crate::values::params::ParamRow;
 

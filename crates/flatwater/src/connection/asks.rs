@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use flatwater_sqlite::{AuthEvent, Connection as Sqlite};
 use rusqlite::ffi;
 
+use crate::bytecode::graph::Strange;
 use crate::error::Result;
-use crate::program::graph::Strange;
 use crate::sql::tokens::{may_call, may_call_any};
 
 const CHANGES: &str = "changes";

@@ -10,7 +10,7 @@ use flatwater_sqlite::why_not_writable;
 use rusqlite::ffi;
 
 use super::open::Connection;
-use crate::changes::writes::{TableWrites, Writes};
+use crate::dependencies::writes::{TableWrites, Writes};
 use crate::error::{Error, ErrorKind};
 use crate::sql::policy;
 use crate::sql::tokens::quoted;

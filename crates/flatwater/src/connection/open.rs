@@ -16,7 +16,7 @@ use super::role::Role;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
 use super::writable;
-use crate::changes::change::Written;
+use crate::dependencies::change::Written;
 use crate::error::kind::is_passing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;

@@ -2,7 +2,7 @@
 //!
 //! Owns: asking SQLite for the authorizer's events and the program of a text. Runs on the thread that has the connection.
 //! Invariant: reads belong to the schema cookie of the snapshot in which the result was computed. Leaves out: what the
-//! schema says (`tables`), the rules (`changes::reads`), and when a query runs.
+//! schema says (`tables`), the rules (`dependencies::reads`), and when a query runs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use super::prepare::refuse_told_of_earlier;
 use super::schema::SchemaFacts;
 use super::statements::CachedStatement;
 use super::tables::tables;
-use crate::changes::primary_keys::PrimaryKeys;
-use crate::changes::reads::{Reads, ReadsTemp, RowReads, TableReads};
+use crate::dependencies::primary_keys::PrimaryKeys;
+use crate::dependencies::reads::{Reads, ReadsTemp, RowReads, TableReads};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
@@ -173,9 +173,9 @@ mod tests {
     use rusqlite::Connection as Sqlite;
 
     use super::*;
-    use crate::changes::Columns;
-    use crate::changes::lookup::Key;
     use crate::connection::role::Role;
+    use crate::dependencies::Columns;
+    use crate::dependencies::lookup::Key;
     use crate::options::Options;
 
     const SCHEMA: &str = "

@@ -6,7 +6,7 @@
 
 use super::open::Connection;
 use super::statements::CachedStatement;
-use crate::changes::change::{Change, Written};
+use crate::dependencies::change::{Change, Written};
 use crate::sql::class::Route;
 
 impl Connection {

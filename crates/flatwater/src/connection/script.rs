@@ -9,7 +9,7 @@ use rusqlite::ffi;
 
 use super::in_force::judge;
 use super::open::Connection;
-use crate::changes::writes::{Silent, Writes};
+use crate::dependencies::writes::{Silent, Writes};
 use crate::error::{Error, Result};
 use crate::migrations::Step;
 use crate::migrations::text::line;

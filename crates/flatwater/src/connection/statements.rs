@@ -11,9 +11,9 @@ use std::sync::{Arc, OnceLock};
 
 use flatwater_sqlite::{Connection as Sqlite, StatementId};
 
+use crate::bytecode::analysis::ProgramAnalysis;
 use crate::encode::json::Keys;
 use crate::error::Result;
-use crate::program::analysis::ProgramAnalysis;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
 use crate::sql::lru::SegmentedLru;

@@ -2,13 +2,13 @@
 //!
 //! Owns: asking SQLite for kinds, columns, indexes, views and functions. Runs on the thread that has the connection, inside
 //! the snapshot that the caller holds. Invariant: what cannot be told is stated as the weaker fact. Leaves out: what follows
-//! from it (`changes::reads`).
+//! from it (`dependencies::reads`).
 
 use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection as Sqlite;
 
-use crate::changes::tables::{Index, Kind, Table, Tables};
+use crate::dependencies::tables::{Index, Kind, Table, Tables};
 use crate::sql::silent::{has_one_spelling, joins_by_name, kind_of_virtual, may_replace};
 use crate::sql::tokens::names;
 

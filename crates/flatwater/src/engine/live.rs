@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::dispatch::Caller;
-use crate::changes::change::Change;
+use crate::dependencies::change::Change;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::turnstile::Turnstile;

@@ -28,8 +28,8 @@ pub(crate) mod ticket;
 
 use std::time::Duration;
 
-use super::queue::bounded::{Bounded, Place};
-use super::queue::sync::{Condvar, Mutex, lock};
+use crate::queue::bounded::{Bounded, Place};
+use crate::queue::sync::{Condvar, Mutex, lock};
 
 pub(crate) struct Queue<T, C> {
     state: Mutex<State<T, C>>,
@@ -256,9 +256,9 @@ impl<T, C> Queue<T, C> {
     #[cfg(not(flatwater_loom))]
     fn park<'a>(
         &self,
-        state: super::queue::sync::MutexGuard<'a, State<T, C>>,
+        state: crate::queue::sync::MutexGuard<'a, State<T, C>>,
         idle: Duration,
-    ) -> (super::queue::sync::MutexGuard<'a, State<T, C>>, bool) {
+    ) -> (crate::queue::sync::MutexGuard<'a, State<T, C>>, bool) {
         let (state, timeout) = self.work.wait_timeout(state, idle).unwrap_or_else(std::sync::PoisonError::into_inner);
         (state, timeout.timed_out())
     }
@@ -267,9 +267,9 @@ impl<T, C> Queue<T, C> {
     #[cfg(flatwater_loom)]
     fn park<'a>(
         &self,
-        state: super::queue::sync::MutexGuard<'a, State<T, C>>,
+        state: crate::queue::sync::MutexGuard<'a, State<T, C>>,
         idle: Duration,
-    ) -> (super::queue::sync::MutexGuard<'a, State<T, C>>, bool) {
+    ) -> (crate::queue::sync::MutexGuard<'a, State<T, C>>, bool) {
         if idle.is_zero() {
             return (state, true);
         }
@@ -458,8 +458,8 @@ mod tests {
 /// Run by `make loom`: every interleaving of a few threads.
 #[cfg(all(test, flatwater_loom))]
 mod model {
-    use super::super::queue::sync::Arc;
     use super::*;
+    use crate::queue::sync::Arc;
     use loom::sync::atomic::{AtomicUsize, Ordering};
     use loom::thread;
 

@@ -312,7 +312,7 @@ mod tests {
             defines: false,
             makes_temp: false,
             drops: None,
-            writes: crate::changes::writes::Writes::Everything,
+            writes: crate::dependencies::writes::Writes::Everything,
             lists_attached: false,
             asks: false,
             told_of_earlier: None,

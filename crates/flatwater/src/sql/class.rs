@@ -12,7 +12,7 @@ use super::policy::pragma_of;
 use super::pragma::{self, Pragma};
 use super::silent::silent;
 use super::tokens::{has_aborting_conflict_clause, names_temp};
-use crate::changes::writes::Writes;
+use crate::dependencies::writes::Writes;
 
 /// The kind of connection that runs a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

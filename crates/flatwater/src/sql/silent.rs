@@ -3,13 +3,13 @@
 //!
 //! Owns: reading them from texts and from the definitions in a schema. Invariant: a text that may replace rows, empty
 //! a table, or join by name is found; one that does not may be found too, which only costs precision. Leaves out: what
-//! follows from that (`changes`).
+//! follows from that (`dependencies`).
 
 use flatwater_sqlite::REPORTS_ALL_ROWS;
 
 use super::tokens::words;
-use crate::changes::tables::Kind;
-use crate::changes::writes::Silent;
+use crate::dependencies::tables::Kind;
+use crate::dependencies::writes::Silent;
 
 /// Returns what the text of a write shows about rows that go without a report.
 pub(crate) fn silent(sql: &str) -> Silent {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::{Times, record, times};
-use crate::changes::index::Precision;
+use crate::dependencies::index::Precision;
 
 pub(crate) struct LiveCounts {
     /// What is counted. The rest is filled in by `stats`.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::WalHeader;
 
-use crate::changes::change::Change;
+use crate::dependencies::change::Change;
 use crate::file::disk::Disk;
 
 pub(crate) trait CommitListener: Send + Sync {

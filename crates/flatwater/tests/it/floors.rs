@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The floors of `src`, lowest first. Folders of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["steps"],
-    &["busy_handler", "changes", "error", "inline", "program", "thread"],
+    &["busy_handler", "dependencies", "error", "inline", "bytecode", "thread"],
     &["events", "migrations"],
     &["options", "sql", "time", "values"],
     &["encode"],

@@ -20,7 +20,7 @@ use futures_core::Stream;
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::api::statement::Statement;
-use crate::changes::primary_keys::PrimaryKeys;
+use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::queue::reply::wake;

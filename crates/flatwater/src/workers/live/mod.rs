@@ -4,7 +4,7 @@
 //! change is applied on the thread that holds the writer slot, a query runs on a reader, its result is delivered on that
 //! reader's thread, or by the one that released the slot, and the timer looks for commits of others, before which those of
 //! Flatwater are heard of (`follow`). Invariants: no lock is held while a request is pushed or a waker runs; nothing here
-//! waits. Leaves out: which queries a change meets (`changes`, `registry`), and the stream that a caller polls.
+//! waits. Leaves out: which queries a change meets (`dependencies`, `registry`), and the stream that a caller polls.
 
 mod behind;
 mod entry;
@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
 
-use crate::changes::change::Change;
-use crate::changes::index::Id;
 use crate::connection::reads::LiveRun;
+use crate::dependencies::change::Change;
+use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
 use crate::stats::live::LiveStats;
 use crate::time::deadline::Deadline;

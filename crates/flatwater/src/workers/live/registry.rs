@@ -15,11 +15,11 @@ use super::entry::{Ended, Entry, Ran, RunState};
 use super::place::{Place, Put};
 use super::todo::{Start, Todo};
 use super::told::Delivery;
-use crate::changes::change::Change;
-use crate::changes::index::{Id, Index, Precision, Rows};
-use crate::changes::lookup::Key;
-use crate::changes::reads::{RowReads, TableReads};
 use crate::connection::reads::{Derived, Found, LiveRun};
+use crate::dependencies::change::Change;
+use crate::dependencies::index::{Id, Index, Precision, Rows};
+use crate::dependencies::lookup::Key;
+use crate::dependencies::reads::{RowReads, TableReads};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::live::{LiveCounts, LiveStats};
 use crate::workers::request::{LivePart, LiveQuery};
@@ -349,9 +349,9 @@ mod tests {
     use flatwater_sqlite::{ChangedRows, RowSet};
 
     use super::*;
-    use crate::changes::Columns;
-    use crate::changes::change::Written;
-    use crate::changes::reads::Reads;
+    use crate::dependencies::Columns;
+    use crate::dependencies::change::Written;
+    use crate::dependencies::reads::Reads;
     use crate::error::{Error, ErrorKind};
     use crate::sql::catalogue::StatementInfo;
     use crate::values::params::Params;

@@ -11,8 +11,8 @@ use super::behind::Behind;
 use super::entry::Entry;
 use super::place::Replaced;
 use super::told::Delivery;
-use crate::changes::index::Id;
 use crate::connection::reads::Derived;
+use crate::dependencies::index::Id;
 use crate::queue::ticket::Ticket;
 use crate::workers::request::LiveQuery;
 

@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use crate::changes::primary_keys::PrimaryKeys;
+use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::error::Result;
 use crate::values::difference::{Difference, Repeated, check};
 use crate::values::row::Rows;
@@ -178,7 +178,7 @@ pub(super) mod tests {
     use rusqlite::types::ValueRef;
 
     use super::*;
-    use crate::changes::tables::{Kind, Table, Tables};
+    use crate::dependencies::tables::{Kind, Table, Tables};
     use crate::error::Error;
     use crate::values::block::Block;
     use crate::values::column::ColumnNames;

@@ -21,8 +21,8 @@ use super::connection::WriterConnection;
 use super::seen::Committed;
 use super::slot::Slot;
 use super::{Shared, Writer};
-use crate::changes::change::Change;
 use crate::connection::open::Connection;
+use crate::dependencies::change::Change;
 
 impl Writer {
     /// Publishes the commits of other connections, unless another thread holds the slot, which then does that.

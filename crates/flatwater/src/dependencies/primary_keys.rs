@@ -75,7 +75,7 @@ mod tests {
     use flatwater_sqlite::ColumnOrigin;
 
     use super::*;
-    use crate::changes::tables::Table;
+    use crate::dependencies::tables::Table;
 
     fn keys() -> PrimaryKeys {
         let table = |columns: &[&str], rowid_name| Table {

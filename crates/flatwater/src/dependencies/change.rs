@@ -124,7 +124,7 @@ impl TableChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::changes::reads::RowReads;
+    use crate::dependencies::reads::RowReads;
 
     fn columns(names: &[&str]) -> Columns {
         Columns::Some(names.iter().map(|name| (*name).into()).collect())

@@ -161,10 +161,10 @@ mod tests {
     use flatwater_sqlite::ChangedRows;
 
     use super::*;
-    use crate::changes::Columns;
-    use crate::changes::change::Written;
-    use crate::changes::reads::RowReads;
-    use crate::changes::writes::{TableWrites, Writes};
+    use crate::dependencies::Columns;
+    use crate::dependencies::change::Written;
+    use crate::dependencies::reads::RowReads;
+    use crate::dependencies::writes::{TableWrites, Writes};
 
     fn reads(table: &str, column: &str) -> Arc<Reads> {
         Arc::new(Reads::Tables(vec![TableReads {
