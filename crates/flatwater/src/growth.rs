@@ -11,9 +11,9 @@ use rusqlite::ffi;
 use rusqlite::types::ValueRef;
 
 use crate::Params;
-use crate::connection::hidden::hide_values;
-use crate::connection::nearest::most_alike;
-use crate::connection::tables::reads_view_that_joins_by_name;
+use crate::connection::learn::schema_tables::reads_view_that_joins_by_name;
+use crate::connection::run::hidden_values::hide_values;
+use crate::connection::run::hints::most_alike;
 use crate::dependencies::index::Index;
 use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::dependencies::reads::Reads;

@@ -1,12 +1,12 @@
 //! A copy of an open database.
 //!
-//! Owns: the call. Runs on callers' threads. Leaves out: copying (`connection::backup`).
+//! Owns: the call. Runs on callers' threads. Leaves out: copying (`connection::exclusive::page_copy`).
 
 use std::path::Path;
 
 use crate::api::call::Call;
 use crate::api::database::Database;
-use crate::connection::backup::Target;
+use crate::connection::exclusive::page_copy::Target;
 use crate::workers::request::Work;
 
 impl Database {

@@ -27,7 +27,7 @@ use crate::api::live::change::RowChanges;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
 use crate::api::transaction::Transaction;
-use crate::connection::backup::Target as BackupTarget;
+use crate::connection::exclusive::page_copy::Target as BackupTarget;
 use crate::engine::dispatch::Caller;
 use crate::engine::registry;
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! The analysis of a bytecode program: whether it is short, and how it writes.
 //!
-//! Owns: the analysis of one program. Pure. Leaves out: when a program is analysed (`connection::analyse`), and its
+//! Owns: the analysis of one program. Pure. Leaves out: when a program is analysed (`connection::learn::analyse`), and its
 //! control flow (`graph`).
 
 use std::collections::HashSet;

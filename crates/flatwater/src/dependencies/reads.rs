@@ -2,7 +2,7 @@
 //!
 //! Owns: the rules by which a query depends on tables, columns, rows, or on every commit. Invariant: a change that does
 //! not meet the reads leaves the result as it is. Leaves out: asking SQLite for the events, the program and the schema
-//! (`connection::reads`).
+//! (`connection::learn::live_query`).
 
 use std::collections::HashMap;
 

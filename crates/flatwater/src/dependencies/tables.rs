@@ -1,7 +1,7 @@
 //! What a schema says of its tables and indexes, as far as live queries depend on it. Pure.
 //!
 //! Owns: the facts, by name and by root page. Invariant: they are of the snapshot in which the reads are derived.
-//! Leaves out: reading them (`connection::reads`).
+//! Leaves out: reading them (`connection::learn::live_query`).
 
 use std::collections::HashMap;
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use flatwater_sqlite::CheckpointInfo;
 
-use crate::connection::execute::{Collected, Outcome};
-use crate::connection::reads::LiveRun;
+use crate::connection::learn::live_query::LiveRun;
+use crate::connection::run::execute::{Collected, Outcome};
 use crate::error::{Error, Result};
 use crate::queue::notes::Counts;
 use crate::sql::catalogue::StatementInfo;

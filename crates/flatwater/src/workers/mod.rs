@@ -25,7 +25,7 @@ use flatwater_sqlite::CheckpointInfo;
 use open_read::{CursorGuard, SnapshotGuard};
 use open_transaction::TransactionGuard;
 
-use crate::connection::reads::LiveRun;
+use crate::connection::learn::live_query::LiveRun;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::values::decoded::Decoded;

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::CheckpointMode;
 
-use crate::connection::backup::Target;
-use crate::connection::execute::Output;
-use crate::connection::reads::Derived;
+use crate::connection::exclusive::page_copy::Target;
+use crate::connection::learn::live_query::Derived;
+use crate::connection::run::execute::Output;
 use crate::error::{Error, Result};
 use crate::migrations::Migrations;
 use crate::options::json::JsonOptions;

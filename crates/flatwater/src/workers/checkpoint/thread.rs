@@ -15,7 +15,7 @@ use rusqlite::ffi;
 use super::policy::{Policy, Seen, Step};
 use super::{Shared, frames};
 use crate::connection::open::Connection;
-use crate::connection::role::Role;
+use crate::connection::open::role::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;
 use crate::stats::wal::WalBlocker;

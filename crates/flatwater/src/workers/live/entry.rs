@@ -12,7 +12,7 @@ use rusqlite::ffi;
 
 use super::place::Place;
 use super::told::{Delivery, Results};
-use crate::connection::reads::{Derived, Found, LiveRun};
+use crate::connection::learn::live_query::{Derived, Found, LiveRun};
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::time::deadline::Deadline;

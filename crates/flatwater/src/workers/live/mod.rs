@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
 
-use crate::connection::reads::LiveRun;
+use crate::connection::learn::live_query::LiveRun;
 use crate::dependencies::change::Change;
 use crate::dependencies::index::Id;
 use crate::error::{Error, Result};

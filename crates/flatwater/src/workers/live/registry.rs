@@ -15,7 +15,7 @@ use super::entry::{Ended, Entry, Ran, RunState};
 use super::place::{Place, Put};
 use super::todo::{Start, Todo};
 use super::told::Delivery;
-use crate::connection::reads::{Derived, Found, LiveRun};
+use crate::connection::learn::live_query::{Derived, Found, LiveRun};
 use crate::dependencies::change::Change;
 use crate::dependencies::index::{Id, Index, Precision, Rows};
 use crate::dependencies::lookup::Key;

@@ -14,7 +14,7 @@ use std::time::Instant;
 use super::Shared;
 use super::entry::Ran;
 use super::todo::{Start, Todo};
-use crate::connection::reads::LiveRun;
+use crate::connection::learn::live_query::LiveRun;
 use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
 use crate::queue::reply::{Reply, reply, wake};
@@ -186,7 +186,7 @@ mod tests {
     use super::super::told::tests::delivery;
     use super::super::{LiveQueries, Powers, Subscription};
     use super::*;
-    use crate::connection::reads::Derived;
+    use crate::connection::learn::live_query::Derived;
     use crate::dependencies::change::Change;
     use crate::dependencies::reads::Reads;
     use crate::sql::catalogue::StatementInfo;

@@ -11,7 +11,7 @@ use super::behind::Behind;
 use super::entry::Entry;
 use super::place::Replaced;
 use super::told::Delivery;
-use crate::connection::reads::Derived;
+use crate::connection::learn::live_query::Derived;
 use crate::dependencies::index::Id;
 use crate::queue::ticket::Ticket;
 use crate::workers::request::LiveQuery;

@@ -1,14 +1,14 @@
 //! A backup on a reader.
 //!
 //! Owns: the steps around the copy. Runs on a thread of the pool. Invariant: afterwards no transaction is open on the
-//! reader, or it is not used again. Leaves out: the copy (`connection::backup`).
+//! reader, or it is not used again. Leaves out: the copy (`connection::exclusive::page_copy`).
 
 use std::sync::Arc;
 
 use flatwater_sqlite::Interrupt;
 
 use super::reader::{Performed, Reader};
-use crate::connection::backup::Target;
+use crate::connection::exclusive::page_copy::Target;
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;

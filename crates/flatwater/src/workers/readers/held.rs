@@ -12,7 +12,7 @@ use flatwater_sqlite::Interrupt;
 use super::Shared;
 use super::read_session::{End, Message, Open, Purpose, ReadSession};
 use super::reader::{Performed, Reader};
-use crate::connection::cursors::Batch;
+use crate::connection::run::cursors::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement::ExecutedOn;
 use crate::queue::ticket::Ticket;

@@ -13,10 +13,10 @@ use flatwater_sqlite::PageRefusal;
 use super::reader::Reader;
 use super::state::State;
 use super::{Readers, Shared};
-use crate::connection::execute::{Bounds, Output, Run};
-use crate::connection::inline::{self, LastRead};
-use crate::connection::schema::Known;
-use crate::connection::statements::CachedStatement;
+use crate::connection::learn::schema::Known;
+use crate::connection::run::execute::{Bounds, Output, Run};
+use crate::connection::run::inline_run::{self, LastRead};
+use crate::connection::run::statement_cache::CachedStatement;
 use crate::inline::breaker;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
@@ -112,7 +112,8 @@ impl Reader {
         self.busy_timeout.never();
         self.connection.limit(limits.bytes);
         let end = later(began, limits.time);
-        let Some(begun) = inline::begin(&self.connection.sqlite, Some(LastRead(end, PageRefusal::Interrupt))) else {
+        let Some(begun) = inline_run::begin(&self.connection.sqlite, Some(LastRead(end, PageRefusal::Interrupt)))
+        else {
             return (InlineRun::Ineligible, began, true);
         };
         let known = if continues { Ok(Known::Before) } else { self.connection.knows_schema(&shared.catalogue.left) };

@@ -15,7 +15,7 @@ use super::Shared;
 use super::read_session::{Open, Purpose, ReadSession};
 use super::reader::{Performed, Reader};
 use super::running::Running;
-use crate::connection::writable::{is_read_only, of_read};
+use crate::connection::open::writable::{is_read_only, of_read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement::ExecutedOn;
 use crate::queue::ticket::{CallOptions, Ticket};

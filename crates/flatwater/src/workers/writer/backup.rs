@@ -1,13 +1,13 @@
 //! A backup on the writer's connection, for a database that has no other.
 //!
 //! Owns: the steps around the copy, and what ends it. Runs on the thread that holds the token. Invariant: afterwards no
-//! transaction is open. Leaves out: the copy (`connection::backup`).
+//! transaction is open. Leaves out: the copy (`connection::exclusive::page_copy`).
 
 use std::sync::Arc;
 
 use super::Shared;
 use super::connection::WriterConnection;
-use crate::connection::backup::Target;
+use crate::connection::exclusive::page_copy::Target;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;

@@ -16,7 +16,7 @@ use super::Shared;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::whole::{take_back, whole_policy};
-use crate::connection::script::Place;
+use crate::connection::exclusive::migration_statements::Place;
 use crate::dependencies::writes::Writes;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::plan::next;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Busy;
 
 use crate::connection::open::Connection;
-use crate::connection::role::Role;
-use crate::connection::writable::{is_read_only, may_pass};
+use crate::connection::open::role::Role;
+use crate::connection::open::writable::{is_read_only, may_pass};
 use crate::error::Result;
 use crate::file::watch::Watch;
 use crate::options::Options;

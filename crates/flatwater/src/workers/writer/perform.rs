@@ -11,9 +11,9 @@ use flatwater_sqlite::Policy;
 
 use super::connection::WriterConnection;
 use super::effects::Effects;
-use crate::connection::execute::{Bounds, Collected, Outcome, Output, Run};
-use crate::connection::prepare::{refuse_nul, refuse_told_of_earlier};
-use crate::connection::statements::CachedStatement;
+use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, Run};
+use crate::connection::run::prepare::{refuse_nul, refuse_told_of_earlier};
+use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::sql::class::Route;

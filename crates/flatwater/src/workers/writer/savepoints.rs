@@ -7,7 +7,7 @@
 //! request is answered.
 
 use super::connection::WriterConnection;
-use crate::connection::nearest::most_alike;
+use crate::connection::run::hints::most_alike;
 use crate::error::{Error, Result};
 use crate::workers::open_transaction::Savepoints;
 use crate::workers::request::NamedStep;

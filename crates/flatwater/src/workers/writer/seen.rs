@@ -11,8 +11,8 @@ use flatwater_sqlite::WalState;
 use super::connection::WriterConnection;
 use super::outcome::Changes;
 use super::state::Commits;
-use crate::connection::inline::{self, Begun, LastRead, Reads};
 use crate::connection::open::Connection;
+use crate::connection::run::inline_run::{self, Begun, LastRead, Reads};
 use crate::inline::outcome::Fallback;
 use crate::sql::seen::Left;
 
@@ -51,7 +51,7 @@ impl WriterConnection {
         let connection = self.connection.as_mut()?;
         connection.limit(bytes);
         // In memory nothing waits, and nothing is read from a file.
-        let begun = if self.watch.is_none() { None } else { Some(inline::begin(&connection.sqlite, last_read)?) };
+        let begun = if self.watch.is_none() { None } else { Some(inline_run::begin(&connection.sqlite, last_read)?) };
         let result = f(self);
         Some((result, begun.map_or_else(Reads::default, Begun::end)))
     }

@@ -7,8 +7,8 @@
 use flatwater_sqlite::Flow;
 
 use super::execute::explain;
-use super::open::Connection;
-use super::statements::CachedStatement;
+use super::statement_cache::CachedStatement;
+use crate::connection::open::Connection;
 use crate::encode::rows::BatchSink;
 use crate::error::Result;
 use crate::values::params::ParamRow;

@@ -18,7 +18,7 @@ use crate::sql::tokens::quoted;
 
 /// What is in force of the settings that no connection can tell.
 #[derive(Debug)]
-pub(super) struct Stated {
+pub(crate) struct Stated {
     /// In milliseconds. The busy handler is Flatwater's own, so SQLite knows of none.
     busy_timeout: i64,
     /// `None`: the writer has another value than the readers.
@@ -27,7 +27,7 @@ pub(super) struct Stated {
 }
 
 impl Stated {
-    pub(super) fn of(options: &Options) -> Self {
+    pub(crate) fn of(options: &Options) -> Self {
         let same = |writer: i64, reader: i64| match (options.is_memory(), options.read_only) {
             (true, _) => Some(writer),
             (_, true) => Some(reader),
@@ -72,14 +72,14 @@ fn asking(event: &AuthEvent) -> String {
 }
 
 /// A statement, and whether it is a PRAGMA that sets a value of the connection: any call may run it, with rows or without.
-pub(super) struct Judged {
-    pub(super) prepared: Prepared,
-    pub(super) asks: bool,
+pub(crate) struct Judged {
+    pub(crate) prepared: Prepared,
+    pub(crate) asks: bool,
 }
 
 /// Judges what was prepared under `policy`. A PRAGMA that the policy ignored is refused, or if it asks for what is in force
 /// replaced: by a statement that returns the row that SQLite would return, or by one that does nothing.
-pub(super) fn judge(sqlite: &mut Sqlite, stated: &Stated, prepared: Prepared, policy: Policy) -> Result<Judged> {
+pub(crate) fn judge(sqlite: &mut Sqlite, stated: &Stated, prepared: Prepared, policy: Policy) -> Result<Judged> {
     let pragma = prepared.events.iter().find(|event| event.action == ffi::SQLITE_PRAGMA);
     let Some(event) = pragma.filter(|event| policy(event) == Verdict::Ignore || is_busy_timeout(event)).cloned() else {
         // What a policy allows to be set is set, and any call may do that.

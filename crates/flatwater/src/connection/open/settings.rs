@@ -8,7 +8,7 @@ use flatwater_sqlite::{Connection as Sqlite, Discard};
 use rusqlite::ffi;
 
 use super::cannot_open::because;
-use super::in_force::{Judged, Stated, judge};
+use super::pragma_answers::{Judged, Stated, judge};
 use super::pragmas::{apply_pragmas, kib, synchronous};
 use super::role::Role;
 use super::writable;
@@ -22,7 +22,7 @@ use crate::sql::tokens::quoted;
 /// Does the first reads of the file. Unless it is a reader's, the connection switches the file to WAL, which is
 /// persistent, if it is not in WAL mode and its mode is not to be kept. Returns the mode that the file is in
 /// afterwards.
-pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<String> {
+pub(crate) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<String> {
     if role == Role::Creator {
         shape_new_file(sqlite, options)?;
     }
@@ -107,7 +107,7 @@ fn ask_for_wal(sqlite: &Sqlite) -> rusqlite::Result<()> {
 const ATTACHED_FRAMES: u16 = 1000;
 
 /// Applies the settings. Returns the attached files that are in WAL mode.
-pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<Vec<Box<str>>> {
+pub(crate) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<Vec<Box<str>>> {
     apply_pragmas(sqlite, options, role)?;
     if role == Role::Checkpointer {
         return Ok(Vec::new());
@@ -123,12 +123,12 @@ pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role)
     Ok(in_wal_mode)
 }
 
-pub(super) fn watch_wal(sqlite: &Sqlite, options: &Options) {
+pub(crate) fn watch_wal(sqlite: &Sqlite, options: &Options) {
     sqlite.watch_wal(if options.attach.is_empty() { 0 } else { ATTACHED_FRAMES });
 }
 
 /// Attaches a file, and says which one if that fails. Returns its journal mode.
-pub(super) fn attach_one(sqlite: &mut Sqlite, attached: &Attached, options: &Options, role: Role) -> Result<String> {
+pub(crate) fn attach_one(sqlite: &mut Sqlite, attached: &Attached, options: &Options, role: Role) -> Result<String> {
     attach(sqlite, attached, synchronous(options), kib(options.spill_bytes), role).map_err(|error| {
         let error = because(error, sqlite);
         let message =
@@ -161,7 +161,7 @@ fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, spill: us
 }
 
 /// Runs the caller's own SQL, on a connection that has all its settings.
-pub(super) fn run_on_open(sqlite: &mut Sqlite, sql: &str, options: &Options) -> Result<()> {
+pub(crate) fn run_on_open(sqlite: &mut Sqlite, sql: &str, options: &Options) -> Result<()> {
     let before = sqlite.set_policy(policy::on_open);
     let ran = run_statements(sqlite, &terminated(sql), &Stated::of(options));
     sqlite.set_policy(before);

@@ -27,12 +27,12 @@ const TELLING_USE: u32 = 2;
 pub(crate) struct Analysis {
     /// Counted by the thread that has the connection.
     uses: AtomicU32,
-    pub(super) of_program: OnceLock<ProgramAnalysis>,
+    pub(crate) of_program: OnceLock<ProgramAnalysis>,
 }
 
 impl Analysis {
     /// Counts a use, and returns true if the program is to be analysed now.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.of_program.get().is_none() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 >= TELLING_USE
     }
 }

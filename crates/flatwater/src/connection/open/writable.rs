@@ -33,7 +33,7 @@ pub(crate) fn of_read(error: Error) -> Error {
 
 /// Returns true if one of the files beside the database, main or attached, is open for reading only. Waits for no lock:
 /// if another connection holds the lock, this one was able to ask for it, so its files are open for writing.
-pub(super) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
+pub(crate) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
     let busy = sqlite.set_busy(None);
     let begun = sqlite.begin_immediate().map_err(Error::from).and_then(|transaction| Ok(transaction.rollback()?));
     sqlite.set_busy(busy);
@@ -46,7 +46,7 @@ pub(super) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
 
 /// Refuses an attached file that is open for reading only, though it is to be written and, according to the operating
 /// system, may be.
-pub(super) fn check_attached(sqlite: &Sqlite, attached: &Attached) -> Result<()> {
+pub(crate) fn check_attached(sqlite: &Sqlite, attached: &Attached) -> Result<()> {
     let Attached { name, path, mode, immutable } = attached;
     let is_to_be_written = !immutable && !matches!(mode, Some(Mode::ReadOnly)) && why_not_writable(path).is_none();
     if is_to_be_written && sqlite.rusqlite().is_readonly(&**name)? {
@@ -57,7 +57,7 @@ pub(super) fn check_attached(sqlite: &Sqlite, attached: &Attached) -> Result<()>
 
 /// Refuses a connection that cannot write because of the files beside the one at `path`, which it opened last and which is
 /// in WAL mode.
-pub(super) fn check(sqlite: &Sqlite, path: &Path) -> Result<()> {
+pub(crate) fn check(sqlite: &Sqlite, path: &Path) -> Result<()> {
     if !is_half_open(sqlite)? {
         return Ok(());
     }
@@ -72,7 +72,7 @@ pub(super) fn check(sqlite: &Sqlite, path: &Path) -> Result<()> {
 
 /// Returns the error for a file that is open for reading only, with the reason why it may not be written, if there is
 /// one.
-pub(super) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
+pub(crate) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
     let message = format!("{} cannot be written", path.display());
     let error = Error::from(SqliteError { message, ..SqliteError::from_code(ffi::SQLITE_READONLY) });
     let error = error.with_kind(ErrorKind::Open).in_operation("open");

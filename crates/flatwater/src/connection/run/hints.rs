@@ -5,7 +5,7 @@
 //! prepare failed. Invariant: a name is suggested only if it exists and is like the wrong one. Leaves out: texts that the
 //! policy refuses.
 
-use super::open::Connection;
+use crate::connection::open::Connection;
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::has_in_with_one_parameter;
 use crate::steps::step;
@@ -13,7 +13,7 @@ use crate::steps::step;
 const JSON_LIST: &str = "use IN (SELECT value FROM json_each(?)) with a JSON list";
 
 /// The hint where one parameter takes the place of a list.
-pub(super) const ONE_FOR_A_LIST: &str =
+pub(crate) const ONE_FOR_A_LIST: &str =
     "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list";
 
 const FOREIGN_PLACEHOLDER: &str = "a value is bound to `?`, or to a name such as `:name`; not to `%s` or `{}`";
@@ -32,7 +32,7 @@ const PRAGMAS: &str = "SELECT name, name FROM pragma_pragma_list";
 impl Connection {
     /// Returns the hint for `sql`, which SQLite refused with this message.
     #[cold]
-    pub(super) fn hint(&mut self, message: &str, sql: &str) -> Option<String> {
+    pub(crate) fn hint(&mut self, message: &str, sql: &str) -> Option<String> {
         if message.starts_with("too many SQL variables") || message.starts_with("variable number must be") {
             return Some(format!("for a long list {JSON_LIST}"));
         }
@@ -57,7 +57,7 @@ impl Connection {
 
     /// Returns the hint for a PRAGMA that does not exist.
     #[cold]
-    pub(super) fn nearest_pragma(&mut self, wanted: &str) -> Option<String> {
+    pub(crate) fn nearest_pragma(&mut self, wanted: &str) -> Option<String> {
         let hint = self.nearest("PRAGMA", PRAGMAS, wanted, None)?;
         let is_known = hint.rsplit(' ').next().is_some_and(|name| pragma::class(name, false) != Pragma::Unknown);
         is_known.then_some(hint)

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::open::Connection;
+use crate::connection::open::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sql::tokens::quoted;
 

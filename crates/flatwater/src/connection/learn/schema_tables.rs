@@ -21,7 +21,7 @@ const READ_THE_CLOCK: &[&str] = &["date", "time", "datetime", "julianday", "unix
 const EXPRESSION: i64 = -2;
 
 /// Reads the facts of the schema for the tables with these names, which this text reads.
-pub(super) fn tables(sqlite: &Sqlite, read: &HashSet<&str>, sql: &str) -> rusqlite::Result<Tables> {
+pub(crate) fn tables(sqlite: &Sqlite, read: &HashSet<&str>, sql: &str) -> rusqlite::Result<Tables> {
     let mut found = Tables { pure_functions: pure_functions(sqlite)?, ..Tables::default() };
     let mut kinds: HashMap<String, Kind> = HashMap::new();
     let mut listed = sqlite.prepare("SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main'")?;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use flatwater_sqlite::{Policy, Prepared, StatementId};
 use rusqlite::ffi;
 
-use super::in_force::{Judged, judge};
-use super::open::Connection;
-use super::statements::CachedStatement;
+use super::statement_cache::CachedStatement;
+use crate::connection::open::Connection;
+use crate::connection::open::pragma_answers::{Judged, judge};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{KEPT_TEXT_BYTES, StatementInfo};
 use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_other_tables};
@@ -183,7 +183,7 @@ pub(crate) fn refuse_told_of_earlier(ready: &CachedStatement) -> Result<()> {
 /// text that creates TEMP objects was checked for a transaction, and must be checked again. A definition that does nothing,
 /// such as DROP TABLE IF EXISTS of no table, is one that does something when the schema has changed, which SQLite notices only
 /// when it runs.
-pub(super) fn is_kept(ready: &CachedStatement) -> bool {
+pub(crate) fn is_kept(ready: &CachedStatement) -> bool {
     let class = &ready.class;
     let may_define = class.columns == 0 && !class.changes_rows;
     ready.text.is_kept()

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::{Connection as Sqlite, PageRefusal, Unheld};
 
-use super::open::Connection;
+use crate::connection::open::Connection;
 
 /// SQLite builds its error messages under the same limit, and loses a message that exceeds it.
 const MESSAGE_BYTES: usize = 1024;

@@ -7,8 +7,8 @@
 use flatwater_sqlite::{AuthEvent, Discard, Policy, Verdict, statement_start};
 use rusqlite::ffi;
 
-use super::in_force::judge;
-use super::open::Connection;
+use crate::connection::open::Connection;
+use crate::connection::open::pragma_answers::judge;
 use crate::dependencies::writes::{Silent, Writes};
 use crate::error::{Error, Result};
 use crate::migrations::Step;

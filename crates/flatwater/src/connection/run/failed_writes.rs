@@ -2,14 +2,14 @@
 //!
 //! Owns: telling a table without another rowid from a full disk, and naming the directory that cannot be written. Runs on the
 //! thread that has the connection, after the write failed; reads the database. Leaves out: connections that can write nothing
-//! (`writable`), and bound values in messages (`hidden`).
+//! (`writable`), and bound values in messages (`hidden_values`).
 
 use std::path::Path;
 
 use flatwater_sqlite::why_not_writable;
 use rusqlite::ffi;
 
-use super::open::Connection;
+use crate::connection::open::Connection;
 use crate::dependencies::writes::{TableWrites, Writes};
 use crate::error::{Error, ErrorKind};
 use crate::sql::policy;

@@ -17,7 +17,7 @@ use crate::sql::tokens::{may_call, may_call_any};
 const CHANGES: &str = "changes";
 
 /// What calls `changes()` on one connection, under the current schema. Names are in lower case.
-pub(super) struct Asking<'a> {
+pub(crate) struct Asking<'a> {
     /// Functions that are not SQLite's own: they may have access to the connection.
     functions: &'a HashSet<String>,
     tables: HashSet<String>,
@@ -25,7 +25,7 @@ pub(super) struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     /// Reads the definitions of the main database. The connection knows the newest schema afterwards.
-    pub(super) fn read(sqlite: &Sqlite, strange: &'a Strange) -> Result<Self> {
+    pub(crate) fn read(sqlite: &Sqlite, strange: &'a Strange) -> Result<Self> {
         let functions = &strange.functions;
         let asking_tables = sqlite.patiently_with(|sqlite| {
             let mut statement = sqlite.prepare("SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'")?;
@@ -45,7 +45,7 @@ impl<'a> Asking<'a> {
 
     /// Returns true if a write with these events may call `changes()`. SQLite reports no event for what a definition
     /// calls. Nothing is known of tables outside the main database, so a write to one counts as a call.
-    pub(super) fn asks(&self, events: &[AuthEvent]) -> bool {
+    pub(crate) fn asks(&self, events: &[AuthEvent]) -> bool {
         let lower = |text: &Option<Box<str>>| text.as_deref().unwrap_or_default().to_lowercase();
         events.iter().any(|event| match event.action {
             ffi::SQLITE_FUNCTION => {

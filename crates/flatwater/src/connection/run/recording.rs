@@ -4,8 +4,8 @@
 //! runs through `execute` is recorded; what runs in another way must be told. Leaves out: when it is recorded, and what
 //! becomes of it (`workers::writer`).
 
-use super::open::Connection;
-use super::statements::CachedStatement;
+use super::statement_cache::CachedStatement;
+use crate::connection::open::Connection;
 use crate::dependencies::change::{Change, Written};
 use crate::sql::class::Route;
 
@@ -19,7 +19,7 @@ impl Connection {
 
     /// Records a statement that ran, or failed.
     #[inline]
-    pub(super) fn note_writes(&mut self, statement: &CachedStatement) {
+    pub(crate) fn note_writes(&mut self, statement: &CachedStatement) {
         if let Some(written) = self.written.as_mut().filter(|_| statement.class.route == Route::Write) {
             // If SQLite prepared it again, because of another schema, it may have written more than is known.
             if self.sqlite.reprepares(statement.id) == 0 {

@@ -7,8 +7,8 @@
 use flatwater_sqlite::{AuthEvent, Prepared};
 use rusqlite::ffi;
 
-use super::in_force::judge;
-use super::open::Connection;
+use crate::connection::open::Connection;
+use crate::connection::open::pragma_answers::judge;
 use crate::error::{Error, Result};
 use crate::sql::policy;
 use crate::sql::silent::may_replace;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use flatwater_sqlite::Flow;
 
 use super::execute::explain;
-use super::open::Connection;
 use super::prepare::is_kept;
-use super::statements::CachedStatement;
+use super::statement_cache::CachedStatement;
+use crate::connection::open::Connection;
 use crate::encode::rows::BatchSink;
 use crate::error::{Error, Result};
 use crate::values::params::Params;

@@ -14,7 +14,7 @@ use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 use tempfile::NamedTempFile;
 
-use super::open::Connection;
+use crate::connection::open::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::resolve::beside;

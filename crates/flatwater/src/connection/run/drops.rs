@@ -6,7 +6,7 @@
 
 use rusqlite::config::DbConfig;
 
-use super::open::Connection;
+use crate::connection::open::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sql::tokens::quoted;
 

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use flatwater_sqlite::WalState;
 
-use super::open::Connection;
+use crate::connection::open::Connection;
 use crate::error::Result;
 use crate::inline::outcome::Fallback;
 use crate::sql::class::Schema;
@@ -69,7 +69,7 @@ pub(crate) enum Known {
 
 impl Connection {
     /// Returns the names of all triggers, in lower case.
-    pub(super) fn triggers(&self) -> Result<HashSet<String>> {
+    pub(crate) fn triggers(&self) -> Result<HashSet<String>> {
         let own = ["main", "temp"].into_iter().chain(self.attached.iter().map(|name| &**name));
         let of_one = |name| format!("SELECT name FROM {}.sqlite_schema WHERE type = 'trigger'", quoted(name));
         let all = own.map(of_one).collect::<Vec<_>>().join(" UNION ALL ");

@@ -3,17 +3,17 @@
 //! Owns: the step that learns it, and what it says of a statement. Runs on the thread that has the connection; what was
 //! learnt is written once. Invariants: what was learnt is dropped with the prepared statement; a text that is used once
 //! costs nothing; no statement sees that a write was explained, which sets `changes()` to 0: the write runs right after
-//! it, and does not call `changes()` (`asks`). Leaves out: the place where it is kept (`statements`), graphs
+//! it, and does not call `changes()` (`calls_changes`). Leaves out: the place where it is kept (`statement_cache`), graphs
 //! (`bytecode::graph`), running anything inline.
 
 use std::collections::HashSet;
 
-use super::asks::Asking;
-use super::open::Connection;
-use super::prepare::is_kept;
-use super::statements::CachedStatement;
+use super::calls_changes::Asking;
 use crate::bytecode::analysis::{InlineRead, InlineWrite, ProgramAnalysis};
 use crate::bytecode::graph::{Shape, Strange, bare};
+use crate::connection::open::Connection;
+use crate::connection::run::prepare::is_kept;
+use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
 use crate::error::kind::is_passing;
 use crate::inline::limits::InlineLimits;
@@ -142,9 +142,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::execute::{Bounds, Output, Run};
-    use crate::connection::role::Role;
-    use crate::connection::schema::SchemaFacts;
+    use crate::connection::learn::schema::SchemaFacts;
+    use crate::connection::open::role::Role;
+    use crate::connection::run::execute::{Bounds, Output, Run};
     use crate::options::Options;
     use crate::sql::catalogue::StatementInfo;
     use crate::sql::policy;

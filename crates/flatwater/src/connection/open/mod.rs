@@ -4,18 +4,24 @@
 //! hold; a connection that a closure left changed is never used again. Leaves out: the settings themselves, what the
 //! connection is used for, threads.
 
+mod cannot_open;
+pub(crate) mod pragma_answers;
+pub(crate) mod pragmas;
+pub(crate) mod role;
+pub(crate) mod settings;
+pub(crate) mod writable;
+
 use std::path::Path;
 
 use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, why_not_writable};
 use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
 
-use super::cannot_open::{because, cannot_open, check_path};
-use super::in_force::Stated;
-use super::role::Role;
-use super::settings::{apply_settings, prepare_file};
-use super::statements::Statements;
-use super::writable;
+use self::cannot_open::{because, cannot_open, check_path};
+use self::pragma_answers::Stated;
+use self::role::Role;
+use self::settings::{apply_settings, prepare_file};
+use crate::connection::run::statement_cache::Statements;
 use crate::dependencies::change::Written;
 use crate::error::kind::is_passing;
 use crate::error::{Error, ErrorKind, Result};

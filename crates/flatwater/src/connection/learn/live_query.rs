@@ -2,19 +2,19 @@
 //!
 //! Owns: asking SQLite for the authorizer's events and the program of a text. Runs on the thread that has the connection.
 //! Invariant: reads belong to the schema cookie of the snapshot in which the result was computed. Leaves out: what the
-//! schema says (`tables`), the rules (`dependencies::reads`), and when a query runs.
+//! schema says (`schema_tables`), the rules (`dependencies::reads`), and when a query runs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use flatwater_sqlite::{AuthEvent, Policy};
 
-use super::execute::{Bounds, Collected, Output, Run};
-use super::open::Connection;
-use super::prepare::refuse_told_of_earlier;
 use super::schema::SchemaFacts;
-use super::statements::CachedStatement;
-use super::tables::tables;
+use super::schema_tables::tables;
+use crate::connection::open::Connection;
+use crate::connection::run::execute::{Bounds, Collected, Output, Run};
+use crate::connection::run::prepare::refuse_told_of_earlier;
+use crate::connection::run::statement_cache::CachedStatement;
 use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::dependencies::reads::{Reads, ReadsTemp, RowReads, TableReads};
 use crate::error::{Error, Result};
@@ -173,7 +173,7 @@ mod tests {
     use rusqlite::Connection as Sqlite;
 
     use super::*;
-    use crate::connection::role::Role;
+    use crate::connection::open::role::Role;
     use crate::dependencies::Columns;
     use crate::dependencies::lookup::Key;
     use crate::options::Options;

@@ -7,10 +7,10 @@
 
 use flatwater_sqlite::Busy;
 
-use super::open::Connection;
-use super::pragmas::apply_pragmas;
-use super::role::Role;
-use super::settings::{attach_one, run_on_open, watch_wal};
+use crate::connection::open::Connection;
+use crate::connection::open::pragmas::apply_pragmas;
+use crate::connection::open::role::Role;
+use crate::connection::open::settings::{attach_one, run_on_open, watch_wal};
 use crate::error::Result;
 use crate::options::Options;
 

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::options::{Durability, Options, TempStore};
 
 /// Sets the PRAGMAs that the options set.
-pub(super) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
+pub(crate) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
     let synchronous = synchronous(options);
     let temp_store = temp_store(options, role != Role::Reader);
     let cache_size = cache_size(options, role.writes());
@@ -24,7 +24,7 @@ pub(super) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> R
 }
 
 /// Returns the value of the PRAGMA for a connection that writes, or for a reader.
-pub(super) fn temp_store(options: &Options, writes: bool) -> i64 {
+pub(crate) fn temp_store(options: &Options, writes: bool) -> i64 {
     match options.temp_store {
         TempStore::Auto if !writes => 0,
         TempStore::File => 1,
@@ -33,13 +33,13 @@ pub(super) fn temp_store(options: &Options, writes: bool) -> i64 {
 }
 
 /// The same for the page cache, in KiB.
-pub(super) fn cache_size(options: &Options, writes: bool) -> i64 {
+pub(crate) fn cache_size(options: &Options, writes: bool) -> i64 {
     let bytes = if writes { options.writer_cache_bytes } else { options.reader_cache_bytes };
     i64::try_from(kib(bytes)).map_or(i64::MIN, i64::wrapping_neg)
 }
 
 /// Returns how a commit is made durable, as the PRAGMA names it.
-pub(super) fn synchronous(options: &Options) -> &'static str {
+pub(crate) fn synchronous(options: &Options) -> &'static str {
     match options.durability {
         Durability::Normal => "NORMAL",
         Durability::Full => "FULL",
@@ -48,6 +48,6 @@ pub(super) fn synchronous(options: &Options) -> &'static str {
 
 /// SQLite's sizes in KiB are 32-bit numbers, of which it computes a number of pages that must be one too. The least is 1: 0
 /// would mean something else.
-pub(super) fn kib(bytes: usize) -> usize {
+pub(crate) fn kib(bytes: usize) -> usize {
     bytes.div_ceil(1024).clamp(1, i32::MAX as usize / 4)
 }

@@ -4,7 +4,7 @@
 //! connection. Invariant: only `create` and `add` write, and only inside of a transaction of the caller. Leaves out:
 //! what follows from it (`migrations::plan`).
 
-use super::open::Connection;
+use crate::connection::open::Connection;
 use crate::error::{Error, Result};
 use crate::migrations::Step;
 use crate::migrations::plan::Applied;

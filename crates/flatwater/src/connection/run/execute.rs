@@ -4,17 +4,17 @@
 //! connection. Invariants: an inline run prepares nothing, so that what is known of the statement is true of what runs:
 //! a statement that SQLite wants to prepare again fails instead; a result with more rows than an inline run may have is
 //! a failure, never a part of a result. Leaves out: which statement runs (`prepare`), what limits the pages that an
-//! inline run may read (`inline`), transactions.
+//! inline run may read (`inline_run`), transactions.
 
 use std::time::Instant;
 
 use flatwater_sqlite::{Discard, Sink, SqliteError};
 use rusqlite::ffi;
 
-use super::hidden::hide_values;
-use super::nearest::ONE_FOR_A_LIST;
-use super::open::Connection;
-use super::statements::CachedStatement;
+use super::hidden_values::hide_values;
+use super::hints::ONE_FOR_A_LIST;
+use super::statement_cache::CachedStatement;
+use crate::connection::open::Connection;
 use crate::encode::json::{JsonSink, Limits};
 use crate::encode::rows::RowSink;
 use crate::error::{Error, Result};
@@ -204,7 +204,7 @@ impl Connection {
 }
 
 #[cold]
-pub(super) fn explain(error: flatwater_sqlite::Error, statement: &CachedStatement, params: ParamRow<'_>) -> Error {
+pub(crate) fn explain(error: flatwater_sqlite::Error, statement: &CachedStatement, params: ParamRow<'_>) -> Error {
     let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
     let mut error = Error::from(error).with_sql(&statement.text.sql);
     if is_count && has_in_with_one_parameter(&statement.text.sql) {

@@ -31,7 +31,7 @@ fn left_over(path: &Path) -> Option<PathBuf> {
 }
 
 /// Refuses paths for which SQLite has no good message. `creates`: a missing file is created.
-pub(super) fn check_path(options: &Options, creates: bool) -> Result<()> {
+pub(crate) fn check_path(options: &Options, creates: bool) -> Result<()> {
     let path: &Path = &options.path;
     let refuse = |sentence: String, hint: &'static str| {
         Err(Error::new(ErrorKind::Open, sentence).with_hint(hint).in_operation("open"))
@@ -84,7 +84,7 @@ fn is_pipe(_: &Path) -> bool {
     false
 }
 
-pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
+pub(crate) fn cannot_open(error: Error, options: &Options) -> Error {
     if error.operation().is_some() {
         return error;
     }
@@ -127,7 +127,7 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
 }
 
 /// Adds the error of the operating system, which rusqlite does not report.
-pub(super) fn because(error: Error, sqlite: &Sqlite) -> Error {
+pub(crate) fn because(error: Error, sqlite: &Sqlite) -> Error {
     match error.sqlite_code().and_then(|code| sqlite.system_failure(code)) {
         Some(failure) if error.operation().is_none() => error.because(failure),
         _ => error,

@@ -15,7 +15,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// Returns true if writes of the user run on it.
-    pub(super) fn writes(self) -> bool {
+    pub(crate) fn writes(self) -> bool {
         matches!(self, Self::Creator | Self::Writer)
     }
 }

@@ -1,0 +1,8 @@
+//! What has a connection to itself: closures of the user, migrations, dumps and backups.
+
+pub(crate) mod dump_statements;
+mod history;
+pub(crate) mod lend;
+pub(crate) mod migration_statements;
+pub(crate) mod page_copy;
+pub(crate) mod violations;
