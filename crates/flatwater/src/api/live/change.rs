@@ -2,7 +2,7 @@
 //!
 //! Owns: what is yielded. Runs on the thread that polls it, and compares nothing there. Invariant: the full result that was
 //! yielded last, with the changes of rows that were yielded after it, is the newest result that the stream has taken, in some
-//! order. Leaves out: taking results (the room's head), comparing them (`workers::live::told`, `values::difference`), the choice of
+//! order. Leaves out: taking results (the room's head), comparing them (`workers::live::diff`, `values::difference`), the choice of
 //! the key (`dependencies::primary_keys`).
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{LiveRows, Results, Taken};
 use crate::error::{Error, Result};
 use crate::values::difference::Difference;
 use crate::values::row::{Row, Rows};
-use crate::workers::live::told::{PartTold, Told};
+use crate::workers::live::diff::{PartTold, Told};
 
 /// One item of [`Live::changes`](super::Live::changes).
 #[derive(Debug, Clone)]

@@ -29,8 +29,8 @@ use crate::time::later;
 use crate::values::into_params::IntoParams;
 use crate::values::row::Rows;
 use crate::workers::live::Subscription;
-use crate::workers::live::place::Item;
-use crate::workers::live::told::{Delivery, Told};
+use crate::workers::live::diff::{Delivery, Told};
+use crate::workers::live::subscriber::Item;
 use crate::workers::request::{LivePart, LiveQuery};
 
 /// What a live query yields: a [`Stream`] of `Result<T>`, made by [`Database::live`], which yields results, by

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::policy::Policy;
+use super::decision::Policy;
 use super::{Checkpointer, Shared, State};
 use crate::error::Error;
 use crate::thread::start::{AGAIN, start_worker};

@@ -5,11 +5,11 @@
 //! hold no lock that a writer needs; the WAL is restarted only between two rounds of the writer, which waits for that no
 //! longer than the budget and one sync; a failure is counted and retried on another connection, and no caller waits for
 //! it meanwhile. The exception is a failed sync: after it the database refuses writes. Leaves out: deciding what to do
-//! when (`policy`), and doing it (`thread`).
+//! when (`decision`), and doing it (`thread`).
 
+mod decision;
 mod delay;
 mod life;
-mod policy;
 mod thread;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -17,9 +17,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use decision::Policy;
 use delay::Pace;
 use flatwater_sqlite::WalHeader;
-use policy::Policy;
 
 use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;

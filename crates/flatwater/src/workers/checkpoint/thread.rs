@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{Busy, CheckpointInfo, CheckpointMode};
 use rusqlite::ffi;
 
-use super::policy::{Policy, Seen, Step};
+use super::decision::{Policy, Seen, Step};
 use super::{Shared, frames};
 use crate::connection::open::Connection;
 use crate::connection::open::role::Role;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the state of its runs, its last result and its subscribers. Used under the registry's lock. Invariants: at most
 //! one run is in flight; a change that meets the query meanwhile causes exactly one more; the first result is held back
-//! at most once. Leaves out: all other live queries (`registry`).
+//! at most once. Leaves out: all other live queries (`entries`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,8 +10,8 @@ use std::time::Instant;
 use hashlink::LinkedHashMap;
 use rusqlite::ffi;
 
-use super::place::Place;
-use super::told::{Delivery, Results};
+use super::diff::{Delivery, Results};
+use super::subscriber::Place;
 use crate::connection::learn::live_query::{Derived, Found, LiveRun};
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;

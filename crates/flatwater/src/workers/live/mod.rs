@@ -4,16 +4,16 @@
 //! change is applied on the thread that holds the writer slot, a query runs on a reader, its result is delivered on that
 //! reader's thread, or by the one that released the slot, and the timer looks for commits of others, before which those of
 //! Flatwater are heard of (`follow`). Invariants: no lock is held while a request is pushed or a waker runs; nothing here
-//! waits. Leaves out: which queries a change meets (`dependencies`, `registry`), and the stream that a caller polls.
+//! waits. Leaves out: which queries a change meets (`dependencies`, `entries`), and the stream that a caller polls.
 
-mod behind;
+mod after_unlock;
+mod compared;
+pub(crate) mod diff;
+mod entries;
 mod entry;
 mod follow;
-pub(crate) mod place;
-mod registry;
 mod run;
-mod todo;
-pub(crate) mod told;
+pub(crate) mod subscriber;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -32,9 +32,9 @@ use crate::time::recurring::Recurring;
 use crate::turnstile::Turnstile;
 use crate::workers::listener::ChangeListener;
 use crate::workers::request::{LiveQuery, Request};
+use entries::Registry;
 use follow::Follower;
-use place::Place;
-use registry::Registry;
+use subscriber::Place;
 
 /// How long the result of a query without subscribers is kept.
 const GRACE: Duration = Duration::from_secs(1);

@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use super::Shared;
+use super::after_unlock::{Start, Todo};
 use super::entry::Ran;
-use super::todo::{Start, Todo};
 use crate::connection::learn::live_query::LiveRun;
 use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
@@ -183,7 +183,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use super::super::told::tests::delivery;
+    use super::super::diff::tests::delivery;
     use super::super::{LiveQueries, Powers, Subscription};
     use super::*;
     use crate::connection::learn::live_query::Derived;

@@ -7,28 +7,28 @@
 //! it sees every commit that was acknowledged before the read began (<https://sqlite.org/isolation.html>). Leaves out:
 //! writes. A statement that turns out to be a write is handed over to the writer (`serve`).
 
-mod backup;
-mod close;
-mod closure;
-mod held;
-mod holder;
-mod inline;
-mod leases;
+mod close_pool;
+mod due_leases;
+mod inline_read;
+mod pool;
 mod read_session;
 mod reader;
-mod running;
+mod reader_lease;
+mod running_reads;
 mod serve;
-mod stamps;
-mod state;
+mod serve_backup;
+mod serve_closure;
+mod serve_session;
 mod threads;
+mod wal_stamps;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
-use holder::ReleaseRequests;
-pub(crate) use inline::Tried;
-use running::Running;
-pub(crate) use stamps::{Look, Stamps};
-use state::{Job, State};
+pub(crate) use inline_read::Tried;
+use pool::{Job, State};
+use reader_lease::ReleaseRequests;
+use running_reads::Running;
+pub(crate) use wal_stamps::{Look, Stamps};
 
 use crate::error::{Error, Result};
 use crate::file::watch::Watch;
@@ -96,7 +96,7 @@ impl Readers {
         writer: Option<Arc<dyn TakesOver>>,
     ) -> Self {
         Self(Arc::new_cyclic(|pool| {
-            let state = State::new(&options, leases::Watch::new(pool.clone()));
+            let state = State::new(&options, due_leases::Watch::new(pool.clone()));
             let (state, again, closed) = (Mutex::new(state), Deadline::default(), Condvar::new());
             let requests = Arc::default();
             Shared { options, catalogue, recorder, policy, watch, writer, requests, state, again, closed }

@@ -2,14 +2,14 @@
 //!
 //! Owns: running a query on a connection that cannot write. Runs on the thread that borrowed the connection. Invariants:
 //! a query runs armed, so that it ends when its caller gives it up; it runs between `enter` and `leave`, after which no
-//! transaction is open except that of a lease. Leaves out: the pool, and closures of the user (`closure`).
+//! transaction is open except that of a lease. Leaves out: the pool, and closures of the user (`serve_closure`).
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use flatwater_sqlite::{Busy, Interrupt};
 
-use super::holder::{Holder, ReleaseRequests, may_hold};
+use super::reader_lease::{Holder, ReleaseRequests, may_hold};
 use crate::busy_handler::BusyWait;
 use crate::connection::learn::live_query::Derived;
 use crate::connection::learn::schema::SchemaFacts;

@@ -14,7 +14,7 @@ use flatwater_sqlite::Interrupt;
 use super::Shared;
 use super::read_session::{Open, Purpose, ReadSession};
 use super::reader::{Performed, Reader};
-use super::running::Running;
+use super::running_reads::Running;
 use crate::connection::open::writable::{is_read_only, of_read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement::ExecutedOn;

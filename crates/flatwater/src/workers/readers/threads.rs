@@ -19,10 +19,10 @@ use std::thread;
 use std::time::Instant;
 
 use super::Shared;
+use super::pool::{Job, State};
 use super::read_session::ReadSession;
 use super::reader::Reader;
 use super::serve::Served;
-use super::state::{Job, State};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::thread::linger::Linger;

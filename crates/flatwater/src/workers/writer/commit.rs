@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::connection::WriterConnection;
-use super::outcome::{AfterFailure, Changes, after_failed_commit};
+use super::failed_commit::{AfterFailure, Changes, after_failed_commit};
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::quoted;

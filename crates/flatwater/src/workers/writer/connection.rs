@@ -3,7 +3,7 @@
 //! Owns: the connection, the facts of its schema, beginning and undoing on it, and replacing a connection that cannot be
 //! trusted, or cannot write. Runs on the thread that holds the token. Invariant: a connection that is not in its expected
 //! state is closed before anything else runs on it; the next use opens another. Leaves out: the statements that run on it;
-//! closing it in order (`closing`).
+//! closing it in order (`last_checkpoint`).
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use flatwater_sqlite::{WalHeader, WalState};
 
-use super::opening;
-use super::outcome::Change;
+use super::failed_commit::Change;
+use super::reopen;
 use super::state::{Commits, Left, PageLimit, Room, WriterLease};
 use crate::busy_handler::BusyWait;
 use crate::connection::learn::schema::SchemaFacts;
@@ -107,7 +107,7 @@ impl WriterConnection {
                 }
                 watch.opens();
             }
-            let mut connection = opening::open(&self.options, self.watch.as_deref(), role, || self.busy())?;
+            let mut connection = reopen::open(&self.options, self.watch.as_deref(), role, || self.busy())?;
             connection.sqlite.refuse_commits_while(self.is_left.clone());
             if let Some(watch) = &self.watch {
                 watch.opened(connection.sqlite.wal_index_address());

@@ -3,44 +3,44 @@
 //! Owns: the queue, which holds the token, and starting the thread. The thread starts with the first request and ends
 //! after it has been idle for a while; the connection stays open. Runs on callers' threads and on `fw-writer`.
 //! Invariant: only the holder of the token uses the connection. Leaves out: one round of the thread (`round`), and what a
-//! round runs (`alone`, `group`, `transaction`).
+//! round runs (`run_alone`, `group`, `serve_transaction`).
 
-mod alone;
-mod backup;
 mod choice;
-mod closing;
 mod commit;
+mod commits_seen;
 mod connection;
+mod disk_full;
 mod dump;
 mod effects;
+mod exclusive;
+mod failed_commit;
 mod group;
-mod inline;
-mod lease;
-mod left;
-mod migrate;
-mod opening;
-mod outcome;
-mod parked;
-mod parking;
+mod inline_write;
+mod last_checkpoint;
+mod left_behind;
+mod lock_waits;
+mod memory_backup;
+mod migration;
+mod park_database;
 mod perform;
 mod publish;
-mod room;
+mod reopen;
 mod round;
-mod savepoints;
-mod seen;
+mod run_alone;
+mod savepoint_stack;
+mod serve_transaction;
 mod slot;
 mod state;
-mod transaction;
-mod waits;
-mod whole;
+mod transaction_connection;
+mod writer_lease;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use connection::WriterConnection;
-pub(crate) use inline::Tried;
-pub(crate) use parking::Parked;
+pub(crate) use inline_write::Tried;
+pub(crate) use park_database::Parked;
 use slot::Slot;
 
 use crate::error::{Error, Result};
@@ -83,7 +83,7 @@ pub(super) struct Shared {
     /// The live queries. The writer reports changes to them.
     live: OnceLock<Arc<dyn ChangeListener>>,
     policy: Arc<InlinePolicy>,
-    lease_watch: lease::Watch,
+    lease_watch: writer_lease::Watch,
     /// Goes off when the thread is to be started that could not be started before.
     again: Deadline,
     /// The number of requests that are not answered yet.
@@ -101,7 +101,7 @@ struct Ongoing {
     ended: bool,
     /// The single request that is running.
     running: Weak<Ticket>,
-    what: left::What,
+    what: left_behind::What,
 }
 
 impl Writer {
@@ -130,7 +130,7 @@ impl Writer {
             external,
             listener: OnceLock::new(),
             live: OnceLock::new(),
-            lease_watch: lease::Watch::default(),
+            lease_watch: writer_lease::Watch::default(),
             again: Deadline::default(),
             on_their_way: Arc::default(),
             open: Mutex::new(Ongoing::default()),

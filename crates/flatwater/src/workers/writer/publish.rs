@@ -17,8 +17,8 @@
 
 use std::time::Instant;
 
+use super::commits_seen::Committed;
 use super::connection::WriterConnection;
-use super::seen::Committed;
 use super::slot::Slot;
 use super::{Shared, Writer};
 use crate::connection::open::Connection;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the loop of `fw-writer`, and what one round does with its requests, on whichever thread it runs. Invariant:
 //! after a panic no caller waits for ever. Leaves out: what comes before and after a round (`slot`), and what the round
-//! runs (`alone`, `group`, `transaction`).
+//! runs (`run_alone`, `group`, `serve_transaction`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -14,10 +14,10 @@ use rusqlite::ffi;
 
 use super::choice::{Candidate, Choice};
 use super::connection::WriterConnection;
-use super::left::What;
-use super::outcome::{Change, Changes};
+use super::failed_commit::{Change, Changes};
+use super::left_behind::What;
 use super::slot::{Held, Slot};
-use super::{Shared, Writer, alone, commit, group, transaction};
+use super::{Shared, Writer, commit, group, run_alone, serve_transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement::ExecutedOn;
 use crate::queue::ticket::Ticket;
@@ -162,7 +162,7 @@ impl Shared {
 
     fn single(&self, writer: &mut Held, request: Request, outbox: &mut Outbox<'_>) -> bool {
         if matches!(request.work, Work::Begin | Work::Snapshot) {
-            transaction::serve(writer, self, request, outbox);
+            serve_transaction::serve(writer, self, request, outbox);
             return false;
         }
         let Request { ticket, work, promise, lock_since, on_its_way, .. } = request;
@@ -190,7 +190,8 @@ impl Shared {
         let since = lock_since.unwrap_or_else(Instant::now);
         self.note_running(&ticket, &work);
         let started = ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
-        let result = alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error, &ticket));
+        let result =
+            run_alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error, &ticket));
         ticket.note_end(started, || writer.busy_timeout.waited());
         drop(on_its_way);
         outbox.answer(kind, &ticket, promise, result);

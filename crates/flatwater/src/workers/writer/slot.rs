@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
+use super::commits_seen::Committed;
 use super::connection::WriterConnection;
-use super::seen::Committed;
 use crate::thread::linger::Linger;
 use crate::turnstile::{HOLD, Turnstile};
 use crate::workers::outbox::Outbox;

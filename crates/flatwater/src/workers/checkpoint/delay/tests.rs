@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::file::disk::Disk;
-use crate::workers::checkpoint::policy::{Policy, Seen, Step};
+use crate::workers::checkpoint::decision::{Policy, Seen, Step};
 
 const SOFT: u32 = 8192;
 const HARD: u32 = 65_536;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::PageRefusal;
 
+use super::pool::State;
 use super::reader::Reader;
-use super::state::State;
 use super::{Readers, Shared};
 use crate::connection::learn::schema::Known;
 use crate::connection::run::execute::{Bounds, Output, Run};

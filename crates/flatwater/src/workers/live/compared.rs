@@ -2,13 +2,13 @@
 //! the result before.
 //!
 //! Owns: delivering to them. Runs on the thread that ran the query, without the lock of the live queries. Invariant: until it
-//! is done the query does not run again, so a subscriber gets results in their order. Leaves out: the comparison (`told`).
+//! is done the query does not run again, so a subscriber gets results in their order. Leaves out: the comparison (`diff`).
 
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::place::{Place, Put};
-use super::told::Delivery;
+use super::diff::Delivery;
+use super::subscriber::{Place, Put};
 
 pub(super) struct Behind {
     pub(super) delivery: Delivery,

@@ -4,7 +4,7 @@
 //! Runs on the thread that has taken the reader out of the pool, which may be the timer's. Invariants: that thread ends
 //! the reader's transaction, and holds no lock while it does; while a release request is pending no reader takes a lease,
 //! and a lease that is given back nevertheless is ended at once. Leaves out: when leases begin and end, and the alarm for
-//! those of idle readers (`leases`).
+//! those of idle readers (`due_leases`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! Closing the writer's connection, with or without its WAL.
 //!
 //! Owns: copying the rest of the WAL before, and leaving the WAL where that takes too long. Runs on the thread that holds the
-//! token. Invariant: the copy is over when the time that it has is. Leaves out: when (`engine::closing`, `parking`).
+//! token. Invariant: the copy is over when the time that it has is. Leaves out: when (`engine::closing`, `park_database`).
 
 use std::time::{Duration, Instant};
 

@@ -13,14 +13,14 @@ use flatwater_sqlite::{CheckpointInfo, CheckpointMode, Interrupt};
 use rusqlite::DropBehavior;
 
 use super::Shared;
-use super::backup::backup;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::dump::load;
 use super::effects::Effects;
-use super::migrate::migrate;
+use super::exclusive;
+use super::memory_backup::backup;
+use super::migration::migrate;
 use super::perform::{Rules, perform};
-use super::whole;
 use crate::connection::open::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
@@ -46,7 +46,7 @@ pub(super) fn run_alone(
             let connection = writer.connection()?;
             connection.run_live(query.parts(&known)).map(Answer::Live)
         }
-        Work::WithConnection(closure) => whole::with_connection(writer, shared, closure, ticket),
+        Work::WithConnection(closure) => exclusive::with_connection(writer, shared, closure, ticket),
         Work::Backup(target) => backup(writer, shared, &target, ticket),
         Work::Migrate(migrations) => migrate(writer, shared, &migrations, ticket),
         Work::Unpark => writer.connection().map(|_| Answer::Done),

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Readers;
-use super::running::Running;
+use super::running_reads::Running;
 use crate::workers::outbox::{Outbox, refuse_closed};
 
 /// After its deadline a close looks again after this time, then after twice this time, and so on.

@@ -4,12 +4,12 @@
 //! Owns: inline runs on the connection; what others may have committed or changed since the token was last given back;
 //! giving up a connection that cannot be trusted. Runs on the thread that holds the token. Invariant: nothing here
 //! waits or opens a file, except `renew` and `see_schema`, which only a worker calls. Leaves out: which writes are
-//! eligible (`inline`).
+//! eligible (`inline_write`).
 
 use flatwater_sqlite::WalState;
 
 use super::connection::WriterConnection;
-use super::outcome::Changes;
+use super::failed_commit::Changes;
 use super::state::Commits;
 use crate::connection::open::Connection;
 use crate::connection::run::inline_run::{self, Begun, LastRead, Reads};

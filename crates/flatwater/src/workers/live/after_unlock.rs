@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::behind::Behind;
+use super::compared::Behind;
+use super::diff::Delivery;
 use super::entry::Entry;
-use super::place::Replaced;
-use super::told::Delivery;
+use super::subscriber::Replaced;
 use crate::connection::learn::live_query::Derived;
 use crate::dependencies::index::Id;
 use crate::queue::ticket::Ticket;

@@ -3,7 +3,7 @@
 //! Owns: the comparison with the result that the consumer took last. Runs on the thread that ran the query, without a lock of
 //! the live queries, and takes a time that grows with the number of rows. Invariant: the result that was told in full last,
 //! with the differences that were told after it, is the newest one that was taken. Leaves out: the difference of two results
-//! (`values::difference`), and where a result waits to be taken (`place`).
+//! (`values::difference`), and where a result waits to be taken (`subscriber`).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;

@@ -11,8 +11,8 @@ use flatwater_sqlite::{CheckpointMode, WalHeader};
 use rusqlite::ffi;
 
 use super::Shared;
-use super::alone::checkpoint;
 use super::connection::WriterConnection;
+use super::run_alone::checkpoint;
 use super::state::{PageLimit, Room};
 use crate::error::{Error, ErrorKind};
 use crate::file::disk::Disk;

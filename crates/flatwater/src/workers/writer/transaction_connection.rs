@@ -15,7 +15,7 @@ use flatwater_sqlite::PageRefusal;
 use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::perform::run_one;
-use super::savepoints::{Savepoint, Stack};
+use super::savepoint_stack::{Savepoint, Stack};
 use super::slot::Held;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;
@@ -114,7 +114,7 @@ impl open_transaction::RunsInline for ParkedConnection {
 }
 
 /// Opens a nested transaction, or keeps the innermost one. SQLite writes nothing for it: no virtual table has anything
-/// left to write, see `transaction::settle`.
+/// left to write, see `serve_transaction::settle`.
 fn savepoint(at: &mut At, work: &Work, began: Instant) -> (InlineRun<Result<Answer>>, Option<Error>) {
     let mut given_up = GivenUp { at, is_over: false };
     let At { writer, savepoints, .. } = &mut *given_up.at;

@@ -3,7 +3,7 @@
 //! Owns: what the subscriber is told of one result, what its consumer has, and the waker of the task that waits, guarded by
 //! the place's own lock. Runs on the threads that deliver and on those that poll. Invariants: what is told of a result was
 //! compared with what the consumer has; a newer result takes the place of an older one; no lock is held while a waker runs,
-//! is cloned or is dropped. Leaves out: when a result is delivered (`registry`), the comparison (`told`).
+//! is cloned or is dropped. Leaves out: when a result is delivered (`entries`), the comparison (`diff`).
 //!
 //! A consumer may take a result while the next one is compared:
 //!
@@ -21,7 +21,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::told::{Compared, Delivery, Has, Told};
+use super::diff::{Compared, Delivery, Has, Told};
 
 #[derive(Debug, Default)]
 pub(crate) struct Place {
@@ -184,7 +184,7 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::{PartTold, tests::delivery};
+    use super::super::diff::{PartTold, tests::delivery};
     use super::*;
 
     fn take(place: &Place) -> Option<Item> {

@@ -14,9 +14,9 @@ use flatwater_sqlite::{PageRefusal, WalState, refused};
 use rusqlite::ffi;
 
 use super::connection::WriterConnection;
-use super::lease::Entered;
 use super::perform::run_one;
 use super::slot::Slot;
+use super::writer_lease::Entered;
 use super::{Shared, Writer};
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;

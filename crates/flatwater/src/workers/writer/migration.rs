@@ -15,7 +15,7 @@ use rusqlite::ffi;
 use super::Shared;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
-use super::whole::{take_back, whole_policy};
+use super::exclusive::{take_back, whole_policy};
 use crate::connection::exclusive::migration_statements::Place;
 use crate::dependencies::writes::Writes;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::Thread;
 
-use super::leases;
+use super::due_leases;
 use super::read_session::ReadSession;
 use super::reader::Reader;
-use super::running::Running;
+use super::running_reads::Running;
 use crate::options::Options;
 use crate::queue::bounded::Bounded;
 use crate::queue::ticket::Ticket;
@@ -37,7 +37,7 @@ pub(super) struct State {
     pub(super) threads: usize,
     /// The running requests and the open read sessions, with their SQL.
     pub(super) running: Vec<Running>,
-    pub(super) leases: leases::Watch,
+    pub(super) leases: due_leases::Watch,
     pub(super) tally: ReaderCounters,
     pub(super) closed: bool,
     /// The time of a close is over: reads that were interrupted were interrupted by it.
@@ -54,7 +54,7 @@ pub(super) enum Job {
 }
 
 impl State {
-    pub(super) fn new(options: &Options, leases: leases::Watch) -> Self {
+    pub(super) fn new(options: &Options, leases: due_leases::Watch) -> Self {
         Self {
             waiting: Bounded::new(options.queue),
             holding: Bounded::new(options.queue),

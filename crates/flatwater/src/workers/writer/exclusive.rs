@@ -14,7 +14,7 @@ use flatwater_sqlite::Policy;
 use super::Shared;
 use super::commit::fence;
 use super::connection::WriterConnection;
-use super::outcome::Change;
+use super::failed_commit::Change;
 use crate::connection::exclusive::lend::Left;
 use crate::connection::open::Connection;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};

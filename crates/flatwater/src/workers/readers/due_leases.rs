@@ -3,13 +3,13 @@
 //! Owns: ending the due leases of idle readers. One tick of the timer for the whole pool does that; it is set while idle
 //! readers hold leases. Runs on the thread that gives a reader back, on the timer's, and on the checkpointer's.
 //! Invariants: when a reader is given back with a lease, a tick is set; no lock is held while a transaction ends.
-//! Leaves out: the lease of one reader (`holder`).
+//! Leaves out: the lease of one reader (`reader_lease`).
 
 use std::sync::Weak;
 use std::time::Instant;
 
-use super::holder::NoLeases;
 use super::reader::Reader;
+use super::reader_lease::NoLeases;
 use super::{Readers, Shared};
 use crate::time::recurring::Recurring;
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::behind::Behind;
+use super::after_unlock::{Start, Todo};
+use super::compared::Behind;
+use super::diff::Delivery;
 use super::entry::{Ended, Entry, Ran, RunState};
-use super::place::{Place, Put};
-use super::todo::{Start, Todo};
-use super::told::Delivery;
+use super::subscriber::{Place, Put};
 use crate::connection::learn::live_query::{Derived, Found, LiveRun};
 use crate::dependencies::change::Change;
 use crate::dependencies::index::{Id, Index, Precision, Rows};
