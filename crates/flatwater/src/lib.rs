@@ -91,8 +91,8 @@ pub mod calls {
 
 /// What a live query yields.
 pub mod live {
-    pub use crate::api::live::change::{Change, RowChanges, UpdatedRow};
     pub use crate::api::live::forms::{LiveQueries, LiveResult};
+    pub use crate::api::live::row_changes::{Change, RowChanges, UpdatedRow};
     pub use crate::api::live::{Live, LiveRows};
 }
 

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::inline::budget;
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
-use crate::thread::park::{block_on, must_not_block};
+use crate::thread::block_on::{block_on, must_not_block};
 use crate::workers::Answer;
 use crate::workers::open_transaction::Level;
 use crate::workers::refusals::{polled_again, too_late};

@@ -19,11 +19,11 @@ use crate::engine::dispatch::{Awaited, Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within};
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::options::json::JsonOptions;
+use crate::options::json_options::JsonOptions;
 use crate::queue::reply::reply;
 use crate::queue::ticket::CallOptions;
 use crate::stats::Stats;
-use crate::thread::park::in_closure;
+use crate::thread::block_on::in_closure;
 use crate::workers::request::Work;
 
 /// A SQLite database: one writer, several readers, any number of callers. Its operations are those of a [`Session`].

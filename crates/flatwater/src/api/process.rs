@@ -14,7 +14,7 @@ use crate::engine::parking;
 use crate::engine::registry::{self, FileReservation};
 use crate::error::Result;
 use crate::queue::reply::reply;
-use crate::thread::park::{block_on, in_closure, must_not_block};
+use crate::thread::block_on::{block_on, in_closure, must_not_block};
 use crate::workers::Answer;
 
 /// Closes every database file that is open in this process, all at the same time, whoever opened it: for the end of a

@@ -13,7 +13,7 @@ use crate::engine::dispatch::Caller;
 use crate::engine::handle::Handle;
 use crate::error::{Error, ErrorKind, Result, shorten};
 use crate::events;
-use crate::events::statement::{ExecutedOn, StatementEvent, is_telling, tell};
+use crate::events::statement_event::{ExecutedOn, StatementEvent, is_telling, tell};
 use crate::queue::notes::{Counts, Noted, Notes, Run};
 use crate::sql::catalogue::StatementInfo;
 use crate::workers::Answer;

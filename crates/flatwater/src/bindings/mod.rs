@@ -2,11 +2,11 @@
 //!
 //! Owns: making the calls of a front end; the cells of a result without a `Row`; rows of parameters that are filled in
 //! slices. Runs on the caller's thread. Invariant: a call of a
-//! front end does what the call of the API does. Leaves out: polling a call (`call`), where it begins (`begin`), telling the
+//! front end does what the call of the API does. Leaves out: polling a call (`front_call`), where it begins (`begin`), telling the
 //! host's event loop (`flatwater-bridge`).
 
 mod begin;
-mod call;
+mod front_call;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 pub use begin::Unbegun;
-pub use call::{FrontCall, Needed, Output, Polled};
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
+pub use front_call::{FrontCall, Needed, Output, Polled};
 use rusqlite::types::ValueRef;
 
 use crate::api::batches::Batches;
 use crate::api::call::{Call, Read};
 use crate::api::database::Database;
 use crate::api::live::LiveRows;
-use crate::api::live::change::RowChanges;
+use crate::api::live::row_changes::RowChanges;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
 use crate::api::transaction::Transaction;
@@ -31,10 +31,10 @@ use crate::connection::exclusive::page_copy::Target as BackupTarget;
 use crate::engine::dispatch::Caller;
 use crate::engine::registry;
 use crate::error::{Error, Result};
-use crate::events::statement::{Listener, StatementEvent};
+use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;
 use crate::options::Options;
-use crate::options::json::JsonOptions;
+use crate::options::json_options::JsonOptions;
 pub use crate::queue::reply::{Mailbox, Then};
 use crate::queue::ticket::CallOptions;
 use crate::sql::parameters;

@@ -16,7 +16,7 @@ use flatwater_sqlite::{FirstRow, Flow, Sink};
 use super::embedded::is_json;
 use super::escape::push_string;
 use crate::error::{Error, Result};
-use crate::options::json::JsonOptions;
+use crate::options::json_options::JsonOptions;
 use crate::values::document::Document;
 
 /// JavaScript's `Number.MAX_SAFE_INTEGER`.

@@ -3,14 +3,14 @@
 //! Owns: its tick, and the thread `fw-check`, which runs one check: it asks file systems, and may hang with one of them.
 //! The tick is on the timer's thread, which asks no file system, so that no deadline waits for one. Invariants:
 //! at most one check runs; while it hangs the tick goes on, and databases are parked. One lock guards the state, and is
-//! never held while a file is checked. Leaves out: which files are open (`open_files`), and what is checked (`file::watch`).
+//! never held while a file is checked. Leaves out: which files are open (`file_table`), and what is checked (`file::watch`).
 
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::PerProcess;
 
-use super::{open_files, parking};
+use super::{file_table, parking};
 use crate::file::copies::mappings;
 use crate::file::guard;
 use crate::thread::background;
@@ -42,7 +42,7 @@ pub(super) fn end_if_unneeded() {
     }
     let check = CHECK.lock();
     // Under the lock: a file that is opened from here on begins the checks after this.
-    if !open_files::has_open() {
+    if !file_table::has_open() {
         check.ticks.end();
     }
 }
@@ -79,7 +79,7 @@ fn run(state: &'static PerProcess<Check>, look: impl FnOnce() + Send + 'static) 
 fn look_at_all() {
     let mappings = mappings();
     // A check that hangs keeps no other engine than its own.
-    for engine in open_files::open_engines().iter().filter_map(Weak::upgrade) {
+    for engine in file_table::open_engines().iter().filter_map(Weak::upgrade) {
         // `look` stores the error.
         let _ = engine.watch().map(|watch| watch.look(&mappings));
     }

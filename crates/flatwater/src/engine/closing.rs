@@ -22,7 +22,7 @@ use flatwater_sqlite::InUse;
 
 use super::Engine;
 use super::copying::Place;
-use super::open_files::left_behind;
+use super::file_table::left_behind;
 use super::registry::FileReservation;
 use crate::error::{Error, Result};
 use crate::events;

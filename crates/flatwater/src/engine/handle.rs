@@ -15,7 +15,7 @@ use super::opening::Opening;
 use super::registry;
 use crate::engine::{Closed, Engine};
 use crate::error::{Error, Result};
-use crate::events::statement::Listener;
+use crate::events::statement_event::Listener;
 use crate::file::copies::note_inherited;
 use crate::file::mount::refuse_network;
 use crate::options::{MEMORY, Options};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::cancelled::CancelOutcome;
-use super::open_files;
+use super::file_table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::{CallOptions, Leaves, Ticket};
 
@@ -58,7 +58,7 @@ impl Opening {
         if self.ticket.leave() == Leaves::Withdrawn {
             return CancelOutcome::Withdrawn;
         }
-        open_files::look_again();
+        file_table::look_again();
         self.end_request();
         CancelOutcome::WriteInterrupted
     }

@@ -5,7 +5,7 @@
 //! `fw-park`. Invariants: an engine with connections is listed, or is about to be; whoever opens connections while there are
 //! far too many waits until others are parked, unless all that have some are held by their callers. One lock guards the list,
 //! and is never held while an engine is parked or dropped. Leaves out: the list (`clock`), closing the connections
-//! (`workers::writer`), noticing the commits of others to a parked database (`parked`).
+//! (`workers::writer`), noticing the commits of others to a parked database (`parked_files`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, PoisonError, Weak};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use flatwater_sqlite::PerProcess;
 
 use super::clock::{Clock, Hand, Met};
-use super::{Engine, parked};
+use super::{Engine, parked_files};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::copies::mappings;
 use crate::file::guard;
@@ -187,7 +187,7 @@ impl Engine {
             return;
         }
         match parked {
-            Parked::Alone(stamp) => parked::watch(self, stamp),
+            Parked::Alone(stamp) => parked_files::watch(self, stamp),
             // Others use the file: its connections are opened again, and all live queries run.
             Parked::BesideOthers => writer.look_again(),
         }

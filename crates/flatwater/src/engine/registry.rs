@@ -3,7 +3,7 @@
 //! Owns: opening each file once, and leaving it. Runs on the threads that open and close databases, which may block.
 //! Invariants, all under one lock that is never held while a file is opened or closed: a file has at most one
 //! engine; it is opened again only after it is closed; the last handle that leaves, or the shutdown, begins to close it.
-//! Leaves out: the table (`open_files`); databases in memory, which are never shared; checking the open files (`check`).
+//! Leaves out: the table (`file_table`); databases in memory, which are never shared; checking the open files (`check`).
 //!
 //! ```text
 //! thread A: open("new.db")                 thread B: open("link to new.db")
@@ -20,14 +20,14 @@ use std::time::Instant;
 
 use flatwater_sqlite::InUse;
 
-use super::open_files::{CHANGED, Entry, FILES, State};
+use super::file_table::{CHANGED, Entry, FILES, State};
 use super::opening::Opening;
 use super::{Engine, check};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::identity::FileId;
 use crate::file::watch::Watch;
 use crate::options::Options;
-use crate::thread::park::in_closure;
+use crate::thread::block_on::in_closure;
 use crate::time::later;
 
 /// Returns an engine for the file of `options`, which are resolved: the open one, or a new one. Blocks, for

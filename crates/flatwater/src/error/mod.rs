@@ -7,8 +7,8 @@
 mod cause;
 mod code;
 pub(crate) mod kind;
+mod location;
 mod of_sqlite;
-mod place;
 mod reading;
 pub(crate) mod system;
 

@@ -9,10 +9,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-pub(crate) mod statement;
+pub(crate) mod statement_event;
 
 use crate::error::Error;
-pub use statement::{ExecutedOn, StatementEvent};
+pub use statement_event::{ExecutedOn, StatementEvent};
 
 /// Whether events are compiled in, so that a subscriber can receive them.
 pub(crate) const ARE_BUILT: bool = cfg!(feature = "tracing");
@@ -64,7 +64,7 @@ pub(crate) fn statement(event: &StatementEvent<'_>) {
                         db.namespace = %event.path.display(),
                         db.operation.name = event.operation,
                         db.query.text = event.sql,
-                        ran_on = event.ran_on.map(statement::ExecutedOn::name),
+                        ran_on = event.ran_on.map(statement_event::ExecutedOn::name),
                         in_transaction = event.in_transaction,
                         queue_us = us(event.queue),
                         lock_us = us(event.lock),

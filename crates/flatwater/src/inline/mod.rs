@@ -3,7 +3,7 @@
 pub(crate) mod backoff;
 pub(crate) mod breaker;
 pub(crate) mod budget;
+pub(crate) mod eligibility;
 pub(crate) mod limits;
 pub(crate) mod outcome;
-pub(crate) mod policy;
 pub(crate) mod router;

@@ -6,10 +6,10 @@
 
 mod choices;
 mod files;
-pub(crate) mod json;
-mod reads;
+pub(crate) mod json_options;
+mod reader_settings;
 pub(crate) mod resolve;
-mod statements;
+mod statement_listeners;
 mod tuning;
 pub(crate) mod uri;
 mod url;
@@ -17,14 +17,14 @@ mod url;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::events::statement::Listener;
+use crate::events::statement_event::Listener;
 pub use crate::inline::limits::{Inline, InlineLimits};
 use crate::migrations::Migrations;
 use crate::thread::cores::cores;
 pub use choices::{
     AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, SecondCopy, TempStore,
 };
-pub use json::JsonOptions;
+pub use json_options::JsonOptions;
 pub use tuning::Tuning;
 use uri::Mode;
 

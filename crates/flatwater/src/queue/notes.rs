@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::events::statement::ExecutedOn;
+use crate::events::statement_event::ExecutedOn;
 
 #[derive(Debug, Default)]
 pub(crate) struct Notes(Mutex<Noted>);

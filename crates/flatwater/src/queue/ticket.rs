@@ -23,7 +23,7 @@ use rusqlite::ffi;
 use super::notes::{Notes, Run, Started};
 use super::sync::{AtomicBool, AtomicU8};
 use crate::error::{Error, ErrorKind, TimeoutEffect};
-use crate::events::statement::ExecutedOn;
+use crate::events::statement_event::ExecutedOn;
 use crate::time::later;
 use crate::values::decoded::Decode;
 

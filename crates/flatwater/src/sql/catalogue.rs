@@ -18,7 +18,7 @@ use hashlink::DefaultHashBuilder;
 use super::class::{Class, Route};
 use super::grouping::Grouping;
 use super::lru::SegmentedLru;
-use super::seen::Left;
+use super::schema_seen::Left;
 use super::tokens::{looks_like_a_write, tells_of_its_prepare, without_literals};
 use crate::inline::backoff::Backoff;
 

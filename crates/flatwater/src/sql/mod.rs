@@ -2,7 +2,7 @@
 
 pub(crate) mod catalogue;
 pub(crate) mod class;
-pub(crate) mod dump;
+pub(crate) mod dump_start;
 pub(crate) mod earlier;
 pub(crate) mod grouping;
 pub(crate) mod in_force;
@@ -10,7 +10,7 @@ pub(crate) mod lru;
 pub(crate) mod parameters;
 pub(crate) mod policy;
 pub(crate) mod pragma;
-pub(crate) mod script;
-pub(crate) mod seen;
+pub(crate) mod schema_seen;
 pub(crate) mod silent;
+pub(crate) mod terminated;
 pub(crate) mod tokens;

@@ -5,12 +5,12 @@
 //! the events for what it counts. Leaves out: export to any metrics system.
 
 mod counters;
-pub(crate) mod inline;
-pub(crate) mod leases;
-pub(crate) mod live;
+pub(crate) mod inline_counters;
+pub(crate) mod lease_counters;
+pub(crate) mod live_counters;
 pub(crate) mod reader_counters;
-pub(crate) mod turns;
-pub(crate) mod wal;
+pub(crate) mod turn_counters;
+pub(crate) mod wal_counters;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -19,16 +19,16 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use counters::{Counter, counters};
-use inline::InlineRecorder;
-pub use inline::InlineStats;
-use leases::LeaseRecorder;
-pub use leases::LeaseStats;
-pub use live::LiveStats;
+use inline_counters::InlineRecorder;
+pub use inline_counters::InlineStats;
+use lease_counters::LeaseRecorder;
+pub use lease_counters::LeaseStats;
+pub use live_counters::LiveStats;
 use reader_counters::ReaderCounters;
-use turns::TurnRecorder;
-pub use turns::TurnStats;
-use wal::WalRecorder;
-pub use wal::{WalBlocker, WalStats};
+use turn_counters::TurnRecorder;
+pub use turn_counters::TurnStats;
+use wal_counters::WalRecorder;
+pub use wal_counters::{WalBlocker, WalStats};
 
 use crate::error::Error;
 use crate::events;

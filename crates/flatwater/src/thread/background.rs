@@ -110,7 +110,7 @@ pub(crate) fn dispose<T: Send + 'static>(large: T) {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use crate::thread::park::must_not_block;
+    use crate::thread::block_on::must_not_block;
 
     use super::*;
 

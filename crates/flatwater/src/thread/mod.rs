@@ -1,8 +1,8 @@
 //! Threads. How they start, whether the current one may wait or is inside a transaction, and how many are of use.
 
 pub(crate) mod background;
+pub(crate) mod block_on;
 pub(crate) mod cores;
 pub(crate) mod linger;
-pub(crate) mod park;
 pub(crate) mod scope;
 pub(crate) mod start;

@@ -53,7 +53,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::thread::park::block_on;
+    use crate::thread::block_on::block_on;
 
     /// It ends when this is set.
     #[derive(Default)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use flatwater_sqlite::ThreadChange;
 
-use super::park::is_ours;
+use super::block_on::is_ours;
 
 /// When a thread could not be started, and there is work for it, try again after this time.
 pub(crate) const AGAIN: Duration = Duration::from_millis(50);

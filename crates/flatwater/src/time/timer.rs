@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn nobody_may_wait_on_the_timers_thread() {
         let (send, receive) = mpsc::channel();
-        let alarm = at(Instant::now(), move || send.send(crate::thread::park::must_not_block()).unwrap());
+        let alarm = at(Instant::now(), move || send.send(crate::thread::block_on::must_not_block()).unwrap());
         assert!(receive.recv().unwrap());
         drop(alarm);
     }

@@ -37,7 +37,7 @@ use ticket::{Stage, Ticket};
 
 use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};
-use crate::stats::turns::TurnRecorder;
+use crate::stats::turn_counters::TurnRecorder;
 
 /// The writer's thread keeps a turn for so long without a request: a caller that was just answered may write again.
 pub(crate) const HOLD: Duration = Duration::from_micros(150);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{TurnFile, Word};
 
 use crate::options::resolve::beside;
-use crate::stats::turns::TurnRecorder;
+use crate::stats::turn_counters::TurnRecorder;
 
 /// How often a process that writes looks for the file.
 pub(super) const LOOK: Duration = Duration::from_millis(10);

@@ -13,8 +13,6 @@ pub(crate) mod document;
 pub(crate) mod executed;
 pub(crate) mod from_row;
 pub(crate) mod into_params;
-#[cfg(feature = "serde_json")]
-pub(crate) mod json;
 pub(crate) mod mismatch;
 pub(crate) mod param_rows;
 pub(crate) mod params;
@@ -26,6 +24,8 @@ pub(crate) mod serde;
 #[cfg(feature = "serde")]
 mod serde_error;
 pub(crate) mod sql;
+#[cfg(feature = "serde_json")]
+pub(crate) mod stored_json;
 #[cfg(feature = "time")]
 mod time;
 #[cfg(feature = "uuid")]
@@ -35,8 +35,8 @@ pub(crate) mod value;
 pub use column::{Column, ColumnIndex};
 pub use convert::Rusqlite;
 pub use executed::{BatchResult, ExecuteResult};
-#[cfg(feature = "serde_json")]
-pub use json::Json;
 pub use row_iter::RowIter;
 #[cfg(feature = "serde")]
 pub use serde::Serde;
+#[cfg(feature = "serde_json")]
+pub use stored_json::Json;

@@ -15,7 +15,7 @@ use crate::connection::learn::live_query::Derived;
 use crate::connection::run::execute::Output;
 use crate::error::{Error, Result};
 use crate::migrations::Migrations;
-use crate::options::json::JsonOptions;
+use crate::options::json_options::JsonOptions;
 use crate::queue::on_its_way::OnItsWay;
 use crate::queue::parts::Parts;
 use crate::queue::reply::Promise;

@@ -3,7 +3,7 @@
 //! Owns: these forms, and the calls that choose one. Runs on the thread that polls it. Invariant: all results of one item are of one point
 //! in time, for the group is one live query of several statements. Leaves out: everything else (the room's head).
 
-use super::change::{Change, changes};
+use super::row_changes::{Change, changes};
 use super::{Live, LiveRows, Results};
 use crate::api::database::Database;
 use crate::api::session::Session;

@@ -2,10 +2,10 @@
 //!
 //! Owns: when a result that is there is due. Runs on the thread that polls it, and never blocks there. Invariants: a
 //! stream yields the newest result, and none twice; a dropped stream leaves its query. Leaves out: running the query
-//! (`workers::live`), the differences of results (`change`), what a stream yields (`forms`).
+//! (`workers::live`), the differences of results (`row_changes`), what a stream yields (`forms`).
 
-pub(crate) mod change;
 pub(crate) mod forms;
+pub(crate) mod row_changes;
 mod typed;
 
 use std::future::poll_fn;

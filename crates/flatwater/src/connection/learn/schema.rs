@@ -4,7 +4,7 @@
 //! Owns: reading it, and comparing its cookie. Runs on the thread that has the connection. Invariants: the facts belong
 //! to the cookie under which they were read; a group compares the cookie inside its transaction, where no other
 //! connection can change it; an inline run compares it in the snapshot in which it then runs. Leaves out: what is known
-//! without reading the cookie (`sql::seen`).
+//! without reading the cookie (`sql::schema_seen`).
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::connection::open::Connection;
 use crate::error::Result;
 use crate::inline::outcome::Fallback;
 use crate::sql::class::Schema;
-use crate::sql::seen::Left;
+use crate::sql::schema_seen::Left;
 use crate::sql::tokens::{has_aborting_conflict_clause, quoted};
 
 /// The facts of one schema version.

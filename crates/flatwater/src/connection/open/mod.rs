@@ -28,7 +28,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::uri::{self, Mode};
 use crate::sql::policy;
-use crate::sql::seen::Seen;
+use crate::sql::schema_seen::Seen;
 use crate::sql::tokens::quoted;
 
 /// A connection with its statements, its transaction control and the settings it was opened with.

@@ -18,7 +18,7 @@ use crate::connection::open::Connection;
 use crate::encode::json::{JsonSink, Limits};
 use crate::encode::rows::RowSink;
 use crate::error::{Error, Result};
-use crate::options::json::JsonOptions;
+use crate::options::json_options::JsonOptions;
 use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::tokens::has_in_with_one_parameter;

@@ -24,7 +24,7 @@ use flatwater_sqlite::WalHeader;
 use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::{CheckpointLimits, Options};
-use crate::stats::wal::WalRecorder;
+use crate::stats::wal_counters::WalRecorder;
 use crate::time::deadline::Deadline;
 use crate::workers::listener::CommitListener;
 use crate::workers::request::InSlot;

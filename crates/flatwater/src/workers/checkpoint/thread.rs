@@ -18,7 +18,7 @@ use crate::connection::open::Connection;
 use crate::connection::open::role::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;
-use crate::stats::wal::WalBlocker;
+use crate::stats::wal_counters::WalBlocker;
 use crate::thread::linger::Linger;
 
 /// The thread ends when it has had nothing to do for this long.

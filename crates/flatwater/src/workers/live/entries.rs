@@ -21,7 +21,7 @@ use crate::dependencies::index::{Id, Index, Precision, Rows};
 use crate::dependencies::lookup::Key;
 use crate::dependencies::reads::{RowReads, TableReads};
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::stats::live::{LiveCounts, LiveStats};
+use crate::stats::live_counters::{LiveCounts, LiveStats};
 use crate::workers::request::{LivePart, LiveQuery};
 
 #[derive(Default)]

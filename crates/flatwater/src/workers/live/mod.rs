@@ -25,7 +25,7 @@ use crate::connection::learn::live_query::LiveRun;
 use crate::dependencies::change::Change;
 use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
-use crate::stats::live::LiveStats;
+use crate::stats::live_counters::LiveStats;
 use crate::time::deadline::Deadline;
 use crate::time::later;
 use crate::time::recurring::Recurring;

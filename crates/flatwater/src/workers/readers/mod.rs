@@ -32,7 +32,7 @@ pub(crate) use wal_stamps::{Look, Stamps};
 
 use crate::error::{Error, Result};
 use crate::file::watch::Watch;
-use crate::inline::policy::InlinePolicy;
+use crate::inline::eligibility::InlinePolicy;
 use crate::options::Options;
 use crate::queue::bounded::Place;
 use crate::queue::ticket::Ticket;

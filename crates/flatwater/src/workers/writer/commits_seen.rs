@@ -14,7 +14,7 @@ use super::state::Commits;
 use crate::connection::open::Connection;
 use crate::connection::run::inline_run::{self, Begun, LastRead, Reads};
 use crate::inline::outcome::Fallback;
-use crate::sql::seen::Left;
+use crate::sql::schema_seen::Left;
 
 /// What was committed since the token was last given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::classify;
-use crate::sql::dump::Dump;
-use crate::sql::script::terminated;
+use crate::sql::dump_start::Dump;
+use crate::sql::terminated::terminated;
 use crate::workers::Answer;
 
 /// Runs the script, all of it or nothing.

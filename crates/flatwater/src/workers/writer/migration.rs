@@ -23,7 +23,7 @@ use crate::migrations::plan::next;
 use crate::migrations::{ForeignKeyCheck, Migrations, Step};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
-use crate::sql::script::terminated;
+use crate::sql::terminated::terminated;
 use crate::workers::Answer;
 
 /// Applies what is not applied yet, and returns the names of the steps that were applied here.

@@ -45,7 +45,7 @@ use slot::Slot;
 
 use crate::error::{Error, Result};
 use crate::file::watch::Watch;
-use crate::inline::policy::InlinePolicy;
+use crate::inline::eligibility::InlinePolicy;
 use crate::options::Options;
 use crate::queue::bounded::Place;
 use crate::queue::on_its_way::OnItsWay;

@@ -24,7 +24,7 @@ use super::perform::{Rules, perform};
 use crate::connection::open::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
-use crate::sql::dump::dump;
+use crate::sql::dump_start::dump;
 use crate::sql::policy;
 use crate::workers::Answer;
 use crate::workers::request::{ReadClosure, Returned, Work, WriteClosure};

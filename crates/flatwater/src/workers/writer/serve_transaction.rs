@@ -17,7 +17,7 @@ use super::savepoint_stack::{LONG, Savepoint, Stack};
 use super::slot::Held;
 use super::transaction_connection::{At, Open};
 use crate::error::{Error, Result};
-use crate::events::statement::ExecutedOn;
+use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::has_aborting_conflict_clause;
 use crate::workers::Answer;

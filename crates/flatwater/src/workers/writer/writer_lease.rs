@@ -26,7 +26,7 @@ use super::slot::Slot;
 use super::state::WriterLease;
 use crate::inline::outcome::Fallback;
 use crate::lease::{Lease, Run};
-use crate::sql::seen::Left;
+use crate::sql::schema_seen::Left;
 use crate::time::recurring::Recurring;
 
 /// A lease is renewed at this age, or when as many short writes may have taken their time, if that is longer. Frames that

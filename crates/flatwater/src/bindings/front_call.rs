@@ -12,7 +12,7 @@ use flatwater_sqlite::CheckpointInfo;
 use crate::api::call::{Call, Stepped};
 use crate::api::database::Database;
 use crate::api::live::LiveRows;
-use crate::api::live::change::Change;
+use crate::api::live::row_changes::Change;
 use crate::bindings::begin::Unbegun;
 use crate::error::Result;
 use crate::inline::budget;

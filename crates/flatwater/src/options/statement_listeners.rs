@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Options;
 use super::tuning::Tuning;
-use crate::events::statement::{Listener, StatementEvent};
+use crate::events::statement_event::{Listener, StatementEvent};
 
 impl Options {
     /// Calls `listener` once for each call that ends, with its SQL, its times and its outcome: for a log of queries, for
