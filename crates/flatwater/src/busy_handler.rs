@@ -27,11 +27,11 @@ pub(crate) fn pause(tries: u32) -> Duration {
 #[derive(Debug, Clone)]
 pub(crate) struct BusyWait {
     made: Instant,
-    shared: Arc<Shared>,
+    shared: Arc<SharedWait>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedWait {
     /// Nanoseconds after `made`; 0 if the connection does not wait for locks.
     ends: AtomicU64,
     /// Nanoseconds that all waits took.
@@ -40,13 +40,13 @@ struct Shared {
     caller: Mutex<Option<Arc<dyn Interrupt>>>,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SharedWait {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("ends", &self.ends).field("waited", &self.waited).finish_non_exhaustive()
     }
 }
 
-impl Shared {
+impl SharedWait {
     fn caller(&self) -> MutexGuard<'_, Option<Arc<dyn Interrupt>>> {
         self.caller.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -34,7 +34,7 @@ pub(crate) enum Ended {
 
 /// The transaction in which a statement runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Run {
+pub(crate) enum LeaseRun {
     /// In its own transaction.
     Alone,
     /// In a new transaction that stays open.
@@ -75,11 +75,11 @@ impl<S: Copy + PartialEq> Lease<S> {
         live: impl FnOnce() -> Option<S>,
         release: bool,
         now: Instant,
-    ) -> (Option<Ended>, Run) {
+    ) -> (Option<Ended>, LeaseRun) {
         let ended = match self {
             Self::Held { state, used, .. } if is_live(state) => {
                 let used = *used;
-                let Some(ended) = self.due(release, now) else { return (None, Run::Continue) };
+                let Some(ended) = self.due(release, now) else { return (None, LeaseRun::Continue) };
                 self.end(used);
                 Some(ended)
             }
@@ -91,15 +91,15 @@ impl<S: Copy + PartialEq> Lease<S> {
         };
         let Some(live) = live() else {
             *self = Self::None;
-            return (ended, Run::Alone);
+            return (ended, LeaseRun::Alone);
         };
         let again = matches!(self, Self::Seen(state, at) if *state == live && now.duration_since(*at) < age.min(IDLE));
         if again && !release {
             *self = Self::Held { state: live, used: now, idle: now + IDLE, old: now + age };
-            return (ended, Run::Begin);
+            return (ended, LeaseRun::Begin);
         }
         *self = Self::Seen(live, now);
-        (ended, Run::Alone)
+        (ended, LeaseRun::Alone)
     }
 
     /// Records that the last use committed, which made this state.
@@ -177,7 +177,7 @@ pub(crate) fn are_possible(options: &Options, journal: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Run::{Alone, Begin, Continue};
+    use LeaseRun::{Alone, Begin, Continue};
 
     #[test]
     fn the_timers_thread_ends_no_lease_on_a_network_file_system() {
@@ -188,7 +188,7 @@ mod tests {
 
     /// A read from `at` to `to` ms, at a state, with or without a release at its beginning and end, and the expected
     /// results.
-    type Read = (u64, u64, Option<u32>, [bool; 2], (Option<Ended>, Run), Option<Ended>);
+    type Read = (u64, u64, Option<u32>, [bool; 2], (Option<Ended>, LeaseRun), Option<Ended>);
 
     const CALM: [bool; 2] = [false, false];
     const AGE: Duration = Duration::from_millis(50);

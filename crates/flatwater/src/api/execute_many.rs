@@ -31,9 +31,9 @@ const ROWS: usize = 64;
 /// `Pending` once, so that other tasks run. The call takes its place in the queue when it has the last row. From then on
 /// it is a [`Call`].
 #[must_use = "a call begins when it is awaited"]
-pub struct ExecuteMany<I>(State<I>);
+pub struct ExecuteMany<I>(Progress<I>);
 
-enum State<I> {
+enum Progress<I> {
     Collecting(Box<Collecting<I>>),
     Running(Box<Call<u64>>),
     Done,
@@ -54,8 +54,8 @@ where
     pub(crate) fn new(caller: &Caller, text: Result<Arc<StatementInfo>>, rows: I) -> Self {
         let caller = caller.now();
         Self(match text {
-            Ok(text) => State::Collecting(Box::new(Collecting { caller, text, rows, params: ParamRows::default() })),
-            Err(error) => State::Running(Box::new(call(caller, Err(error)))),
+            Ok(text) => Progress::Collecting(Box::new(Collecting { caller, text, rows, params: ParamRows::default() })),
+            Err(error) => Progress::Running(Box::new(call(caller, Err(error)))),
         })
     }
 
@@ -63,12 +63,12 @@ where
     #[must_use = "a call begins when it is awaited"]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self(match self.0 {
-            State::Collecting(mut collecting) => {
+            Progress::Collecting(mut collecting) => {
                 collecting.caller.options.timeout = Some(timeout);
-                State::Collecting(collecting)
+                Progress::Collecting(collecting)
             }
-            State::Running(call) => State::Running(Box::new(call.timeout(timeout))),
-            State::Done => State::Done,
+            Progress::Running(call) => Progress::Running(Box::new(call.timeout(timeout))),
+            Progress::Done => Progress::Done,
         })
     }
 
@@ -77,22 +77,22 @@ where
     /// # Errors
     /// Returns the errors of the operation, and `Misuse` where this thread might wait for itself.
     pub fn wait(mut self) -> Result<u64> {
-        match std::mem::replace(&mut self.0, State::Done) {
-            State::Collecting(mut collecting) => {
+        match std::mem::replace(&mut self.0, Progress::Done) {
+            Progress::Collecting(mut collecting) => {
                 let collected = collecting.collect(|_| false).map(drop);
                 collecting.call(collected).wait()
             }
-            State::Running(call) => call.wait(),
-            State::Done => Err(polled_again()),
+            Progress::Running(call) => call.wait(),
+            Progress::Done => Err(polled_again()),
         }
     }
 
     /// Cancels the call, as dropping it does, and returns the effect. See [`Call::cancel`].
     pub fn cancel(self) -> CancelOutcome {
         match self.0 {
-            State::Collecting(_) => CancelOutcome::Withdrawn,
-            State::Running(call) => call.cancel(),
-            State::Done => CancelOutcome::Answered,
+            Progress::Collecting(_) => CancelOutcome::Withdrawn,
+            Progress::Running(call) => call.cancel(),
+            Progress::Done => CancelOutcome::Answered,
         }
     }
 }
@@ -133,12 +133,12 @@ where
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // Taken out: after a panic of the iterator the future is over.
-        let mut call = match std::mem::replace(&mut self.0, State::Done) {
-            State::Collecting(mut collecting) => {
+        let mut call = match std::mem::replace(&mut self.0, Progress::Done) {
+            Progress::Collecting(mut collecting) => {
                 let end = Instant::now() + SLICE;
                 match collecting.collect(|rows| rows.is_multiple_of(ROWS) && Instant::now() >= end) {
                     Ok(false) => {
-                        self.0 = State::Collecting(collecting);
+                        self.0 = Progress::Collecting(collecting);
                         budget::suspend();
                         context.waker().wake_by_ref();
                         return Poll::Pending;
@@ -146,12 +146,12 @@ where
                     collected => Box::new(collecting.call(collected.map(drop))),
                 }
             }
-            State::Running(call) => call,
-            State::Done => return Poll::Ready(Err(polled_again())),
+            Progress::Running(call) => call,
+            Progress::Done => return Poll::Ready(Err(polled_again())),
         };
         let polled = Pin::new(&mut *call).poll(context);
         if polled.is_pending() {
-            self.0 = State::Running(call);
+            self.0 = Progress::Running(call);
         }
         polled
     }

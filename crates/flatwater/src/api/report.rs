@@ -14,7 +14,7 @@ use crate::engine::handle::Handle;
 use crate::error::{Error, ErrorKind, Result, shorten};
 use crate::events;
 use crate::events::statement_event::{ExecutedOn, StatementEvent, is_telling, tell};
-use crate::queue::notes::{Counts, Noted, Notes, Run};
+use crate::queue::notes::{Counts, Noted, Notes, RunNotes};
 use crate::sql::catalogue::StatementInfo;
 use crate::workers::Answer;
 use crate::workers::request::{NamedStep, Work};
@@ -84,7 +84,7 @@ impl Report {
 
     /// Notes that the work ran on this thread, for so long.
     pub(crate) fn ran_here(&self, took: Duration, answer: &Result<Answer>) {
-        self.notes.runs(Run {
+        self.notes.runs(RunNotes {
             ran_on: ExecutedOn::Caller,
             began: self.submitted,
             lock: Duration::ZERO,
@@ -122,7 +122,7 @@ impl Report {
 
     fn facts(&self, error: Option<Error>) -> Facts {
         let Noted { run, lock_before, counts } = self.notes.read();
-        let Some(Run { ran_on, began, lock, run }) = run else {
+        let Some(RunNotes { ran_on, began, lock, run }) = run else {
             return Facts { queue: self.submitted.elapsed(), error, ..Facts::default() };
         };
         let queue = began.saturating_duration_since(self.submitted).saturating_sub(lock_before);

@@ -13,7 +13,7 @@ use crate::steps::step;
 
 /// A rowid that a program looks up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Key {
+pub(crate) enum LookedUp {
     /// The parameter with this number, from 1.
     Parameter(i32),
     Rowid(i64),
@@ -73,10 +73,10 @@ impl<'a> Uses<'a> {
     }
 
     /// Returns the rowids at which the program reads the table with this root page, if it reads nothing else of it.
-    pub(crate) fn looked_up(&self, root: i32) -> Option<Vec<Key>> {
+    pub(crate) fn looked_up(&self, root: i32) -> Option<Vec<LookedUp>> {
         let [cursor] = *self.cursors(root) else { return None };
         let key = |(used, _)| if let Use::Seeks(_, key) = used { self.constant(key) } else { None };
-        let keys: Vec<Key> = self.of_cursor(cursor).map(key).collect::<Option<_>>()?;
+        let keys: Vec<LookedUp> = self.of_cursor(cursor).map(key).collect::<Option<_>>()?;
         (!self.has_unknown && !keys.is_empty()).then_some(keys)
     }
 
@@ -114,12 +114,12 @@ impl<'a> Uses<'a> {
     }
 
     /// Returns the value of a register that only one instruction writes.
-    fn constant(&self, register: i32) -> Option<Key> {
+    fn constant(&self, register: i32) -> Option<LookedUp> {
         let op = self.only_writer(register, |_| true)?;
         match &*op.opcode {
-            "Variable" => Some(Key::Parameter(op.p1)),
-            "Integer" => Some(Key::Rowid(op.p1.into())),
-            "Int64" => op.p4.as_deref()?.parse().ok().map(Key::Rowid),
+            "Variable" => Some(LookedUp::Parameter(op.p1)),
+            "Integer" => Some(LookedUp::Rowid(op.p1.into())),
+            "Int64" => op.p4.as_deref()?.parse().ok().map(LookedUp::Rowid),
             _ => None,
         }
     }

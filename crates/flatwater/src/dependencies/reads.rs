@@ -10,7 +10,7 @@ use flatwater_sqlite::{AuthEvent, Program, REPORTS_ALL_ROWS};
 use rusqlite::ffi;
 
 use super::Columns;
-use super::lookup::{Key, Uses, opened};
+use super::lookup::{LookedUp, Uses, opened};
 use super::tables::{Index, Kind, Table, Tables};
 use crate::steps::step;
 
@@ -43,7 +43,7 @@ pub(crate) struct TableReads {
 pub(crate) enum RowReads {
     Any,
     /// Those with these rowids.
-    Rowids(Vec<Key>),
+    Rowids(Vec<LookedUp>),
     /// The row that has the parameters of these numbers in these columns, which no other row can have: the row that is
     /// there, as long as it stays as it is. Any row if there is none.
     Unique {

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::InUse;
 
 use super::Engine;
-use super::copying::Place;
+use super::copying::CopyPermit;
 use super::file_table::left_behind;
 use super::registry::FileReservation;
 use crate::error::{Error, Result};
@@ -51,7 +51,7 @@ pub(super) struct Hold {
     /// Goes off when the close must answer.
     last: Option<Alarm>,
     /// While the rest of the WAL is copied.
-    copying: Option<Place>,
+    copying: Option<CopyPermit>,
 }
 
 impl Hold {
@@ -164,7 +164,7 @@ impl Engine {
             return wait;
         }
         let until = later(deadline, GRACE / 2);
-        let Some(place) = Place::wait(until) else { return Duration::ZERO };
+        let Some(place) = CopyPermit::wait(until) else { return Duration::ZERO };
         self.hold().copying = Some(place);
         wait.min(until.saturating_duration_since(Instant::now()))
     }

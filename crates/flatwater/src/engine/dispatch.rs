@@ -14,7 +14,7 @@ use super::handle::{Handle, called_from_within};
 use super::opening::Opening;
 use crate::error::{Error, Result};
 use crate::options::json_options::JsonOptions;
-use crate::queue::bounded::Place;
+use crate::queue::bounded::LinePlace;
 use crate::queue::notes::Notes;
 use crate::queue::reply::{Reply, reply, wake};
 use crate::queue::ticket::{CallOptions, Leaves, Ticket};
@@ -148,7 +148,7 @@ pub(crate) struct Queued {
 /// The place of a request in the line of a full queue.
 #[derive(Clone, Copy)]
 enum Line {
-    Writer(Place),
+    Writer(LinePlace),
     Readers(InLine),
     Nowhere,
 }

@@ -17,14 +17,14 @@ use crate::options::{Options, SecondCopy};
 
 /// A file that is in use here.
 pub(super) struct Entry {
-    pub(super) state: State,
+    pub(super) state: FileState,
     /// Empty until the file is open.
     pub(super) engine: Weak<Engine>,
     /// It is used for writing, and no other SQLite library may open it in this process.
     pub(super) is_guarded: bool,
 }
 
-pub(super) enum State {
+pub(super) enum FileState {
     /// The file is being opened, or the engine is being closed.
     Claimed,
     /// A close has left this behind, which still uses the file.
@@ -61,13 +61,13 @@ pub(super) fn open_engines() -> Vec<Weak<Engine>> {
 }
 
 impl Entry {
-    pub(super) fn new(state: State, engine: Weak<Engine>, options: &Options) -> Self {
+    pub(super) fn new(state: FileState, engine: Weak<Engine>, options: &Options) -> Self {
         let is_guarded = options.second_copy == SecondCopy::Refuse && !options.read_only;
         Self { state, engine, is_guarded }
     }
 
     fn is_open(&self) -> bool {
-        matches!(self.state, State::Open(_))
+        matches!(self.state, FileState::Open(_))
     }
 }
 
@@ -90,14 +90,14 @@ impl Files {
 
     /// Returns true while one of the files is being opened or closed.
     pub(super) fn is_claimed(&self, id: &FileId, options: &Options) -> bool {
-        self.in_the_way(id, options).any(|entry| matches!(entry.state, State::Claimed))
+        self.in_the_way(id, options).any(|entry| matches!(entry.state, FileState::Claimed))
     }
 
     /// Refuses a file if a close has left something behind that still uses it.
     pub(super) fn refuse_left(&self, id: &FileId, options: &Options) -> Result<()> {
         let mut left = self.in_the_way(id, options).filter_map(|entry| match &entry.state {
-            State::Left(what) => Some(what),
-            State::Claimed | State::Open(_) => None,
+            FileState::Left(what) => Some(what),
+            FileState::Claimed | FileState::Open(_) => None,
         });
         left.next().map_or(Ok(()), |what| Err(left_behind(what, &options.path).in_operation("open")))
     }

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::InUse;
 
-use super::file_table::{CHANGED, Entry, FILES, State};
+use super::file_table::{CHANGED, Entry, FILES, FileState};
 use super::opening::Opening;
 use super::{Engine, check};
 use crate::error::{Error, ErrorKind, Result};
@@ -74,7 +74,7 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
         files.refuse_left(&id, options)?;
         if !files.is_claimed(&id, options) {
             match files.entries.get_mut(&id) {
-                Some(Entry { state: State::Open(handles), engine, .. }) => {
+                Some(Entry { state: FileState::Open(handles), engine, .. }) => {
                     // An engine outlives its `Open` entry, so the upgrade is expected to succeed.
                     let Some(engine) = engine.upgrade() else { return Err(Error::closed().in_operation("open")) };
                     engine.admits(options)?;
@@ -82,7 +82,7 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
                     return Ok(Found::Open(engine));
                 }
                 _ => {
-                    files.entries.insert(id.clone(), Entry::new(State::Claimed, Weak::new(), options));
+                    files.entries.insert(id.clone(), Entry::new(FileState::Claimed, Weak::new(), options));
                     return Ok(Found::Claimed(id));
                 }
             }
@@ -133,7 +133,7 @@ impl FileReservation {
         }
         files.entries.remove(claimed);
         files.paths.insert(engine.path().to_owned(), id.clone());
-        files.entries.insert(id, Entry::new(State::Open(1), Arc::downgrade(&engine), &engine.options));
+        files.entries.insert(id, Entry::new(FileState::Open(1), Arc::downgrade(&engine), &engine.options));
         drop(files);
         check::begin();
         self.0 = None;
@@ -149,7 +149,7 @@ impl FileReservation {
         let mut files = FILES.lock();
         files.paths.insert(path.clone(), id.clone());
         if let Some(entry) = files.entries.get_mut(id) {
-            entry.state = State::Left(what.into());
+            entry.state = FileState::Left(what.into());
         }
         drop(files);
         CHANGED.notify_all();
@@ -178,8 +178,8 @@ pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
     {
         return match &mut entry.state {
             // After a shutdown the file may be open again.
-            State::Open(_) if !std::ptr::eq(entry.engine.as_ptr(), engine) => None,
-            State::Open(handles) if *handles > 1 => {
+            FileState::Open(_) if !std::ptr::eq(entry.engine.as_ptr(), engine) => None,
+            FileState::Open(handles) if *handles > 1 => {
                 *handles -= 1;
                 None
             }
@@ -206,8 +206,8 @@ fn reserve(entry: &mut Entry, engine: &Engine, id: &FileId) -> Option<FileReserv
     if !engine.begin_close() {
         return None;
     }
-    if let State::Open(_) = entry.state {
-        entry.state = State::Claimed;
+    if let FileState::Open(_) = entry.state {
+        entry.state = FileState::Claimed;
     }
     Some(FileReservation(Some((id.clone(), engine.path().to_owned()))))
 }
@@ -216,7 +216,7 @@ fn reserve(entry: &mut Entry, engine: &Engine, id: &FileId) -> Option<FileReserv
 #[cfg(test)]
 pub(crate) fn handles(path: &Path) -> usize {
     match FILES.lock().entries.get(&FileId::of(path)) {
-        Some(Entry { state: State::Open(handles), .. }) => *handles,
+        Some(Entry { state: FileState::Open(handles), .. }) => *handles,
         _ => 0,
     }
 }

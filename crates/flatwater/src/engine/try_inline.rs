@@ -9,7 +9,7 @@ use super::dispatch::{Begun, Route};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::inline::budget;
-use crate::inline::eligibility::Place;
+use crate::inline::eligibility::RunPlace;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::queue::ticket::CallOptions;
@@ -98,11 +98,11 @@ impl Engine {
 }
 
 impl Route<'_> {
-    fn place(&self) -> Place {
+    fn place(&self) -> RunPlace {
         match self {
-            Self::Transaction(_) => Place::Transaction,
-            Self::Writer(_) => Place::Writer,
-            Self::Readers(_) | Self::OpenRead(_) => Place::Readers,
+            Self::Transaction(_) => RunPlace::Transaction,
+            Self::Writer(_) => RunPlace::Writer,
+            Self::Readers(_) | Self::OpenRead(_) => RunPlace::Readers,
         }
     }
 }

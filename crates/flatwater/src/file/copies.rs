@@ -44,7 +44,7 @@ pub(crate) struct Mappings {
 
 /// Returns the mappings of the process; empty where there is no such list. Blocks.
 pub(crate) fn mappings() -> Arc<Mappings> {
-    static LIST: Shared<Mappings> = Shared::new();
+    static LIST: SharedValue<Mappings> = SharedValue::new();
     let read = || {
         let began = Instant::now();
         let text = read_mappings().unwrap_or_default();
@@ -57,7 +57,7 @@ pub(crate) fn mappings() -> Arc<Mappings> {
 }
 
 /// A value that takes long to read, and that those who ask for it at the same time share.
-struct Shared<T: 'static> {
+struct SharedValue<T: 'static> {
     last: PerProcess<Last<T>>,
     /// Signalled when the value was read.
     ended: Condvar,
@@ -71,7 +71,7 @@ struct Last<T> {
     value: Option<Arc<T>>,
 }
 
-impl<T: Send + Sync + 'static> Shared<T> {
+impl<T: Send + Sync + 'static> SharedValue<T> {
     const fn new() -> Self {
         let none = || Last { begun: 0, ended: 0, is_being_read: false, value: None };
         Self { last: PerProcess::new(none), ended: Condvar::new() }
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn those_who_ask_while_it_is_read_share_the_next_reading() {
-        static SHARED: Shared<u32> = Shared::new();
+        static SHARED: SharedValue<u32> = SharedValue::new();
         static READINGS: AtomicU32 = AtomicU32::new(0);
         let (begins, has_begun) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();

@@ -36,7 +36,7 @@ pub(crate) struct Watch {
     /// Set when the file is known to exist.
     file: OnceLock<FileId>,
     second_copy: SecondCopy,
-    open: Mutex<Open>,
+    open: Mutex<OpenFiles>,
     refusal: OnceLock<Error>,
     second_copies: AtomicU64,
     /// There was a wal-index before this crate's SQLite opened the file for writing, or that is not known.
@@ -63,7 +63,7 @@ pub(crate) trait HasConnections: Send + Sync {
 
 /// The files of the connection that was opened last.
 #[derive(Default, Clone)]
-struct Open {
+struct OpenFiles {
     /// How often a connection was opened or closed.
     number: u64,
     wal: Option<FileId>,
@@ -152,7 +152,7 @@ impl Watch {
         Ok(())
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenFiles> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -183,7 +183,7 @@ impl Watch {
 
     fn note(&self, wal: Option<FileId>, index: Option<usize>) {
         let mut open = self.open();
-        *open = Open { number: open.number + 1, wal, index: index.map(|address| (address, Instant::now())) };
+        *open = OpenFiles { number: open.number + 1, wal, index: index.map(|address| (address, Instant::now())) };
     }
 
     /// The identity of the opened database file.

@@ -19,7 +19,7 @@ const GAP: Duration = Duration::from_micros(100);
 
 /// The inline runs since the thread last suspended.
 #[derive(Clone, Copy)]
-struct Held {
+struct HeldThread {
     /// When the last one ended.
     end: Instant,
     /// When the share is used up. A long gap moves it.
@@ -30,7 +30,7 @@ struct Held {
     has_worked: bool,
 }
 
-impl Held {
+impl HeldThread {
     /// The first inline run.
     fn new(began: Instant, time: Duration) -> Self {
         Self { end: began + time, full: began + SHARE, worked_before: None, has_worked: false }
@@ -50,14 +50,14 @@ impl Held {
 }
 
 thread_local! {
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<HeldThread>> = const { RefCell::new(None) };
 }
 
 /// Adds an inline run that began at `began` and held this thread for `time`.
 pub(crate) fn spend(began: Instant, time: Duration) {
     HELD.with_borrow_mut(|held| match held {
         Some(held) => held.add(began, time, thread_cpu_time),
-        None => *held = Some(Held::new(began, time)),
+        None => *held = Some(HeldThread::new(began, time)),
     });
 }
 
@@ -120,7 +120,7 @@ mod tests {
     fn what_the_thread_worked_in_long_gaps_counts_and_what_it_slept_does_not() {
         let runs = |count: u32, work: Duration| {
             let began = Instant::now();
-            let mut held = Held::new(began, GAP / 10);
+            let mut held = HeldThread::new(began, GAP / 10);
             (1..count).for_each(|n| held.add(began + 20 * GAP * n, GAP / 10, || Some(work * n)));
             held
         };
@@ -129,7 +129,7 @@ mod tests {
         let sleeps = runs(90, SHARE / 1_000);
         assert!(!sleeps.has_worked && sleeps.end < sleeps.full);
         let began = Instant::now();
-        let mut without_a_clock = Held::new(began, GAP / 10);
+        let mut without_a_clock = HeldThread::new(began, GAP / 10);
         (1..90).for_each(|n| without_a_clock.add(began + 2 * GAP * n, GAP / 10, || None));
         assert!(!without_a_clock.has_worked && without_a_clock.end < without_a_clock.full);
     }

@@ -25,7 +25,7 @@ pub(crate) struct InlinePolicy {
 
 /// The connection on which a call would run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RunPlace {
     Readers,
     Writer,
     Transaction,
@@ -42,12 +42,12 @@ impl InlinePolicy {
     }
 
     /// Returns true if a call with so many bytes of parameters may be tried inline. Counts a use of the statement.
-    pub(crate) fn may_try(&self, place: Place, backoff: &Backoff, bytes: usize) -> bool {
+    pub(crate) fn may_try(&self, place: RunPlace, backoff: &Backoff, bytes: usize) -> bool {
         // Where many callers write, even the check for an inline run costs time: the queue comes first.
         let is_closed = match place {
-            Place::Readers => self.breaker.is_off(Instant::now),
-            Place::Writer => self.queueing.load(Ordering::Relaxed),
-            Place::Transaction => false,
+            RunPlace::Readers => self.breaker.is_off(Instant::now),
+            RunPlace::Writer => self.queueing.load(Ordering::Relaxed),
+            RunPlace::Transaction => false,
         };
         !is_closed && self.limits().is_some_and(|limits| bytes <= limits.bytes) && backoff.may_try()
     }
@@ -82,9 +82,9 @@ mod tests {
     use super::*;
     use crate::inline::outcome::Fallback;
 
-    const PLACES: [Place; 3] = [Place::Readers, Place::Writer, Place::Transaction];
+    const PLACES: [RunPlace; 3] = [RunPlace::Readers, RunPlace::Writer, RunPlace::Transaction];
 
-    fn tried(policy: &InlinePolicy, bytes: usize) -> Vec<Place> {
+    fn tried(policy: &InlinePolicy, bytes: usize) -> Vec<RunPlace> {
         PLACES.into_iter().filter(|place| policy.may_try(*place, &Backoff::default(), bytes)).collect()
     }
 
@@ -104,7 +104,7 @@ mod tests {
         let slow =
             Read { took: Duration::from_millis(1), limit: Duration::from_micros(50), read_pages: true, steps: 0 };
         (0..3).for_each(|_| _ = policy.read(&slow, || 3, Instant::now() + Duration::from_secs(3600)));
-        assert_eq!(tried(&policy, 0), [Place::Writer, Place::Transaction]);
+        assert_eq!(tried(&policy, 0), [RunPlace::Writer, RunPlace::Transaction]);
 
         let policy = InlinePolicy::new(Inline::default(), now);
         let mut router = WriteRouter::new(now);
@@ -114,7 +114,7 @@ mod tests {
             policy.wrote(&mut router, Duration::from_millis(1), later);
         };
         (0..1000).for_each(|_| write(&policy));
-        assert_eq!(tried(&policy, 0), [Place::Readers, Place::Transaction], "the queue is tried");
+        assert_eq!(tried(&policy, 0), [RunPlace::Readers, RunPlace::Transaction], "the queue is tried");
     }
 
     #[test]

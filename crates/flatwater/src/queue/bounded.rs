@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 /// An item's number in the line; `None` if it never waited there. Valid for one queue only.
-pub(crate) type Place = Option<u64>;
+pub(crate) type LinePlace = Option<u64>;
 
 pub(crate) struct Bounded<T> {
     items: VecDeque<T>,
@@ -37,7 +37,7 @@ impl<T> Bounded<T> {
     }
 
     /// Adds the item to the queue if a place is free, otherwise to the end of the line.
-    pub(crate) fn push(&mut self, item: T) -> Place {
+    pub(crate) fn push(&mut self, item: T) -> LinePlace {
         if self.line.is_empty() && self.items.len() < self.limit {
             self.items.push_back(item);
             return None;
@@ -49,7 +49,7 @@ impl<T> Bounded<T> {
     }
 
     /// Removes an item from the line, if it is still there.
-    pub(crate) fn leave(&mut self, place: Place) -> Option<T> {
+    pub(crate) fn leave(&mut self, place: LinePlace) -> Option<T> {
         let number = place?;
         let at = self.line.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         self.line[at].1.take()

@@ -28,16 +28,16 @@ pub(crate) mod ticket;
 
 use std::time::Duration;
 
-use crate::queue::bounded::{Bounded, Place};
+use crate::queue::bounded::{Bounded, LinePlace};
 use crate::queue::sync::{Condvar, Mutex, lock};
 
 pub(crate) struct Queue<T, C> {
-    state: Mutex<State<T, C>>,
+    state: Mutex<QueueState<T, C>>,
     /// Only the writer's thread waits on it.
     work: Condvar,
 }
 
-struct State<T, C> {
+struct QueueState<T, C> {
     waiting: Bounded<T>,
     /// The request that the next holder of the token runs first, and alone.
     handed_over: Option<T>,
@@ -71,7 +71,7 @@ pub(crate) enum Start {
 
 impl<T, C> Queue<T, C> {
     pub(crate) fn new(limit: usize, token: C) -> Self {
-        let state = State {
+        let state = QueueState {
             waiting: Bounded::new(limit),
             handed_over: None,
             token: Some(token),
@@ -83,7 +83,7 @@ impl<T, C> Queue<T, C> {
 
     /// Adds the item to the queue, or to the end of the line. Returns its place in the line. Returns the item if the
     /// queue is closed.
-    pub(crate) fn push(&self, item: T) -> Result<(Place, Start), (Closed, T)> {
+    pub(crate) fn push(&self, item: T) -> Result<(LinePlace, Start), (Closed, T)> {
         let mut state = lock(&self.state);
         if state.closed {
             return Err((Closed, item));
@@ -107,7 +107,7 @@ impl<T, C> Queue<T, C> {
     }
 
     /// Removes the item at `place`, because its caller is gone. Returns it if it was still in the line.
-    pub(crate) fn leave(&self, place: Place) -> Option<T> {
+    pub(crate) fn leave(&self, place: LinePlace) -> Option<T> {
         place.and_then(|_| lock(&self.state).waiting.leave(place))
     }
 
@@ -256,9 +256,9 @@ impl<T, C> Queue<T, C> {
     #[cfg(not(flatwater_loom))]
     fn park<'a>(
         &self,
-        state: crate::queue::sync::MutexGuard<'a, State<T, C>>,
+        state: crate::queue::sync::MutexGuard<'a, QueueState<T, C>>,
         idle: Duration,
-    ) -> (crate::queue::sync::MutexGuard<'a, State<T, C>>, bool) {
+    ) -> (crate::queue::sync::MutexGuard<'a, QueueState<T, C>>, bool) {
         let (state, timeout) = self.work.wait_timeout(state, idle).unwrap_or_else(std::sync::PoisonError::into_inner);
         (state, timeout.timed_out())
     }
@@ -267,9 +267,9 @@ impl<T, C> Queue<T, C> {
     #[cfg(flatwater_loom)]
     fn park<'a>(
         &self,
-        state: crate::queue::sync::MutexGuard<'a, State<T, C>>,
+        state: crate::queue::sync::MutexGuard<'a, QueueState<T, C>>,
         idle: Duration,
-    ) -> (crate::queue::sync::MutexGuard<'a, State<T, C>>, bool) {
+    ) -> (crate::queue::sync::MutexGuard<'a, QueueState<T, C>>, bool) {
         if idle.is_zero() {
             return (state, true);
         }
@@ -283,7 +283,7 @@ enum Rouse {
     Start,
 }
 
-impl<T, C> State<T, C> {
+impl<T, C> QueueState<T, C> {
     fn has_work(&self) -> bool {
         self.handed_over.is_some() || !self.waiting.is_empty()
     }

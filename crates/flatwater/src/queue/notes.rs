@@ -14,14 +14,14 @@ pub(crate) struct Notes(Mutex<Noted>);
 /// What was noted so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Noted {
-    pub(crate) run: Option<Run>,
+    pub(crate) run: Option<RunNotes>,
     /// How long the runs before, which were undone, waited for locks.
     pub(crate) lock_before: Duration,
     pub(crate) counts: Counts,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Run {
+pub(crate) struct RunNotes {
     pub(crate) ran_on: ExecutedOn,
     /// When it began, or began to wait for locks.
     pub(crate) began: Instant,
@@ -56,7 +56,7 @@ impl Notes {
     /// Notes that a run begins now. `waited` returns how long its connection has waited for locks so far.
     pub(super) fn start(&self, ran_on: ExecutedOn, waited: impl FnOnce() -> Duration) -> Started {
         let began = Instant::now();
-        self.runs(Run { ran_on, began, lock: Duration::ZERO, run: None });
+        self.runs(RunNotes { ran_on, began, lock: Duration::ZERO, run: None });
         Started { ran_on, began, waited: waited() }
     }
 
@@ -64,11 +64,11 @@ impl Notes {
     pub(super) fn end(&self, started: Started, waited: impl FnOnce() -> Duration) {
         let Started { ran_on, began, waited: before } = started;
         let lock = waited().saturating_sub(before);
-        self.lock().run = Some(Run { ran_on, began, lock, run: Some(began.elapsed().saturating_sub(lock)) });
+        self.lock().run = Some(RunNotes { ran_on, began, lock, run: Some(began.elapsed().saturating_sub(lock)) });
     }
 
     /// Notes a run. One that was noted before was undone.
-    pub(crate) fn runs(&self, run: Run) {
+    pub(crate) fn runs(&self, run: RunNotes) {
         let mut noted = self.lock();
         if let Some(before) = noted.run.replace(run) {
             noted.lock_before += before.lock;

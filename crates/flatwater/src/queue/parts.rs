@@ -14,16 +14,16 @@ use crate::thread::background::dispose;
 /// More parts than this are dropped on another thread: they may take as much memory as a large block.
 const FEW: usize = 12;
 
-pub(crate) struct Parts<T: Send + 'static>(Mutex<State<T>>);
+pub(crate) struct Parts<T: Send + 'static>(Mutex<PartsState<T>>);
 
-struct State<T> {
+struct PartsState<T> {
     parts: VecDeque<T>,
     waiter: Option<Waiter>,
 }
 
 impl<T: Send + 'static> Default for Parts<T> {
     fn default() -> Self {
-        Self(Mutex::new(State { parts: VecDeque::new(), waiter: None }))
+        Self(Mutex::new(PartsState { parts: VecDeque::new(), waiter: None }))
     }
 }
 

@@ -100,7 +100,7 @@ fn foreign(code: impl FnOnce()) {
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| unmark_closure(code)));
 }
 
-enum Slot<T> {
+enum ReplyState<T> {
     Empty(Option<Waiter>),
     Full(T),
     /// The reply was taken, or the caller is gone.
@@ -110,20 +110,20 @@ enum Slot<T> {
 }
 
 /// The worker's side. Dropping it unfilled breaks the promise, which wakes the caller.
-pub(crate) struct Promise<T>(Option<Arc<Place<T>>>);
+pub(crate) struct Promise<T>(Option<Arc<SharedReply<T>>>);
 
 /// The caller's side: a future of the reply, or of `None` if the worker is gone without one.
-pub(crate) struct Reply<T>(Arc<Place<T>>);
+pub(crate) struct Reply<T>(Arc<SharedReply<T>>);
 
 /// What both sides share.
-struct Place<T> {
-    slot: Mutex<Slot<T>>,
+struct SharedReply<T> {
+    slot: Mutex<ReplyState<T>>,
     /// In a forked child the worker's thread does not exist, and the lock may be one that it held.
     origin: Origin,
 }
 
 pub(crate) fn reply<T>() -> (Promise<T>, Reply<T>) {
-    let place = Arc::new(Place { slot: Mutex::new(Slot::Empty(None)), origin: Origin::here() });
+    let place = Arc::new(SharedReply { slot: Mutex::new(ReplyState::Empty(None)), origin: Origin::here() });
     (Promise(Some(place.clone())), Reply(place))
 }
 
@@ -133,9 +133,9 @@ impl<T> Promise<T> {
         let Some(place) = self.0.take() else { return Err(answer) };
         let mut slot = lock(&place.slot);
         match &mut *slot {
-            Slot::Empty(waiter) => {
+            ReplyState::Empty(waiter) => {
                 let waiter = waiter.take();
-                *slot = Slot::Full(answer);
+                *slot = ReplyState::Full(answer);
                 Ok(waiter)
             }
             _ => Err(answer),
@@ -148,9 +148,9 @@ impl<T> Drop for Promise<T> {
         let Some(place) = self.0.take().filter(|place| !place.origin.is_inherited()) else { return };
         let mut slot = lock(&place.slot);
         let waiter = match &mut *slot {
-            Slot::Empty(waiter) => {
+            ReplyState::Empty(waiter) => {
                 let waiter = waiter.take();
-                *slot = Slot::Broken;
+                *slot = ReplyState::Broken;
                 waiter
             }
             _ => None,
@@ -163,7 +163,7 @@ impl<T> Drop for Promise<T> {
 impl<T> Reply<T> {
     /// Returns true if there is nothing to wait for any more.
     pub(crate) fn is_answered(&self) -> bool {
-        !matches!(*lock(&self.0.slot), Slot::Empty(_))
+        !matches!(*lock(&self.0.slot), ReplyState::Empty(_))
     }
 
     /// Returns true if this process was forked since the request.
@@ -178,7 +178,7 @@ impl<T: Send + 'static> Reply<T> {
         let place = self.0.clone();
         move || {
             let waiter = match &mut *lock(&place.slot) {
-                Slot::Empty(waiter) => waiter.take(),
+                ReplyState::Empty(waiter) => waiter.take(),
                 _ => None,
             };
             wake(waiter);
@@ -195,22 +195,22 @@ impl<T> Reply<T> {
         let mut own = None;
         loop {
             let mut slot = lock(&self.0.slot);
-            let before = match std::mem::replace(&mut *slot, Slot::Done) {
-                Slot::Full(answer) => return Poll::Ready(Some(answer)),
-                Slot::Done | Slot::Broken => return Poll::Ready(None),
-                Slot::Empty(before) => before,
+            let before = match std::mem::replace(&mut *slot, ReplyState::Done) {
+                ReplyState::Full(answer) => return Poll::Ready(Some(answer)),
+                ReplyState::Done | ReplyState::Broken => return Poll::Ready(None),
+                ReplyState::Empty(before) => before,
             };
             if before.as_ref().is_some_and(&is_same) {
-                *slot = Slot::Empty(before);
+                *slot = ReplyState::Empty(before);
                 return Poll::Pending;
             }
             if own.is_some() {
-                *slot = Slot::Empty(own);
+                *slot = ReplyState::Empty(own);
                 drop(slot);
                 drop(before);
                 return Poll::Pending;
             }
-            *slot = Slot::Empty(before);
+            *slot = ReplyState::Empty(before);
             drop(slot);
             own = Some(make());
         }
@@ -242,7 +242,7 @@ impl<T> Drop for Reply<T> {
         if self.is_inherited() {
             return;
         }
-        let left = std::mem::replace(&mut *lock(&self.0.slot), Slot::Done);
+        let left = std::mem::replace(&mut *lock(&self.0.slot), ReplyState::Done);
         drop(left);
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 use rusqlite::ffi;
 
-use super::notes::{Notes, Run, Started};
+use super::notes::{Notes, RunNotes, Started};
 use super::sync::{AtomicBool, AtomicU8};
 use crate::error::{Error, ErrorKind, TimeoutEffect};
 use crate::events::statement_event::ExecutedOn;
@@ -227,7 +227,7 @@ impl Ticket {
     pub(crate) fn note_member(&self, lock: Duration, began: Instant, run: Duration) {
         if let Some(notes) = &self.notes {
             let began = began.checked_sub(lock).unwrap_or(began);
-            notes.runs(Run { ran_on: ExecutedOn::Group, began, lock, run: Some(run) });
+            notes.runs(RunNotes { ran_on: ExecutedOn::Group, began, lock, run: Some(run) });
         }
     }
 }

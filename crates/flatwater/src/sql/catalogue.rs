@@ -18,7 +18,7 @@ use hashlink::DefaultHashBuilder;
 use super::class::{Class, Route};
 use super::grouping::Grouping;
 use super::lru::SegmentedLru;
-use super::schema_seen::Left;
+use super::schema_seen::LeftWal;
 use super::tokens::{looks_like_a_write, tells_of_its_prepare, without_literals};
 use crate::inline::backoff::Backoff;
 
@@ -197,22 +197,22 @@ fn hash_without_literals(sql: &str) -> Option<u64> {
 
 /// A key of the catalogue, which looks texts up by their SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Key(Arc<StatementInfo>);
+struct TextKey(Arc<StatementInfo>);
 
-impl Borrow<str> for Key {
+impl Borrow<str> for TextKey {
     fn borrow(&self) -> &str {
         &self.0.sql
     }
 }
 
-impl Hash for Key {
+impl Hash for TextKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.sql.hash(state);
     }
 }
 
 struct Texts {
-    by_sql: SegmentedLru<Key, Arc<StatementInfo>>,
+    by_sql: SegmentedLru<TextKey, Arc<StatementInfo>>,
     /// By the hash of a text without its literals. Two sets with one hash cost speed only.
     alike: SegmentedLru<u64, Arc<Grouping>>,
 }
@@ -240,14 +240,14 @@ pub(crate) struct Catalogue {
     /// The epoch grows when the writer sees a new schema. What was learned about groups in an earlier epoch is void.
     epoch: AtomicU64,
     /// The state in which the writer last left the WAL, and how often the schema may have changed by then.
-    pub(crate) left: Left,
+    pub(crate) left: LeftWal,
 }
 
 impl Catalogue {
     pub(crate) fn new() -> Self {
         let (by_sql, alike) = (SegmentedLru::new(TEXTS, NEW_TEXTS), SegmentedLru::new(ALIKE, ALIKE / 8));
         let texts = Mutex::new(Texts { by_sql, alike });
-        Self { texts, epoch: AtomicU64::new(0), left: Left::default() }
+        Self { texts, epoch: AtomicU64::new(0), left: LeftWal::default() }
     }
 
     fn texts(&self) -> MutexGuard<'_, Texts> {
@@ -270,7 +270,7 @@ impl Catalogue {
         }
         let alike = hash.map(|hash| texts.alike(hash));
         let text = Arc::new(StatementInfo::with_alike(sql, alike));
-        texts.by_sql.insert(Key(text.clone()), text.clone(), false);
+        texts.by_sql.insert(TextKey(text.clone()), text.clone(), false);
         text
     }
 

@@ -14,9 +14,9 @@ use flatwater_sqlite::WalState;
 /// The state that the writer left. The holder of the writer's token writes it, and any thread reads it. The state and
 /// the number of changes share one word, so that a reader never combines a state with an older number.
 #[derive(Default)]
-pub(crate) struct Left(AtomicU64);
+pub(crate) struct LeftWal(AtomicU64);
 
-impl Left {
+impl LeftWal {
     /// Records the state at which the holder returns the token. `may_have_changed`: whether the schema may have changed
     /// since the token was last returned, either by another process or by what the holder ran.
     pub(crate) fn leave(&self, state: &WalState, may_have_changed: bool) {
@@ -39,7 +39,7 @@ impl Left {
 
 /// What one connection has seen of the schema. Only the thread that has the connection uses it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SchemaSeen {
     cookie: Option<i64>,
     /// The state at which the cookie was last compared.
     stamp: u32,
@@ -47,23 +47,23 @@ pub(crate) struct Seen {
     changes: Option<u32>,
 }
 
-impl Seen {
+impl SchemaSeen {
     /// Returns whether the schema is the one that was seen. This holds if there was no commit since, or only commits of
     /// this engine, which records possible schema changes.
-    pub(crate) fn holds(&self, state: &WalState, left: &Left) -> bool {
+    pub(crate) fn holds(&self, state: &WalState, left: &LeftWal) -> bool {
         self.holds_at(state.stamp(), left)
     }
 
-    fn holds_at(&self, stamp: u32, left: &Left) -> bool {
+    fn holds_at(&self, stamp: u32, left: &LeftWal) -> bool {
         self.cookie.is_some() && (self.stamp == stamp || self.changes.is_some() && self.changes == left.changes(stamp))
     }
 
     /// Records that the connection has this schema, seen in a snapshot of this state or of a later one.
-    pub(crate) fn saw(&mut self, cookie: i64, state: &WalState, left: &Left) {
+    pub(crate) fn saw(&mut self, cookie: i64, state: &WalState, left: &LeftWal) {
         self.saw_at(cookie, state.stamp(), left);
     }
 
-    fn saw_at(&mut self, cookie: i64, stamp: u32, left: &Left) {
+    fn saw_at(&mut self, cookie: i64, stamp: u32, left: &LeftWal) {
         *self = Self { cookie: Some(cookie), stamp, changes: left.changes(stamp) };
     }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_the_writer_commits_changes_nothing_and_what_others_commit_takes_a_look() {
-        let (left, mut seen) = (Left::default(), Seen::default());
+        let (left, mut seen) = (LeftWal::default(), SchemaSeen::default());
         left.leave_at(10, false);
         assert!(!seen.holds_at(10, &left), "nothing was seen yet");
         seen.saw_at(7, 10, &left);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_look_at_a_state_that_the_writer_did_not_leave_holds_for_that_state_alone() {
-        let (left, mut seen) = (Left::default(), Seen::default());
+        let (left, mut seen) = (LeftWal::default(), SchemaSeen::default());
         left.leave_at(10, false);
         seen.saw_at(7, 20, &left);
         assert!(seen.holds_at(20, &left));

@@ -22,14 +22,14 @@ const WAIT: Duration = Duration::from_secs(1);
 const MOST: usize = 2;
 
 #[derive(Default)]
-struct Left {
+struct Lingering {
     /// At most as many as threads wait.
     jobs: VecDeque<Box<dyn FnOnce() + Send>>,
     /// The waiting threads for which there is no job yet.
     free: usize,
 }
 
-static LEFT: PerProcess<Left> = PerProcess::new(Left::default);
+static LEFT: PerProcess<Lingering> = PerProcess::new(Lingering::default);
 /// Signalled for each job that is left to a waiting thread.
 static ARRIVED: Condvar = Condvar::new();
 

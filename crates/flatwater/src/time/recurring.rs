@@ -29,12 +29,12 @@ use super::timer::{self, Alarm};
 
 /// Dropping it ends the ticks.
 #[derive(Debug, Default)]
-pub(crate) struct Recurring(Shared);
+pub(crate) struct Recurring(SharedTicks);
 
-type Shared = Arc<Mutex<Place>>;
+type SharedTicks = Arc<Mutex<Ticks>>;
 
 #[derive(Debug, Default)]
-struct Place {
+struct Ticks {
     /// Of the tick that is set or runs.
     number: u64,
     runs: bool,
@@ -43,7 +43,7 @@ struct Place {
     alarm: Option<Alarm>,
 }
 
-impl Place {
+impl Ticks {
     /// Asks for a tick. Returns true if its alarm must be set.
     fn asks(&mut self, when: Instant) -> bool {
         let is_earlier = self.due.is_none_or(|due| when < due);
@@ -92,14 +92,14 @@ impl Recurring {
     }
 }
 
-fn lock(shared: &Shared) -> MutexGuard<'_, Place> {
+fn lock(shared: &SharedTicks) -> MutexGuard<'_, Ticks> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sets the alarm under the lock. Returns the one before, to be dropped without it.
 fn set(
-    shared: &Shared,
-    place: &mut Place,
+    shared: &SharedTicks,
+    place: &mut Ticks,
     when: Instant,
     tick: impl FnMut() -> Option<Instant> + Send + 'static,
 ) -> Option<Alarm> {
@@ -114,7 +114,7 @@ fn set(
 }
 
 /// Runs a tick on the timer's thread.
-fn run(shared: &Shared, number: u64, mut tick: impl FnMut() -> Option<Instant> + Send + 'static) {
+fn run(shared: &SharedTicks, number: u64, mut tick: impl FnMut() -> Option<Instant> + Send + 'static) {
     if !lock(shared).begins(number) {
         return;
     }
@@ -252,12 +252,12 @@ mod model {
     use super::*;
 
     #[derive(Default)]
-    struct Shared {
+    struct SharedTicks {
         is_wanted: AtomicBool,
-        place: Mutex<Place>,
+        place: Mutex<Ticks>,
     }
 
-    impl Shared {
+    impl SharedTicks {
         /// Wants something; the first one to do so asks for a tick, as the writer's lease does.
         fn wants(&self, when: Instant) {
             if !self.is_wanted.swap(true, Ordering::SeqCst) {
@@ -281,8 +281,8 @@ mod model {
         }
     }
 
-    fn shared() -> (Arc<Shared>, u64, Instant) {
-        let (shared, when) = (Arc::new(Shared::default()), Instant::now());
+    fn shared() -> (Arc<SharedTicks>, u64, Instant) {
+        let (shared, when) = (Arc::new(SharedTicks::default()), Instant::now());
         assert!(shared.place.lock().unwrap().asks(when));
         (shared, 0, when)
     }

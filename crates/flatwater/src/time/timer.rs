@@ -20,13 +20,14 @@ use crate::thread::start::start_worker;
 
 type Action = Box<dyn FnOnce() + Send>;
 
-struct State {
+struct TimerState {
     alarms: BTreeMap<(Instant, u64), Action>,
     next: u64,
     running: bool,
 }
 
-static STATE: PerProcess<State> = PerProcess::new(|| State { alarms: BTreeMap::new(), next: 0, running: false });
+static STATE: PerProcess<TimerState> =
+    PerProcess::new(|| TimerState { alarms: BTreeMap::new(), next: 0, running: false });
 static CHANGED: Condvar = Condvar::new();
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -71,7 +72,7 @@ pub(crate) fn keep() -> io::Result<Alarm> {
     Ok(at(later(Instant::now(), Duration::MAX), || {}))
 }
 
-fn start(state: &mut State) -> io::Result<()> {
+fn start(state: &mut TimerState) -> io::Result<()> {
     if !state.running {
         start_worker("fw-timer", run)?;
         state.running = true;

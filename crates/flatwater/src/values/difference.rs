@@ -36,7 +36,7 @@ impl Difference {
         let mut is_old = vec![false; new.len()];
         let mut difference = Self::default();
         for before in 0..old.len() {
-            match found.get(&Key::of(old, before, key)) {
+            match found.get(&RowKey::of(old, before, key)) {
                 None => difference.deleted.push(before),
                 Some(&after) => {
                     is_old[after] = true;
@@ -60,10 +60,10 @@ pub(crate) fn check(rows: &Rows, key: &[usize]) -> Result<(), Repeated> {
     by_key(rows, key).map(drop)
 }
 
-fn by_key<'a>(rows: &'a Rows, columns: &'a [usize]) -> Result<HashMap<Key<'a>, usize>, Repeated> {
+fn by_key<'a>(rows: &'a Rows, columns: &'a [usize]) -> Result<HashMap<RowKey<'a>, usize>, Repeated> {
     let mut found = HashMap::with_capacity(rows.len());
     for row in 0..rows.len() {
-        match found.entry(Key::of(rows, row, columns)) {
+        match found.entry(RowKey::of(rows, row, columns)) {
             Entry::Vacant(place) => place.insert(row),
             Entry::Occupied(_) => return Err(Repeated),
         };
@@ -72,14 +72,14 @@ fn by_key<'a>(rows: &'a Rows, columns: &'a [usize]) -> Result<HashMap<Key<'a>, u
 }
 
 /// The key of a row. Values are equal if their type and their bytes are; NULL equals NULL.
-struct Key<'a> {
+struct RowKey<'a> {
     block: &'a Block,
     /// The first cell of the row.
     first: usize,
     columns: &'a [usize],
 }
 
-impl<'a> Key<'a> {
+impl<'a> RowKey<'a> {
     fn of(rows: &'a Rows, row: usize, columns: &'a [usize]) -> Self {
         Self { block: &rows.block, first: row * rows.names.len(), columns }
     }
@@ -90,7 +90,7 @@ impl<'a> Key<'a> {
     }
 }
 
-impl Hash for Key<'_> {
+impl Hash for RowKey<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for value in self.values() {
             step(1);
@@ -105,7 +105,7 @@ impl Hash for Key<'_> {
     }
 }
 
-impl PartialEq for Key<'_> {
+impl PartialEq for RowKey<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.values().zip(other.values()).inspect(|_| step(1)).all(|values| match values {
             (ValueRef::Real(one), ValueRef::Real(other)) => one.to_bits() == other.to_bits(),
@@ -114,7 +114,7 @@ impl PartialEq for Key<'_> {
     }
 }
 
-impl Eq for Key<'_> {}
+impl Eq for RowKey<'_> {}
 
 #[cfg(test)]
 mod tests {

@@ -53,7 +53,7 @@ pub struct Live<T = LiveRows> {
 
 /// The results of all statements of a live query.
 pub(crate) struct Results {
-    state: State,
+    state: StreamState,
     pace: Pace,
     gets_differences: bool,
     /// A result that was taken and is yet to be yielded.
@@ -62,7 +62,7 @@ pub(crate) struct Results {
     caller: Caller,
 }
 
-enum State {
+enum StreamState {
     Begins(Option<Result<Arc<LiveQuery>>>),
     Open(Subscription),
     Over,
@@ -192,7 +192,7 @@ impl Results {
             [] => Err(Error::misuse("a live query needs a statement")),
             _ => Ok(Arc::new(LiveQuery(parts))),
         });
-        let state = State::Begins(Some(query));
+        let state = StreamState::Begins(Some(query));
         Self { state, pace: Pace::default(), gets_differences: false, unread: None, caller: session.0.clone() }
     }
 
@@ -203,17 +203,17 @@ impl Results {
         }
         let taken = loop {
             match &mut self.state {
-                State::Over => return Poll::Ready(None),
-                State::Open(subscription) => break ready!(self.pace.poll(subscription, context)),
-                State::Begins(query) => {
+                StreamState::Over => return Poll::Ready(None),
+                StreamState::Open(subscription) => break ready!(self.pace.poll(subscription, context)),
+                StreamState::Begins(query) => {
                     let begun = match query.take() {
                         Some(query) => query.and_then(|query| self.caller.subscribe(query, self.gets_differences)),
                         None => Err(Error::closed()),
                     };
                     match begun {
-                        Ok(subscription) => self.state = State::Open(subscription),
+                        Ok(subscription) => self.state = StreamState::Open(subscription),
                         Err(error) => {
-                            self.state = State::Over;
+                            self.state = StreamState::Over;
                             return Poll::Ready(Some(Err(error.in_operation("live"))));
                         }
                     }
@@ -221,7 +221,7 @@ impl Results {
             }
         };
         let Some(Item { delivery, told, .. }) = taken else {
-            self.state = State::Over;
+            self.state = StreamState::Over;
             return Poll::Ready(None);
         };
         let Delivery { result, keys, commit, .. } = delivery;
@@ -233,8 +233,8 @@ impl Results {
 
     /// Makes it begin anew, with differences.
     fn with_differences(mut self) -> Self {
-        if let State::Open(subscription) = &self.state {
-            self.state = State::Begins(Some(Ok(subscription.query.clone())));
+        if let StreamState::Open(subscription) = &self.state {
+            self.state = StreamState::Begins(Some(Ok(subscription.query.clone())));
         }
         (self.gets_differences, self.unread) = (true, None);
         self
@@ -242,7 +242,7 @@ impl Results {
 
     /// Ends the stream, and leaves the query.
     fn end(&mut self) {
-        self.state = State::Over;
+        self.state = StreamState::Over;
     }
 }
 

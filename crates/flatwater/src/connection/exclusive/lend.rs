@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::options::Options;
 
 /// What was left on a connection.
-pub(crate) struct Left {
+pub(crate) struct Remains {
     /// A transaction was open. It is rolled back.
     pub(crate) transaction: bool,
     /// A commit may have failed and be in the WAL all the same.
@@ -32,12 +32,12 @@ impl Connection {
     }
 
     /// Makes it ours again: our handlers, no transaction, no statement in the middle of its rows.
-    pub(crate) fn take_back(&mut self, busy: Busy) -> Result<Left> {
+    pub(crate) fn take_back(&mut self, busy: Busy) -> Result<Remains> {
         let is_ours = self.restore_handlers(busy);
         let may_have_ghost = !is_ours || self.sqlite.missed_commit();
         let transaction = !self.sqlite.is_autocommit();
         self.repair()?;
-        Ok(Left { transaction, may_have_ghost })
+        Ok(Remains { transaction, may_have_ghost })
     }
 
     /// Applies the settings once more, detaches what no option attaches, and drops TEMP objects. For a database in

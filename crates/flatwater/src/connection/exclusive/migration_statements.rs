@@ -16,13 +16,13 @@ use crate::migrations::text::line;
 use crate::sql::policy;
 
 /// A statement of a step, by its place in the script.
-pub(crate) struct Place<'a> {
+pub(crate) struct StatementPlace<'a> {
     step: &'a Step,
     at: usize,
     length: usize,
 }
 
-impl Place<'_> {
+impl StatementPlace<'_> {
     /// Adds the file, the line and the statement to an error. An offset is one in the statement's text.
     pub(crate) fn explain(&self, error: Error) -> Error {
         let sql = &self.step.sql[self.at..self.at + self.length];
@@ -41,7 +41,7 @@ impl Connection {
         script: &str,
         at: usize,
         policy: Policy,
-    ) -> Option<(Place<'a>, Result<Vec<AuthEvent>>)> {
+    ) -> Option<(StatementPlace<'a>, Result<Vec<AuthEvent>>)> {
         let at = at + statement_start(&step.sql[at..]);
         let before = self.sqlite.set_policy(policy);
         let prepared = self.sqlite.prepare(&script[at..]);
@@ -50,10 +50,10 @@ impl Connection {
             Ok(prepared) => prepared?,
             Err(error) => {
                 let error = self.sqlite.take_denied().map_or_else(|| error.into(), |event| refusal(&event));
-                return Some((Place { step, at, length: step.sql.len() - at }, Err(error)));
+                return Some((StatementPlace { step, at, length: step.sql.len() - at }, Err(error)));
             }
         };
-        let place = Place { step, at, length: prepared.length };
+        let place = StatementPlace { step, at, length: prepared.length };
         let is_ignored = prepared.events.iter().any(|event| policy(event) == Verdict::Ignore);
         let prepared = if is_ignored {
             match judge(&mut self.sqlite, &self.stated, prepared, policy) {
@@ -73,7 +73,7 @@ impl Connection {
     }
 }
 
-impl Place<'_> {
+impl StatementPlace<'_> {
     /// Returns where the next statement begins, or what precedes it.
     pub(crate) fn end(&self) -> usize {
         self.at + self.length

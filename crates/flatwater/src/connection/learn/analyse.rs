@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::connection::learn::schema::SchemaFacts;
     use crate::connection::open::role::Role;
-    use crate::connection::run::execute::{Bounds, Output, Run};
+    use crate::connection::run::execute::{Bounds, Output, StatementRun};
     use crate::options::Options;
     use crate::sql::catalogue::StatementInfo;
     use crate::sql::policy;
@@ -164,7 +164,7 @@ mod tests {
         let nothing = Params::default();
         connection.learn_before(&ready, nothing.row());
         let (params, output, bounds) = (nothing.row(), Output::Nothing, Bounds::Armed);
-        connection.execute(&Run { statement: &ready, params, output, bounds }).unwrap();
+        connection.execute(&StatementRun { statement: &ready, params, output, bounds }).unwrap();
         connection.learn(&ready);
         connection.done_with(&ready);
         ready

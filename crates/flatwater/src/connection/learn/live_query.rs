@@ -12,7 +12,7 @@ use flatwater_sqlite::{AuthEvent, Policy};
 use super::schema::SchemaFacts;
 use super::schema_tables::tables;
 use crate::connection::open::Connection;
-use crate::connection::run::execute::{Bounds, Collected, Output, Run};
+use crate::connection::run::execute::{Bounds, Collected, Output, StatementRun};
 use crate::connection::run::prepare::refuse_told_of_earlier;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::dependencies::primary_keys::PrimaryKeys;
@@ -106,7 +106,7 @@ impl Connection {
         }
         let mut derived = known.cloned().map_or_else(|| self.derive(text, cookie, false), Ok)?;
         let (params, output) = (bound.row(), Output::Rows(usize::MAX));
-        let outcome = self.execute(&Run { statement: ready, params, output, bounds: Bounds::Armed })?;
+        let outcome = self.execute(&StatementRun { statement: ready, params, output, bounds: Bounds::Armed })?;
         let Collected::Rows(rows) = outcome.result else { return Err(not_a_query()) };
         // SQLite prepared it again with the values of the parameters, and may have made another plan.
         if !derived.of_any_plan && self.sqlite.reprepares(ready.id) != 0 {
@@ -128,7 +128,7 @@ impl Connection {
         let text = Arc::new(StatementInfo::new(&finds(&table.table, rowid, columns)));
         let ready = self.ready(&text, policy::statement, &SchemaFacts::default())?;
         let (params, output) = (key.row(), Output::Rows(1));
-        let outcome = self.execute(&Run { statement: &ready, params, output, bounds: Bounds::Armed });
+        let outcome = self.execute(&StatementRun { statement: &ready, params, output, bounds: Bounds::Armed });
         self.done_with(&ready);
         let Collected::Rows(rows) = outcome?.result else { return Ok(None) };
         rows.read_optional_value()
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::connection::open::role::Role;
     use crate::dependencies::Columns;
-    use crate::dependencies::lookup::Key;
+    use crate::dependencies::lookup::LookedUp;
     use crate::options::Options;
 
     const SCHEMA: &str = "
@@ -219,9 +219,9 @@ mod tests {
             let rows = match &table.rows {
                 RowReads::Any => String::new(),
                 RowReads::Rowids(keys) => {
-                    let key = |key: &Key| match key {
-                        Key::Parameter(number) => format!("?{number}"),
-                        Key::Rowid(rowid) => rowid.to_string(),
+                    let key = |key: &LookedUp| match key {
+                        LookedUp::Parameter(number) => format!("?{number}"),
+                        LookedUp::Rowid(rowid) => rowid.to_string(),
                     };
                     format!(" [{}]", keys.iter().map(key).collect::<Vec<_>>().join(" "))
                 }

@@ -14,7 +14,7 @@ use crate::connection::open::Connection;
 use crate::error::Result;
 use crate::inline::outcome::Fallback;
 use crate::sql::class::Schema;
-use crate::sql::schema_seen::Left;
+use crate::sql::schema_seen::LeftWal;
 use crate::sql::tokens::{has_aborting_conflict_clause, quoted};
 
 /// The facts of one schema version.
@@ -81,7 +81,7 @@ impl Connection {
 
     /// For an inline run: checks that the schema is the one that this connection has seen. Compares the cookie if that
     /// is not known without, and never reads the schema. After [`Known::Held`] the caller must let go of the snapshot.
-    pub(crate) fn knows_schema(&mut self, left: &Left) -> Result<Known, Fallback> {
+    pub(crate) fn knows_schema(&mut self, left: &LeftWal) -> Result<Known, Fallback> {
         let state = self.sqlite.wal_state().ok_or(Fallback::Failed)?;
         if self.seen.holds(&state, left) {
             return Ok(Known::Before);
@@ -91,7 +91,7 @@ impl Connection {
 
     /// Begins a snapshot beside autocommit, if the schema in it is the one that this connection has seen. `state` is
     /// from before the snapshot. The caller must let go of the snapshot.
-    pub(crate) fn hold_known_schema(&mut self, state: &WalState, left: &Left) -> Result<(), Fallback> {
+    pub(crate) fn hold_known_schema(&mut self, state: &WalState, left: &LeftWal) -> Result<(), Fallback> {
         let cookie = self.control.hold(&mut self.sqlite).map_err(|error| Fallback::after(error.code()))?;
         if self.seen.is(cookie) {
             self.seen.saw(cookie, state, left);
@@ -104,7 +104,7 @@ impl Connection {
 
     /// For a worker: reads the schema if it may differ from the one that this connection has seen, so that an inline
     /// run need not read it. Blocks on the file, and waits for locks. If it fails, inline runs fall back to a worker.
-    pub(crate) fn see_schema(&mut self, left: &Left) {
+    pub(crate) fn see_schema(&mut self, left: &LeftWal) {
         let Some(state) = self.sqlite.wal_state() else { return };
         if self.seen.holds(&state, left) {
             return;

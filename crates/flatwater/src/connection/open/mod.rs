@@ -28,7 +28,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::uri::{self, Mode};
 use crate::sql::policy;
-use crate::sql::schema_seen::Seen;
+use crate::sql::schema_seen::SchemaSeen;
 use crate::sql::tokens::quoted;
 
 /// A connection with its statements, its transaction control and the settings it was opened with.
@@ -39,7 +39,7 @@ pub(crate) struct Connection {
     cookie: StatementId,
     /// Reads the schema; stepping it loads a newer one.
     schema: StatementId,
-    pub(crate) seen: Seen,
+    pub(crate) seen: SchemaSeen,
     foreign_keys: bool,
     /// True after a closure of the user ran on it, which may have replaced anything.
     pub(super) had_closure: bool,
@@ -90,7 +90,7 @@ impl Connection {
             control,
             cookie,
             schema,
-            seen: Seen::default(),
+            seen: SchemaSeen::default(),
             foreign_keys: options.foreign_keys,
             had_closure: false,
             unlimited: None,

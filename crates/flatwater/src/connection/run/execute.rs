@@ -30,7 +30,7 @@ use crate::values::row::Rows;
 
 /// One run of a statement.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
+pub(crate) struct StatementRun<'a> {
     pub(crate) statement: &'a CachedStatement,
     pub(crate) params: ParamRow<'a>,
     pub(crate) output: Output<'a>,
@@ -76,7 +76,7 @@ pub(crate) enum Collected {
 
 impl Connection {
     /// Runs the statement to its end, or until it has returned as many rows as are wanted.
-    pub(crate) fn execute(&mut self, run: &Run<'_>) -> Result<Outcome> {
+    pub(crate) fn execute(&mut self, run: &StatementRun<'_>) -> Result<Outcome> {
         let Bounds::Inline { end, .. } = run.bounds else { return self.execute_unbounded(run) };
         let statement = run.statement;
         let before = self.sqlite.set_policy(policy::nothing);
@@ -93,7 +93,7 @@ impl Connection {
         outcome
     }
 
-    fn execute_unbounded(&mut self, run: &Run<'_>) -> Result<Outcome> {
+    fn execute_unbounded(&mut self, run: &StatementRun<'_>) -> Result<Outcome> {
         match run.output {
             Output::Nothing => Ok(Outcome { executed: self.run(run, &mut Discard)?, result: Collected::Nothing }),
             Output::Rows(wanted) => self.collect(run, wanted),
@@ -101,8 +101,8 @@ impl Connection {
         }
     }
 
-    fn collect(&mut self, run: &Run<'_>, wanted: usize) -> Result<Outcome> {
-        let Run { statement, bounds, .. } = *run;
+    fn collect(&mut self, run: &StatementRun<'_>, wanted: usize) -> Result<Outcome> {
+        let StatementRun { statement, bounds, .. } = *run;
         let most = match bounds {
             _ if statement.class.route == Route::Write => usize::MAX,
             Bounds::Inline { rows, .. } => wanted.min(rows.saturating_add(1)),
@@ -121,8 +121,8 @@ impl Connection {
         Ok(Outcome { executed, result: Collected::Rows(sink.finish(self.names_after_run(statement)?)) })
     }
 
-    fn write_json(&mut self, run: &Run<'_>, options: &JsonOptions) -> Result<Outcome> {
-        let Run { statement, bounds, .. } = *run;
+    fn write_json(&mut self, run: &StatementRun<'_>, options: &JsonOptions) -> Result<Outcome> {
+        let StatementRun { statement, bounds, .. } = *run;
         let limits = match bounds {
             _ if statement.class.route == Route::Write => None,
             Bounds::Inline { rows, bytes, .. } => Some(Limits { rows, bytes }),
@@ -150,7 +150,7 @@ impl Connection {
         Ok(Outcome { executed, result: Collected::Json(document) })
     }
 
-    fn run<S: Sink>(&mut self, run: &Run<'_>, sink: &mut S) -> Result<ExecuteResult> {
+    fn run<S: Sink>(&mut self, run: &StatementRun<'_>, sink: &mut S) -> Result<ExecuteResult> {
         let statement = run.statement;
         if !statement.class.changes_rows {
             self.step(run, sink)?;
@@ -169,8 +169,8 @@ impl Connection {
     }
 
     #[inline]
-    fn step<S: Sink>(&mut self, run: &Run<'_>, sink: &mut S) -> Result<()> {
-        let Run { statement, params, bounds, .. } = *run;
+    fn step<S: Sink>(&mut self, run: &StatementRun<'_>, sink: &mut S) -> Result<()> {
+        let StatementRun { statement, params, bounds, .. } = *run;
         let stepped = match bounds {
             Bounds::Armed => self.sqlite.run(statement.id, &params, sink),
             Bounds::Inline { .. } => self.sqlite.run_once(statement.id, &params, sink),

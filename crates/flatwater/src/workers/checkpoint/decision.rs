@@ -21,7 +21,7 @@ use crate::file::disk::Disk;
 
 /// What the checkpointer observes of the WAL and of its writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct Observed {
     pub(crate) frames: u32,
     pub(crate) copied: u32,
     pub(crate) disk: Disk,
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
     pub(crate) idle: Duration,
 }
 
-impl Seen {
+impl Observed {
     fn backlog(&self) -> u32 {
         self.frames.saturating_sub(self.copied)
     }
@@ -159,7 +159,7 @@ impl Policy {
     }
 
     /// The number of frames at which the checkpointer has something to do.
-    pub(crate) fn wake_at(&self, seen: &Seen, now: Instant) -> u32 {
+    pub(crate) fn wake_at(&self, seen: &Observed, now: Instant) -> u32 {
         // While a checkpoint or a restart is blocked, only time wakes the checkpointer.
         let unless_waiting = |then, frames| if left(then, now).is_zero() { frames } else { u32::MAX };
         let checkpoint = unless_waiting(self.checkpoint_after, seen.copied.saturating_add(self.checkpoint_frames()));
@@ -187,7 +187,7 @@ impl Policy {
     }
 
     /// Adapts the limit to the disk, and measures how fast the WAL grows.
-    pub(crate) fn saw(&mut self, seen: &Seen, now: Instant) {
+    pub(crate) fn saw(&mut self, seen: &Observed, now: Instant) {
         self.limit = seen.disk.limit(self.soft);
         let (since, before) = *self.last_seen.get_or_insert((now, seen.frames));
         let ms = now.saturating_duration_since(since).as_secs_f64() * 1e3;
@@ -205,7 +205,7 @@ impl Policy {
         self.last_seen = Some((now, seen.frames));
     }
 
-    pub(crate) fn next(&self, seen: &Seen, now: Instant) -> Step {
+    pub(crate) fn next(&self, seen: &Observed, now: Instant) -> Step {
         let is_long = seen.disk.wal > self.limit / KEPT && !self.truncated;
         if is_long && seen.idle >= IDLE {
             return Step::Truncate;
@@ -227,7 +227,7 @@ impl Policy {
         Step::Rest(times.into_iter().filter(|time| !time.is_zero()).min().unwrap_or(quiet))
     }
 
-    fn wants_restart(&self, seen: &Seen, now: Instant) -> bool {
+    fn wants_restart(&self, seen: &Observed, now: Instant) -> bool {
         let apart = self.last_restart.is_none_or(|last| now.saturating_duration_since(last) >= PAUSES_APART);
         self.complete && seen.backlog() == 0 && seen.frames > 1
             || seen.frames >= self.restart_frames()
@@ -236,7 +236,7 @@ impl Policy {
     }
 
     /// The time until a pause of the writer could make a step due.
-    fn until_quiet(&self, seen: &Seen, now: Instant) -> Duration {
+    fn until_quiet(&self, seen: &Observed, now: Instant) -> Duration {
         let apart =
             self.last_restart.map_or(Duration::ZERO, |last| (last + PAUSES_APART).saturating_duration_since(now));
         if seen.frames >= PAUSE_FRAMES {

@@ -20,12 +20,12 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::decision::Policy;
-use super::{Checkpointer, Shared, State};
+use super::{Checkpointer, CheckpointerShared, ThreadState};
 use crate::error::Error;
 use crate::thread::start::{AGAIN, start_worker};
 use crate::time::later;
 
-impl State {
+impl ThreadState {
     pub(super) fn must_end(&self) -> bool {
         self.closed || self.rests
     }
@@ -112,7 +112,7 @@ impl Checkpointer {
     }
 }
 
-impl Shared {
+impl CheckpointerShared {
     /// The body of the thread.
     fn run(self: Arc<Self>) {
         let mut policy = self.lock().policy.take().unwrap_or_else(|| Policy::new(u32::MAX));
@@ -138,7 +138,7 @@ impl Shared {
         }
     }
 
-    fn ended(&self, mut state: MutexGuard<'_, State>) {
+    fn ended(&self, mut state: MutexGuard<'_, ThreadState>) {
         state.thread = None;
         drop(state);
         self.changed.notify_all();

@@ -49,9 +49,9 @@ pub(crate) struct OldestRead {
 
 /// The handle to the checkpointer, which other threads use.
 #[derive(Clone)]
-pub(crate) struct Checkpointer(Arc<Shared>);
+pub(crate) struct Checkpointer(Arc<CheckpointerShared>);
 
-struct Shared {
+struct CheckpointerShared {
     options: Arc<Options>,
     managed: CheckpointLimits,
     watch: Arc<Watch>,
@@ -79,7 +79,7 @@ struct Shared {
     /// by the holder of the token.
     next_write_us: AtomicU64,
     waits_for_room: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<ThreadState>,
     /// Signalled when the thread has ended.
     changed: Condvar,
     /// Starts another thread after one that had no place to linger. Set and taken back under the lock of the state.
@@ -87,7 +87,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct ThreadState {
     thread: Option<Thread>,
     /// What that thread knew.
     policy: Option<Policy>,
@@ -104,7 +104,7 @@ impl Checkpointer {
         recorder: Arc<WalRecorder>,
         powers: Powers,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(CheckpointerShared {
             options,
             managed,
             watch,
@@ -191,8 +191,8 @@ impl CommitListener for Checkpointer {
 /// The thread is not started for fewer frames.
 const WORTH_A_LOOK: u32 = 64;
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl CheckpointerShared {
+    fn lock(&self) -> MutexGuard<'_, ThreadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{Busy, CheckpointInfo, CheckpointMode};
 use rusqlite::ffi;
 
-use super::decision::{Policy, Seen, Step};
-use super::{Shared, frames};
+use super::decision::{Observed, Policy, Step};
+use super::{CheckpointerShared, frames};
 use crate::connection::open::Connection;
 use crate::connection::open::role::Role;
 use crate::error::{Error, ErrorKind, Result};
@@ -39,9 +39,9 @@ enum Rested {
     Ends(Option<Duration>),
 }
 
-impl Shared {
+impl CheckpointerShared {
     /// Opens the connection, after a recall in progress is over. Returns `None` if the database is parked.
-    fn open(&self) -> Result<Option<Open>> {
+    fn open(&self) -> Result<Option<OpenConnection>> {
         let Some(recall) = self.watch.recalls.enter(|| false).filter(|_| !self.watch.is_parked()) else {
             return Ok(None);
         };
@@ -53,7 +53,7 @@ impl Shared {
         if header.is_none() && connection.journal == "wal" {
             return Err(Error::new(ErrorKind::Io, "the wal-index is open for reading only"));
         }
-        Ok(Some(Open { connection, recall, soft, hard }))
+        Ok(Some(OpenConnection { connection, recall, soft, hard }))
     }
 
     /// Serves the WAL until the thread must end. Returns the time after which another thread must look at the WAL, if it
@@ -62,8 +62,9 @@ impl Shared {
         let mut opened = None;
         while !self.lock().must_end() && self.watch.refusal().is_none() {
             let now = Instant::now();
-            let is_good = |open: &Open| policy.reopen_in(now).is_none() && open.recall == self.watch.recalls.number();
-            let Some(Open { mut connection, recall, soft, hard }) = opened.take().filter(is_good) else {
+            let is_good =
+                |open: &OpenConnection| policy.reopen_in(now).is_none() && open.recall == self.watch.recalls.number();
+            let Some(OpenConnection { mut connection, recall, soft, hard }) = opened.take().filter(is_good) else {
                 match policy.reopen_in(now).filter(|pause| !pause.is_zero()) {
                     Some(pause) => thread::park_timeout(pause),
                     None => match self.open() {
@@ -95,12 +96,12 @@ impl Shared {
                 Step::Shorten(budget) => self.restart(connection, policy, CheckpointMode::Truncate, budget),
                 Step::Truncate => self.truncate(connection, policy),
             };
-            opened = Some(Open { connection: left?, recall, soft, hard });
+            opened = Some(OpenConnection { connection: left?, recall, soft, hard });
         }
         None
     }
 
-    fn see(&self, connection: &Connection) -> Option<Seen> {
+    fn see(&self, connection: &Connection) -> Option<Observed> {
         let header = connection.sqlite.wal_header()?;
         let written = Duration::from_micros(self.last_write_us.load(Ordering::Relaxed));
         let disk = Disk::of(&connection.sqlite, &header);
@@ -109,11 +110,11 @@ impl Shared {
         self.frames.store(header.max_frame, Ordering::Relaxed);
         self.looked_at(&disk, &header);
         let idle = self.began.elapsed().saturating_sub(written);
-        Some(Seen { frames: header.max_frame, copied: header.copied, idle, disk })
+        Some(Observed { frames: header.max_frame, copied: header.copied, idle, disk })
     }
 
     /// Sleeps until the WAL has grown or the time is over, if the thread may linger.
-    fn rest(&self, connection: &Connection, policy: &Policy, seen: &Seen, time: Duration) -> Rested {
+    fn rest(&self, connection: &Connection, policy: &Policy, seen: &Observed, time: Duration) -> Rested {
         let is_idle = seen.idle >= IDLE && time >= IDLE;
         if is_idle {
             return Rested::Ends(None);
@@ -294,7 +295,7 @@ impl Shared {
 }
 
 /// The connection, the number of the recall it was opened under, and the limits of the WAL in frames.
-struct Open {
+struct OpenConnection {
     connection: Connection,
     recall: u64,
     soft: u32,

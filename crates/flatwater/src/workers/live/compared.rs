@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::diff::Delivery;
-use super::subscriber::{Place, Put};
+use super::subscriber::{Put, Subscriber};
 
 pub(super) struct Behind {
     pub(super) delivery: Delivery,
-    pub(super) places: Vec<Arc<Place>>,
+    pub(super) places: Vec<Arc<Subscriber>>,
 }
 
 impl Behind {

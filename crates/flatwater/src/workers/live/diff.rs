@@ -17,7 +17,7 @@ use crate::values::row::Rows;
 pub(crate) type Results = Arc<[Arc<Rows>]>;
 
 /// The positions of the columns that are a result's key.
-pub(crate) type Key = Box<[usize]>;
+pub(crate) type KeyColumns = Box<[usize]>;
 
 /// One result of a live query, or why there is none.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub(crate) enum Told {
     /// The result of the statement at this position has no key.
     NoKey(usize),
     /// Two rows of the result at this position have the same key.
-    Repeated(usize, Key),
+    Repeated(usize, KeyColumns),
 }
 
 /// What it is told of the result of one statement.
@@ -63,7 +63,7 @@ pub(super) enum Has {
     #[default]
     Nothing,
     /// For each result its key, if the consumer gets differences.
-    Results(Results, Arc<[Key]>),
+    Results(Results, Arc<[KeyColumns]>),
     /// The error that two rows have the same key.
     Repeated,
 }
@@ -96,7 +96,7 @@ impl Has {
     }
 
     /// Returns the result of the statement at this position, if it has these columns and this key.
-    fn comparable(&self, at: usize, new: &Rows, key: &Key) -> Option<&Arc<Rows>> {
+    fn comparable(&self, at: usize, new: &Rows, key: &KeyColumns) -> Option<&Arc<Rows>> {
         let Self::Results(results, keys) = self else { return None };
         let old = results.get(at).filter(|old| old.names == new.names)?;
         (keys.get(at) == Some(key)).then_some(old)
@@ -134,7 +134,7 @@ impl Delivery {
     }
 
     fn differences(&self, results: &Results, has: &Has) -> Compared {
-        let mut keys: Vec<Key> = Vec::with_capacity(results.len());
+        let mut keys: Vec<KeyColumns> = Vec::with_capacity(results.len());
         for (at, (rows, keys_read)) in results.iter().zip(&*self.keys).enumerate() {
             match keys_read.of_result(rows.names.sources()) {
                 Some(key) => keys.push(key),
@@ -158,7 +158,7 @@ impl Delivery {
         Compared { told, then: Has::Results(results.clone(), keys.into()) }
     }
 
-    fn part(&self, at: usize, new: &Arc<Rows>, key: &Key, has: &Has) -> Result<PartTold, Repeated> {
+    fn part(&self, at: usize, new: &Arc<Rows>, key: &KeyColumns, has: &Has) -> Result<PartTold, Repeated> {
         let found = self.repeated.get().copied();
         if found == Some(Some(at)) {
             return Err(Repeated);

@@ -14,18 +14,18 @@ use super::after_unlock::{Start, Todo};
 use super::compared::Behind;
 use super::diff::Delivery;
 use super::entry::{Ended, Entry, Ran, RunState};
-use super::subscriber::{Place, Put};
+use super::subscriber::{Put, Subscriber};
 use crate::connection::learn::live_query::{Derived, Found, LiveRun};
 use crate::dependencies::change::Change;
 use crate::dependencies::index::{Id, Index, Precision, Rows};
-use crate::dependencies::lookup::Key;
+use crate::dependencies::lookup::LookedUp;
 use crate::dependencies::reads::{RowReads, TableReads};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::live_counters::{LiveCounts, LiveStats};
 use crate::workers::request::{LivePart, LiveQuery};
 
 #[derive(Default)]
-pub(super) struct Registry {
+pub(super) struct Entries {
     entries: HashMap<Id, Entry>,
     /// True while there is an entry. Set under the lock, and read without it.
     is_watching: Arc<AtomicBool>,
@@ -45,7 +45,7 @@ pub(super) struct Registry {
     counts: LiveCounts,
 }
 
-impl Registry {
+impl Entries {
     pub(super) fn new(at_once: usize) -> Self {
         Self { at_once, ..Self::default() }
     }
@@ -61,7 +61,7 @@ impl Registry {
 
     /// Adds a subscriber. It gets the last result, if there is one: at once, if that takes no comparison of rows. Returns
     /// the number of its entry.
-    pub(super) fn subscribe(&mut self, query: Arc<LiveQuery>, place: Arc<Place>) -> (Id, Todo) {
+    pub(super) fn subscribe(&mut self, query: Arc<LiveQuery>, place: Arc<Subscriber>) -> (Id, Todo) {
         let mut todo = Todo::default();
         let id = self.by_query.get(&query).copied().unwrap_or_else(|| self.add(query));
         if let Some(entry) = self.entries.get_mut(&id) {
@@ -93,7 +93,7 @@ impl Registry {
     }
 
     /// Removes a subscriber. Returns true if it was the entry's last one.
-    pub(super) fn unsubscribe(&mut self, id: Id, place: &Arc<Place>) -> bool {
+    pub(super) fn unsubscribe(&mut self, id: Id, place: &Arc<Subscriber>) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         entry.remove(place);
         entry.subscribers.is_empty()
@@ -331,9 +331,9 @@ impl Registry {
 
 /// Returns the rows of the table at this position that the statement reads, if its parameters say so, or what it found.
 fn rows_of(at: usize, reads: &TableReads, part: &LivePart, found: &Found) -> Rows {
-    let row = |key: &Key| match key {
-        Key::Rowid(rowid) => Some(*rowid),
-        Key::Parameter(number) => part.params.integer(*number),
+    let row = |key: &LookedUp| match key {
+        LookedUp::Rowid(rowid) => Some(*rowid),
+        LookedUp::Parameter(number) => part.params.integer(*number),
     };
     match &reads.rows {
         RowReads::Any => None,
@@ -357,10 +357,10 @@ mod tests {
     use crate::values::params::Params;
 
     /// Returns a registry with one query, whose first run is in flight.
-    fn registry() -> (Registry, Id, Arc<Place>) {
+    fn registry() -> (Entries, Id, Arc<Subscriber>) {
         let text = Arc::new(StatementInfo::new("SELECT a FROM t WHERE k = ?"));
         let query = Arc::new(LiveQuery([LivePart { text, params: Params::default() }].into()));
-        let (mut registry, place) = (Registry::new(1), Place::new(false));
+        let (mut registry, place) = (Entries::new(1), Subscriber::new(false));
         let (id, todo) = registry.subscribe(query, place.clone());
         assert_eq!(todo.starts.len(), 1);
         (registry, id, place)

@@ -11,7 +11,7 @@ use hashlink::LinkedHashMap;
 use rusqlite::ffi;
 
 use super::diff::{Delivery, Results};
-use super::subscriber::Place;
+use super::subscriber::Subscriber;
 use crate::connection::learn::live_query::{Derived, Found, LiveRun};
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
@@ -31,7 +31,7 @@ pub(super) struct Entry {
     pub(super) retired: Vec<Delivery>,
     was_held_back: bool,
     /// By the addresses of their places, in the order in which they came.
-    pub(super) subscribers: LinkedHashMap<usize, Arc<Place>>,
+    pub(super) subscribers: LinkedHashMap<usize, Arc<Subscriber>>,
     /// Goes off when the entry has had no subscriber for the grace period.
     pub(super) grace: Deadline,
     /// When the oldest change that it has not delivered was published.
@@ -85,11 +85,11 @@ impl Entry {
         }
     }
 
-    pub(super) fn add(&mut self, place: Arc<Place>) {
+    pub(super) fn add(&mut self, place: Arc<Subscriber>) {
         self.subscribers.insert(Arc::as_ptr(&place).addr(), place);
     }
 
-    pub(super) fn remove(&mut self, place: &Arc<Place>) {
+    pub(super) fn remove(&mut self, place: &Arc<Subscriber>) {
         self.subscribers.remove(&Arc::as_ptr(place).addr());
     }
 
@@ -105,7 +105,7 @@ impl Entry {
 
     /// Returns true if another result as small as the last one is compared and delivered in microseconds.
     pub(super) fn is_small(&self) -> bool {
-        let is_small = |place: &Arc<Place>| place.has_small();
+        let is_small = |place: &Arc<Subscriber>| place.has_small();
         self.subscribers.len() <= FEW
             && self.last().is_some_and(Delivery::is_small)
             && self.subscribers.values().all(is_small)

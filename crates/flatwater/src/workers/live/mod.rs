@@ -32,9 +32,9 @@ use crate::time::recurring::Recurring;
 use crate::turnstile::Turnstile;
 use crate::workers::listener::ChangeListener;
 use crate::workers::request::{LiveQuery, Request};
-use entries::Registry;
+use entries::Entries;
 use follow::Follower;
-use subscriber::Place;
+use subscriber::Subscriber;
 
 /// How long the result of a query without subscribers is kept.
 const GRACE: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ struct Shared {
     poll: Duration,
     /// The registry's.
     is_watching: Arc<AtomicBool>,
-    registry: Mutex<Registry>,
+    registry: Mutex<Entries>,
     /// Looks for commits of others.
     looks: Recurring,
     /// Goes off when it is time to run again what failed.
@@ -81,7 +81,7 @@ impl LiveQueries {
     /// Creates it without any query. At most `at_once` queries run at a time, and every `poll` the powers look for commits
     /// of others.
     pub(crate) fn new(powers: Powers, at_once: usize, poll: Duration) -> Self {
-        let registry = Registry::new(at_once);
+        let registry = Entries::new(at_once);
         let (is_watching, registry) = (registry.watching(), Mutex::new(registry));
         let (looks, again, failures) = (Recurring::default(), Deadline::default(), AtomicU32::new(0));
         let follower = Follower::default();
@@ -98,7 +98,7 @@ impl LiveQueries {
     /// # Errors
     /// `Closed`.
     pub(crate) fn subscribe(&self, query: Arc<LiveQuery>, gets_differences: bool) -> Result<Subscription> {
-        let place = Place::new(gets_differences);
+        let place = Subscriber::new(gets_differences);
         let mut registry = self.0.lock();
         if registry.is_closed {
             return Err(Error::closed());
@@ -133,7 +133,7 @@ impl LiveQueries {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Registry> {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,7 +173,7 @@ impl Shared {
         });
     }
 
-    fn unsubscribe(self: &Arc<Self>, id: Id, place: &Arc<Place>) {
+    fn unsubscribe(self: &Arc<Self>, id: Id, place: &Arc<Subscriber>) {
         let mut registry = self.lock();
         if !registry.unsubscribe(id, place) {
             return;
@@ -219,7 +219,7 @@ pub(crate) struct Subscription {
     live: LiveQueries,
     pub(crate) query: Arc<LiveQuery>,
     id: Id,
-    pub(crate) place: Arc<Place>,
+    pub(crate) place: Arc<Subscriber>,
     origin: Origin,
 }
 

@@ -24,14 +24,14 @@ use std::task::{Context, Poll, Waker};
 use super::diff::{Compared, Delivery, Has, Told};
 
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct Subscriber {
     /// The subscriber gets the differences of results.
     gets_differences: bool,
-    held: Mutex<Held>,
+    held: Mutex<Untaken>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct Untaken {
     item: Option<Item>,
     /// What the consumer has.
     has: Has,
@@ -77,12 +77,12 @@ impl Put {
 /// What the consumers of some places have, with what each is told of one delivery.
 type Known = Vec<(bool, Has, Compared)>;
 
-impl Place {
+impl Subscriber {
     pub(super) fn new(gets_differences: bool) -> Arc<Self> {
         Arc::new(Self { gets_differences, held: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Untaken> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,7 +166,7 @@ impl Place {
     }
 }
 
-impl Held {
+impl Untaken {
     fn put(&mut self, delivery: &Delivery, Compared { told, then }: Compared) -> Put {
         self.version = delivery.version;
         let is_told = told.is_some();
@@ -187,7 +187,7 @@ mod tests {
     use super::super::diff::{PartTold, tests::delivery};
     use super::*;
 
-    fn take(place: &Place) -> Option<Item> {
+    fn take(place: &Subscriber) -> Option<Item> {
         match place.poll(&mut Context::from_waker(Waker::noop()), |_| true) {
             Poll::Ready(item) => item,
             Poll::Pending => None,
@@ -214,13 +214,13 @@ mod tests {
     }
 
     /// Delivers as the thread of a run does.
-    fn deliver(place: &Place, delivery: &Delivery) -> Put {
+    fn deliver(place: &Subscriber, delivery: &Delivery) -> Put {
         place.put_at_once(delivery).unwrap_or_else(|| place.put(delivery, &mut Vec::new()))
     }
 
     #[test]
     fn a_difference_is_one_to_what_was_taken() {
-        let place = Place::new(true);
+        let place = Subscriber::new(true);
         deliver(&place, &delivery(1, &[&[[1, 10]]]));
         assert_eq!(told(take(&place)), "full");
         deliver(&place, &delivery(2, &[&[[1, 10], [2, 20]]]));
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_result_that_was_taken_during_the_comparison_is_compared_anew() {
-        let place = Place::new(true);
+        let place = Subscriber::new(true);
         let [a, b, c] = [&[[1, 10]][..], &[[1, 11]], &[[1, 11], [2, 20]]].map(|rows| [rows]);
         let (a, b, c) = (delivery(1, &a), delivery(2, &b), delivery(3, &c));
         deliver(&place, &a);
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_result_that_the_consumer_has_is_no_news() {
         for gets_differences in [true, false] {
-            let place = Place::new(gets_differences);
+            let place = Subscriber::new(gets_differences);
             deliver(&place, &delivery(1, &[&[[1, 10]]]));
             assert!(take(&place).is_some());
             assert!(deliver(&place, &delivery(2, &[&[[1, 11]]])).is_told);
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn equal_comparisons_of_a_delivery_are_one() {
-        let (places, mut known) = ([true, true, false].map(Place::new), Vec::new());
+        let (places, mut known) = ([true, true, false].map(Subscriber::new), Vec::new());
         let (one, two, three) = (delivery(1, &[&[[1, 10]]]), delivery(2, &[&[[1, 11]]]), delivery(3, &[&[[1, 12]]]));
         for place in &places {
             deliver(place, &one);
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn rows_with_equal_keys_are_told_once_and_then_comes_the_full_result() {
-        let place = Place::new(true);
+        let place = Subscriber::new(true);
         for version in 1..3 {
             deliver(&place, &delivery(version, &[&[[1, 10]], &[[2, 1], [2, 2]]]));
         }

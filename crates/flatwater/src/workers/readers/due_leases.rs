@@ -10,19 +10,19 @@ use std::time::Instant;
 
 use super::reader::Reader;
 use super::reader_lease::NoLeases;
-use super::{Readers, Shared};
+use super::{Readers, ReadersShared};
 use crate::time::recurring::Recurring;
 
 /// The tick for the leases of idle readers. Guarded by the pool's lock.
 pub(super) struct Watch {
-    pool: Weak<Shared>,
+    pool: Weak<ReadersShared>,
     ticks: Recurring,
     /// A tick begins by then, when the first of these leases is due or earlier. `None`: there is none, or one runs.
     due: Option<Instant>,
 }
 
 impl Watch {
-    pub(super) fn new(pool: Weak<Shared>) -> Self {
+    pub(super) fn new(pool: Weak<ReadersShared>) -> Self {
         Self { pool, ticks: Recurring::default(), due: None }
     }
 

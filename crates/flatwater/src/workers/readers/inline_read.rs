@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::PageRefusal;
 
-use super::pool::State;
+use super::pool::Pool;
 use super::reader::Reader;
-use super::{Readers, Shared};
+use super::{Readers, ReadersShared};
 use crate::connection::learn::schema::Known;
-use crate::connection::run::execute::{Bounds, Output, Run};
+use crate::connection::run::execute::{Bounds, Output, StatementRun};
 use crate::connection::run::inline_run::{self, LastRead};
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::inline::breaker;
@@ -82,7 +82,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-impl State {
+impl Pool {
     /// Takes the idle connection that was used last, if no request waits for one.
     fn lend(&mut self) -> Option<Box<Reader>> {
         if self.closed || !self.waiting.is_empty() { None } else { self.idle.pop() }
@@ -91,7 +91,12 @@ impl State {
 
 impl Reader {
     /// Returns the statement of `text`, if it is prepared on this connection and known to be short.
-    fn short(&mut self, shared: &Shared, text: &StatementInfo, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
+    fn short(
+        &mut self,
+        shared: &ReadersShared,
+        text: &StatementInfo,
+        limits: &InlineLimits,
+    ) -> Option<Arc<CachedStatement>> {
         if self.epoch != shared.catalogue.epoch() {
             return None;
         }
@@ -103,7 +108,7 @@ impl Reader {
     /// whether the connection can be used again.
     fn run_inline(
         &mut self,
-        shared: &Shared,
+        shared: &ReadersShared,
         short: &CachedStatement,
         continues: bool,
         tried: Tried<'_>,
@@ -119,7 +124,7 @@ impl Reader {
         let known = if continues { Ok(Known::Before) } else { self.connection.knows_schema(&shared.catalogue.left) };
         let ran = known.and_then(|known| {
             let bounds = Bounds::Inline { end, rows: limits.rows, bytes: limits.bytes };
-            let run = Run { statement: short, params: tried.params.row(), output: tried.output, bounds };
+            let run = StatementRun { statement: short, params: tried.params.row(), output: tried.output, bounds };
             let outcome = self.connection.execute(&run);
             if known == Known::Held {
                 self.connection.control.let_go(&mut self.connection.sqlite);

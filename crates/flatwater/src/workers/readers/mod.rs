@@ -25,7 +25,7 @@ mod wal_stamps;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 pub(crate) use inline_read::Tried;
-use pool::{Job, State};
+use pool::{Job, Pool};
 use reader_lease::ReleaseRequests;
 use running_reads::Running;
 pub(crate) use wal_stamps::{Look, Stamps};
@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 use crate::file::watch::Watch;
 use crate::inline::eligibility::InlinePolicy;
 use crate::options::Options;
-use crate::queue::bounded::Place;
+use crate::queue::bounded::LinePlace;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
@@ -46,9 +46,9 @@ use crate::workers::take_over::TakesOver;
 
 /// A handle to the pool. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Readers(Arc<Shared>);
+pub(crate) struct Readers(Arc<ReadersShared>);
 
-struct Shared {
+struct ReadersShared {
     options: Arc<Options>,
     catalogue: Arc<Catalogue>,
     recorder: Arc<Recorder>,
@@ -57,7 +57,7 @@ struct Shared {
     /// Takes over the requests that turn out to be writes. `None` if there is no writer.
     writer: Option<Arc<dyn TakesOver>>,
     requests: Arc<ReleaseRequests>,
-    state: Mutex<State>,
+    state: Mutex<Pool>,
     /// Goes off when a thread is to be started that could not be started before.
     again: Deadline,
     /// Signalled when a connection was given back or closed. `close` waits for it.
@@ -67,14 +67,14 @@ struct Shared {
 /// The place of a request in the line of a full queue.
 #[derive(Clone, Copy)]
 pub(crate) struct InLine {
-    place: Place,
+    place: LinePlace,
     /// It is the queue of requests that may hold a reader.
     holds: bool,
 }
 
 /// The readers, for those whom the writer keeps alive: the readers keep the writer alive.
 #[derive(Clone)]
-pub(crate) struct WeakReaders(Weak<Shared>);
+pub(crate) struct WeakReaders(Weak<ReadersShared>);
 
 impl WeakReaders {
     pub(crate) fn upgrade(&self) -> Option<Readers> {
@@ -96,10 +96,10 @@ impl Readers {
         writer: Option<Arc<dyn TakesOver>>,
     ) -> Self {
         Self(Arc::new_cyclic(|pool| {
-            let state = State::new(&options, due_leases::Watch::new(pool.clone()));
+            let state = Pool::new(&options, due_leases::Watch::new(pool.clone()));
             let (state, again, closed) = (Mutex::new(state), Deadline::default(), Condvar::new());
             let requests = Arc::default();
-            Shared { options, catalogue, recorder, policy, watch, writer, requests, state, again, closed }
+            ReadersShared { options, catalogue, recorder, policy, watch, writer, requests, state, again, closed }
         }))
     }
 
@@ -209,8 +209,8 @@ impl Readers {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl ReadersShared {
+    fn lock(&self) -> MutexGuard<'_, Pool> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -18,7 +18,7 @@ use crate::queue::ticket::Ticket;
 use crate::stats::reader_counters::ReaderCounters;
 use crate::workers::request::Request;
 
-pub(super) struct State {
+pub(super) struct Pool {
     /// The requests that give their reader back by themselves.
     pub(super) waiting: Bounded<Request>,
     /// The requests that may hold a reader for as long as their caller wants.
@@ -53,7 +53,7 @@ pub(super) enum Job {
     ReadSession(Arc<ReadSession>),
 }
 
-impl State {
+impl Pool {
     pub(super) fn new(options: &Options, leases: due_leases::Watch) -> Self {
         Self {
             waiting: Bounded::new(options.queue),

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Shared;
+use super::ReadersShared;
 use super::reader::Reader;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
@@ -87,7 +87,7 @@ pub(super) enum Message {
 }
 
 pub(super) struct ReadSession {
-    pool: Arc<Shared>,
+    pool: Arc<ReadersShared>,
     pub(super) purpose: Purpose,
     /// CancelOutcome to interrupt what runs.
     pub(super) ticket: Arc<Ticket>,
@@ -110,7 +110,7 @@ struct Inbox {
 impl ReadSession {
     /// Creates the session of a request that began then. `begin` sets its limit.
     pub(super) fn new(
-        pool: &Arc<Shared>,
+        pool: &Arc<ReadersShared>,
         purpose: Purpose,
         ticket: Arc<Ticket>,
         reader: Box<Reader>,
@@ -247,9 +247,9 @@ impl ReadSession {
 }
 
 /// The caller's side.
-pub(super) struct Open(pub(super) Arc<ReadSession>);
+pub(super) struct OpenSession(pub(super) Arc<ReadSession>);
 
-impl OpenRead for Open {
+impl OpenRead for OpenSession {
     fn send(&self, request: Request) -> Result<()> {
         self.0.post(Message::Request(Box::new(request)), None)
     }

@@ -16,7 +16,7 @@ use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::open::Connection;
 use crate::connection::open::role::Role;
 use crate::connection::run::cursors::{Batch, Cursors};
-use crate::connection::run::execute::{Bounds, Run};
+use crate::connection::run::execute::{Bounds, StatementRun};
 use crate::connection::run::in_parts::LastPart;
 use crate::connection::run::prepare::refuse_told_of_earlier;
 use crate::connection::run::statement_cache::CachedStatement;
@@ -323,7 +323,7 @@ impl Reader {
             let ran = self.connection.execute_in_parts(statement, params, |part| parts.hand_over(part));
             return ran.map(|LastPart { rows, before }| Answer::LastPart(Box::new((rows, before))));
         }
-        let run = Run { statement, params, output: work.output(), bounds: Bounds::Armed };
+        let run = StatementRun { statement, params, output: work.output(), bounds: Bounds::Armed };
         self.connection.execute(&run).map(Answer::from)
     }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::WalState;
 
 use crate::connection::open::Connection;
-use crate::lease::{Ended, Lease, Run, are_possible};
+use crate::lease::{Ended, Lease, LeaseRun, are_possible};
 use crate::options::Options;
 use crate::stats::Recorder;
 
@@ -70,16 +70,16 @@ impl Holder {
             self.lease.enter(AGE, |state| sqlite.is_wal_state(state), || sqlite.wal_state(), release, now);
         self.ended(connection, ended);
         match run {
-            Run::Alone => {}
-            Run::Continue => self.reused += 1,
-            Run::Begin => {
+            LeaseRun::Alone => {}
+            LeaseRun::Continue => self.reused += 1,
+            LeaseRun::Begin => {
                 self.recorder.leases.taken.count();
                 if connection.control.begin_read(&mut connection.sqlite).is_err() {
                     self.end(connection);
                 }
             }
         }
-        run == Run::Continue
+        run == LeaseRun::Continue
     }
 
     /// Called after a read. A failed read may have rolled the transaction back, which ends the lease.

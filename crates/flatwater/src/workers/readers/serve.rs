@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Interrupt;
 
-use super::Shared;
-use super::read_session::{Open, Purpose, ReadSession};
+use super::ReadersShared;
+use super::read_session::{OpenSession, Purpose, ReadSession};
 use super::reader::{Performed, Reader};
 use super::running_reads::Running;
 use crate::connection::open::writable::{is_read_only, of_read};
@@ -40,7 +40,7 @@ pub(super) enum Served {
     Kept,
 }
 
-impl Shared {
+impl ReadersShared {
     /// Opens another connection, to the same file as the ones before. Waits no longer than the caller of `ticket`.
     /// Returns `None` if the database is parked, so that the writer must open its connection first.
     pub(super) fn open(&self, ticket: &Arc<Ticket>) -> Result<Option<Box<Reader>>> {
@@ -178,7 +178,7 @@ impl Shared {
         let session = ReadSession::new(self, purpose, ticket, reader, began);
         self.lock().running.push(Running::session(&session, text));
         session.begin();
-        let at = Arc::new(Open(session));
+        let at = Arc::new(OpenSession(session));
         match first {
             Some((rows, number)) => Answer::Begun(Box::new((rows, CursorGuard::new(at, number)))),
             None => Answer::Snapshot(SnapshotGuard::new(at)),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use flatwater_sqlite::Interrupt;
 
-use super::Shared;
-use super::read_session::{End, Message, Open, Purpose, ReadSession};
+use super::ReadersShared;
+use super::read_session::{End, Message, OpenSession, Purpose, ReadSession};
 use super::reader::{Performed, Reader};
 use crate::connection::run::cursors::Batch;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,7 +32,7 @@ impl Interrupt for Either {
     }
 }
 
-impl Shared {
+impl ReadersShared {
     /// Serves one message of the session.
     pub(super) fn serve_session(self: &Arc<Self>, session: &Arc<ReadSession>, outbox: &mut Outbox<'_>) {
         let Some((mut reader, message)) = session.take() else { return };
@@ -130,7 +130,7 @@ impl Reader {
         match self.query(work, interrupt) {
             Performed::Answered(answer) => answer,
             Performed::Opened(Some((rows, number))) => {
-                Ok(Answer::Begun(Box::new((rows, CursorGuard::new(Arc::new(Open(session.clone())), number)))))
+                Ok(Answer::Begun(Box::new((rows, CursorGuard::new(Arc::new(OpenSession(session.clone())), number)))))
             }
             Performed::Write(_, Some(error)) => Err(error),
             Performed::Write(work, None) => Err(work.explain(snapshot_writes())),

@@ -18,8 +18,8 @@ use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::Instant;
 
-use super::Shared;
-use super::pool::{Job, State};
+use super::ReadersShared;
+use super::pool::{Job, Pool};
 use super::read_session::ReadSession;
 use super::reader::Reader;
 use super::serve::Served;
@@ -35,12 +35,12 @@ fn most_threads(options: &Options) -> usize {
     options.readers + options.extra_readers
 }
 
-impl Shared {
+impl ReadersShared {
     /// Wakes or starts a thread if there is a job for it.
     ///
     /// # Errors
     /// No thread can be started, and there is none. An alarm tries again.
-    pub(super) fn rouse(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Result<()> {
+    pub(super) fn rouse(self: &Arc<Self>, mut state: MutexGuard<'_, Pool>) -> Result<()> {
         if !state.has_job(&self.options) {
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl Shared {
 
     /// Called by everything that has freed a connection or a thread, or brings a message, and does not look for a job itself:
     /// tells a close, and wakes or starts a thread if there is a job.
-    pub(super) fn freed(self: &Arc<Self>, state: MutexGuard<'_, State>) {
+    pub(super) fn freed(self: &Arc<Self>, state: MutexGuard<'_, Pool>) {
         self.tell_close(&state);
         // No caller waits for the error here, and an alarm tries again.
         let _ = self.rouse(state);
@@ -76,7 +76,7 @@ impl Shared {
 
     /// Closes connections that were taken out, without the lock, and then counts them out.
     #[allow(clippy::vec_box, reason = "as they were idle")]
-    pub(super) fn close_idle(&self, idle: Vec<Box<Reader>>) -> MutexGuard<'_, State> {
+    pub(super) fn close_idle(&self, idle: Vec<Box<Reader>>) -> MutexGuard<'_, Pool> {
         let closed = idle.len();
         drop(idle);
         let mut state = self.lock();
@@ -133,7 +133,7 @@ impl Shared {
         self.tell_close(&state);
     }
 
-    fn tell_close(&self, state: &State) {
+    fn tell_close(&self, state: &Pool) {
         if state.closed {
             self.closed.notify_all();
         }
@@ -141,7 +141,7 @@ impl Shared {
 
     /// Delivers the answers. A thread that decodes a large result for its caller, which may take long, does not count
     /// meanwhile, so that another one serves the requests that wait.
-    fn deliver<'a>(self: &'a Arc<Self>, outbox: &mut Outbox<'_>) -> MutexGuard<'a, State> {
+    fn deliver<'a>(self: &'a Arc<Self>, outbox: &mut Outbox<'_>) -> MutexGuard<'a, Pool> {
         if !outbox.has_large() {
             outbox.deliver();
             return self.lock();
@@ -181,7 +181,7 @@ impl Shared {
     /// Sleeps until another thread wakes this one. Returns `None` if the thread must end, because there was no work while
     /// it lingered. A thread that had a place for that closes one idle connection, but not the last one of a database without
     /// a writer, which would then see no commit of others.
-    fn sleep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>> {
+    fn sleep<'a>(&'a self, mut state: MutexGuard<'a, Pool>) -> Option<MutexGuard<'a, Pool>> {
         let me = thread::current();
         state.asleep.push(me.clone());
         drop(state);
@@ -209,7 +209,7 @@ impl Shared {
     /// Ends this thread, after closing the connection that it has taken out. Returns the lock, and the thread goes on, if
     /// there is a job: it came meanwhile, and found no connection.
     #[allow(clippy::vec_box, reason = "as they were idle")]
-    fn end(&self, coldest: Vec<Box<Reader>>) -> Option<MutexGuard<'_, State>> {
+    fn end(&self, coldest: Vec<Box<Reader>>) -> Option<MutexGuard<'_, Pool>> {
         let mut state = self.close_idle(coldest);
         if state.has_job(&self.options) {
             return Some(state);

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::Shared;
+use super::WriterShared;
 use super::connection::WriterConnection;
 use super::failed_commit::{AfterFailure, Changes, after_failed_commit};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +15,7 @@ use crate::sql::tokens::quoted;
 
 /// Commits the open transaction, unless the caller leaves before its point of no return. `None`: it is of several callers,
 /// and committed without them. After an error no transaction is open.
-pub(super) fn commit(writer: &mut WriterConnection, shared: &Shared, ticket: Option<&Arc<Ticket>>) -> Result<()> {
+pub(super) fn commit(writer: &mut WriterConnection, shared: &WriterShared, ticket: Option<&Arc<Ticket>>) -> Result<()> {
     if let Some(refusal) = writer.refusal() {
         writer.rollback();
         return Err(refusal);
@@ -38,7 +38,7 @@ pub(super) fn commit(writer: &mut WriterConnection, shared: &Shared, ticket: Opt
 /// Turns the error of a failed commit, or of a failed autocommit statement, into the error for the caller. `before`
 /// holds the change counters from before the commit. Waits for locks as set by `wait_for_locks`, unless the connection is
 /// to be opened again.
-pub(super) fn settle(writer: &mut WriterConnection, shared: &Shared, error: Error, before: &Changes) -> Error {
+pub(super) fn settle(writer: &mut WriterConnection, shared: &WriterShared, error: Error, before: &Changes) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
     writer.refuse_after_failed_sync(&error);
     // A connection that was given up is opened again, to read the change counters and to write the fence. That is

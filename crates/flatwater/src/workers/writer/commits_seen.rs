@@ -14,7 +14,7 @@ use super::state::Commits;
 use crate::connection::open::Connection;
 use crate::connection::run::inline_run::{self, Begun, LastRead, Reads};
 use crate::inline::outcome::Fallback;
-use crate::sql::schema_seen::Left;
+use crate::sql::schema_seen::LeftWal;
 
 /// What was committed since the token was last given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,19 +80,19 @@ impl WriterConnection {
     }
 
     /// Begins a read transaction beside autocommit, without waiting for a lock, if the schema is the known one.
-    pub(super) fn hold(&mut self, state: &WalState, left: &Left) -> Result<(), Fallback> {
+    pub(super) fn hold(&mut self, state: &WalState, left: &LeftWal) -> Result<(), Fallback> {
         self.busy_timeout.never();
         let Some(connection) = &mut self.connection else { return Err(Fallback::Failed) };
         connection.hold_known_schema(state, left)
     }
 
     /// Returns true if the schema can only be the known one.
-    pub(super) fn has_seen_schema(&self, state: &WalState, left: &Left) -> bool {
+    pub(super) fn has_seen_schema(&self, state: &WalState, left: &LeftWal) -> bool {
         self.connection.as_ref().is_some_and(|connection| connection.seen.holds(state, left))
     }
 
     /// Reads the schema if it may differ from the known one. Called by a worker. Waits for no lock.
-    pub(super) fn see_schema(&mut self, left: &Left) {
+    pub(super) fn see_schema(&mut self, left: &LeftWal) {
         self.busy_timeout.never();
         if let Some(connection) = &mut self.connection {
             connection.see_schema(left);
@@ -101,7 +101,7 @@ impl WriterConnection {
 
     /// Called before the slot is released at this state: records the state, and whether the schema may have changed.
     /// Returns what was committed since the slot was last released.
-    pub(super) fn leave_at(&mut self, state: &WalState, left: &Left) -> Committed {
+    pub(super) fn leave_at(&mut self, state: &WalState, left: &LeftWal) -> Committed {
         let Some(Connection { sqlite, seen, .. }) = &self.connection else { return Committed::Others };
         let now = Commits { stamp: state.stamp(), all: state.change(), own: sqlite.published() };
         if self.commits == Some(now) {

@@ -13,7 +13,7 @@ use flatwater_sqlite::{WalHeader, WalState};
 
 use super::failed_commit::Change;
 use super::reopen;
-use super::state::{Commits, Left, PageLimit, Room, WriterLease};
+use super::state::{Commits, EndsWhenLeft, PageLimit, Room, WriterLease};
 use crate::busy_handler::BusyWait;
 use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::open::Connection;
@@ -42,7 +42,7 @@ pub(crate) struct WriterConnection {
     /// While this is true, nothing is committed and no lock is waited for.
     pub(super) is_left: Arc<AtomicBool>,
     /// Ends what runs while that is true.
-    pub(super) left: Arc<Left>,
+    pub(super) left: Arc<EndsWhenLeft>,
     /// The commits up to the last time that the token was given back.
     pub(super) commits: Option<Commits>,
     /// The change counters of the attached files at that time, while live queries watch.
@@ -72,7 +72,7 @@ impl WriterConnection {
     ) -> Result<Self> {
         let is_left = Arc::default();
         let mut writer = Self {
-            left: Arc::new(Left(Arc::clone(&is_left))),
+            left: Arc::new(EndsWhenLeft(Arc::clone(&is_left))),
             options,
             watch,
             connection: None,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{CheckpointMode, WalHeader};
 use rusqlite::ffi;
 
-use super::Shared;
+use super::WriterShared;
 use super::connection::WriterConnection;
 use super::run_alone::checkpoint;
 use super::state::{PageLimit, Room};
@@ -87,7 +87,7 @@ impl Room {
     }
 }
 
-impl Shared {
+impl WriterShared {
     /// Makes room after `error`, if that is due. Only where Flatwater checkpoints the WAL.
     pub(super) fn make_room(&self, writer: &mut WriterConnection, error: &Error) {
         let Some(listener) = self.listener.get().filter(|_| writer.is_autocommit()) else { return };

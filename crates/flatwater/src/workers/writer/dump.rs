@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::{Discard, Prepared};
 
-use super::Shared;
+use super::WriterShared;
 use super::commit::commit;
 use super::connection::WriterConnection;
 use super::exclusive::take_back;
@@ -29,7 +29,7 @@ use crate::workers::Answer;
 /// Runs the script, all of it or nothing.
 pub(super) fn load(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     text: &Arc<StatementInfo>,
     dump: Dump,
     ticket: &Arc<Ticket>,
@@ -46,7 +46,7 @@ pub(super) fn load(
 }
 
 struct Load<'a> {
-    shared: &'a Shared,
+    shared: &'a WriterShared,
     text: &'a Arc<StatementInfo>,
     /// The text with a NUL behind it.
     script: String,

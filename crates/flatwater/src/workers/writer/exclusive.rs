@@ -11,11 +11,11 @@ use std::time::Instant;
 
 use flatwater_sqlite::Policy;
 
-use super::Shared;
+use super::WriterShared;
 use super::commit::fence;
 use super::connection::WriterConnection;
 use super::failed_commit::Change;
-use crate::connection::exclusive::lend::Left;
+use crate::connection::exclusive::lend::Remains;
 use crate::connection::open::Connection;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
@@ -26,7 +26,7 @@ use crate::workers::request::{Returned, WholeClosure};
 /// Runs a closure with the whole connection.
 pub(super) fn with_connection(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     closure: WholeClosure,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
@@ -59,7 +59,7 @@ pub(super) fn whole_policy(connection: &Connection) -> Policy {
 }
 
 /// Returns the answer of a closure after which this was `left`.
-fn answer(ran: std::thread::Result<Returned>, left: &Left, ticket: &Ticket, committed: bool) -> Result<Answer> {
+fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, committed: bool) -> Result<Answer> {
     const STAYS: &str = "an open transaction was rolled back; what the closure committed before stays";
     match ran {
         Err(panic) => Err(Error::panicked(&*panic).with_hint(STAYS)),
@@ -76,7 +76,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Left, ticket: &Ticket, comm
 }
 
 /// Called when the whole connection was lent, or used like that. Returns what was left on it.
-pub(super) fn take_back(writer: &mut WriterConnection, shared: &Shared, ticket: &Arc<Ticket>) -> Result<Left> {
+pub(super) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Ticket>) -> Result<Remains> {
     shared.catalogue.next_epoch();
     writer.wrote_everything();
     let busy = writer.busy();
@@ -85,7 +85,7 @@ pub(super) fn take_back(writer: &mut WriterConnection, shared: &Shared, ticket: 
     let left = match left {
         Some(Ok(left)) => Ok(left),
         // It cannot even roll back: closing it does.
-        Some(Err(_)) => Ok(Left { transaction: true, may_have_ghost: true }),
+        Some(Err(_)) => Ok(Remains { transaction: true, may_have_ghost: true }),
         None => Err(taken(writer)),
     };
     let replaced = if writer.is_in_memory() {

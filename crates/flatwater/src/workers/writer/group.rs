@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 use rusqlite::ffi;
 
-use super::Shared;
+use super::WriterShared;
 use super::commit::commit;
 use super::connection::WriterConnection;
 use super::effects::Effects;
@@ -53,7 +53,7 @@ enum Member {
 /// queue.
 pub(super) fn run_group(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     limits: GroupLimits,
     members: &mut Vec<Request>,
     outbox: &mut Outbox<'_>,
@@ -117,7 +117,7 @@ pub(super) fn run_group(
 /// Commits and answers the members. If nothing was committed, they stay in `members`, to be put back and run alone.
 fn finish(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     members: &mut Vec<Request>,
     results: Vec<Result<Answer>>,
     outbox: &mut Outbox<'_>,
@@ -154,7 +154,7 @@ impl Interrupt for AnyMember {
 /// Begins the group's transaction. BEGIN IMMEDIATE takes the write locks of attached files too. Members need only the
 /// lock of the main file, so with attached files it is tried once, without waiting: if a lock is taken, each member
 /// runs alone and waits for the locks that it needs itself.
-fn begin(writer: &mut WriterConnection, shared: &Shared, members: &mut [Request]) -> Result<()> {
+fn begin(writer: &mut WriterConnection, shared: &WriterShared, members: &mut [Request]) -> Result<()> {
     wait_for_lock(writer, shared, members);
     if !shared.options.attach.is_empty() {
         writer.busy_timeout.until_for_all(Instant::now());
@@ -163,7 +163,7 @@ fn begin(writer: &mut WriterConnection, shared: &Shared, members: &mut [Request]
 }
 
 /// Lets the connection wait for the lock until the wait of any member is over.
-pub(super) fn wait_for_lock(writer: &WriterConnection, shared: &Shared, members: &mut [Request]) {
+pub(super) fn wait_for_lock(writer: &WriterConnection, shared: &WriterShared, members: &mut [Request]) {
     let now = Instant::now();
     let since = members.iter_mut().map(|member| *member.lock_since.get_or_insert(now)).min();
     let end = later(since.unwrap_or(now), shared.options.busy_timeout);
@@ -173,7 +173,7 @@ pub(super) fn wait_for_lock(writer: &WriterConnection, shared: &Shared, members:
 
 /// Answers the members whose time is up with the error; the others try again. After any other failure, or with attached
 /// files, each member runs alone.
-fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Outbox<'_>, error: &Error) {
+fn could_not_begin(shared: &WriterShared, members: &mut Vec<Request>, outbox: &mut Outbox<'_>, error: &Error) {
     if error.kind() != ErrorKind::Busy || !shared.options.attach.is_empty() {
         members.iter_mut().for_each(|member| member.must_be_alone = true);
         return put_back(shared, members);
@@ -192,7 +192,7 @@ fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Out
 }
 
 /// Runs one member, inside a savepoint if one of its texts failed before.
-fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Shared, work: &Work) -> Member {
+fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &WriterShared, work: &Work) -> Member {
     let Ok(connection) = writer.connection() else { return Member::Lost { aborting: false } };
     let is_guarded = work.texts().any(StatementInfo::has_failed);
     if is_guarded && connection.control.savepoint(&mut connection.sqlite).is_err() {
@@ -275,14 +275,14 @@ fn note_cost(work: &Work, time: Duration) {
 }
 
 /// Rolls the group's transaction back and puts all members back into the queue: everything that ran in it runs again.
-fn abandon(writer: &mut WriterConnection, effects: Effects, shared: &Shared, members: &mut Vec<Request>) {
+fn abandon(writer: &mut WriterConnection, effects: Effects, shared: &WriterShared, members: &mut Vec<Request>) {
     writer.rollback();
     effects.put_right(writer, &shared.catalogue);
     members.iter().for_each(|_| shared.recorder.counts.replays.count());
     put_back(shared, members);
 }
 
-fn put_back(shared: &Shared, members: &mut Vec<Request>) {
+fn put_back(shared: &WriterShared, members: &mut Vec<Request>) {
     for member in &*members {
         // One whose caller has left is not started again.
         member.ticket.put_back();
@@ -290,7 +290,7 @@ fn put_back(shared: &Shared, members: &mut Vec<Request>) {
     shared.queue.put_back(members.drain(..));
 }
 
-fn put_back_after(shared: &Shared, first: &mut Vec<Request>, rest: &mut Vec<Request>) {
+fn put_back_after(shared: &WriterShared, first: &mut Vec<Request>, rest: &mut Vec<Request>) {
     first.append(rest);
     put_back(shared, first);
 }

@@ -17,7 +17,7 @@ use super::connection::WriterConnection;
 use super::perform::run_one;
 use super::slot::Slot;
 use super::writer_lease::Entered;
-use super::{Shared, Writer};
+use super::{Writer, WriterShared};
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;
 use crate::connection::run::statement_cache::CachedStatement;
@@ -92,7 +92,7 @@ enum Ended {
     Unsettled(Error),
 }
 
-impl Shared {
+impl WriterShared {
     /// Returns true if, as far as is known, the write takes no longer than an inline run may.
     fn is_short(&self, text: &StatementInfo, limits: &InlineLimits, now: Instant) -> bool {
         self.options.durability == Durability::Normal

@@ -11,8 +11,8 @@ use std::sync::{Arc, PoisonError};
 use flatwater_sqlite::Interrupt;
 
 use super::connection::WriterConnection;
-use super::state::Left;
-use super::{Shared, Writer};
+use super::state::EndsWhenLeft;
+use super::{Writer, WriterShared};
 use crate::error::shorten;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
@@ -59,7 +59,7 @@ impl What {
     }
 }
 
-impl Interrupt for Left {
+impl Interrupt for EndsWhenLeft {
     fn should_stop(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -125,7 +125,7 @@ impl Writer {
     }
 }
 
-impl Shared {
+impl WriterShared {
     pub(super) fn is_left(&self) -> bool {
         self.is_left.load(Ordering::SeqCst)
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::Shared;
+use super::WriterShared;
 use super::connection::WriterConnection;
 use crate::connection::exclusive::page_copy::Target;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::workers::Answer;
 
 pub(super) fn backup(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     target: &Target,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {

@@ -12,11 +12,11 @@ use std::time::Instant;
 use flatwater_sqlite::AuthEvent;
 use rusqlite::ffi;
 
-use super::Shared;
+use super::WriterShared;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::exclusive::{take_back, whole_policy};
-use crate::connection::exclusive::migration_statements::Place;
+use crate::connection::exclusive::migration_statements::StatementPlace;
 use crate::dependencies::writes::Writes;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::plan::next;
@@ -29,7 +29,7 @@ use crate::workers::Answer;
 /// Applies what is not applied yet, and returns the names of the steps that were applied here.
 pub(super) fn migrate(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     migrations: &Migrations,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
@@ -48,7 +48,7 @@ fn named(writer: &mut WriterConnection, error: Error) -> Error {
 }
 
 struct Migration<'a> {
-    shared: &'a Shared,
+    shared: &'a WriterShared,
     migrations: &'a Migrations,
     ticket: &'a Arc<Ticket>,
 }
@@ -220,7 +220,7 @@ impl<'a> Migration<'a> {
         &self,
         writer: &mut WriterConnection,
         step: &Step,
-        mut each: impl FnMut(&Place<'_>, &mut WriterConnection, Result<Vec<AuthEvent>>) -> Result<()>,
+        mut each: impl FnMut(&StatementPlace<'_>, &mut WriterConnection, Result<Vec<AuthEvent>>) -> Result<()>,
     ) -> Result<()> {
         let policy = if step.in_transaction { policy::migration } else { whole_policy(writer.connection()?) };
         let script = terminated(&step.sql);

@@ -47,7 +47,7 @@ use crate::error::{Error, Result};
 use crate::file::watch::Watch;
 use crate::inline::eligibility::InlinePolicy;
 use crate::options::Options;
-use crate::queue::bounded::Place;
+use crate::queue::bounded::LinePlace;
 use crate::queue::on_its_way::OnItsWay;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
@@ -66,9 +66,9 @@ use crate::workers::take_over::TakesOver;
 
 /// The handle. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Writer(Arc<Shared>);
+pub(crate) struct Writer(Arc<WriterShared>);
 
-pub(super) struct Shared {
+pub(super) struct WriterShared {
     options: Arc<Options>,
     catalogue: Arc<Catalogue>,
     recorder: Arc<Recorder>,
@@ -118,7 +118,7 @@ impl Writer {
         let mut writer = Box::new(opened?);
         let journal = writer.journal()?;
         let external = writer.is_external();
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(WriterShared {
             is_left: writer.is_left.clone(),
             queue: Queue::new(options.queue, writer),
             turnstile,
@@ -191,7 +191,7 @@ impl Writer {
     ///
     /// # Errors
     /// `Closed`; or the thread cannot be started: then the request is not in the queue any more.
-    pub(crate) fn push(&self, mut request: Request) -> Result<Place> {
+    pub(crate) fn push(&self, mut request: Request) -> Result<LinePlace> {
         let ticket = request.ticket.clone();
         request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
         match self.0.queue.push(request) {
@@ -207,7 +207,7 @@ impl Writer {
     }
 
     /// Removes the request at `place`, because its caller is gone.
-    pub(crate) fn leave(&self, place: Place) {
+    pub(crate) fn leave(&self, place: LinePlace) {
         drop(self.0.queue.leave(place));
     }
 

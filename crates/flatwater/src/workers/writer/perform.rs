@@ -11,7 +11,7 @@ use flatwater_sqlite::Policy;
 
 use super::connection::WriterConnection;
 use super::effects::Effects;
-use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, Run};
+use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun};
 use crate::connection::run::prepare::{refuse_nul, refuse_told_of_earlier};
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
@@ -85,7 +85,7 @@ pub(super) fn run_one(
     bounds: Bounds,
 ) -> Result<Answer> {
     let (params, output) = wanted(statement, work)?;
-    Ok(writer.connection()?.execute(&Run { statement, params: params.row(), output, bounds })?.into())
+    Ok(writer.connection()?.execute(&StatementRun { statement, params: params.row(), output, bounds })?.into())
 }
 
 /// Returns the parameters of the work's one statement, and what the call wants of its rows. Refuses a statement with
@@ -177,7 +177,7 @@ impl Performer<'_> {
         self.with_ready(text, |writer, ready| {
             let began = Instant::now();
             let output = if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) };
-            let run = Run { statement: ready, params: params.row(), output, bounds: Bounds::Armed };
+            let run = StatementRun { statement: ready, params: params.row(), output, bounds: Bounds::Armed };
             let Outcome { executed, result } = writer.connection()?.execute(&run)?;
             ready.text.took(began.elapsed());
             let rows = if let Collected::Rows(rows) = result { Some(rows) } else { None };
@@ -201,7 +201,7 @@ impl Performer<'_> {
             let may_run = self.writer.refuse_cascading_drop(&ready.class).map_err(|error| error.with_sql(&text.sql));
             let connection = self.writer.connection()?;
             let result = may_run.and_then(|()| {
-                connection.execute(&Run {
+                connection.execute(&StatementRun {
                     statement: &ready,
                     params: Params::default().row(),
                     output: Output::Nothing,

@@ -20,7 +20,7 @@ use std::time::Instant;
 use super::commits_seen::Committed;
 use super::connection::WriterConnection;
 use super::slot::Slot;
-use super::{Shared, Writer};
+use super::{Writer, WriterShared};
 use crate::connection::open::Connection;
 use crate::dependencies::change::Change;
 
@@ -47,7 +47,7 @@ impl Writer {
     }
 }
 
-impl Shared {
+impl WriterShared {
     /// Records what changes from here on, if it is watched.
     #[inline]
     pub(super) fn record(&self, writer: &mut WriterConnection) {

@@ -16,8 +16,8 @@ use super::choice::{Candidate, Choice};
 use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
 use super::left_behind::What;
-use super::slot::{Held, Slot};
-use super::{Shared, Writer, commit, group, run_alone, serve_transaction};
+use super::slot::{HeldConnection, Slot};
+use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
@@ -60,7 +60,7 @@ impl Writer {
     }
 }
 
-impl Shared {
+impl WriterShared {
     /// Runs one round; returns true if it was the last. A panic, which only a bug in this crate can cause, costs the
     /// requests of this round: their callers get an error, and the connection is replaced.
     pub(super) fn round_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>) -> bool {
@@ -106,7 +106,7 @@ impl Shared {
         }
     }
 
-    fn round(&self, writer: &mut Held, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
+    fn round(&self, writer: &mut HeldConnection, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
         writer.end_lease();
         writer.unlimit();
         writer.renew();
@@ -143,7 +143,7 @@ impl Shared {
     }
 
     /// Waits for the turn of this process, if others are in line, for as long as the requests want to wait for the lock.
-    fn take_turn(&self, writer: &Held, batch: &mut [Request]) {
+    fn take_turn(&self, writer: &HeldConnection, batch: &mut [Request]) {
         let Some(turnstile) = &self.turnstile else { return };
         if !batch.iter().any(|request| request.work.takes_turn()) {
             return;
@@ -160,7 +160,7 @@ impl Shared {
         });
     }
 
-    fn single(&self, writer: &mut Held, request: Request, outbox: &mut Outbox<'_>) -> bool {
+    fn single(&self, writer: &mut HeldConnection, request: Request, outbox: &mut Outbox<'_>) -> bool {
         if matches!(request.work, Work::Begin | Work::Snapshot) {
             serve_transaction::serve(writer, self, request, outbox);
             return false;

@@ -12,7 +12,7 @@ use std::time::Instant;
 use flatwater_sqlite::{CheckpointInfo, CheckpointMode, Interrupt};
 use rusqlite::DropBehavior;
 
-use super::Shared;
+use super::WriterShared;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::dump::load;
@@ -32,7 +32,7 @@ use crate::workers::request::{ReadClosure, Returned, Work, WriteClosure};
 /// Runs the work and returns its answer.
 pub(super) fn run_alone(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     work: Work,
     ticket: &Arc<Ticket>,
     since: Instant,
@@ -73,7 +73,7 @@ pub(super) fn run_alone(
 /// Runs a checkpoint. Waits for other connections until the busy timeout ends, or the deadline.
 pub(super) fn checkpoint(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     mode: CheckpointMode,
 ) -> Result<CheckpointInfo> {
     let _without_leases = shared.listener.get().map(|listener| listener.end_leases());
@@ -101,7 +101,12 @@ pub(super) fn checkpoint(
     Ok(done)
 }
 
-fn autocommit(writer: &mut WriterConnection, shared: &Shared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
+fn autocommit(
+    writer: &mut WriterConnection,
+    shared: &WriterShared,
+    work: &Work,
+    ticket: &Arc<Ticket>,
+) -> Result<Answer> {
     writer.connection()?.sqlite.watch_commit();
     let before = writer.changes();
     writer.arm(ticket);
@@ -129,7 +134,7 @@ fn autocommit(writer: &mut WriterConnection, shared: &Shared, work: &Work, ticke
 /// Runs `body` in a transaction of its own, and commits all of it or nothing.
 fn in_transaction<T>(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     ticket: &Arc<Ticket>,
     body: impl FnOnce(&mut WriterConnection, &mut Effects) -> Result<T>,
 ) -> Result<T> {
@@ -150,7 +155,7 @@ fn in_transaction<T>(
 /// Whatever can be checked of that is restored, or the connection is replaced, before any other work runs.
 fn write_with(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     closure: WriteClosure,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
@@ -212,7 +217,7 @@ fn begin_closure(
 /// Runs a read closure on the writer's connection, for a database that has no other connection.
 fn read_with(
     writer: &mut WriterConnection,
-    shared: &Shared,
+    shared: &WriterShared,
     closure: ReadClosure,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {

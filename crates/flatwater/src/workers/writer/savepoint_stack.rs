@@ -25,10 +25,10 @@ const FEW: u32 = 64;
 pub(super) const LONG: u32 = FEW + 1;
 
 #[derive(Debug, Default)]
-pub(super) struct Stack(Vec<Open>);
+pub(super) struct Stack(Vec<OpenSavepoint>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenSavepoint {
     savepoint: Savepoint,
     /// The statements since it was opened, without those inside a later savepoint that is still open.
     statements: u32,
@@ -84,7 +84,7 @@ impl Stack {
     pub(super) fn open(&mut self, writer: &mut WriterConnection, savepoint: Savepoint) -> Result<()> {
         let connection = writer.connection()?;
         connection.control.savepoint(&mut connection.sqlite)?;
-        self.0.push(Open { savepoint, statements: 0 });
+        self.0.push(OpenSavepoint { savepoint, statements: 0 });
         Ok(())
     }
 
@@ -113,7 +113,8 @@ impl Stack {
     }
 
     fn nested(&self) -> impl Iterator<Item = u64> {
-        let number = |open: &Open| if let Savepoint::Nested(number) = open.savepoint { Some(number) } else { None };
+        let number =
+            |open: &OpenSavepoint| if let Savepoint::Nested(number) = open.savepoint { Some(number) } else { None };
         self.0.iter().filter_map(number)
     }
 
@@ -179,7 +180,7 @@ fn in_use() -> Error {
         .with_hint("use the nested transaction, or wait for its end; concurrent ones are begun one after the other")
 }
 
-fn unknown(name: &str, outer: &[Open], inner: &[Open]) -> Error {
+fn unknown(name: &str, outer: &[OpenSavepoint], inner: &[OpenSavepoint]) -> Error {
     let error = Error::misuse(format!("there is no savepoint \"{name}\""));
     if outer.iter().any(|open| open.savepoint.is_named(name)) {
         return error.with_hint("it is one of the outer transaction: use it there, after this nested one has ended");

@@ -8,14 +8,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Shared;
+use super::WriterShared;
 use super::commit::commit;
 use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::perform::{Rules, perform};
 use super::savepoint_stack::{LONG, Savepoint, Stack};
-use super::slot::Held;
-use super::transaction_connection::{At, Open};
+use super::slot::HeldConnection;
+use super::transaction_connection::{At, ServedTransaction};
 use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
@@ -26,7 +26,7 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Work};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
-pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
+pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: Request, outbox: &mut Outbox<'_>) {
     shared.note_running(&request.ticket, &request.work);
     let started = request.ticket.note_start(ExecutedOn::Writer, || held.busy_timeout.waited());
     let begun = begin(held, shared, &request.ticket);
@@ -39,7 +39,7 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
     let session = claim.0.clone();
     let _closed = CloseAtLast(session.clone());
     shared.open_session(&session);
-    let mut open = Open::new(held);
+    let mut open = ServedTransaction::new(held);
     session.open(open.parked.clone());
     // If the caller is gone, the claim is returned and dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
@@ -68,7 +68,7 @@ impl Drop for CloseAtLast {
     }
 }
 
-fn begin(writer: &mut WriterConnection, shared: &Shared, ticket: &Arc<Ticket>) -> Result<()> {
+fn begin(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Ticket>) -> Result<()> {
     writer.wait_for_locks(Instant::now(), ticket);
     shared.twice(writer, WriterConnection::begin)?;
     // From here on no other connection can change the schema.
@@ -76,7 +76,12 @@ fn begin(writer: &mut WriterConnection, shared: &Shared, ticket: &Arc<Ticket>) -
     Ok(())
 }
 
-fn run(open: &mut Open<'_>, shared: &Shared, session: &OpenTransaction, outbox: &mut Outbox<'_>) -> End {
+fn run(
+    open: &mut ServedTransaction<'_>,
+    shared: &WriterShared,
+    session: &OpenTransaction,
+    outbox: &mut Outbox<'_>,
+) -> End {
     loop {
         let message = session.next();
         let mut parked = open.parked.lock();
@@ -136,7 +141,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &OpenTransaction, outbox: 
 fn step(
     writer: &mut WriterConnection,
     effects: &mut Effects,
-    shared: &Shared,
+    shared: &WriterShared,
     request: &Request,
     open: &mut Stack,
 ) -> Result<Answer> {

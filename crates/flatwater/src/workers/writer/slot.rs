@@ -25,9 +25,9 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Work};
 
 /// The connection, unless an open transaction has it: then nothing else runs.
-pub(super) struct Held(Option<Box<WriterConnection>>);
+pub(super) struct HeldConnection(Option<Box<WriterConnection>>);
 
-impl Held {
+impl HeldConnection {
     /// Lends the connection to an open transaction, until `put_back`.
     pub(super) fn lend(&mut self) -> Box<WriterConnection> {
         self.0.take().expect(NOT_LENT)
@@ -40,7 +40,7 @@ impl Held {
 
 const NOT_LENT: &str = "an open transaction gives the connection back before anything else runs";
 
-impl Deref for Held {
+impl Deref for HeldConnection {
     type Target = WriterConnection;
 
     fn deref(&self) -> &WriterConnection {
@@ -48,7 +48,7 @@ impl Deref for Held {
     }
 }
 
-impl DerefMut for Held {
+impl DerefMut for HeldConnection {
     fn deref_mut(&mut self) -> &mut WriterConnection {
         self.0.as_mut().expect(NOT_LENT)
     }
@@ -57,7 +57,7 @@ impl DerefMut for Held {
 pub(super) struct Slot<'a> {
     writer: &'a Writer,
     /// Empty after `close` and `hand_over`.
-    held: Held,
+    held: HeldConnection,
     outbox: Outbox<'a>,
     /// False while something runs in the slot, and after it panicked.
     is_sound: bool,
@@ -96,11 +96,11 @@ impl<'a> Slot<'a> {
 
     fn new(writer: &'a Writer, connection: Box<WriterConnection>, is_writers_thread: bool) -> Self {
         let outbox = Outbox::passing_on(&writer.0.recorder);
-        Self { writer, held: Held(Some(connection)), outbox, is_sound: true, is_writers_thread }
+        Self { writer, held: HeldConnection(Some(connection)), outbox, is_sound: true, is_writers_thread }
     }
 
     /// Runs `f` on the connection. If `f` panics, the slot is released with another connection.
-    pub(super) fn run<T>(&mut self, f: impl FnOnce(&mut Held, &mut Outbox<'a>) -> T) -> T {
+    pub(super) fn run<T>(&mut self, f: impl FnOnce(&mut HeldConnection, &mut Outbox<'a>) -> T) -> T {
         self.is_sound = false;
         let result = f(&mut self.held, &mut self.outbox);
         self.is_sound = true;
@@ -140,7 +140,7 @@ impl Drop for Slot<'_> {
     }
 }
 
-impl super::Shared {
+impl super::WriterShared {
     /// Returns how long the work must wait before it gets the slot, because the WAL grows too fast.
     fn delay(&self, work: &Work, now: Instant) -> Option<Duration> {
         if work.is_ours() || work.only_reads() || matches!(work, Work::Checkpoint(_)) {

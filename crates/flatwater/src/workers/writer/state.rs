@@ -21,7 +21,7 @@ pub(super) struct WriterLease {
 }
 
 /// What interrupts whatever runs: a close that leaves it behind.
-pub(super) struct Left(pub(super) Arc<AtomicBool>);
+pub(super) struct EndsWhenLeft(pub(super) Arc<AtomicBool>);
 
 /// The commits up to some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::perform::run_one;
 use super::savepoint_stack::{Savepoint, Stack};
-use super::slot::Held;
+use super::slot::HeldConnection;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;
 use crate::connection::run::statement_cache::CachedStatement;
@@ -47,13 +47,13 @@ impl ParkedConnection {
 }
 
 /// An open transaction, as the writer's thread sees it. Dropping it takes the connection back.
-pub(super) struct Open<'a> {
-    held: &'a mut Held,
+pub(super) struct ServedTransaction<'a> {
+    held: &'a mut HeldConnection,
     pub(super) parked: Arc<ParkedConnection>,
 }
 
-impl<'a> Open<'a> {
-    pub(super) fn new(held: &'a mut Held) -> Self {
+impl<'a> ServedTransaction<'a> {
+    pub(super) fn new(held: &'a mut HeldConnection) -> Self {
         let writer = held.lend();
         let at = At { writer, effects: Effects::default(), savepoints: Stack::default(), lost: false };
         Self { held, parked: Arc::new(ParkedConnection(Mutex::new(Some(at)))) }
@@ -71,7 +71,7 @@ impl<'a> Open<'a> {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for ServedTransaction<'_> {
     fn drop(&mut self) {
         self.take_back();
     }

@@ -25,8 +25,8 @@ use super::connection::WriterConnection;
 use super::slot::Slot;
 use super::state::WriterLease;
 use crate::inline::outcome::Fallback;
-use crate::lease::{Lease, Run};
-use crate::sql::schema_seen::Left;
+use crate::lease::{Lease, LeaseRun};
+use crate::sql::schema_seen::LeftWal;
 use crate::time::recurring::Recurring;
 
 /// A lease is renewed at this age, or when as many short writes may have taken their time, if that is longer. Frames that
@@ -62,9 +62,9 @@ impl WriterLease {
 impl WriterConnection {
     /// Called before a write in an inline run: continues the lease, renews it, begins one, or ensures that there is
     /// none. After `Ok` the write sees the schema that is known; after an error it must not run.
-    pub(super) fn enter_lease(&mut self, state: &WalState, left: &Left, now: Instant) -> Result<Entered, Fallback> {
+    pub(super) fn enter_lease(&mut self, state: &WalState, left: &LeftWal, now: Instant) -> Result<Entered, Fallback> {
         let change = state.change();
-        let mut run = Run::Alone;
+        let mut run = LeaseRun::Alone;
         if let Some(age) = self.lease.age {
             self.lease.entered = change;
             let (ended, next) = self.lease.state.enter(age, |noted| *noted == change, || Some(change), false, now);
@@ -74,16 +74,16 @@ impl WriterConnection {
             run = next;
         }
         match run {
-            Run::Continue => Ok(Entered::Continued),
-            Run::Begin => match self.hold(state, left) {
+            LeaseRun::Continue => Ok(Entered::Continued),
+            LeaseRun::Begin => match self.hold(state, left) {
                 Ok(()) => Ok(Entered::Begun),
                 Err(why) => {
                     self.lease.state.drop_it();
                     Err(why)
                 }
             },
-            Run::Alone if self.has_seen_schema(state, left) => Ok(Entered::Begun),
-            Run::Alone => self.hold(state, left).map(|()| Entered::ForThisWrite),
+            LeaseRun::Alone if self.has_seen_schema(state, left) => Ok(Entered::Begun),
+            LeaseRun::Alone => self.hold(state, left).map(|()| Entered::ForThisWrite),
         }
     }
 

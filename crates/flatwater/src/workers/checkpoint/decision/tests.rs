@@ -5,9 +5,9 @@ use super::*;
 const LIMIT: u32 = 8192;
 const NO_FILE: Disk = Disk { wal: 0, database: 10_000, free: u32::MAX };
 
-fn seen(frames: u32, copied: u32, idle_ms: u64) -> Seen {
+fn seen(frames: u32, copied: u32, idle_ms: u64) -> Observed {
     let disk = Disk { wal: frames.max(3000), database: 10_000, free: u32::MAX };
-    Seen { frames, copied, idle: Duration::from_millis(idle_ms), disk }
+    Observed { frames, copied, idle: Duration::from_millis(idle_ms), disk }
 }
 
 /// A policy for which a pause of the writer is not enough, because a restart was just done.
@@ -66,7 +66,7 @@ fn a_restart_begins_early_enough_for_what_is_written_meanwhile() {
 #[test]
 fn a_file_that_grew_far_beyond_the_limit_is_made_shorter_by_the_next_restart() {
     let (mut policy, now) = (Policy::new(LIMIT), Instant::now());
-    let with = |wal| Seen { disk: Disk { wal, database: 500, free: u32::MAX }, ..seen(LIMIT, LIMIT, 0) };
+    let with = |wal| Observed { disk: Disk { wal, database: 500, free: u32::MAX }, ..seen(LIMIT, LIMIT, 0) };
     for (wal, step) in [
         (LIMIT, Step::Restart(BUDGET)),
         (2 * LIMIT, Step::Restart(BUDGET)),
@@ -85,7 +85,7 @@ fn a_file_that_grew_far_beyond_the_limit_is_made_shorter_by_the_next_restart() {
 fn on_a_small_disk_the_wal_starts_over_sooner_and_its_file_gets_shorter() {
     let mut policy = Policy::new(LIMIT);
     let now = Instant::now();
-    let on = |wal, free| Seen { disk: Disk { wal, database: 500, free }, ..seen(1000, 900, 0) };
+    let on = |wal, free| Observed { disk: Disk { wal, database: 500, free }, ..seen(1000, 900, 0) };
     policy.saw(&on(1000, 10_000), now);
     assert!(matches!(policy.next(&on(1000, 10_000), now), Step::Rest(_)));
     policy.saw(&on(1000, 2000), now);
@@ -240,7 +240,7 @@ fn a_rest_lasts_until_the_wal_has_grown() {
         for frames in [0, 1, 63, 64, 600, 999, 1000, 5800, 8192, 70_000] {
             for copied in [0, frames / 2, frames] {
                 for idle_ms in [0, 1, 3, 900, 1000, 29_999, 30_000, 90_000] {
-                    let seen = Seen { disk: NO_FILE, ..seen(frames, copied, idle_ms) };
+                    let seen = Observed { disk: NO_FILE, ..seen(frames, copied, idle_ms) };
                     let Step::Rest(time) = policy.next(&seen, now) else { continue };
                     assert!(policy.wake_at(&seen, now) > frames, "{seen:?}");
                     assert!(!time.is_zero(), "{seen:?}");
@@ -255,7 +255,7 @@ fn a_rest_lasts_until_the_wal_has_grown() {
 #[test]
 fn when_all_is_done_it_rests_for_long() {
     let policy = Policy::new(LIMIT);
-    let done = Seen { disk: NO_FILE, ..seen(1, 0, 30_000) };
+    let done = Observed { disk: NO_FILE, ..seen(1, 0, 30_000) };
     assert_eq!(policy.next(&done, Instant::now()), Step::Rest(IDLE));
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::file::disk::Disk;
-use crate::workers::checkpoint::decision::{Policy, Seen, Step};
+use crate::workers::checkpoint::decision::{Observed, Policy, Step};
 
 const SOFT: u32 = 8192;
 const HARD: u32 = 65_536;
@@ -153,7 +153,7 @@ impl Simulation {
         while self.now < end {
             let idle = Duration::from_secs_f64((self.now - self.last_write) / 1e3);
             let disk = Disk { wal: self.frames, database: 0, free: u32::MAX };
-            let seen = Seen { frames: self.frames, copied: self.copied, idle, disk };
+            let seen = Observed { frames: self.frames, copied: self.copied, idle, disk };
             self.policy.saw(&seen, self.at());
             match self.policy.next(&seen, self.at()) {
                 Step::Rest(time) => {
