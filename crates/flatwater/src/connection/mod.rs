@@ -1,6 +1,53 @@
 //! One connection of the engine, over floor 0's.
+//!
+//! Owns: what a connection consists of. Used by the thread that has the connection. Invariant: each part has the data of
+//! one subject, and is given the connection of floor 0 for what it does. Leaves out: what is done with a connection, which is
+//! in the folders: `open` (opening it, and its settings), `run` (preparing and running statements), `learn` (schemas,
+//! programs, and what live queries read), `exclusive` (what needs the connection for itself).
 
 pub(crate) mod exclusive;
 pub(crate) mod learn;
 pub(crate) mod open;
 pub(crate) mod run;
+
+use flatwater_sqlite::{Busy, Connection as Sqlite, Control};
+
+use self::learn::schema::SchemaReader;
+use self::open::attached_files::AttachedFiles;
+use self::open::pragma_answers::Stated;
+use self::open::role::Role;
+use self::run::inline_run::LengthLimit;
+use self::run::recording::Recording;
+use self::run::statement_cache::Statements;
+use crate::error::Result;
+use crate::options::Options;
+
+pub(crate) struct Connection {
+    pub(crate) sqlite: Sqlite,
+    pub(crate) control: Control,
+    pub(crate) statements: Statements,
+    pub(crate) schema: SchemaReader,
+    pub(crate) attached: AttachedFiles,
+    pub(crate) recording: Recording,
+    pub(crate) lengths: LengthLimit,
+    /// The journal mode, in lower case.
+    pub(crate) journal: String,
+    foreign_keys: bool,
+    stated: Stated,
+    /// True after a closure of the user ran on it, which may have replaced anything.
+    had_closure: bool,
+}
+
+impl Connection {
+    /// Opens a connection. Blocks on the file system and, as `busy` decides, on locks.
+    pub(crate) fn open(options: &Options, role: Role, busy: Busy) -> Result<Self> {
+        open::open(options, role, busy)
+    }
+
+    /// Closes it. If it is the last connection to the file, SQLite copies the rest of the WAL into the database and
+    /// removes the WAL.
+    pub(crate) fn close_in_order(self) {
+        // If this fails, the WAL stays, and the next open uses it.
+        let _ = open::keep_wal_at_close(&self.sqlite, false);
+    }
+}

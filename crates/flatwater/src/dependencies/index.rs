@@ -24,12 +24,12 @@ pub(crate) struct Index {
     /// What every commit meets.
     every_commit: HashSet<Id>,
     /// By table, and by the address of the reads, which each entry keeps.
-    tables: HashMap<Box<str>, HashMap<usize, Readers>>,
+    tables: HashMap<Box<str>, HashMap<usize, Dependents>>,
 }
 
 /// The live queries with the same reads of one table.
 #[derive(Debug)]
-struct Readers {
+struct Dependents {
     reads: Arc<Reads>,
     /// Which of its tables.
     at: usize,
@@ -49,7 +49,7 @@ pub(crate) enum Precision {
     EveryCommit,
 }
 
-impl Readers {
+impl Dependents {
     fn reads(&self) -> &TableReads {
         match &*self.reads {
             Reads::Tables(tables) => &tables[self.at],
@@ -76,7 +76,7 @@ impl Index {
         for (at, table) in tables.iter().enumerate() {
             step(1);
             let known = self.tables.entry(table.table.clone()).or_default();
-            let readers = known.entry(address(reads)).or_insert_with(|| Readers {
+            let readers = known.entry(address(reads)).or_insert_with(|| Dependents {
                 reads: reads.clone(),
                 at,
                 any: HashSet::new(),
@@ -146,7 +146,7 @@ impl Index {
     }
 }
 
-impl Readers {
+impl Dependents {
     fn look_up_rows(&self, sets: [&RowSet; 2], meet: &mut impl FnMut(Id, Precision)) {
         for rows in sets {
             let RowSet::Some(rows) = rows else { continue };

@@ -7,7 +7,7 @@
 use flatwater_sqlite::{AuthEvent, Prepared};
 use rusqlite::ffi;
 
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::connection::open::pragma_answers::judge;
 use crate::error::{Error, Result};
 use crate::sql::policy;
@@ -23,32 +23,30 @@ pub(crate) enum Mark {
     None,
 }
 
-impl Connection {
-    /// Prepares the first statement of `sql`. Transaction control and `PRAGMA foreign_keys` are prepared as statements that do
-    /// nothing.
-    pub(crate) fn prepare_dumped(&mut self, sql: &str) -> Result<Option<Prepared>> {
-        let before = self.sqlite.set_policy(policy::dump);
-        let prepared = self.sqlite.prepare(sql);
-        self.sqlite.set_policy(before);
-        let prepared = match prepared {
-            Ok(Some(prepared)) => prepared,
-            Ok(None) => return Ok(None),
-            Err(error) => {
-                let denied = self.sqlite.take_denied();
-                return Err(denied.map_or_else(|| error.into(), |event| policy::refusal(&event, None)));
-            }
-        };
-        if prepared.events.iter().any(|event| sets(event, "foreign_keys")) {
-            return Ok(Some(prepared));
+/// Prepares the first statement of `sql`. Transaction control and `PRAGMA foreign_keys` are prepared as statements that do
+/// nothing.
+pub(crate) fn prepare_dumped(connection: &mut Connection, sql: &str) -> Result<Option<Prepared>> {
+    let before = connection.sqlite.set_policy(policy::dump);
+    let prepared = connection.sqlite.prepare(sql);
+    connection.sqlite.set_policy(before);
+    let prepared = match prepared {
+        Ok(Some(prepared)) => prepared,
+        Ok(None) => return Ok(None),
+        Err(error) => {
+            let denied = connection.sqlite.take_denied();
+            return Err(denied.map_or_else(|| error.into(), |event| policy::refusal(&event, None)));
         }
-        Ok(Some(judge(&mut self.sqlite, &self.stated, prepared, policy::dump)?.prepared))
+    };
+    if prepared.events.iter().any(|event| sets(event, "foreign_keys")) {
+        return Ok(Some(prepared));
     }
+    Ok(Some(judge(&mut connection.sqlite, &connection.stated, prepared, policy::dump)?.prepared))
+}
 
-    /// Makes this connection and all others read the schema again, which was written as if it were a table.
-    pub(crate) fn renew_schema(&mut self) -> Result<()> {
-        let next = self.schema_cookie()?.wrapping_add(1) & i64::from(i32::MAX);
-        Ok(self.sqlite.execute_batch(&format!("PRAGMA schema_version = {next}; PRAGMA writable_schema = RESET"))?)
-    }
+/// Makes this connection and all others read the schema again, which was written as if it were a table.
+pub(crate) fn renew_schema(connection: &mut Connection) -> Result<()> {
+    let next = connection.schema.cookie(&mut connection.sqlite)?.wrapping_add(1) & i64::from(i32::MAX);
+    Ok(connection.sqlite.execute_batch(&format!("PRAGMA schema_version = {next}; PRAGMA writable_schema = RESET"))?)
 }
 
 fn sets(event: &AuthEvent, pragma: &str) -> bool {

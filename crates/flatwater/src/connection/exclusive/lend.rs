@@ -7,7 +7,8 @@
 
 use flatwater_sqlite::Busy;
 
-use crate::connection::open::Connection;
+use super::restore::{drop_temp_objects, repair, restore_handlers};
+use crate::connection::Connection;
 use crate::connection::open::pragmas::apply_pragmas;
 use crate::connection::open::role::Role;
 use crate::connection::open::settings::{attach_one, run_on_open, watch_wal};
@@ -22,45 +23,46 @@ pub(crate) struct Remains {
     pub(crate) may_have_ghost: bool,
 }
 
-impl Connection {
-    /// Runs `f` with rusqlite's whole connection. Returns the connection too, or `None` if `f` took it away.
-    pub(crate) fn lend<T>(mut self, f: impl FnOnce(&mut rusqlite::Connection) -> T) -> Result<(T, Option<Self>)> {
-        let (result, sqlite) = self.sqlite.lend(f)?;
-        let Some(sqlite) = sqlite else { return Ok((result, None)) };
-        self.sqlite = sqlite;
-        Ok((result, Some(self)))
-    }
+/// Runs `f` with rusqlite's whole connection. Returns the connection too, or `None` if `f` took it away.
+pub(crate) fn lend<T>(
+    mut connection: Connection,
+    f: impl FnOnce(&mut rusqlite::Connection) -> T,
+) -> Result<(T, Option<Connection>)> {
+    let (result, sqlite) = connection.sqlite.lend(f)?;
+    let Some(sqlite) = sqlite else { return Ok((result, None)) };
+    connection.sqlite = sqlite;
+    Ok((result, Some(connection)))
+}
 
-    /// Makes it ours again: our handlers, no transaction, no statement in the middle of its rows.
-    pub(crate) fn take_back(&mut self, busy: Busy) -> Result<Remains> {
-        let is_ours = self.restore_handlers(busy);
-        let may_have_ghost = !is_ours || self.sqlite.missed_commit();
-        let transaction = !self.sqlite.is_autocommit();
-        self.repair()?;
-        Ok(Remains { transaction, may_have_ghost })
-    }
+/// Makes it ours again: our handlers, no transaction, no statement in the middle of its rows.
+pub(crate) fn take_back(connection: &mut Connection, busy: Busy) -> Result<Remains> {
+    let is_ours = restore_handlers(connection, busy);
+    let may_have_ghost = !is_ours || connection.sqlite.missed_commit();
+    let transaction = !connection.sqlite.is_autocommit();
+    repair(connection)?;
+    Ok(Remains { transaction, may_have_ghost })
+}
 
-    /// Applies the settings once more, detaches what no option attaches, and drops TEMP objects. For a database in
-    /// memory, which has no other connection. What SQLite cannot tell stays: functions, collations, limits, and PRAGMAs
-    /// that no option sets.
-    pub(crate) fn reset(&mut self, options: &Options) -> Result<()> {
-        let attached: Vec<String> = self
-            .sqlite
-            .rusqlite()
-            .prepare("SELECT name FROM pragma_database_list WHERE name NOT IN ('main', 'temp')")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        let is_option = |name: &str| options.attach.iter().any(|option| option.name.eq_ignore_ascii_case(name));
-        for stranger in attached.iter().filter(|name| !is_option(name)) {
-            self.sqlite.rusqlite().execute("DETACH ?1", [stranger])?;
-        }
-        self.drop_temp_objects()?;
-        apply_pragmas(&self.sqlite, options, Role::Writer)?;
-        watch_wal(&self.sqlite, options);
-        let is_missing = |name: &str| !attached.iter().any(|there| there.eq_ignore_ascii_case(name));
-        for missing in options.attach.iter().filter(|option| is_missing(&option.name)) {
-            attach_one(&mut self.sqlite, missing, options, Role::Writer)?;
-        }
-        options.on_open.iter().try_for_each(|sql| run_on_open(&mut self.sqlite, sql, options))
+/// Applies the settings once more, detaches what no option attaches, and drops TEMP objects. For a database in
+/// memory, which has no other connection. What SQLite cannot tell stays: functions, collations, limits, and PRAGMAs
+/// that no option sets.
+pub(crate) fn reset(connection: &mut Connection, options: &Options) -> Result<()> {
+    let attached: Vec<String> = connection
+        .sqlite
+        .rusqlite()
+        .prepare("SELECT name FROM pragma_database_list WHERE name NOT IN ('main', 'temp')")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let is_option = |name: &str| options.attach.iter().any(|option| option.name.eq_ignore_ascii_case(name));
+    for stranger in attached.iter().filter(|name| !is_option(name)) {
+        connection.sqlite.rusqlite().execute("DETACH ?1", [stranger])?;
     }
+    drop_temp_objects(connection)?;
+    apply_pragmas(&connection.sqlite, options, Role::Writer)?;
+    watch_wal(&connection.sqlite, options);
+    let is_missing = |name: &str| !attached.iter().any(|there| there.eq_ignore_ascii_case(name));
+    for missing in options.attach.iter().filter(|option| is_missing(&option.name)) {
+        attach_one(&mut connection.sqlite, missing, options, Role::Writer)?;
+    }
+    options.on_open.iter().try_for_each(|sql| run_on_open(&mut connection.sqlite, sql, options))
 }

@@ -7,8 +7,9 @@
 use flatwater_sqlite::{AuthEvent, Discard, Policy, Verdict, statement_start};
 use rusqlite::ffi;
 
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::connection::open::pragma_answers::judge;
+use crate::connection::run::failed_writes::explain_write;
 use crate::dependencies::writes::{Silent, Writes};
 use crate::error::{Error, Result};
 use crate::migrations::Step;
@@ -32,45 +33,43 @@ impl StatementPlace<'_> {
     }
 }
 
-impl Connection {
-    /// Runs the statement of `step` at byte `at` or after it. `script` is its SQL, terminated. Returns the statement's place
-    /// and what it does; `None` if there is none.
-    pub(crate) fn run_statement<'a>(
-        &mut self,
-        step: &'a Step,
-        script: &str,
-        at: usize,
-        policy: Policy,
-    ) -> Option<(StatementPlace<'a>, Result<Vec<AuthEvent>>)> {
-        let at = at + statement_start(&step.sql[at..]);
-        let before = self.sqlite.set_policy(policy);
-        let prepared = self.sqlite.prepare(&script[at..]);
-        self.sqlite.set_policy(before);
-        let prepared = match prepared {
-            Ok(prepared) => prepared?,
-            Err(error) => {
-                let error = self.sqlite.take_denied().map_or_else(|| error.into(), |event| refusal(&event));
-                return Some((StatementPlace { step, at, length: step.sql.len() - at }, Err(error)));
-            }
-        };
-        let place = StatementPlace { step, at, length: prepared.length };
-        let is_ignored = prepared.events.iter().any(|event| policy(event) == Verdict::Ignore);
-        let prepared = if is_ignored {
-            match judge(&mut self.sqlite, &self.stated, prepared, policy) {
-                Ok(judged) => judged.prepared,
-                Err(error) => return Some((place, Err(error))),
-            }
-        } else {
-            prepared
-        };
-        let ran = self.sqlite.run(prepared.id, &(), &mut Discard);
-        self.sqlite.finalize(prepared.id);
-        let ran = ran.map_err(|error| {
-            let writes = Writes::of_rows(&prepared.events, Silent::default());
-            self.explain_write(error.into(), &writes)
-        });
-        Some((place, ran.map(|()| prepared.events)))
-    }
+/// Runs the statement of `step` at byte `at` or after it. `script` is its SQL, terminated. Returns the statement's place
+/// and what it does; `None` if there is none.
+pub(crate) fn run_statement<'a>(
+    connection: &mut Connection,
+    step: &'a Step,
+    script: &str,
+    at: usize,
+    policy: Policy,
+) -> Option<(StatementPlace<'a>, Result<Vec<AuthEvent>>)> {
+    let at = at + statement_start(&step.sql[at..]);
+    let before = connection.sqlite.set_policy(policy);
+    let prepared = connection.sqlite.prepare(&script[at..]);
+    connection.sqlite.set_policy(before);
+    let prepared = match prepared {
+        Ok(prepared) => prepared?,
+        Err(error) => {
+            let error = connection.sqlite.take_denied().map_or_else(|| error.into(), |event| refusal(&event));
+            return Some((StatementPlace { step, at, length: step.sql.len() - at }, Err(error)));
+        }
+    };
+    let place = StatementPlace { step, at, length: prepared.length };
+    let is_ignored = prepared.events.iter().any(|event| policy(event) == Verdict::Ignore);
+    let prepared = if is_ignored {
+        match judge(&mut connection.sqlite, &connection.stated, prepared, policy) {
+            Ok(judged) => judged.prepared,
+            Err(error) => return Some((place, Err(error))),
+        }
+    } else {
+        prepared
+    };
+    let ran = connection.sqlite.run(prepared.id, &(), &mut Discard);
+    connection.sqlite.finalize(prepared.id);
+    let ran = ran.map_err(|error| {
+        let writes = Writes::of_rows(&prepared.events, Silent::default());
+        explain_write(&connection.sqlite, error.into(), &writes)
+    });
+    Some((place, ran.map(|()| prepared.events)))
 }
 
 impl StatementPlace<'_> {

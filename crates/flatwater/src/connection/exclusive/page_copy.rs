@@ -14,7 +14,7 @@ use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 use tempfile::NamedTempFile;
 
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::resolve::beside;
@@ -155,21 +155,24 @@ fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-impl Connection {
-    /// Copies the main database into a new file, until `ends` says stop. The read transaction stays open.
-    pub(crate) fn backup(&mut self, options: &Options, target: &Target, ends: &Arc<dyn Interrupt>) -> Result<()> {
-        target.refuse_taken()?;
-        let file = target.create(options)?;
-        self.control.begin_read(&mut self.sqlite)?;
-        self.sqlite.arm(ends.clone());
-        // The first read takes the snapshot.
-        let begun = self.schema_cookie();
-        self.sqlite.disarm();
-        begun?;
-        copy(self.sqlite.rusqlite(), options, target, &file, &**ends)?;
-        stop(&**ends)?;
-        target.publish(file)
-    }
+/// Copies the main database into a new file, until `ends` says stop. The read transaction stays open.
+pub(crate) fn backup(
+    connection: &mut Connection,
+    options: &Options,
+    target: &Target,
+    ends: &Arc<dyn Interrupt>,
+) -> Result<()> {
+    target.refuse_taken()?;
+    let file = target.create(options)?;
+    connection.control.begin_read(&mut connection.sqlite)?;
+    connection.sqlite.arm(ends.clone());
+    // The first read takes the snapshot.
+    let begun = connection.schema.cookie(&mut connection.sqlite);
+    connection.sqlite.disarm();
+    begun?;
+    copy(connection.sqlite.rusqlite(), options, target, &file, &**ends)?;
+    stop(&**ends)?;
+    target.publish(file)
 }
 
 /// Copies all pages, without a pause between the steps: the transaction is open, so SQLite never begins anew.

@@ -5,7 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::connection::open::Connection;
+use flatwater_sqlite::Connection as Sqlite;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::sql::tokens::quoted;
 
@@ -35,54 +36,51 @@ impl Violations {
     }
 }
 
-impl Connection {
-    /// Switches the enforcement of foreign keys. Does nothing inside of a transaction.
-    pub(crate) fn enforce_foreign_keys(&self, on: bool) -> Result<()> {
-        let fkey = rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY;
-        self.sqlite.rusqlite().set_db_config(fkey, on)?;
-        Ok(())
-    }
+/// Switches the enforcement of foreign keys. Does nothing inside of a transaction.
+pub(crate) fn enforce_foreign_keys(sqlite: &Sqlite, on: bool) -> Result<()> {
+    let fkey = rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY;
+    sqlite.rusqlite().set_db_config(fkey, on)?;
+    Ok(())
+}
 
-    /// Returns the names of the tables, in lower case.
-    pub(crate) fn tables(&self) -> Result<HashSet<String>> {
-        let mut names =
-            self.sqlite.rusqlite().prepare("SELECT lower(name) FROM main.sqlite_schema WHERE type = 'table'")?;
-        Ok(names.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
-    }
+/// Returns the names of the tables, in lower case.
+pub(crate) fn tables(sqlite: &Sqlite) -> Result<HashSet<String>> {
+    let mut names = sqlite.rusqlite().prepare("SELECT lower(name) FROM main.sqlite_schema WHERE type = 'table'")?;
+    Ok(names.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+}
 
-    /// Returns the violations in the tables with a foreign key for which `is_checked` is true, or that refer to such a
-    /// table. The names are in lower case.
-    pub(crate) fn violations(&self, is_checked: impl Fn(&str) -> bool) -> Result<Violations> {
-        let sqlite = self.sqlite.rusqlite();
-        let mut keys = sqlite.prepare(
-            "SELECT tables.name, keys.\"table\" FROM main.sqlite_schema AS tables,
-             pragma_foreign_key_list(tables.name, 'main') AS keys WHERE tables.type = 'table'",
-        )?;
-        let keys = keys.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
-        let mut tables = HashSet::new();
-        for key in keys {
-            let (table, parent) = key?;
-            if is_checked(&table.to_lowercase()) || is_checked(&parent.to_lowercase()) {
-                tables.insert(table);
-            }
+/// Returns the violations in the tables with a foreign key for which `is_checked` is true, or that refer to such a
+/// table. The names are in lower case.
+pub(crate) fn violations(sqlite: &Sqlite, is_checked: impl Fn(&str) -> bool) -> Result<Violations> {
+    let sqlite = sqlite.rusqlite();
+    let mut keys = sqlite.prepare(
+        "SELECT tables.name, keys.\"table\" FROM main.sqlite_schema AS tables,
+         pragma_foreign_key_list(tables.name, 'main') AS keys WHERE tables.type = 'table'",
+    )?;
+    let keys = keys.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    let mut tables = HashSet::new();
+    for key in keys {
+        let (table, parent) = key?;
+        if is_checked(&table.to_lowercase()) || is_checked(&parent.to_lowercase()) {
+            tables.insert(table);
         }
-        let mut found = Violations::default();
-        for table in tables {
-            let check =
-                sqlite.prepare(&format!("PRAGMA main.foreign_key_check({})", quoted(&table))).and_then(|mut check| {
-                    let rows = check.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-                    rows.collect::<rusqlite::Result<Vec<_>>>()
-                });
-            match check.map_err(Error::from) {
-                Ok(rows) => rows.into_iter().for_each(|row| *found.0.entry(row).or_default() += 1),
-                Err(error) if error.kind() == ErrorKind::Sql => {
-                    found.0.insert((table, None, error.message().to_owned()), 1);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(found)
     }
+    let mut found = Violations::default();
+    for table in tables {
+        let check =
+            sqlite.prepare(&format!("PRAGMA main.foreign_key_check({})", quoted(&table))).and_then(|mut check| {
+                let rows = check.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                rows.collect::<rusqlite::Result<Vec<_>>>()
+            });
+        match check.map_err(Error::from) {
+            Ok(rows) => rows.into_iter().for_each(|row| *found.0.entry(row).or_default() += 1),
+            Err(error) if error.kind() == ErrorKind::Sql => {
+                found.0.insert((table, None, error.message().to_owned()), 1);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

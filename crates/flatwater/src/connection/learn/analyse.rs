@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use super::calls_changes::Asking;
 use crate::bytecode::analysis::{InlineRead, InlineWrite, ProgramAnalysis};
 use crate::bytecode::graph::{Shape, Strange, bare};
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::connection::run::prepare::is_kept;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
@@ -56,85 +56,83 @@ impl CachedStatement {
     }
 }
 
-impl Connection {
-    /// Counts a use of a read, and analyses its program at the second one. Called by a worker, which may take the time
-    /// of a prepare.
-    pub(crate) fn learn(&mut self, ready: &CachedStatement) {
-        if ready.class.route == Route::Read {
-            self.learn_from(ready);
+/// Counts a use of a read, and analyses its program at the second one. Called by a worker, which may take the time
+/// of a prepare.
+pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement) {
+    if ready.class.route == Route::Read {
+        learn_from(connection, ready);
+    }
+}
+
+/// The same for a write, which is to run right after with these parameters.
+pub(crate) fn learn_before(connection: &mut Connection, ready: &CachedStatement, params: ParamRow<'_>) {
+    // Parameters that do not fit are refused, and the write does nothing.
+    if ready.class.route == Route::Write
+        && writes_may_run_inline(connection)
+        && !ready.is_known()
+        && connection.sqlite.fits(ready.id, &params)
+    {
+        learn_from(connection, ready);
+    }
+}
+
+/// Returns true in WAL mode. Outside of it no write runs inline.
+fn writes_may_run_inline(connection: &Connection) -> bool {
+    connection.journal == "wal"
+}
+
+fn learn_from(connection: &mut Connection, ready: &CachedStatement) {
+    // A PRAGMA, which is not kept, takes effect while it is prepared.
+    if !is_kept(ready) || !ready.analysis.is_due() {
+        return;
+    }
+    let analysis = match analyse(connection, ready) {
+        Ok(analysis) => analysis,
+        // The deadline of the call may still be armed, or another connection may hold a lock. The next use tries
+        // again.
+        Err(error) if error.sqlite_code().is_some_and(is_passing) => return,
+        Err(_) => ProgramAnalysis::opaque("EXPLAIN"),
+    };
+    // No other thread can have set it: the statement belongs to this connection.
+    let _ = ready.analysis.of_program.set(analysis);
+}
+
+fn analyse(connection: &mut Connection, ready: &CachedStatement) -> Result<ProgramAnalysis> {
+    let strange = strange(connection)?;
+    let sql = &ready.text.sql;
+    let programs = if ready.class.route == Route::Write {
+        let asking = Asking::read(&connection.sqlite, &strange)?;
+        connection.sqlite.explain_if(sql, |events| !asking.asks(events))?
+    } else {
+        Some(connection.sqlite.explain(sql)?)
+    };
+    Ok(programs
+        .map_or_else(|| ProgramAnalysis::opaque("changes()"), |programs| ProgramAnalysis::of(&programs, &strange)))
+}
+
+/// Returns the functions and collations of this connection that are not SQLite's own. A replacement of one of
+/// SQLite's collations cannot be seen; a closure of the user may have made one.
+fn strange(connection: &Connection) -> Result<Strange> {
+    let sqlite = connection.sqlite.rusqlite();
+    let own = ["BINARY", "NOCASE", "RTRIM"];
+    let mut functions = HashSet::new();
+    let mut listed = sqlite.prepare("PRAGMA function_list")?;
+    let mut rows = listed.query([])?;
+    while let Some(row) = rows.next()? {
+        if !row.get::<_, bool>("builtin")? {
+            functions.insert(row.get::<_, String>("name")?.to_ascii_lowercase());
         }
     }
-
-    /// The same for a write, which is to run right after with these parameters.
-    pub(crate) fn learn_before(&mut self, ready: &CachedStatement, params: ParamRow<'_>) {
-        // Parameters that do not fit are refused, and the write does nothing.
-        if ready.class.route == Route::Write
-            && self.writes_may_run_inline()
-            && !ready.is_known()
-            && self.sqlite.fits(ready.id, &params)
-        {
-            self.learn_from(ready);
+    let mut collations = HashSet::new();
+    let mut listed = sqlite.prepare("PRAGMA collation_list")?;
+    let mut rows = listed.query([])?;
+    while let Some(row) = rows.next()? {
+        let name: String = row.get("name")?;
+        if !own.contains(&&*name) || (connection.had_closure && name != own[0]) {
+            collations.extend(name.split(',').map(|name| bare(name).to_ascii_lowercase()));
         }
     }
-
-    /// Returns true in WAL mode. Outside of it no write runs inline.
-    fn writes_may_run_inline(&self) -> bool {
-        self.journal == "wal"
-    }
-
-    fn learn_from(&mut self, ready: &CachedStatement) {
-        // A PRAGMA, which is not kept, takes effect while it is prepared.
-        if !is_kept(ready) || !ready.analysis.is_due() {
-            return;
-        }
-        let analysis = match self.analysis(ready) {
-            Ok(analysis) => analysis,
-            // The deadline of the call may still be armed, or another connection may hold a lock. The next use tries
-            // again.
-            Err(error) if error.sqlite_code().is_some_and(is_passing) => return,
-            Err(_) => ProgramAnalysis::opaque("EXPLAIN"),
-        };
-        // No other thread can have set it: the statement belongs to this connection.
-        let _ = ready.analysis.of_program.set(analysis);
-    }
-
-    fn analysis(&mut self, ready: &CachedStatement) -> Result<ProgramAnalysis> {
-        let strange = self.strange()?;
-        let sql = &ready.text.sql;
-        let programs = if ready.class.route == Route::Write {
-            let asking = Asking::read(&self.sqlite, &strange)?;
-            self.sqlite.explain_if(sql, |events| !asking.asks(events))?
-        } else {
-            Some(self.sqlite.explain(sql)?)
-        };
-        Ok(programs
-            .map_or_else(|| ProgramAnalysis::opaque("changes()"), |programs| ProgramAnalysis::of(&programs, &strange)))
-    }
-
-    /// Returns the functions and collations of this connection that are not SQLite's own. A replacement of one of
-    /// SQLite's collations cannot be seen; a closure of the user may have made one.
-    fn strange(&self) -> Result<Strange> {
-        let sqlite = self.sqlite.rusqlite();
-        let own = ["BINARY", "NOCASE", "RTRIM"];
-        let mut functions = HashSet::new();
-        let mut listed = sqlite.prepare("PRAGMA function_list")?;
-        let mut rows = listed.query([])?;
-        while let Some(row) = rows.next()? {
-            if !row.get::<_, bool>("builtin")? {
-                functions.insert(row.get::<_, String>("name")?.to_ascii_lowercase());
-            }
-        }
-        let mut collations = HashSet::new();
-        let mut listed = sqlite.prepare("PRAGMA collation_list")?;
-        let mut rows = listed.query([])?;
-        while let Some(row) = rows.next()? {
-            let name: String = row.get("name")?;
-            if !own.contains(&&*name) || (self.had_closure && name != own[0]) {
-                collations.extend(name.split(',').map(|name| bare(name).to_ascii_lowercase()));
-            }
-        }
-        Ok(Strange { functions, collations })
-    }
+    Ok(Strange { functions, collations })
 }
 
 #[cfg(test)]
@@ -142,6 +140,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::connection::exclusive::restore::restore_handlers;
     use crate::connection::learn::schema::SchemaFacts;
     use crate::connection::open::role::Role;
     use crate::connection::run::execute::{Bounds, Output, StatementRun};
@@ -162,10 +161,10 @@ mod tests {
     fn used(connection: &mut Connection, text: &Arc<StatementInfo>) -> Arc<CachedStatement> {
         let ready = connection.ready(text, policy::statement, &SchemaFacts::default()).unwrap();
         let nothing = Params::default();
-        connection.learn_before(&ready, nothing.row());
+        learn_before(connection, &ready, nothing.row());
         let (params, output, bounds) = (nothing.row(), Output::Nothing, Bounds::Armed);
         connection.execute(&StatementRun { statement: &ready, params, output, bounds }).unwrap();
-        connection.learn(&ready);
+        learn(connection, &ready);
         connection.done_with(&ready);
         ready
     }
@@ -233,7 +232,7 @@ mod tests {
             Some(InlineRead::Bounded)
         );
         assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x' COLLATE mine").inline_read(), None);
-        let _ = connection.restore_handlers(Box::new(|_| false));
+        let _ = restore_handlers(&mut connection, Box::new(|_| false));
         connection.statements.clear(&mut connection.sqlite);
         assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x'").inline_read(), None);
         assert_eq!(

@@ -11,7 +11,7 @@ use flatwater_sqlite::{AuthEvent, Policy};
 
 use super::schema::SchemaFacts;
 use super::schema_tables::tables;
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::connection::run::execute::{Bounds, Collected, Output, StatementRun};
 use crate::connection::run::prepare::refuse_told_of_earlier;
 use crate::connection::run::statement_cache::CachedStatement;
@@ -55,104 +55,102 @@ pub(crate) struct LiveRun {
 /// The rowids of the rows that were looked up, by the position of their table in the reads.
 pub(crate) type Found = Vec<Option<i64>>;
 
-impl Connection {
-    /// Runs the statements of a live query in one snapshot. `known` is what their texts read the last time. The
-    /// connection has no open transaction. May be interrupted by what is armed.
-    pub(crate) fn run_live<'a>(
-        &mut self,
-        parts: impl Iterator<Item = (&'a Arc<StatementInfo>, &'a Params, Option<&'a Derived>)> + Clone,
-    ) -> Result<Vec<LiveRun>> {
-        // Some act while they are prepared.
-        if let Some((text, ..)) = parts.clone().find(|(text, ..)| text.tells_of_its_prepare) {
-            return Err(not_a_query().with_sql(&text.sql));
-        }
-        let cookie = self.control.hold(&mut self.sqlite)?;
-        let is_known = |known: &&Derived| known.cookie == cookie;
-        let runs = parts.map(|(text, params, known)| self.run_held(text, params, known.filter(is_known), cookie));
-        let runs = runs.collect();
-        self.control.let_go(&mut self.sqlite);
-        runs
+/// Runs the statements of a live query in one snapshot. `known` is what their texts read the last time. The
+/// connection has no open transaction. May be interrupted by what is armed.
+pub(crate) fn run_live<'a>(
+    connection: &mut Connection,
+    parts: impl Iterator<Item = (&'a Arc<StatementInfo>, &'a Params, Option<&'a Derived>)> + Clone,
+) -> Result<Vec<LiveRun>> {
+    // Some act while they are prepared.
+    if let Some((text, ..)) = parts.clone().find(|(text, ..)| text.tells_of_its_prepare) {
+        return Err(not_a_query().with_sql(&text.sql));
     }
+    let cookie = connection.control.hold(&mut connection.sqlite)?;
+    let is_known = |known: &&Derived| known.cookie == cookie;
+    let runs = parts.map(|(text, params, known)| run_held(connection, text, params, known.filter(is_known), cookie));
+    let runs = runs.collect();
+    connection.control.let_go(&mut connection.sqlite);
+    runs
+}
 
-    fn run_held(
-        &mut self,
-        text: &Arc<StatementInfo>,
-        bound: &Params,
-        known: Option<&Derived>,
-        cookie: i64,
-    ) -> Result<LiveRun> {
-        if known.is_none() {
-            // A text that is prepared under an older schema reads what that schema says.
-            self.load_schema()?;
-            self.statements.forget(&mut self.sqlite, text);
-        }
-        let ready = self.ready(text, policy::statement, &SchemaFacts::default())?;
-        let run = self.run_ready(&ready, bound, known, cookie);
-        self.done_with(&ready);
-        run
+fn run_held(
+    connection: &mut Connection,
+    text: &Arc<StatementInfo>,
+    bound: &Params,
+    known: Option<&Derived>,
+    cookie: i64,
+) -> Result<LiveRun> {
+    if known.is_none() {
+        // A text that is prepared under an older schema reads what that schema says.
+        connection.schema.load(&mut connection.sqlite)?;
+        connection.statements.forget(&mut connection.sqlite, text);
     }
+    let ready = connection.ready(text, policy::statement, &SchemaFacts::default())?;
+    let run = run_ready(connection, &ready, bound, known, cookie);
+    connection.done_with(&ready);
+    run
+}
 
-    fn run_ready(
-        &mut self,
-        ready: &CachedStatement,
-        bound: &Params,
-        known: Option<&Derived>,
-        cookie: i64,
-    ) -> Result<LiveRun> {
-        let text = &ready.text;
-        refuse_told_of_earlier(ready)?;
-        if ready.class.route == Route::Write || ready.class.columns == 0 {
-            return Err(not_a_query().with_sql(&text.sql));
-        }
-        let mut derived = known.cloned().map_or_else(|| self.derive(text, cookie, false), Ok)?;
-        let (params, output) = (bound.row(), Output::Rows(usize::MAX));
-        let outcome = self.execute(&StatementRun { statement: ready, params, output, bounds: Bounds::Armed })?;
-        let Collected::Rows(rows) = outcome.result else { return Err(not_a_query()) };
-        // SQLite prepared it again with the values of the parameters, and may have made another plan.
-        if !derived.of_any_plan && self.sqlite.reprepares(ready.id) != 0 {
-            derived = self.derive(text, cookie, true)?;
-        }
-        let found = self.find_rows(&derived.reads, bound)?;
-        Ok(LiveRun { rows, derived, found })
+fn run_ready(
+    connection: &mut Connection,
+    ready: &CachedStatement,
+    bound: &Params,
+    known: Option<&Derived>,
+    cookie: i64,
+) -> Result<LiveRun> {
+    let text = &ready.text;
+    refuse_told_of_earlier(ready)?;
+    if ready.class.route == Route::Write || ready.class.columns == 0 {
+        return Err(not_a_query().with_sql(&text.sql));
     }
-
-    /// Finds the rows that the query looks up by a unique key, in the snapshot that is held.
-    fn find_rows(&mut self, reads: &Reads, params: &Params) -> Result<Found> {
-        let Reads::Tables(tables) = reads else { return Ok(Found::new()) };
-        tables.iter().map(|table| self.find_row(table, params)).collect()
+    let mut derived = known.cloned().map_or_else(|| derive(connection, text, cookie, false), Ok)?;
+    let (params, output) = (bound.row(), Output::Rows(usize::MAX));
+    let outcome = connection.execute(&StatementRun { statement: ready, params, output, bounds: Bounds::Armed })?;
+    let Collected::Rows(rows) = outcome.result else { return Err(not_a_query()) };
+    // SQLite prepared it again with the values of the parameters, and may have made another plan.
+    if !derived.of_any_plan && connection.sqlite.reprepares(ready.id) != 0 {
+        derived = derive(connection, text, cookie, true)?;
     }
+    let found = find_rows(connection, &derived.reads, bound)?;
+    Ok(LiveRun { rows, derived, found })
+}
 
-    fn find_row(&mut self, table: &TableReads, params: &Params) -> Result<Option<i64>> {
-        let RowReads::Unique { rowid, columns } = &table.rows else { return Ok(None) };
-        let Some(key) = params.pick(columns.iter().map(|(_, number)| *number)) else { return Ok(None) };
-        let text = Arc::new(StatementInfo::new(&finds(&table.table, rowid, columns)));
-        let ready = self.ready(&text, policy::statement, &SchemaFacts::default())?;
-        let (params, output) = (key.row(), Output::Rows(1));
-        let outcome = self.execute(&StatementRun { statement: &ready, params, output, bounds: Bounds::Armed });
-        self.done_with(&ready);
-        let Collected::Rows(rows) = outcome?.result else { return Ok(None) };
-        rows.read_optional_value()
-    }
+/// Finds the rows that the query looks up by a unique key, in the snapshot that is held.
+fn find_rows(connection: &mut Connection, reads: &Reads, params: &Params) -> Result<Found> {
+    let Reads::Tables(tables) = reads else { return Ok(Found::new()) };
+    tables.iter().map(|table| find_row(connection, table, params)).collect()
+}
 
-    /// Finds out what the text reads, in the snapshot that is held.
-    fn derive(&mut self, text: &StatementInfo, cookie: i64, of_any_plan: bool) -> Result<Derived> {
-        let mut events: Vec<AuthEvent> = Vec::new();
-        let before = self.sqlite.set_policy(policy::statement as Policy);
-        let programs = self.sqlite.explain_if(&text.sql, |seen| {
-            events.extend_from_slice(seen);
-            true
-        });
-        self.sqlite.set_policy(before);
-        let programs = programs?.unwrap_or_default();
-        let read: HashSet<&str> = events.iter().filter_map(|event| event.first.as_deref()).collect();
-        let tables = self.sqlite.patiently_with(|sqlite| tables(sqlite, &read, &text.sql))?;
-        let keys = Arc::new(PrimaryKeys::of(&tables));
-        match Reads::of(&events, &programs, &tables, of_any_plan) {
-            Ok(reads) => Ok(Derived { cookie, of_any_plan, reads: Arc::new(reads), keys }),
-            Err(ReadsTemp) => Err(Error::misuse("a live query cannot read a TEMP table")
-                .with_hint("TEMP tables exist on one connection only; use an ordinary table")
-                .with_sql(&text.sql)),
-        }
+fn find_row(connection: &mut Connection, table: &TableReads, params: &Params) -> Result<Option<i64>> {
+    let RowReads::Unique { rowid, columns } = &table.rows else { return Ok(None) };
+    let Some(key) = params.pick(columns.iter().map(|(_, number)| *number)) else { return Ok(None) };
+    let text = Arc::new(StatementInfo::new(&finds(&table.table, rowid, columns)));
+    let ready = connection.ready(&text, policy::statement, &SchemaFacts::default())?;
+    let (params, output) = (key.row(), Output::Rows(1));
+    let outcome = connection.execute(&StatementRun { statement: &ready, params, output, bounds: Bounds::Armed });
+    connection.done_with(&ready);
+    let Collected::Rows(rows) = outcome?.result else { return Ok(None) };
+    rows.read_optional_value()
+}
+
+/// Finds out what the text reads, in the snapshot that is held.
+fn derive(connection: &mut Connection, text: &StatementInfo, cookie: i64, of_any_plan: bool) -> Result<Derived> {
+    let mut events: Vec<AuthEvent> = Vec::new();
+    let before = connection.sqlite.set_policy(policy::statement as Policy);
+    let programs = connection.sqlite.explain_if(&text.sql, |seen| {
+        events.extend_from_slice(seen);
+        true
+    });
+    connection.sqlite.set_policy(before);
+    let programs = programs?.unwrap_or_default();
+    let read: HashSet<&str> = events.iter().filter_map(|event| event.first.as_deref()).collect();
+    let tables = connection.sqlite.patiently_with(|sqlite| tables(sqlite, &read, &text.sql))?;
+    let keys = Arc::new(PrimaryKeys::of(&tables));
+    match Reads::of(&events, &programs, &tables, of_any_plan) {
+        Ok(reads) => Ok(Derived { cookie, of_any_plan, reads: Arc::new(reads), keys }),
+        Err(ReadsTemp) => Err(Error::misuse("a live query cannot read a TEMP table")
+            .with_hint("TEMP tables exist on one connection only; use an ordinary table")
+            .with_sql(&text.sql)),
     }
 }
 
@@ -201,7 +199,7 @@ mod tests {
     }
 
     fn derived(connection: &mut Connection, sql: &str) -> Arc<Reads> {
-        connection.derive(&StatementInfo::new(sql), 0, false).unwrap().reads
+        derive(connection, &StatementInfo::new(sql), 0, false).unwrap().reads
     }
 
     /// Returns the reads as text: for each table its columns, and how its rows are looked up.
@@ -322,7 +320,7 @@ mod tests {
         ] {
             let text = StatementInfo::new(sql);
             // Some of them may not be compiled in.
-            let Ok(derived) = connection.derive(&text, 0, false) else { continue };
+            let Ok(derived) = derive(&mut connection, &text, 0, false) else { continue };
             assert_eq!(*derived.reads, Reads::EveryCommit, "{sql}");
         }
     }
@@ -351,7 +349,7 @@ mod tests {
         let (_directory, mut connection) = open(SCHEMA);
         connection.sqlite.execute_batch("CREATE TEMP TABLE mine (a); CREATE TEMP TABLE e (a)").unwrap();
         for sql in ["SELECT a FROM mine", "SELECT count(*) FROM mine", "SELECT count(*) FROM e"] {
-            assert!(connection.derive(&StatementInfo::new(sql), 0, false).is_err(), "{sql}");
+            assert!(derive(&mut connection, &StatementInfo::new(sql), 0, false).is_err(), "{sql}");
         }
         assert_eq!(told(&mut connection, "SELECT count(*) FROM main.e"), "e(*)");
     }
@@ -361,7 +359,7 @@ mod tests {
     fn reads_are_those_of_a_schema_that_another_connection_changed_and_of_one_plan() {
         let (directory, mut connection) = open(SCHEMA);
         let (text, params) = (Arc::new(StatementInfo::new("SELECT * FROM v")), Params::default());
-        let mut run = || connection.run_live(std::iter::once((&text, &params, None))).unwrap().remove(0).derived;
+        let mut run = || run_live(&mut connection, std::iter::once((&text, &params, None))).unwrap().remove(0).derived;
         let table = |derived: &Derived| match &*derived.reads {
             Reads::Tables(tables) => tables.iter().map(|table| table.table.to_string()).collect::<Vec<_>>(),
             Reads::EveryCommit => panic!("it reads a table"),
@@ -379,7 +377,7 @@ mod tests {
         let text = Arc::new(StatementInfo::new("SELECT * FROM e"));
         let params = Params::default();
         let run = |connection: &mut Connection, known: Option<&Derived>| {
-            connection.run_live(std::iter::once((&text, &params, known))).unwrap().remove(0).derived
+            run_live(connection, std::iter::once((&text, &params, known))).unwrap().remove(0).derived
         };
         let first = run(&mut connection, None);
         assert!(Arc::ptr_eq(&run(&mut connection, Some(&first)).reads, &first.reads));

@@ -8,14 +8,15 @@
 
 use std::collections::HashSet;
 
-use flatwater_sqlite::WalState;
+use flatwater_sqlite::{Connection as Sqlite, Control, Discard, Flow, Sink, StatementId, WalState};
 
-use crate::connection::open::Connection;
-use crate::error::Result;
+use crate::connection::Connection;
+use crate::error::kind::is_passing;
+use crate::error::{Error, ErrorKind, Result};
 use crate::inline::outcome::Fallback;
 use crate::sql::class::Schema;
-use crate::sql::schema_seen::LeftWal;
-use crate::sql::tokens::{has_aborting_conflict_clause, quoted};
+use crate::sql::schema_seen::{LeftWal, SchemaSeen};
+use crate::sql::tokens::has_aborting_conflict_clause;
 
 /// The facts of one schema version.
 #[derive(Debug, Default)]
@@ -35,12 +36,12 @@ impl Schema for SchemaFacts {
 impl SchemaFacts {
     /// Returns true if the facts still hold. Reads the cookie.
     pub(crate) fn are_current(&self, connection: &mut Connection) -> Result<bool> {
-        Ok(self.cookie == Some(connection.schema_cookie()?))
+        Ok(self.cookie == Some(connection.schema.cookie(&mut connection.sqlite)?))
     }
 
     /// Reads the facts, outside any transaction or in one that changed nothing.
     pub(crate) fn read(connection: &mut Connection) -> Result<Self> {
-        let cookie = connection.schema_cookie()?;
+        let cookie = connection.schema.cookie(&mut connection.sqlite)?;
         let aborting_tables = connection.sqlite.patiently_with(|sqlite| {
             let mut statement = sqlite.prepare("SELECT tbl_name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
             let mut rows = statement.query([])?;
@@ -67,53 +68,104 @@ pub(crate) enum Known {
     Held,
 }
 
-impl Connection {
-    /// Returns the names of all triggers, in lower case.
-    pub(crate) fn triggers(&self) -> Result<HashSet<String>> {
-        let own = ["main", "temp"].into_iter().chain(self.attached.iter().map(|name| &**name));
-        let of_one = |name| format!("SELECT name FROM {}.sqlite_schema WHERE type = 'trigger'", quoted(name));
-        let all = own.map(of_one).collect::<Vec<_>>().join(" UNION ALL ");
-        let triggers = self.sqlite.patiently_with(|sqlite| {
-            sqlite.prepare(&all)?.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
-        })?;
-        Ok(triggers.iter().map(|name| name.to_lowercase()).collect())
+/// The schema of the main database, as one connection sees it.
+pub(crate) struct SchemaReader {
+    cookie: StatementId,
+    /// Reads the schema; stepping it loads a newer one.
+    newest: StatementId,
+    pub(crate) seen: SchemaSeen,
+}
+
+impl SchemaReader {
+    pub(crate) fn prepare(sqlite: &mut Sqlite) -> Result<Self> {
+        let mut prepare = |sql| -> Result<StatementId> {
+            let prepared = sqlite.prepare(sql)?.map(|prepared| prepared.id);
+            prepared.ok_or_else(|| Error::new(ErrorKind::Open, "a statement of our own cannot be prepared"))
+        };
+        let cookie = prepare("PRAGMA main.schema_version")?;
+        let newest = prepare("SELECT 0 FROM main.sqlite_schema LIMIT 0")?;
+        Ok(Self { cookie, newest, seen: SchemaSeen::default() })
+    }
+
+    /// Makes the connection load the newest schema of the main database. Without this, a text that names something unknown
+    /// may be prepared under an older schema.
+    pub(crate) fn load(&self, sqlite: &mut Sqlite) -> Result<()> {
+        Ok(sqlite.run(self.newest, &(), &mut Discard)?)
+    }
+
+    /// The same before a text that takes effect while it is prepared. A schema that cannot be loaded is no error of
+    /// that text, which may not need one: SQLite then has none in memory, and reads it again for a text that needs it.
+    pub(crate) fn load_newest(&self, sqlite: &mut Sqlite) -> Result<()> {
+        match self.load(sqlite) {
+            Err(error) if error.sqlite_code().is_some_and(is_passing) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the schema cookie, in the transaction that is open or in one of its own.
+    pub(crate) fn cookie(&self, sqlite: &mut Sqlite) -> Result<i64> {
+        let mut cookie = OneInteger(0);
+        sqlite.run(self.cookie, &(), &mut cookie)?;
+        Ok(cookie.0)
     }
 
     /// For an inline run: checks that the schema is the one that this connection has seen. Compares the cookie if that
     /// is not known without, and never reads the schema. After [`Known::Held`] the caller must let go of the snapshot.
-    pub(crate) fn knows_schema(&mut self, left: &LeftWal) -> Result<Known, Fallback> {
-        let state = self.sqlite.wal_state().ok_or(Fallback::Failed)?;
+    pub(crate) fn knows(&mut self, sqlite: &mut Sqlite, control: &Control, left: &LeftWal) -> Result<Known, Fallback> {
+        let state = sqlite.wal_state().ok_or(Fallback::Failed)?;
         if self.seen.holds(&state, left) {
             return Ok(Known::Before);
         }
-        self.hold_known_schema(&state, left).map(|()| Known::Held)
+        self.hold_known(sqlite, control, &state, left).map(|()| Known::Held)
     }
 
     /// Begins a snapshot beside autocommit, if the schema in it is the one that this connection has seen. `state` is
     /// from before the snapshot. The caller must let go of the snapshot.
-    pub(crate) fn hold_known_schema(&mut self, state: &WalState, left: &LeftWal) -> Result<(), Fallback> {
-        let cookie = self.control.hold(&mut self.sqlite).map_err(|error| Fallback::after(error.code()))?;
+    pub(crate) fn hold_known(
+        &mut self,
+        sqlite: &mut Sqlite,
+        control: &Control,
+        state: &WalState,
+        left: &LeftWal,
+    ) -> Result<(), Fallback> {
+        let cookie = control.hold(sqlite).map_err(|error| Fallback::after(error.code()))?;
         if self.seen.is(cookie) {
             self.seen.saw(cookie, state, left);
             return Ok(());
         }
-        self.control.let_go(&mut self.sqlite);
+        control.let_go(sqlite);
         self.seen.forget();
         Err(Fallback::SchemaChanged)
     }
 
     /// For a worker: reads the schema if it may differ from the one that this connection has seen, so that an inline
     /// run need not read it. Blocks on the file, and waits for locks. If it fails, inline runs fall back to a worker.
-    pub(crate) fn see_schema(&mut self, left: &LeftWal) {
-        let Some(state) = self.sqlite.wal_state() else { return };
+    pub(crate) fn see(&mut self, sqlite: &mut Sqlite, control: &Control, left: &LeftWal) {
+        let Some(state) = sqlite.wal_state() else { return };
         if self.seen.holds(&state, left) {
             return;
         }
         self.seen.forget();
-        let Ok(cookie) = self.control.hold(&mut self.sqlite) else { return };
-        if self.load_schema().is_ok() {
+        let Ok(cookie) = control.hold(sqlite) else { return };
+        if self.load(sqlite).is_ok() {
             self.seen.saw(cookie, &state, left);
         }
-        self.control.let_go(&mut self.sqlite);
+        control.let_go(sqlite);
+    }
+}
+
+/// Takes the integer of a result with one row and one column.
+struct OneInteger(i64);
+
+impl Sink for OneInteger {
+    fn null(&mut self) {}
+    fn integer(&mut self, value: i64) {
+        self.0 = value;
+    }
+    fn real(&mut self, _: f64) {}
+    fn text(&mut self, _: &[u8]) {}
+    fn blob(&mut self, _: &[u8]) {}
+    fn row_done(&mut self) -> Flow {
+        Flow::Continue
     }
 }

@@ -11,7 +11,7 @@ use flatwater_sqlite::Flow;
 use super::execute::explain;
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::encode::rows::BatchSink;
 use crate::error::{Error, Result};
 use crate::values::params::Params;

@@ -6,7 +6,7 @@
 
 use rusqlite::config::DbConfig;
 
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sql::tokens::quoted;
 

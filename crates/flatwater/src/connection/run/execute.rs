@@ -11,10 +11,11 @@ use std::time::Instant;
 use flatwater_sqlite::{Discard, Sink, SqliteError};
 use rusqlite::ffi;
 
+use super::failed_writes::explain_write;
 use super::hidden_values::hide_values;
 use super::hints::ONE_FOR_A_LIST;
 use super::statement_cache::CachedStatement;
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::encode::json::{JsonSink, Limits};
 use crate::encode::rows::RowSink;
 use crate::error::{Error, Result};
@@ -175,8 +176,8 @@ impl Connection {
             Bounds::Armed => self.sqlite.run(statement.id, &params, sink),
             Bounds::Inline { .. } => self.sqlite.run_once(statement.id, &params, sink),
         };
-        self.note_writes(statement);
-        stepped.map_err(|error| self.explain_write(explain(error, statement, params), &statement.class.writes))
+        self.recording.note(&self.sqlite, statement);
+        stepped.map_err(|error| explain_write(&self.sqlite, explain(error, statement, params), &statement.class.writes))
     }
 
     /// Runs a statement once per row, and returns the sum of the changes.
@@ -185,9 +186,11 @@ impl Connection {
         let Some(first) = rows.next() else { return Ok(0) };
         // The first run begins the snapshots of all files, which it may have to wait for.
         let ran = self.sqlite.run(statement.id, &first, &mut Discard);
-        self.note_writes(statement);
+        self.recording.note(&self.sqlite, statement);
         let writes = &statement.class.writes;
-        ran.map_err(|error| self.explain_write(explain(error, statement, first), writes).in_row(all.first_number))?;
+        ran.map_err(|error| {
+            explain_write(&self.sqlite, explain(error, statement, first), writes).in_row(all.first_number)
+        })?;
         let changes_of =
             |sqlite: &flatwater_sqlite::Connection| if statement.class.changes_rows { sqlite.changes() } else { 0 };
         let (mut changes, mut number) = (changes_of(&self.sqlite), 1);
@@ -197,7 +200,7 @@ impl Connection {
         });
         ran.map_err(|error| {
             let row = all.rows().nth(number).unwrap_or(first);
-            self.explain_write(explain(error, statement, row), writes).in_row(all.first_number + number)
+            explain_write(&self.sqlite, explain(error, statement, row), writes).in_row(all.first_number + number)
         })?;
         Ok(changes)
     }

@@ -6,66 +6,63 @@
 
 use std::path::Path;
 
-use flatwater_sqlite::why_not_writable;
+use flatwater_sqlite::{Connection as Sqlite, why_not_writable};
 use rusqlite::ffi;
 
-use crate::connection::open::Connection;
 use crate::dependencies::writes::{TableWrites, Writes};
 use crate::error::{Error, ErrorKind};
 use crate::sql::policy;
 use crate::sql::tokens::quoted;
 
-impl Connection {
-    /// Adds to the error of a write what SQLite does not say. The kind of an error is `Full` only if there is no space.
-    #[cold]
-    pub(crate) fn explain_write(&mut self, error: Error, writes: &Writes) -> Error {
-        let before = self.sqlite.set_policy(policy::trusted);
-        let explained = match (error.sqlite_code(), writes) {
-            (Some(ffi::SQLITE_FULL), Writes::Tables(tables)) => {
-                match tables.iter().find(|table| self.has_last_rowid(table)) {
-                    Some(table) => no_rowid(error, &table.table),
-                    None => error,
-                }
+/// Adds to the error of a write what SQLite does not say. The kind of an error is `Full` only if there is no space.
+#[cold]
+pub(crate) fn explain_write(sqlite: &Sqlite, error: Error, writes: &Writes) -> Error {
+    let before = sqlite.set_policy(policy::trusted);
+    let explained = match (error.sqlite_code(), writes) {
+        (Some(ffi::SQLITE_FULL), Writes::Tables(tables)) => {
+            match tables.iter().find(|table| has_last_rowid(sqlite, table)) {
+                Some(table) => no_rowid(error, &table.table),
+                None => error,
             }
-            (Some(ffi::SQLITE_READONLY_DIRECTORY), _) => self.no_journal(error),
-            _ => error,
-        };
-        self.sqlite.set_policy(before);
-        explained
-    }
+        }
+        (Some(ffi::SQLITE_READONLY_DIRECTORY), _) => no_journal(sqlite, error),
+        _ => error,
+    };
+    sqlite.set_policy(before);
+    explained
+}
 
-    /// Returns true for a table with AUTOINCREMENT that has given its highest rowid. Any other table gets an unused one
-    /// (<https://sqlite.org/autoinc.html>).
-    fn has_last_rowid(&self, TableWrites { database, table, .. }: &TableWrites) -> bool {
-        let last = i64::MAX;
-        let (database, name) = (quoted(database), quoted(table));
-        let sql = format!(
-            "SELECT EXISTS (SELECT 1 FROM {database}.sqlite_sequence WHERE name = ?1
-             AND (seq = {last} OR EXISTS (SELECT 1 FROM {database}.{name} WHERE rowid = {last})))"
-        );
-        // A table that cannot be asked has no such number.
-        self.sqlite.patiently_with(|sqlite| sqlite.query_row(&sql, [table], |row| row.get(0))).unwrap_or(false)
-    }
+/// Returns true for a table with AUTOINCREMENT that has given its highest rowid. Any other table gets an unused one
+/// (<https://sqlite.org/autoinc.html>).
+fn has_last_rowid(sqlite: &Sqlite, TableWrites { database, table, .. }: &TableWrites) -> bool {
+    let last = i64::MAX;
+    let (database, name) = (quoted(database), quoted(table));
+    let sql = format!(
+        "SELECT EXISTS (SELECT 1 FROM {database}.sqlite_sequence WHERE name = ?1
+         AND (seq = {last} OR EXISTS (SELECT 1 FROM {database}.{name} WHERE rowid = {last})))"
+    );
+    // A table that cannot be asked has no such number.
+    sqlite.patiently_with(|sqlite| sqlite.query_row(&sql, [table], |row| row.get(0))).unwrap_or(false)
+}
 
-    /// SQLite makes the journal of a file that is not in WAL mode when it first writes.
-    fn no_journal(&self, error: Error) -> Error {
-        let files = self.sqlite.patiently_with(|sqlite| {
-            let mut listed = sqlite.prepare("SELECT file FROM pragma_database_list")?;
-            listed.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
-        });
-        let files = files.unwrap_or_default();
-        let directories = files.iter().filter_map(|file| Path::new(file).parent());
-        let forbidden = directories.filter(|directory| !directory.as_os_str().is_empty());
-        let forbidden = forbidden.map(|directory| (directory, why_not_writable(directory)));
-        let message = match forbidden.into_iter().find(|(_, why)| why.is_some()) {
-            Some((directory, _)) => format!("the directory {} cannot be written", directory.display()),
-            None => "the directory of the database cannot be written".to_owned(),
-        };
-        error
-            .with_kind(ErrorKind::Io)
-            .with_message(message)
-            .with_hint("SQLite makes a journal beside the database to write: check the permissions of the directory")
-    }
+/// SQLite makes the journal of a file that is not in WAL mode when it first writes.
+fn no_journal(sqlite: &Sqlite, error: Error) -> Error {
+    let files = sqlite.patiently_with(|sqlite| {
+        let mut listed = sqlite.prepare("SELECT file FROM pragma_database_list")?;
+        listed.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
+    });
+    let files = files.unwrap_or_default();
+    let directories = files.iter().filter_map(|file| Path::new(file).parent());
+    let forbidden = directories.filter(|directory| !directory.as_os_str().is_empty());
+    let forbidden = forbidden.map(|directory| (directory, why_not_writable(directory)));
+    let message = match forbidden.into_iter().find(|(_, why)| why.is_some()) {
+        Some((directory, _)) => format!("the directory {} cannot be written", directory.display()),
+        None => "the directory of the database cannot be written".to_owned(),
+    };
+    error
+        .with_kind(ErrorKind::Io)
+        .with_message(message)
+        .with_hint("SQLite makes a journal beside the database to write: check the permissions of the directory")
 }
 
 fn no_rowid(error: Error, table: &str) -> Error {

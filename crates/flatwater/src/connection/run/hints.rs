@@ -5,7 +5,8 @@
 //! prepare failed. Invariant: a name is suggested only if it exists and is like the wrong one. Leaves out: texts that the
 //! policy refuses.
 
-use crate::connection::open::Connection;
+use flatwater_sqlite::Connection as Sqlite;
+
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::has_in_with_one_parameter;
 use crate::steps::step;
@@ -29,51 +30,49 @@ const NAME_BYTES: usize = 64;
 const FUNCTIONS: &str = "SELECT DISTINCT name, name FROM pragma_function_list";
 const PRAGMAS: &str = "SELECT name, name FROM pragma_pragma_list";
 
-impl Connection {
-    /// Returns the hint for `sql`, which SQLite refused with this message.
-    #[cold]
-    pub(crate) fn hint(&mut self, message: &str, sql: &str) -> Option<String> {
-        if message.starts_with("too many SQL variables") || message.starts_with("variable number must be") {
-            return Some(format!("for a long list {JSON_LIST}"));
-        }
-        if is_at_foreign_placeholder(message, sql) {
-            return Some(FOREIGN_PLACEHOLDER.to_owned());
-        }
-        let is_at_parameter = ["?", ":", "@", "$"].iter().any(|mark| message.starts_with(&format!("near \"{mark}")));
-        if is_at_parameter && has_in_with_one_parameter(sql) {
-            return Some(ONE_FOR_A_LIST.to_owned());
-        }
-        if let Some(wanted) = message.strip_prefix("no such table: ") {
-            return self.nearest("table", TABLES, last(wanted), None);
-        }
-        if let Some(wanted) = message.strip_prefix("no such function: ") {
-            return self.nearest("function", FUNCTIONS, wanted, None);
-        }
-        let column = message.strip_prefix("no such column: ").map(last);
-        let column = column.or_else(|| message.rsplit_once(" has no column named ").map(|(_, name)| name))?;
-        let begin = sql[..sql.floor_char_boundary(LOOKED_AT_BYTES)].to_lowercase();
-        self.nearest("column", COLUMNS, column, Some(&begin))
+/// Returns the hint for `sql`, which SQLite refused with this message.
+#[cold]
+pub(super) fn hint(sqlite: &Sqlite, message: &str, sql: &str) -> Option<String> {
+    if message.starts_with("too many SQL variables") || message.starts_with("variable number must be") {
+        return Some(format!("for a long list {JSON_LIST}"));
     }
+    if is_at_foreign_placeholder(message, sql) {
+        return Some(FOREIGN_PLACEHOLDER.to_owned());
+    }
+    let is_at_parameter = ["?", ":", "@", "$"].iter().any(|mark| message.starts_with(&format!("near \"{mark}")));
+    if is_at_parameter && has_in_with_one_parameter(sql) {
+        return Some(ONE_FOR_A_LIST.to_owned());
+    }
+    if let Some(wanted) = message.strip_prefix("no such table: ") {
+        return nearest(sqlite, "table", TABLES, last(wanted), None);
+    }
+    if let Some(wanted) = message.strip_prefix("no such function: ") {
+        return nearest(sqlite, "function", FUNCTIONS, wanted, None);
+    }
+    let column = message.strip_prefix("no such column: ").map(last);
+    let column = column.or_else(|| message.rsplit_once(" has no column named ").map(|(_, name)| name))?;
+    let begin = sql[..sql.floor_char_boundary(LOOKED_AT_BYTES)].to_lowercase();
+    nearest(sqlite, "column", COLUMNS, column, Some(&begin))
+}
 
-    /// Returns the hint for a PRAGMA that does not exist.
-    #[cold]
-    pub(crate) fn nearest_pragma(&mut self, wanted: &str) -> Option<String> {
-        let hint = self.nearest("PRAGMA", PRAGMAS, wanted, None)?;
-        let is_known = hint.rsplit(' ').next().is_some_and(|name| pragma::class(name, false) != Pragma::Unknown);
-        is_known.then_some(hint)
-    }
+/// Returns the hint for a PRAGMA that does not exist.
+#[cold]
+pub(super) fn nearest_pragma(sqlite: &Sqlite, wanted: &str) -> Option<String> {
+    let hint = nearest(sqlite, "PRAGMA", PRAGMAS, wanted, None)?;
+    let is_known = hint.rsplit(' ').next().is_some_and(|name| pragma::class(name, false) != Pragma::Unknown);
+    is_known.then_some(hint)
+}
 
-    /// Returns the hint with the name that is most like `wanted`, if one is. `list` returns names and how each is shown.
-    fn nearest(&mut self, what: &str, list: &str, wanted: &str, parameter: Option<&str>) -> Option<String> {
-        let names = self.sqlite.patiently_with(|sqlite| {
-            let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-            let mut list = sqlite.prepare(list)?;
-            list.query_map(rusqlite::params_from_iter(parameter), pair)?
-                .collect::<rusqlite::Result<Vec<(String, String)>>>()
-        });
-        let shown = most_alike(wanted, names.ok()?)?;
-        Some(format!("there is a {what} {shown}"))
-    }
+/// Returns the hint with the name that is most like `wanted`, if one is. `list` returns names and how each is shown.
+fn nearest(sqlite: &Sqlite, what: &str, list: &str, wanted: &str, parameter: Option<&str>) -> Option<String> {
+    let names = sqlite.patiently_with(|sqlite| {
+        let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let mut list = sqlite.prepare(list)?;
+        list.query_map(rusqlite::params_from_iter(parameter), pair)?
+            .collect::<rusqlite::Result<Vec<(String, String)>>>()
+    });
+    let shown = most_alike(wanted, names.ok()?)?;
+    Some(format!("there is a {what} {shown}"))
 }
 
 /// Returns how the name that is most like `wanted` is shown, if one is like it. `names` are names and how each is shown.

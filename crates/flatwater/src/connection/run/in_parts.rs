@@ -8,7 +8,7 @@ use flatwater_sqlite::Flow;
 
 use super::execute::explain;
 use super::statement_cache::CachedStatement;
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::encode::rows::BatchSink;
 use crate::error::Result;
 use crate::values::params::ParamRow;
@@ -26,36 +26,34 @@ pub(crate) struct LastPart {
     pub(crate) before: usize,
 }
 
-impl Connection {
-    /// Runs a statement that only reads to its end. All parts but the last are handed over.
-    pub(crate) fn execute_in_parts(
-        &mut self,
-        statement: &CachedStatement,
-        params: ParamRow<'_>,
-        mut hand_over: impl FnMut(Rows),
-    ) -> Result<LastPart> {
-        self.sqlite.start(statement.id, &params).map_err(|error| explain(error, statement, params))?;
-        let (expected, _) = statement.text.expected_size();
-        let (mut before, mut cells, mut bytes) = (0, 0, 0);
-        let mut names = None;
-        loop {
-            let wanted = if before == 0 { FIRST_CELLS } else { CELLS };
-            let mut sink = BatchSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells));
-            let flow = self.sqlite.next(statement.id, &mut sink);
-            let flow = flow.map_err(|error| explain(error, statement, params))?;
-            let size = sink.size();
-            (cells, bytes) = (cells + size.0, bytes + size.1);
-            // SQLite prepares a statement again at its first step only.
-            let known = names.take().map_or_else(|| self.names_after_run(statement), Ok);
-            let known = known.inspect_err(|_| self.sqlite.reset(statement.id))?;
-            let rows = sink.finish(known.clone());
-            names = Some(known);
-            if flow == Flow::Continue {
-                statement.text.had_size(cells, bytes);
-                return Ok(LastPart { rows, before });
-            }
-            before += rows.len();
-            hand_over(rows);
+/// Runs a statement that only reads to its end. All parts but the last are handed over.
+pub(crate) fn execute_in_parts(
+    connection: &mut Connection,
+    statement: &CachedStatement,
+    params: ParamRow<'_>,
+    mut hand_over: impl FnMut(Rows),
+) -> Result<LastPart> {
+    connection.sqlite.start(statement.id, &params).map_err(|error| explain(error, statement, params))?;
+    let (expected, _) = statement.text.expected_size();
+    let (mut before, mut cells, mut bytes) = (0, 0, 0);
+    let mut names = None;
+    loop {
+        let wanted = if before == 0 { FIRST_CELLS } else { CELLS };
+        let mut sink = BatchSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells));
+        let flow = connection.sqlite.next(statement.id, &mut sink);
+        let flow = flow.map_err(|error| explain(error, statement, params))?;
+        let size = sink.size();
+        (cells, bytes) = (cells + size.0, bytes + size.1);
+        // SQLite prepares a statement again at its first step only.
+        let known = names.take().map_or_else(|| connection.names_after_run(statement), Ok);
+        let known = known.inspect_err(|_| connection.sqlite.reset(statement.id))?;
+        let rows = sink.finish(known.clone());
+        names = Some(known);
+        if flow == Flow::Continue {
+            statement.text.had_size(cells, bytes);
+            return Ok(LastPart { rows, before });
         }
+        before += rows.len();
+        hand_over(rows);
     }
 }

@@ -9,29 +9,34 @@ use std::time::Instant;
 
 use flatwater_sqlite::{Connection as Sqlite, PageRefusal, Unheld};
 
-use crate::connection::open::Connection;
-
 /// SQLite builds its error messages under the same limit, and loses a message that exceeds it.
 const MESSAGE_BYTES: usize = 1024;
 
-impl Connection {
-    /// Limits values, rows and parameters to `bytes`, or to less if the limit was lower before, until `unlimit`.
-    pub(crate) fn limit(&mut self, bytes: usize) {
-        if self.unlimited.is_some() {
+/// The limit of lengths of a connection.
+#[derive(Default)]
+pub(crate) struct LengthLimit {
+    /// The limit outside of inline runs, in bytes, while the limit of inline runs holds.
+    outside: Option<usize>,
+}
+
+impl LengthLimit {
+    /// Limits values, rows and parameters to `bytes`, or to less if the limit was lower before, until `restore`.
+    pub(crate) fn lower(&mut self, sqlite: &mut Sqlite, bytes: usize) {
+        if self.outside.is_some() {
             return;
         }
         let bytes = bytes.max(MESSAGE_BYTES);
-        let before = self.sqlite.set_length_limit(bytes);
+        let before = sqlite.set_length_limit(bytes);
         if before < bytes {
-            self.sqlite.set_length_limit(before);
+            sqlite.set_length_limit(before);
         }
-        self.unlimited = Some(before);
+        self.outside = Some(before);
     }
 
     /// Restores the limit from before. To be called by a worker before it uses the connection.
-    pub(crate) fn unlimit(&mut self) {
-        if let Some(before) = self.unlimited.take() {
-            self.sqlite.set_length_limit(before);
+    pub(crate) fn restore(&mut self, sqlite: &mut Sqlite) {
+        if let Some(before) = self.outside.take() {
+            sqlite.set_length_limit(before);
         }
     }
 }

@@ -3,11 +3,11 @@
 pub(crate) mod cursors;
 mod drops;
 pub(crate) mod execute;
-mod failed_writes;
+pub(crate) mod failed_writes;
 pub(crate) mod hidden_values;
 pub(crate) mod hints;
 pub(crate) mod in_parts;
 pub(crate) mod inline_run;
 pub(crate) mod prepare;
-mod recording;
+pub(crate) mod recording;
 pub(crate) mod statement_cache;

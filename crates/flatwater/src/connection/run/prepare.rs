@@ -3,13 +3,16 @@
 //! Owns: the step from a text to a prepared statement, and the messages of its errors. Runs on the thread that has the
 //! connection. Invariant: the policy checks a text before the text has any effect. Leaves out: running it (`execute`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use flatwater_sqlite::{Policy, Prepared, StatementId};
+use flatwater_sqlite::{Connection as Sqlite, Policy, Prepared, StatementId};
 use rusqlite::ffi;
 
+use super::hints::{hint, nearest_pragma};
 use super::statement_cache::CachedStatement;
-use crate::connection::open::Connection;
+use crate::connection::Connection;
+use crate::connection::open::attached_files::AttachedFiles;
 use crate::connection::open::pragma_answers::{Judged, judge};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{KEPT_TEXT_BYTES, StatementInfo};
@@ -17,6 +20,7 @@ use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_othe
 use crate::sql::earlier;
 use crate::sql::policy;
 use crate::sql::silent::may_name;
+use crate::sql::tokens::quoted;
 use crate::values::column::{ColumnNames, Names};
 
 impl Connection {
@@ -29,7 +33,7 @@ impl Connection {
         schema: &impl Schema,
     ) -> Result<Arc<CachedStatement>> {
         if text.tells_of_its_prepare {
-            self.load_newest_schema()?;
+            self.schema.load_newest(&mut self.sqlite)?;
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
             return Ok(ready);
         }
@@ -69,21 +73,26 @@ impl Connection {
     ) -> Result<Option<(CachedStatement, usize)>> {
         let before = self.sqlite.set_policy(policy);
         let mut prepared = self.sqlite.prepare(sql);
-        if prepared.as_ref().is_err_and(|error| error.code() == Some(ffi::SQLITE_ERROR)) && self.load_schema().is_ok() {
+        if prepared.as_ref().is_err_and(|error| error.code() == Some(ffi::SQLITE_ERROR))
+            && self.schema.load(&mut self.sqlite).is_ok()
+        {
             // For some errors SQLite does not check whether another connection has changed the schema, such as for an
             // INSERT with another number of values than the table had columns (`checkSchema` in `sqlite3Prepare`).
-            for name in
-                self.attached.iter().filter(|name| may_name(&sql[..sql.floor_char_boundary(KEPT_TEXT_BYTES)], name))
-            {
-                let _ = self.load_attached_schemas(Some(name));
+            let begin = &sql[..sql.floor_char_boundary(KEPT_TEXT_BYTES)];
+            for name in self.attached.names.iter().filter(|name| may_name(begin, name)) {
+                let _ = self.attached.load_schemas(&self.sqlite, Some(name));
             }
             prepared = self.sqlite.prepare(sql);
         }
-        let listing = prepared.as_ref().ok().and_then(Option::as_ref).and_then(|first| self.listing_of_attached(first));
+        let listing = prepared
+            .as_ref()
+            .ok()
+            .and_then(Option::as_ref)
+            .and_then(|first| listing_of_attached(&self.attached, first));
         let lists_attached = listing.is_some();
         if let Some((first, of)) = listing {
             self.sqlite.finalize(first);
-            if let Err(error) = self.load_attached_schemas(of.as_deref()) {
+            if let Err(error) = self.attached.load_schemas(&self.sqlite, of.as_deref()) {
                 self.sqlite.set_policy(before);
                 return Err(error.with_sql(&text.sql));
             }
@@ -101,39 +110,16 @@ impl Connection {
         let prepared = match prepared {
             Ok(Some(prepared)) => prepared,
             Ok(None) => return Ok(None),
-            Err(error) => return Err(self.explain_prepare(error, &text.sql, at)),
+            Err(error) => return Err(explain_prepare(&self.sqlite, error, &text.sql, at)),
         };
         let Judged { prepared, asks } = judge(&mut self.sqlite, &self.stated, prepared, policy)
             .map_err(|error| if at > 0 { error.with_sql_at(&text.sql, at) } else { error.with_sql(&text.sql) })?;
         let class = classify(&sql[..prepared.length], &prepared, schema);
-        let told = self.told_of_earlier(&prepared, &class, &sql[..prepared.length]);
+        let told = told_of_earlier(&mut self.sqlite, &self.attached, &prepared, &class, &sql[..prepared.length]);
         let told_of_earlier = told.inspect_err(|_| self.sqlite.finalize(prepared.id))?;
         let class = Class { lists_attached, asks, told_of_earlier, ..class };
-        let names = self.names(prepared.id, text)?;
+        let names = names(&self.sqlite, prepared.id, text)?;
         Ok(Some((CachedStatement::new(prepared.id, class.into(), names, text.clone()), prepared.length)))
-    }
-
-    /// Returns the statement and the attached file, or `None` for all of them, if the statement lists what is in attached
-    /// files. SQLite looks a table or an index up in the schema that it has in memory, and does not check whether that is
-    /// the newest if it finds nothing (`sqlite3Pragma`). A PRAGMA that is read as a table is prepared when it runs.
-    fn listing_of_attached(&self, first: &Prepared) -> Option<(StatementId, Option<Box<str>>)> {
-        let listing = first.events.iter().find(|event| lists_schema(event)).filter(|_| !self.attached.is_empty())?;
-        Some((first.id, listing.database.clone().filter(|_| listing.action == ffi::SQLITE_PRAGMA)))
-    }
-
-    /// Returns the function by which the statement asks for an earlier one. A write is not explained, because that sets
-    /// `changes()`.
-    fn told_of_earlier(&mut self, prepared: &Prepared, class: &Class, sql: &str) -> Result<Option<&'static str>> {
-        if prepared.explain || !earlier::may_ask(&prepared.events) {
-            return Ok(None);
-        }
-        if class.route == Route::Read {
-            let programs = self.sqlite.explain(sql)?;
-            return Ok(programs.first().and_then(earlier::called_by));
-        }
-        let (triggers, inserts) = (self.triggers()?, class.inserts_into.is_some());
-        let is_trigger = |name: &str| triggers.contains(&name.to_lowercase());
-        Ok(earlier::called_by_write(&prepared.events, sql, inserts, is_trigger))
     }
 
     /// Returns the column names of the statement that just ran. SQLite may have prepared it again at its first step,
@@ -142,27 +128,67 @@ impl Connection {
         if self.sqlite.reprepares(ready.id) == 0 {
             return Ok(ready.names.clone());
         }
-        self.names(ready.id, &ready.text)
+        names(&self.sqlite, ready.id, &ready.text)
     }
+}
 
-    fn names(&self, id: StatementId, text: &StatementInfo) -> Result<Names> {
-        let (names, sources) = (self.sqlite.column_names(id)?, self.sqlite.column_sources(id)?);
-        Ok(ColumnNames::new(names, sources, text.sql.clone()))
+/// Returns the statement and the attached file, or `None` for all of them, if the statement lists what is in attached
+/// files. SQLite looks a table or an index up in the schema that it has in memory, and does not check whether that is
+/// the newest if it finds nothing (`sqlite3Pragma`). A PRAGMA that is read as a table is prepared when it runs.
+fn listing_of_attached(attached: &AttachedFiles, first: &Prepared) -> Option<(StatementId, Option<Box<str>>)> {
+    let listing = first.events.iter().find(|event| lists_schema(event)).filter(|_| !attached.names.is_empty())?;
+    Some((first.id, listing.database.clone().filter(|_| listing.action == ffi::SQLITE_PRAGMA)))
+}
+
+/// Returns the function by which the statement asks for an earlier one. A write is not explained, because that sets
+/// `changes()`.
+fn told_of_earlier(
+    sqlite: &mut Sqlite,
+    attached: &AttachedFiles,
+    prepared: &Prepared,
+    class: &Class,
+    sql: &str,
+) -> Result<Option<&'static str>> {
+    if prepared.explain || !earlier::may_ask(&prepared.events) {
+        return Ok(None);
     }
+    if class.route == Route::Read {
+        let programs = sqlite.explain(sql)?;
+        return Ok(programs.first().and_then(earlier::called_by));
+    }
+    let (triggers, inserts) = (triggers(sqlite, attached)?, class.inserts_into.is_some());
+    let is_trigger = |name: &str| triggers.contains(&name.to_lowercase());
+    Ok(earlier::called_by_write(&prepared.events, sql, inserts, is_trigger))
+}
 
-    /// Adds to the error what is known of the place in `sql`, of which the first `before` bytes were not prepared.
-    #[cold]
-    fn explain_prepare(&mut self, error: flatwater_sqlite::Error, sql: &str, before: usize) -> Error {
-        if let Some(denied) = self.sqlite.take_denied() {
-            let nearest = policy::unknown_pragma(&denied).and_then(|name| self.nearest_pragma(name));
-            let refusal = policy::refusal(&denied, nearest);
-            return if before > 0 { refusal.with_sql_at(sql, before) } else { refusal.with_sql(sql) };
-        }
-        let error = Error::from(error).offset_by(before.cast_signed()).with_sql(sql);
-        match self.hint(error.message(), sql) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
+/// Returns the names of all triggers, in lower case.
+fn triggers(sqlite: &Sqlite, attached: &AttachedFiles) -> Result<HashSet<String>> {
+    let own = ["main", "temp"].into_iter().chain(attached.names.iter().map(|name| &**name));
+    let of_one = |name| format!("SELECT name FROM {}.sqlite_schema WHERE type = 'trigger'", quoted(name));
+    let all = own.map(of_one).collect::<Vec<_>>().join(" UNION ALL ");
+    let triggers = sqlite.patiently_with(|sqlite| {
+        sqlite.prepare(&all)?.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
+    })?;
+    Ok(triggers.iter().map(|name| name.to_lowercase()).collect())
+}
+
+fn names(sqlite: &Sqlite, id: StatementId, text: &StatementInfo) -> Result<Names> {
+    let (names, sources) = (sqlite.column_names(id)?, sqlite.column_sources(id)?);
+    Ok(ColumnNames::new(names, sources, text.sql.clone()))
+}
+
+/// Adds to the error what is known of the place in `sql`, of which the first `before` bytes were not prepared.
+#[cold]
+fn explain_prepare(sqlite: &Sqlite, error: flatwater_sqlite::Error, sql: &str, before: usize) -> Error {
+    if let Some(denied) = sqlite.take_denied() {
+        let nearest = policy::unknown_pragma(&denied).and_then(|name| nearest_pragma(sqlite, name));
+        let refusal = policy::refusal(&denied, nearest);
+        return if before > 0 { refusal.with_sql_at(sql, before) } else { refusal.with_sql(sql) };
+    }
+    let error = Error::from(error).offset_by(before.cast_signed()).with_sql(sql);
+    match hint(sqlite, error.message(), sql) {
+        Some(hint) => error.with_hint(hint),
+        None => error,
     }
 }
 

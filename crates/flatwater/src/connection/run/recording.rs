@@ -4,25 +4,34 @@
 //! runs through `execute` is recorded; what runs in another way must be told. Leaves out: when it is recorded, and what
 //! becomes of it (`workers::writer`).
 
+use flatwater_sqlite::Connection as Sqlite;
+
 use super::statement_cache::CachedStatement;
-use crate::connection::open::Connection;
 use crate::dependencies::change::{Change, Written};
 use crate::sql::class::Route;
 
-impl Connection {
+#[derive(Default)]
+pub(crate) struct Recording {
+    /// What the statements change, while that is recorded.
+    written: Option<Written>,
+    /// The file's data version when it was last compared, if it has no WAL.
+    data_version: Option<i64>,
+}
+
+impl Recording {
     /// Starts or stops recording. What was recorded is dropped.
-    pub(crate) fn record_changes(&mut self, on: bool) {
+    pub(crate) fn set(&mut self, sqlite: &Sqlite, on: bool) {
         self.data_version = None;
         self.written = on.then(Written::default);
-        self.sqlite.record_changes(on);
+        sqlite.record_changes(on);
     }
 
     /// Records a statement that ran, or failed.
     #[inline]
-    pub(crate) fn note_writes(&mut self, statement: &CachedStatement) {
+    pub(super) fn note(&mut self, sqlite: &Sqlite, statement: &CachedStatement) {
         if let Some(written) = self.written.as_mut().filter(|_| statement.class.route == Route::Write) {
             // If SQLite prepared it again, because of another schema, it may have written more than is known.
-            if self.sqlite.reprepares(statement.id) == 0 {
+            if sqlite.reprepares(statement.id) == 0 {
                 written.add(&statement.class.writes);
             } else {
                 written.add_everything();
@@ -38,9 +47,9 @@ impl Connection {
     }
 
     /// Returns what was recorded since the last call; `None` if nothing is recorded.
-    pub(crate) fn take_changes(&mut self) -> Option<Change> {
+    pub(crate) fn take(&mut self, sqlite: &Sqlite) -> Option<Change> {
         let written = self.written.as_mut()?;
-        Some(Change::of(std::mem::take(written), self.sqlite.take_changes()))
+        Some(Change::of(std::mem::take(written), sqlite.take_changes()))
     }
 
     /// Returns true if it is recorded that nothing was written.
@@ -50,14 +59,14 @@ impl Connection {
 
     /// Returns true if another connection may have committed since the last call. For a file without a WAL: reads its
     /// change counter (<https://sqlite.org/pragma.html#pragma_data_version>).
-    pub(crate) fn sees_others(&mut self) -> bool {
+    pub(crate) fn sees_others(&mut self, sqlite: &Sqlite) -> bool {
         let version = "PRAGMA main.data_version";
-        let now = self.sqlite.rusqlite().query_row(version, [], |row| row.get::<_, i64>(0)).ok();
+        let now = sqlite.rusqlite().query_row(version, [], |row| row.get::<_, i64>(0)).ok();
         let before = std::mem::replace(&mut self.data_version, now);
         now.is_none() || before != now
     }
 
-    pub(crate) fn records_changes(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.written.is_some()
     }
 }

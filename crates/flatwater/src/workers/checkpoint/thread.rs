@@ -14,7 +14,7 @@ use rusqlite::ffi;
 
 use super::decision::{Observed, Policy, Step};
 use super::{CheckpointerShared, frames};
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::connection::open::role::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;

@@ -13,6 +13,7 @@ use flatwater_sqlite::PageRefusal;
 use super::pool::Pool;
 use super::reader::Reader;
 use super::{Readers, ReadersShared};
+use crate::connection::Connection;
 use crate::connection::learn::schema::Known;
 use crate::connection::run::execute::{Bounds, Output, StatementRun};
 use crate::connection::run::inline_run::{self, LastRead};
@@ -115,13 +116,14 @@ impl Reader {
     ) -> (InlineRun<Answer>, Instant, bool) {
         let Tried { limits, began, .. } = tried;
         self.busy_timeout.never();
-        self.connection.limit(limits.bytes);
+        self.connection.lengths.lower(&mut self.connection.sqlite, limits.bytes);
         let end = later(began, limits.time);
         let Some(begun) = inline_run::begin(&self.connection.sqlite, Some(LastRead(end, PageRefusal::Interrupt)))
         else {
             return (InlineRun::Ineligible, began, true);
         };
-        let known = if continues { Ok(Known::Before) } else { self.connection.knows_schema(&shared.catalogue.left) };
+        let Connection { sqlite, control, schema, .. } = &mut self.connection;
+        let known = if continues { Ok(Known::Before) } else { schema.knows(sqlite, control, &shared.catalogue.left) };
         let ran = known.and_then(|known| {
             let bounds = Bounds::Inline { end, rows: limits.rows, bytes: limits.bytes };
             let run = StatementRun { statement: short, params: tried.params.row(), output: tried.output, bounds };

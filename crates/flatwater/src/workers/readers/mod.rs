@@ -10,10 +10,12 @@
 mod close_pool;
 mod due_leases;
 mod inline_read;
+mod perform_read;
 mod pool;
 mod read_session;
 mod reader;
 mod reader_lease;
+mod run_query;
 mod running_reads;
 mod serve;
 mod serve_backup;

@@ -1,38 +1,28 @@
-//! One reader: a read-only connection, and how it performs one request.
+//! One reader: a read-only connection, with its lease and its cursors.
 //!
-//! Owns: running a query on a connection that cannot write. Runs on the thread that borrowed the connection. Invariants:
-//! a query runs armed, so that it ends when its caller gives it up; it runs between `enter` and `leave`, after which no
-//! transaction is open except that of a lease. Leaves out: the pool, and closures of the user (`serve_closure`).
+//! Owns: the connection between two requests. Runs on the thread that borrowed the connection. Invariant: between `leave` and
+//! `enter` no transaction is open except that of a lease. Leaves out: the pool, and what a request does (`perform_read`).
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::{Busy, Interrupt};
+use flatwater_sqlite::Busy;
 
 use super::reader_lease::{Holder, ReleaseRequests, may_hold};
 use crate::busy_handler::BusyWait;
-use crate::connection::learn::live_query::Derived;
-use crate::connection::learn::schema::SchemaFacts;
-use crate::connection::open::Connection;
+use crate::connection::Connection;
+use crate::connection::exclusive::restore::is_idle;
 use crate::connection::open::role::Role;
-use crate::connection::run::cursors::{Batch, Cursors};
-use crate::connection::run::execute::{Bounds, StatementRun};
-use crate::connection::run::in_parts::LastPart;
-use crate::connection::run::prepare::refuse_told_of_earlier;
-use crate::connection::run::statement_cache::CachedStatement;
+use crate::connection::run::cursors::Cursors;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
-use crate::sql::class::Route;
-use crate::sql::policy;
 use crate::stats::Recorder;
 use crate::time::later;
-use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 use crate::workers::Answer;
-use crate::workers::refusals::not_ended;
-use crate::workers::request::{LiveQuery, Wanted, Work};
+use crate::workers::request::Work;
 
 /// The outcome of a request on a reader.
 pub(super) enum Performed {
@@ -44,7 +34,7 @@ pub(super) enum Performed {
 }
 
 impl Performed {
-    fn is_ok(&self) -> bool {
+    pub(super) fn is_ok(&self) -> bool {
         !matches!(self, Self::Answered(Err(_)))
     }
 }
@@ -61,7 +51,7 @@ pub(super) struct Reader {
     pub(super) recall: u64,
     pub(super) cursors: Cursors,
     /// The transaction of a snapshot is open. It may see an older schema, so nothing is learnt from it.
-    in_snapshot: bool,
+    pub(super) in_snapshot: bool,
 }
 
 impl Reader {
@@ -101,31 +91,9 @@ impl Reader {
     /// Returns what every commit to a file with a WAL changes, for the main file and each attached one. `None` for a file
     /// in whose WAL a commit is being published.
     pub(super) fn stamps(&self) -> impl Iterator<Item = Option<u32>> {
-        let Connection { sqlite, attached_wals, .. } = &self.connection;
+        let Connection { sqlite, attached, .. } = &self.connection;
         let main = sqlite.wal_state().map(|state| state.stamp());
-        std::iter::once(main).chain(attached_wals.iter().map(|name| sqlite.attached_change(name)))
-    }
-
-    /// Performs the work. Returns the outcome, and true if the connection can be used again.
-    pub(super) fn perform(
-        &mut self,
-        options: &Options,
-        catalogue: &Catalogue,
-        work: Work,
-        ticket: &Arc<Ticket>,
-    ) -> (Performed, bool) {
-        self.connection.unlimit();
-        let now = self.wait_for_locks(options, ticket);
-        match work {
-            Work::ReadWith(closure) => {
-                let (answer, usable) = self.closure(closure, ticket);
-                (Performed::Answered(answer), usable)
-            }
-            Work::Backup(target) => self.backup(options, &target, ticket),
-            Work::Live(query, known) => self.live(catalogue, &query, &known, ticket),
-            work if work.holds_a_reader() => self.open_held(catalogue, work, ticket),
-            work => self.read(catalogue, work, ticket, now),
-        }
+        std::iter::once(main).chain(attached.in_wal_mode.iter().map(|name| sqlite.attached_change(name)))
     }
 
     /// Sets how long the request may wait for locks. Returns the time.
@@ -143,49 +111,6 @@ impl Reader {
         self.is_usable()
     }
 
-    /// Opens a cursor or a snapshot. Returns the same as `perform`.
-    fn open_held(&mut self, catalogue: &Catalogue, work: Work, ticket: &Arc<Ticket>) -> (Performed, bool) {
-        if !self.end_lease() {
-            return (Performed::Answered(Err(not_ended())), false);
-        }
-        self.see_schema(catalogue);
-        let interrupt: Arc<dyn Interrupt> = ticket.clone();
-        let performed = if let Work::Snapshot = work {
-            let begun = self.begin_snapshot(ticket);
-            self.connection.sqlite.disarm();
-            match begun {
-                Ok(()) => {
-                    self.in_snapshot = true;
-                    Performed::Opened(None)
-                }
-                Err(error) => Performed::Answered(Err(error)),
-            }
-        } else {
-            self.query(work, &interrupt)
-        };
-        let is_usable = matches!(performed, Performed::Opened(_)) || self.end_held();
-        (performed, is_usable)
-    }
-
-    /// Runs a live query. Returns the same as `perform`.
-    fn live(
-        &mut self,
-        catalogue: &Catalogue,
-        query: &LiveQuery,
-        known: &[Option<Derived>],
-        ticket: &Arc<Ticket>,
-    ) -> (Performed, bool) {
-        if !self.end_lease() {
-            return (Performed::Answered(Err(not_ended())), false);
-        }
-        self.see_schema(catalogue);
-        self.connection.sqlite.arm(ticket.clone());
-        let run = self.connection.run_live(query.parts(known));
-        self.connection.sqlite.disarm();
-        let usable = self.leave(run.is_ok(), Instant::now());
-        (Performed::Answered(run.map(Answer::Live)), usable)
-    }
-
     /// Ends the cursors and the transaction of a held reader. Returns false if the connection cannot be used again.
     pub(super) fn end_held(&mut self) -> bool {
         self.cursors.end_all(&mut self.connection);
@@ -193,19 +118,7 @@ impl Reader {
         self.epoch = u64::MAX;
         let is_over = self.connection.sqlite.is_autocommit()
             || self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
-        is_over && self.connection.is_idle()
-    }
-
-    /// Runs a query, in the transaction of a lease or in its own. Returns the same as `perform`.
-    fn read(&mut self, catalogue: &Catalogue, work: Work, ticket: &Arc<Ticket>, now: Instant) -> (Performed, bool) {
-        let Some(continues) = self.enter(now) else { return (Performed::Answered(Err(not_ended())), false) };
-        if !continues {
-            self.see_schema(catalogue);
-        }
-        let interrupt: Arc<dyn Interrupt> = ticket.clone();
-        let performed = self.query(work, &interrupt);
-        let usable = self.leave(performed.is_ok(), Instant::now());
-        (performed, usable)
+        is_over && is_idle(&self.connection)
     }
 
     /// Continues the lease, renews it, begins one, or makes sure that there is none. Returns whether the next read
@@ -216,12 +129,13 @@ impl Reader {
     }
 
     /// Reads the schema if it may have changed since the connection last read it.
-    fn see_schema(&mut self, catalogue: &Catalogue) {
+    pub(super) fn see_schema(&mut self, catalogue: &Catalogue) {
         let epoch = catalogue.epoch();
+        let Connection { sqlite, control, schema, .. } = &mut self.connection;
         if epoch != self.epoch {
-            self.connection.seen.forget();
+            schema.seen.forget();
         }
-        self.connection.see_schema(&catalogue.left);
+        schema.see(sqlite, control, &catalogue.left);
         self.epoch = epoch;
     }
 
@@ -262,80 +176,16 @@ impl Reader {
         self.last_used
     }
 
-    /// Runs a query that `interrupt` may end, or opens a cursor; or compiles a text.
-    pub(super) fn query(&mut self, work: Work, interrupt: &Arc<dyn Interrupt>) -> Performed {
-        let (Work::Query { text, .. } | Work::Execute { text, .. } | Work::Prepare(text)) = &work else {
-            return Performed::Write(work, None);
-        };
-        if matches!(work, Work::Prepare(_)) && text.tells_of_its_prepare {
-            return Performed::Answered(Ok(Answer::Prepared(text.clone())));
-        }
-        let ready = match self.connection.ready(text, policy::statement, &SchemaFacts::default()) {
-            Ok(ready) => ready,
-            Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),
-            Err(error) => return Performed::Answered(Err(error)),
-        };
-        if !self.in_snapshot {
-            text.learn_route(ready.class.route);
-        }
-        if let Err(error) = refuse_told_of_earlier(&ready) {
-            self.connection.done_with(&ready);
-            return Performed::Answered(Err(error));
-        }
-        let (params, in_batches) = match &work {
-            Work::Query { params, wanted, .. } => (params, matches!(wanted, Wanted::Batches)),
-            Work::Execute { params, .. } if ready.class.asks => (params, false),
-            other => {
-                self.connection.done_with(&ready);
-                let prepared = matches!(other, Work::Prepare(_)).then(|| Answer::Prepared(text.clone()));
-                return prepared.map_or_else(|| Performed::Write(work, None), |text| Performed::Answered(Ok(text)));
-            }
-        };
-        let result = if ready.class.route == Route::Write {
-            None
-        } else if ready.class.columns == 0 && !ready.class.asks {
-            Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
-        } else if in_batches && self.connection.journal == "wal" {
-            self.connection.sqlite.arm(interrupt.clone());
-            let started = self.cursors.start(&mut self.connection, ready, params.clone());
-            self.connection.sqlite.disarm();
-            return match started {
-                Ok(Batch { rows, cursor: Some(number) }) => Performed::Opened(Some((rows, number))),
-                Ok(Batch { rows, cursor: None }) => Performed::Answered(Ok(Answer::Rows(rows))),
-                Err(error) => Performed::Answered(Err(error)),
-            };
-        } else {
-            self.connection.sqlite.arm(interrupt.clone());
-            let answer = self.run(&work, &ready, params.row());
-            self.connection.sqlite.disarm();
-            if answer.is_ok() && !self.in_snapshot {
-                self.connection.learn(&ready);
-            }
-            Some(answer)
-        };
-        self.connection.done_with(&ready);
-        result.map_or(Performed::Write(work, None), Performed::Answered)
-    }
-
-    /// Runs a prepared query.
-    fn run(&mut self, work: &Work, statement: &CachedStatement, params: ParamRow<'_>) -> Result<Answer> {
-        if let Work::Query { wanted: Wanted::Parts(parts), .. } = work {
-            let ran = self.connection.execute_in_parts(statement, params, |part| parts.hand_over(part));
-            return ran.map(|LastPart { rows, before }| Answer::LastPart(Box::new((rows, before))));
-        }
-        let run = StatementRun { statement, params, output: work.output(), bounds: Bounds::Armed };
-        self.connection.execute(&run).map(Answer::from)
-    }
-
     /// Begins the transaction of a closure and takes its snapshot here, so that the wait for locks ends with the time
     /// of the request. A snapshot that the user's code began would wait as SQLite does.
     pub(super) fn begin_snapshot(&mut self, ticket: &Arc<Ticket>) -> Result<()> {
-        self.connection.control.begin_read(&mut self.connection.sqlite)?;
-        self.connection.sqlite.arm(ticket.clone());
-        self.connection.schema_cookie()?;
+        let Connection { sqlite, control, schema, attached, .. } = &mut self.connection;
+        control.begin_read(sqlite)?;
+        sqlite.arm(ticket.clone());
+        schema.cookie(sqlite)?;
         // The closure may list what is in the schema.
-        self.connection.load_newest_schema()?;
-        self.connection.begin_attached()
+        schema.load_newest(sqlite)?;
+        attached.begin(sqlite)
     }
 }
 

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::WalState;
 
-use crate::connection::open::Connection;
+use crate::connection::Connection;
+use crate::connection::open::has_litestream;
 use crate::lease::{Ended, Lease, LeaseRun, are_possible};
 use crate::options::Options;
 use crate::stats::Recorder;
@@ -145,5 +146,5 @@ impl Drop for Holder {
 
 /// Returns true if a reader may keep its transaction open between reads.
 pub(super) fn may_hold(options: &Options, connection: &Connection) -> bool {
-    are_possible(options, &connection.journal) && connection.has_litestream().is_ok_and(|is_there| !is_there)
+    are_possible(options, &connection.journal) && has_litestream(&connection.sqlite).is_ok_and(|is_there| !is_there)
 }

@@ -3,7 +3,7 @@
 //! Owns: opening the connection if there is none yet, handling a panic, and deciding whether a request is handed over.
 //! Runs on the thread that borrowed the connection. Invariants: the connection is used again only if it is as it was
 //! before; a request is not handed over if its caller gave it up or its deadline passed. Leaves out: the pool, and what
-//! the request does (`reader`).
+//! the request does (`perform_read`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 
 use super::ReadersShared;
+use super::perform_read::perform;
 use super::read_session::{OpenSession, Purpose, ReadSession};
 use super::reader::{Performed, Reader};
 use super::running_reads::Running;
@@ -139,7 +140,8 @@ impl ReadersShared {
             let Request { ticket, work, promise, .. } = request;
             let kind = work.kind();
             let text = if let Work::Query { text, .. } = &work { Some(text.clone()) } else { None };
-            let (performed, usable) = mark_closure(|| reader.perform(&self.options, &self.catalogue, work, &ticket));
+            let (performed, usable) =
+                mark_closure(|| perform(&mut reader, &self.options, &self.catalogue, work, &ticket));
             ticket.note_end(started, || reader.busy_timeout.waited());
             let is_half_open = matches!(&performed, Performed::Answered(Err(error)) if is_read_only(error));
             match performed {

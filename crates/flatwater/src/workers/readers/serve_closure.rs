@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::reader::{Reader, busy};
+use crate::connection::exclusive::restore::{is_idle, restore_handlers};
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
@@ -15,27 +16,25 @@ use crate::workers::Answer;
 use crate::workers::refusals::not_ended;
 use crate::workers::request::ReadClosure;
 
-impl Reader {
-    /// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the
-    /// closure may have changed on the connection.
-    pub(super) fn closure(&mut self, closure: ReadClosure, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
-        if !self.end_lease() {
-            return (Err(not_ended()), false);
-        }
-        if let Err(error) = self.begin_snapshot(ticket) {
-            let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
-            return (Err(error), rolled_back && self.connection.is_idle());
-        }
-        self.connection.sqlite.set_policy(policy::read_closure);
-        let sqlite = self.connection.sqlite.rusqlite();
-        let ran = catch_unwind(AssertUnwindSafe(|| closure(sqlite)));
-        let trusted = self.connection.restore_handlers(busy(&self.busy_timeout));
-        let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
-        let usable = trusted && rolled_back && self.connection.is_idle();
-        let answer = match ran {
-            Ok(returned) => returned.answer(ticket),
-            Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
-        };
-        (answer, usable)
+/// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the
+/// closure may have changed on the connection.
+pub(super) fn closure(reader: &mut Reader, read: ReadClosure, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
+    if !reader.end_lease() {
+        return (Err(not_ended()), false);
     }
+    if let Err(error) = reader.begin_snapshot(ticket) {
+        let rolled_back = reader.connection.control.rollback(&mut reader.connection.sqlite).is_ok();
+        return (Err(error), rolled_back && is_idle(&reader.connection));
+    }
+    reader.connection.sqlite.set_policy(policy::read_closure);
+    let sqlite = reader.connection.sqlite.rusqlite();
+    let ran = catch_unwind(AssertUnwindSafe(|| read(sqlite)));
+    let trusted = restore_handlers(&mut reader.connection, busy(&reader.busy_timeout));
+    let rolled_back = reader.connection.control.rollback(&mut reader.connection.sqlite).is_ok();
+    let usable = trusted && rolled_back && is_idle(&reader.connection);
+    let answer = match ran {
+        Ok(returned) => returned.answer(ticket),
+        Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
+    };
+    (answer, usable)
 }

@@ -12,6 +12,7 @@ use flatwater_sqlite::Interrupt;
 use super::ReadersShared;
 use super::read_session::{End, Message, OpenSession, Purpose, ReadSession};
 use super::reader::{Performed, Reader};
+use super::run_query::query;
 use crate::connection::run::cursors::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
@@ -127,7 +128,7 @@ impl Reader {
             self.connection.sqlite.disarm();
             return batch.map(|Batch { rows, cursor }| Answer::Fetched(Box::new((rows, cursor.is_some()))));
         }
-        match self.query(work, interrupt) {
+        match query(self, work, interrupt) {
             Performed::Answered(answer) => answer,
             Performed::Opened(Some((rows, number))) => {
                 Ok(Answer::Begun(Box::new((rows, CursorGuard::new(Arc::new(OpenSession(session.clone())), number)))))

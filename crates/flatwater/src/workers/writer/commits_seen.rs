@@ -11,7 +11,7 @@ use flatwater_sqlite::WalState;
 use super::connection::WriterConnection;
 use super::failed_commit::Changes;
 use super::state::Commits;
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::connection::run::inline_run::{self, Begun, LastRead, Reads};
 use crate::inline::outcome::Fallback;
 use crate::sql::schema_seen::LeftWal;
@@ -49,7 +49,7 @@ impl WriterConnection {
     ) -> Option<(T, Reads)> {
         self.busy_timeout.never();
         let connection = self.connection.as_mut()?;
-        connection.limit(bytes);
+        connection.lengths.lower(&mut connection.sqlite, bytes);
         // In memory nothing waits, and nothing is read from a file.
         let begun = if self.watch.is_none() { None } else { Some(inline_run::begin(&connection.sqlite, last_read)?) };
         let result = f(self);
@@ -82,33 +82,35 @@ impl WriterConnection {
     /// Begins a read transaction beside autocommit, without waiting for a lock, if the schema is the known one.
     pub(super) fn hold(&mut self, state: &WalState, left: &LeftWal) -> Result<(), Fallback> {
         self.busy_timeout.never();
-        let Some(connection) = &mut self.connection else { return Err(Fallback::Failed) };
-        connection.hold_known_schema(state, left)
+        let Some(Connection { sqlite, control, schema, .. }) = &mut self.connection else {
+            return Err(Fallback::Failed);
+        };
+        schema.hold_known(sqlite, control, state, left)
     }
 
     /// Returns true if the schema can only be the known one.
     pub(super) fn has_seen_schema(&self, state: &WalState, left: &LeftWal) -> bool {
-        self.connection.as_ref().is_some_and(|connection| connection.seen.holds(state, left))
+        self.connection.as_ref().is_some_and(|connection| connection.schema.seen.holds(state, left))
     }
 
     /// Reads the schema if it may differ from the known one. Called by a worker. Waits for no lock.
     pub(super) fn see_schema(&mut self, left: &LeftWal) {
         self.busy_timeout.never();
-        if let Some(connection) = &mut self.connection {
-            connection.see_schema(left);
+        if let Some(Connection { sqlite, control, schema, .. }) = &mut self.connection {
+            schema.see(sqlite, control, left);
         }
     }
 
     /// Called before the slot is released at this state: records the state, and whether the schema may have changed.
     /// Returns what was committed since the slot was last released.
     pub(super) fn leave_at(&mut self, state: &WalState, left: &LeftWal) -> Committed {
-        let Some(Connection { sqlite, seen, .. }) = &self.connection else { return Committed::Others };
+        let Some(Connection { sqlite, schema, .. }) = &self.connection else { return Committed::Others };
         let now = Commits { stamp: state.stamp(), all: state.change(), own: sqlite.published() };
         if self.commits == Some(now) {
             return Committed::Nothing;
         }
         let committed = now.since(self.commits);
-        left.leave(state, !seen.is_known() || committed == Committed::Others);
+        left.leave(state, !schema.seen.is_known() || committed == Committed::Others);
         self.commits = Some(now);
         committed
     }
@@ -118,7 +120,7 @@ impl WriterConnection {
         let connection = self.connection.iter();
         let attached = connection.flat_map(|connection| {
             let counted = |name: &str| Some((name.into(), connection.sqlite.attached_change(name)?));
-            connection.attached_wals.iter().filter_map(move |name| counted(name))
+            connection.attached.in_wal_mode.iter().filter_map(move |name| counted(name))
         });
         Changes { main: self.change(), attached: attached.collect() }
     }
@@ -138,13 +140,13 @@ impl WriterConnection {
     /// Removes the length limit of inline runs. Called before a worker uses the connection.
     pub(super) fn unlimit(&mut self) {
         if let Some(connection) = &mut self.connection {
-            connection.unlimit();
+            connection.lengths.restore(&mut connection.sqlite);
         }
     }
 
     /// Returns true if the schema was seen when the open transaction began.
     pub(super) fn has_settled_schema(&self) -> bool {
-        let is_seen = |connection: &Connection| self.is_in_memory() || connection.seen.is_known();
+        let is_seen = |connection: &Connection| self.is_in_memory() || connection.schema.seen.is_known();
         self.connection.as_ref().is_some_and(is_seen)
     }
 }

@@ -15,10 +15,13 @@ use super::failed_commit::Change;
 use super::reopen;
 use super::state::{Commits, EndsWhenLeft, PageLimit, Room, WriterLease};
 use crate::busy_handler::BusyWait;
+use crate::connection::Connection;
+use crate::connection::exclusive::lend::{lend, reset};
+use crate::connection::exclusive::restore::{repair, restore_handlers};
 use crate::connection::learn::schema::SchemaFacts;
-use crate::connection::open::Connection;
+use crate::connection::open::has_litestream;
 use crate::connection::open::role::Role;
-use crate::connection::open::writable::is_read_only;
+use crate::connection::open::writable::{is_half_open, is_read_only};
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::file::watch::Watch;
@@ -118,7 +121,7 @@ impl WriterConnection {
                 // Later they are compared with the schema before a group relies on them.
                 self.facts = SchemaFacts::read(&mut connection)?;
             }
-            self.external = self.options.checkpoint == Checkpoint::External || connection.has_litestream()?;
+            self.external = self.options.checkpoint == Checkpoint::External || has_litestream(&connection.sqlite)?;
             let may_lease = !self.external && are_possible(&self.options, &connection.journal);
             self.lease = match self.options.inline {
                 Inline::Auto(limits) if may_lease => WriterLease::new(limits.time),
@@ -144,7 +147,7 @@ impl WriterConnection {
     }
 
     pub(super) fn is_half_open(&self) -> bool {
-        self.connection.as_ref().is_some_and(Connection::is_half_open)
+        self.connection.as_ref().is_some_and(|connection| is_half_open(&connection.sqlite).unwrap_or(false))
     }
 
     /// Returns the statement of `text`, if it is prepared.
@@ -260,7 +263,7 @@ impl WriterConnection {
     pub(super) fn lend_whole<T>(&mut self, f: impl FnOnce(&mut rusqlite::Connection) -> T) -> Result<T> {
         self.connection()?;
         let Some(connection) = self.connection.take() else { unreachable!("it was opened above") };
-        let (result, back) = connection.lend(f)?;
+        let (result, back) = lend(connection, f)?;
         self.connection = back;
         Ok(result)
     }
@@ -276,13 +279,13 @@ impl WriterConnection {
     /// Brings a database in memory back to its options.
     pub(super) fn reset(&mut self) -> Result<()> {
         let options = self.options.clone();
-        self.connection()?.reset(&options)
+        reset(self.connection()?, &options)
     }
 
     /// Notes that the known schema may be out of date from now on.
     pub(super) fn forget_schema(&mut self) {
         if let Some(connection) = &mut self.connection {
-            connection.seen.forget();
+            connection.schema.seen.forget();
         }
     }
 
@@ -293,8 +296,8 @@ impl WriterConnection {
             let busy = self.busy();
             if let Some(connection) = &mut self.connection {
                 // In memory a ROLLBACK fails only if the process is out of memory; the next use then reports it.
-                let _ = connection.repair();
-                connection.restore_handlers(busy);
+                let _ = repair(connection);
+                restore_handlers(connection, busy);
             }
         } else {
             drop(self.take());

@@ -15,7 +15,10 @@ use super::commit::commit;
 use super::connection::WriterConnection;
 use super::exclusive::take_back;
 use super::migration::table;
-use crate::connection::exclusive::dump_statements::{Mark, changes_rows, mark, misplaced, writes_schema};
+use crate::connection::exclusive::dump_statements::{
+    Mark, changes_rows, mark, misplaced, prepare_dumped, renew_schema, writes_schema,
+};
+use crate::connection::exclusive::violations::{enforce_foreign_keys, tables, violations};
 use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::run::prepare::refuse_nul;
 use crate::error::{Error, Result};
@@ -76,10 +79,10 @@ impl Load<'_> {
     fn attempt(&self, writer: &mut WriterConnection, attempt: Attempt) -> Result<Option<Attempt>> {
         let enforces = self.shared.options.foreign_keys;
         writer.wait_for_locks(Instant::now(), self.ticket);
-        writer.connection()?.enforce_foreign_keys(enforces && !attempt.without_foreign_keys)?;
+        enforce_foreign_keys(&writer.connection()?.sqlite, enforces && !attempt.without_foreign_keys)?;
         let tried = self.in_transaction(writer, attempt);
         // A connection that was given up is opened with the options.
-        if writer.is_open() && writer.connection()?.enforce_foreign_keys(enforces).is_err() {
+        if writer.is_open() && enforce_foreign_keys(&writer.connection()?.sqlite, enforces).is_err() {
             writer.replace();
         }
         tried
@@ -98,9 +101,9 @@ impl Load<'_> {
 
     fn statements(&self, writer: &mut WriterConnection, attempt: Attempt) -> Result<Option<Attempt>> {
         let connection = writer.connection()?;
-        connection.load_newest_schema()?;
-        let before = if attempt.looks_first { Some(connection.violations(|_| true)?) } else { None };
-        let existing = connection.tables()?;
+        connection.schema.load_newest(&mut connection.sqlite)?;
+        let before = if attempt.looks_first { Some(violations(&connection.sqlite, |_| true)?) } else { None };
+        let existing = tables(&connection.sqlite)?;
         let mut touched = HashSet::new();
         let (mut at, mut is_open, mut wrote_schema) = (0, false, false);
         while let Some(prepared) = self.prepare(writer, at)? {
@@ -133,10 +136,10 @@ impl Load<'_> {
         }
         let connection = writer.connection()?;
         if wrote_schema {
-            connection.renew_schema()?;
+            renew_schema(connection)?;
         }
         if attempt.without_foreign_keys {
-            let after = connection.violations(|name| touched.contains(name) || !existing.contains(name))?;
+            let after = violations(&connection.sqlite, |name| touched.contains(name) || !existing.contains(name))?;
             match before {
                 None if !after.is_empty() => return Ok(Some(Attempt { looks_first: true, ..attempt })),
                 before => after.refuse_new_since(&before.unwrap_or_default()).map_err(of_script)?,
@@ -148,7 +151,7 @@ impl Load<'_> {
     fn prepare(&self, writer: &mut WriterConnection, at: usize) -> Result<Option<Prepared>> {
         writer.connection()?;
         writer.arm(self.ticket);
-        writer.connection()?.prepare_dumped(&self.script[at..]).map_err(|error| self.place(error, at))
+        prepare_dumped(writer.connection()?, &self.script[at..]).map_err(|error| self.place(error, at))
     }
 
     fn statement(&self, writer: &mut WriterConnection, prepared: &Prepared) -> Result<()> {

@@ -6,6 +6,7 @@
 //! next use (`sql::schema_seen`).
 
 use super::connection::WriterConnection;
+use crate::connection::exclusive::restore::drop_temp_objects;
 use crate::sql::catalogue::Catalogue;
 use crate::sql::class::{Class, Route};
 
@@ -46,11 +47,11 @@ impl Effects {
     pub(super) fn put_right(self, writer: &mut WriterConnection, catalogue: &Catalogue) {
         let Some(connection) = &mut writer.connection else { return };
         if self.defined {
-            connection.seen.forget();
+            connection.schema.seen.forget();
             connection.statements.clear(&mut connection.sqlite);
             catalogue.next_epoch();
         }
-        if self.made_temp && connection.drop_temp_objects().is_err() {
+        if self.made_temp && drop_temp_objects(connection).is_err() {
             writer.replace();
         }
     }

@@ -15,8 +15,8 @@ use super::WriterShared;
 use super::commit::fence;
 use super::connection::WriterConnection;
 use super::failed_commit::Change;
-use crate::connection::exclusive::lend::Remains;
-use crate::connection::open::Connection;
+use crate::connection::Connection;
+use crate::connection::exclusive::lend::{self, Remains};
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
@@ -81,7 +81,7 @@ pub(super) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ti
     writer.wrote_everything();
     let busy = writer.busy();
     // The connection itself is gone if a closure took it away, or if it was given up after a failed commit.
-    let left = writer.connection.as_mut().map(|connection| connection.take_back(busy));
+    let left = writer.connection.as_mut().map(|connection| lend::take_back(connection, busy));
     let left = match left {
         Some(Ok(left)) => Ok(left),
         // It cannot even roll back: closing it does.

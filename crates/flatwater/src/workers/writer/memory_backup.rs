@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::WriterShared;
 use super::connection::WriterConnection;
-use crate::connection::exclusive::page_copy::Target;
+use crate::connection::exclusive::page_copy::{self, Target};
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
@@ -19,7 +19,7 @@ pub(super) fn backup(
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
     let ends = writer.ends(ticket);
-    let copied = writer.connection()?.backup(&shared.options, target, &ends);
+    let copied = page_copy::backup(writer.connection()?, &shared.options, target, &ends);
     writer.rollback();
     match copied {
         Err(_) if shared.is_left() => Err(Error::closed()),

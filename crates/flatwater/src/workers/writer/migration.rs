@@ -16,7 +16,10 @@ use super::WriterShared;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::exclusive::{take_back, whole_policy};
-use crate::connection::exclusive::migration_statements::StatementPlace;
+use crate::connection::exclusive::history::{add_to_history, create_history, history};
+use crate::connection::exclusive::migration_statements::{StatementPlace, run_statement};
+use crate::connection::exclusive::violations::{enforce_foreign_keys, tables, violations};
+use crate::connection::run::failed_writes::explain_write;
 use crate::dependencies::writes::Writes;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::plan::next;
@@ -42,7 +45,7 @@ pub(super) fn migrate(
 /// Names what is in the way of the history, too, which is written first.
 fn named(writer: &mut WriterConnection, error: Error) -> Error {
     match writer.connection() {
-        Ok(connection) if error.hint().is_none() => connection.explain_write(error, &Writes::Everything),
+        Ok(connection) if error.hint().is_none() => explain_write(&connection.sqlite, error, &Writes::Everything),
         _ => error,
     }
 }
@@ -65,7 +68,7 @@ enum Ran<'a> {
 
 impl<'a> Migration<'a> {
     fn run(&self, writer: &mut WriterConnection) -> Result<Vec<String>> {
-        let is_done = self.shared.twice(writer, |writer| match writer.connection()?.history()? {
+        let is_done = self.shared.twice(writer, |writer| match history(&writer.connection()?.sqlite)? {
             Some(applied) => Ok(next(self.migrations.steps()?, &applied, self.migrations.ignore_missing)?.is_none()),
             None => Ok(false),
         })?;
@@ -118,10 +121,12 @@ impl<'a> Migration<'a> {
 
     fn without_foreign_keys(&self, writer: &mut WriterConnection, looks_first: bool) -> Result<Ran<'a>> {
         writer.wait_for_locks(Instant::now(), self.ticket);
-        writer.connection()?.enforce_foreign_keys(false)?;
+        enforce_foreign_keys(&writer.connection()?.sqlite, false)?;
         let ran = self.in_transaction(writer, looks_first);
         // A connection that was given up is opened with the options.
-        if writer.is_open() && writer.connection()?.enforce_foreign_keys(self.shared.options.foreign_keys).is_err() {
+        if writer.is_open()
+            && enforce_foreign_keys(&writer.connection()?.sqlite, self.shared.options.foreign_keys).is_err()
+        {
             writer.replace();
         }
         ran
@@ -148,10 +153,10 @@ impl<'a> Migration<'a> {
     /// Decides what is next, and runs it if that is a step in a transaction. The transaction is open.
     fn next(&self, writer: &mut WriterConnection, looks_first: bool) -> Result<Ran<'a>> {
         let connection = writer.connection()?;
-        if connection.history()?.is_none() {
-            connection.create_history()?;
+        if history(&connection.sqlite)?.is_none() {
+            create_history(&connection.sqlite)?;
         }
-        let applied = connection.history()?.unwrap_or_default();
+        let applied = history(&connection.sqlite)?.unwrap_or_default();
         let Some(step) = next(self.migrations.steps()?, &applied, self.migrations.ignore_missing)? else {
             return Ok(Ran::Nothing);
         };
@@ -159,8 +164,8 @@ impl<'a> Migration<'a> {
             return Ok(Ran::Outside(step));
         }
         let checks = self.shared.options.foreign_keys;
-        let before = if looks_first && checks { Some(connection.violations(|_| true)?) } else { None };
-        let existing = connection.tables()?;
+        let before = if looks_first && checks { Some(violations(&connection.sqlite, |_| true)?) } else { None };
+        let existing = tables(&connection.sqlite)?;
         let mut touched = HashSet::new();
         self.statements(writer, step, |place, _, ran| {
             touched.extend(ran.map_err(|error| place.explain(error))?.iter().filter_map(table));
@@ -172,13 +177,14 @@ impl<'a> Migration<'a> {
         let connection = writer.connection()?;
         if checks {
             let all = self.migrations.check == ForeignKeyCheck::All;
-            let after = connection.violations(|name| all || touched.contains(name) || !existing.contains(name))?;
+            let after =
+                violations(&connection.sqlite, |name| all || touched.contains(name) || !existing.contains(name))?;
             match before {
                 None if !after.is_empty() => return Ok(Ran::LookFirst),
                 before => after.refuse_new_since(&before.unwrap_or_default()).map_err(|error| of_step(step, error))?,
             }
         }
-        connection.add_to_history(step).map_err(|error| of_step(step, error))?;
+        add_to_history(&connection.sqlite, step).map_err(|error| of_step(step, error))?;
         Ok(Ran::Step(step))
     }
 
@@ -200,7 +206,7 @@ impl<'a> Migration<'a> {
         }
         writer.wait_for_locks(Instant::now(), self.ticket);
         writer.begin()?;
-        if let Err(error) = writer.connection()?.add_to_history(step) {
+        if let Err(error) = add_to_history(&writer.connection()?.sqlite, step) {
             writer.rollback();
             return Err(of_step(step, error));
         }
@@ -229,7 +235,7 @@ impl<'a> Migration<'a> {
             let before = writer.changes();
             writer.connection()?;
             writer.arm(self.ticket);
-            let ran = writer.connection()?.run_statement(step, &script, at, policy);
+            let ran = run_statement(writer.connection()?, step, &script, at, policy);
             self.ticket.goes_on();
             let Some((place, ran)) = ran else { return Ok(()) };
             at = place.end();

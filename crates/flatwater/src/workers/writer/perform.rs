@@ -11,6 +11,7 @@ use flatwater_sqlite::Policy;
 
 use super::connection::WriterConnection;
 use super::effects::Effects;
+use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun};
 use crate::connection::run::prepare::{refuse_nul, refuse_told_of_earlier};
 use crate::connection::run::statement_cache::CachedStatement;
@@ -154,9 +155,9 @@ impl Performer<'_> {
                     .with_sql(&text.sql));
             }
             let (params, _) = wanted(ready, work)?;
-            writer.connection()?.learn_before(ready, params.row());
+            learn_before(writer.connection()?, ready, params.row());
             let answer = run_one(writer, ready, work, Bounds::Armed)?;
-            writer.connection()?.learn(ready);
+            learn(writer.connection()?, ready);
             Ok(answer)
         })
     }

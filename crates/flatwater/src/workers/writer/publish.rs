@@ -21,7 +21,6 @@ use super::commits_seen::Committed;
 use super::connection::WriterConnection;
 use super::slot::Slot;
 use super::{Writer, WriterShared};
-use crate::connection::open::Connection;
 use crate::dependencies::change::Change;
 
 impl Writer {
@@ -53,16 +52,16 @@ impl WriterShared {
     pub(super) fn record(&self, writer: &mut WriterConnection) {
         let is_watching = self.live.get().is_some_and(|live| live.is_watching());
         if let Some(connection) = &mut writer.connection
-            && connection.records_changes() != is_watching
+            && connection.recording.is_on() != is_watching
         {
-            connection.record_changes(is_watching);
+            connection.recording.set(&connection.sqlite, is_watching);
         }
     }
 
     /// Publishes what the slot changed.
     pub(super) fn publish(&self, writer: &mut WriterConnection, committed: Committed) {
         let Some(live) = self.live.get().filter(|live| live.is_watching()) else { return };
-        let is_noted = writer.connection.as_ref().is_some_and(Connection::wrote_nothing);
+        let is_noted = writer.connection.as_ref().is_some_and(|connection| connection.recording.wrote_nothing());
         // The header does not show commits to attached files only, and what is noted does not show those of others.
         let attached_has_moved = writer.attached_has_moved();
         if attached_has_moved {
@@ -84,12 +83,16 @@ impl WriterShared {
         }
         writer.busy_timeout.never();
         let has_counter = self.journal != "wal" && !writer.is_in_memory();
-        let sees_others = has_counter && writer.connection.as_mut().is_some_and(Connection::sees_others);
+        let sees_others = has_counter
+            && writer
+                .connection
+                .as_mut()
+                .is_some_and(|connection| connection.recording.sees_others(&connection.sqlite));
         let committed = match &writer.connection {
             None => Committed::Others,
             Some(_) if self.journal == "wal" => return,
             Some(_) if sees_others => Committed::Others,
-            Some(connection) if connection.wrote_nothing() => Committed::Nothing,
+            Some(connection) if connection.recording.wrote_nothing() => Committed::Nothing,
             Some(_) => Committed::Ours,
         };
         self.publish(writer, committed);
@@ -108,17 +111,18 @@ impl WriterConnection {
     /// Records that code ran of which nothing is known.
     pub(super) fn wrote_everything(&mut self) {
         if let Some(connection) = &mut self.connection {
-            connection.wrote_everything();
+            connection.recording.wrote_everything();
         }
     }
 
     /// Returns true if something was committed to an attached file since this was published the last time.
     fn attached_has_moved(&self) -> bool {
-        let attached = self.connection.as_ref().is_some_and(|connection| !connection.attached_wals.is_empty());
+        let attached = self.connection.as_ref().is_some_and(|connection| !connection.attached.in_wal_mode.is_empty());
         attached && self.changes().attached != self.attached_left
     }
 
     fn take_changes(&mut self) -> Option<Change> {
-        self.connection.as_mut()?.take_changes()
+        let connection = self.connection.as_mut()?;
+        connection.recording.take(&connection.sqlite)
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Busy;
 
-use crate::connection::open::Connection;
+use crate::connection::Connection;
 use crate::connection::open::role::Role;
 use crate::connection::open::writable::{is_read_only, may_pass};
 use crate::error::Result;

@@ -21,7 +21,9 @@ use super::exclusive;
 use super::memory_backup::backup;
 use super::migration::migrate;
 use super::perform::{Rules, perform};
-use crate::connection::open::Connection;
+use crate::connection::Connection;
+use crate::connection::exclusive::restore::{is_idle, restore_handlers};
+use crate::connection::learn::live_query::run_live;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::dump_start::dump;
@@ -43,8 +45,7 @@ pub(super) fn run_alone(
         Work::ReadWith(closure) => read_with(writer, shared, closure, ticket),
         Work::Live(query, known) => {
             writer.arm(ticket);
-            let connection = writer.connection()?;
-            connection.run_live(query.parts(&known)).map(Answer::Live)
+            run_live(writer.connection()?, query.parts(&known)).map(Answer::Live)
         }
         Work::WithConnection(closure) => exclusive::with_connection(writer, shared, closure, ticket),
         Work::Backup(target) => backup(writer, shared, &target, ticket),
@@ -164,7 +165,7 @@ fn write_with(
     let ran = shared.twice(writer, |writer| begin_closure(writer.connection()?, &mut closure, ends.clone()))?;
     let busy = writer.busy();
     let connection = writer.connection()?;
-    let mut trusted = connection.restore_handlers(busy);
+    let mut trusted = restore_handlers(connection, busy);
     let still_open = !connection.sqlite.is_autocommit();
     let still_runs = connection.sqlite.has_busy_statement();
     let mut effects = Effects::default();
@@ -186,7 +187,7 @@ fn write_with(
     if result.is_err() {
         shared.look_at_disk(writer);
     }
-    trusted = trusted && writer.connection()?.is_idle();
+    trusted = trusted && is_idle(writer.connection()?);
     if !trusted {
         writer.replace();
         shared.recorder.replaced_connection();
@@ -228,11 +229,11 @@ fn read_with(
     writer.arm(ticket);
     let connection = writer.connection()?;
     let ran = catch_unwind(AssertUnwindSafe(|| closure(connection.sqlite.rusqlite())));
-    let trusted = connection.restore_handlers(busy);
+    let trusted = restore_handlers(connection, busy);
     writer.rollback();
     let connection = writer.connection()?;
     let writes_again = connection.sqlite.execute_batch("PRAGMA query_only = OFF").is_ok();
-    if !(trusted && writes_again && connection.is_idle()) {
+    if !(trusted && writes_again && is_idle(connection)) {
         writer.replace();
         shared.recorder.replaced_connection();
     }

@@ -1,0 +1,106 @@
+//! How a reader performs one request.
+//!
+//! Owns: the steps from a connection out of the pool to one that can be used again. Runs on the thread that borrowed the
+//! connection. Invariant: a request runs between `enter` and `leave`, or without a lease, after which no transaction is open
+//! except that of a lease. Leaves out: one query (`run_query`), closures of the user (`serve_closure`), backups
+//! (`serve_backup`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use flatwater_sqlite::Interrupt;
+
+use super::reader::{Performed, Reader};
+use super::run_query::query;
+use super::serve_backup::backup;
+use super::serve_closure::closure;
+use crate::connection::learn::live_query::{Derived, run_live};
+use crate::options::Options;
+use crate::queue::ticket::Ticket;
+use crate::sql::catalogue::Catalogue;
+use crate::workers::Answer;
+use crate::workers::refusals::not_ended;
+use crate::workers::request::{LiveQuery, Work};
+
+/// Performs the work. Returns the outcome, and true if the connection can be used again.
+pub(super) fn perform(
+    reader: &mut Reader,
+    options: &Options,
+    catalogue: &Catalogue,
+    work: Work,
+    ticket: &Arc<Ticket>,
+) -> (Performed, bool) {
+    reader.connection.lengths.restore(&mut reader.connection.sqlite);
+    let now = reader.wait_for_locks(options, ticket);
+    match work {
+        Work::ReadWith(read) => {
+            let (answer, usable) = closure(reader, read, ticket);
+            (Performed::Answered(answer), usable)
+        }
+        Work::Backup(target) => backup(reader, options, &target, ticket),
+        Work::Live(query, known) => live(reader, catalogue, &query, &known, ticket),
+        work if work.holds_a_reader() => open_held(reader, catalogue, work, ticket),
+        work => read(reader, catalogue, work, ticket, now),
+    }
+}
+
+/// Opens a cursor or a snapshot. Returns the same as `perform`.
+fn open_held(reader: &mut Reader, catalogue: &Catalogue, work: Work, ticket: &Arc<Ticket>) -> (Performed, bool) {
+    if !reader.end_lease() {
+        return (Performed::Answered(Err(not_ended())), false);
+    }
+    reader.see_schema(catalogue);
+    let interrupt: Arc<dyn Interrupt> = ticket.clone();
+    let performed = if let Work::Snapshot = work {
+        let begun = reader.begin_snapshot(ticket);
+        reader.connection.sqlite.disarm();
+        match begun {
+            Ok(()) => {
+                reader.in_snapshot = true;
+                Performed::Opened(None)
+            }
+            Err(error) => Performed::Answered(Err(error)),
+        }
+    } else {
+        query(reader, work, &interrupt)
+    };
+    let is_usable = matches!(performed, Performed::Opened(_)) || reader.end_held();
+    (performed, is_usable)
+}
+
+/// Runs a live query. Returns the same as `perform`.
+fn live(
+    reader: &mut Reader,
+    catalogue: &Catalogue,
+    query: &LiveQuery,
+    known: &[Option<Derived>],
+    ticket: &Arc<Ticket>,
+) -> (Performed, bool) {
+    if !reader.end_lease() {
+        return (Performed::Answered(Err(not_ended())), false);
+    }
+    reader.see_schema(catalogue);
+    reader.connection.sqlite.arm(ticket.clone());
+    let run = run_live(&mut reader.connection, query.parts(known));
+    reader.connection.sqlite.disarm();
+    let usable = reader.leave(run.is_ok(), Instant::now());
+    (Performed::Answered(run.map(Answer::Live)), usable)
+}
+
+/// Runs a query, in the transaction of a lease or in its own. Returns the same as `perform`.
+fn read(
+    reader: &mut Reader,
+    catalogue: &Catalogue,
+    work: Work,
+    ticket: &Arc<Ticket>,
+    now: Instant,
+) -> (Performed, bool) {
+    let Some(continues) = reader.enter(now) else { return (Performed::Answered(Err(not_ended())), false) };
+    if !continues {
+        reader.see_schema(catalogue);
+    }
+    let interrupt: Arc<dyn Interrupt> = ticket.clone();
+    let performed = query(reader, work, &interrupt);
+    let usable = reader.leave(performed.is_ok(), Instant::now());
+    (performed, usable)
+}

@@ -1,0 +1,89 @@
+//! One query on a reader.
+//!
+//! Owns: preparing and running it, or opening its cursor. Runs on the thread that has the reader. Invariants: a query runs
+//! armed, so that it ends when its caller gives it up; what turns out to be a write does not run. Leaves out: the
+//! transaction around it (`perform_read`).
+
+use std::sync::Arc;
+
+use flatwater_sqlite::Interrupt;
+
+use super::reader::{Performed, Reader};
+use crate::connection::learn::analyse::learn;
+use crate::connection::learn::schema::SchemaFacts;
+use crate::connection::run::cursors::Batch;
+use crate::connection::run::execute::{Bounds, StatementRun};
+use crate::connection::run::in_parts::{LastPart, execute_in_parts};
+use crate::connection::run::prepare::refuse_told_of_earlier;
+use crate::connection::run::statement_cache::CachedStatement;
+use crate::error::{Error, Result};
+use crate::sql::class::Route;
+use crate::sql::policy;
+use crate::values::params::ParamRow;
+use crate::workers::Answer;
+use crate::workers::request::{Wanted, Work};
+
+/// Runs a query that `interrupt` may end, or opens a cursor; or compiles a text.
+pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interrupt>) -> Performed {
+    let (Work::Query { text, .. } | Work::Execute { text, .. } | Work::Prepare(text)) = &work else {
+        return Performed::Write(work, None);
+    };
+    if matches!(work, Work::Prepare(_)) && text.tells_of_its_prepare {
+        return Performed::Answered(Ok(Answer::Prepared(text.clone())));
+    }
+    let ready = match reader.connection.ready(text, policy::statement, &SchemaFacts::default()) {
+        Ok(ready) => ready,
+        Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),
+        Err(error) => return Performed::Answered(Err(error)),
+    };
+    if !reader.in_snapshot {
+        text.learn_route(ready.class.route);
+    }
+    if let Err(error) = refuse_told_of_earlier(&ready) {
+        reader.connection.done_with(&ready);
+        return Performed::Answered(Err(error));
+    }
+    let (params, in_batches) = match &work {
+        Work::Query { params, wanted, .. } => (params, matches!(wanted, Wanted::Batches)),
+        Work::Execute { params, .. } if ready.class.asks => (params, false),
+        other => {
+            reader.connection.done_with(&ready);
+            let prepared = matches!(other, Work::Prepare(_)).then(|| Answer::Prepared(text.clone()));
+            return prepared.map_or_else(|| Performed::Write(work, None), |text| Performed::Answered(Ok(text)));
+        }
+    };
+    let result = if ready.class.route == Route::Write {
+        None
+    } else if ready.class.columns == 0 && !ready.class.asks {
+        Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
+    } else if in_batches && reader.connection.journal == "wal" {
+        reader.connection.sqlite.arm(interrupt.clone());
+        let started = reader.cursors.start(&mut reader.connection, ready, params.clone());
+        reader.connection.sqlite.disarm();
+        return match started {
+            Ok(Batch { rows, cursor: Some(number) }) => Performed::Opened(Some((rows, number))),
+            Ok(Batch { rows, cursor: None }) => Performed::Answered(Ok(Answer::Rows(rows))),
+            Err(error) => Performed::Answered(Err(error)),
+        };
+    } else {
+        reader.connection.sqlite.arm(interrupt.clone());
+        let answer = run(reader, &work, &ready, params.row());
+        reader.connection.sqlite.disarm();
+        if answer.is_ok() && !reader.in_snapshot {
+            learn(&mut reader.connection, &ready);
+        }
+        Some(answer)
+    };
+    reader.connection.done_with(&ready);
+    result.map_or(Performed::Write(work, None), Performed::Answered)
+}
+
+/// Runs a prepared query.
+fn run(reader: &mut Reader, work: &Work, statement: &CachedStatement, params: ParamRow<'_>) -> Result<Answer> {
+    if let Work::Query { wanted: Wanted::Parts(parts), .. } = work {
+        let ran = execute_in_parts(&mut reader.connection, statement, params, |part| parts.hand_over(part));
+        return ran.map(|LastPart { rows, before }| Answer::LastPart(Box::new((rows, before))));
+    }
+    let run = StatementRun { statement, params, output: work.output(), bounds: Bounds::Armed };
+    reader.connection.execute(&run).map(Answer::from)
+}
