@@ -143,7 +143,7 @@ impl Engine {
 
     /// Called at the end of the close wait, while the writer may still run what was submitted before.
     fn end_what_is_open(&self) {
-        self.writer.as_ref().into_iter().for_each(Writer::end_what_runs);
+        self.writer.as_ref().into_iter().for_each(|writer| writer.ongoing().end());
         self.readers.as_ref().into_iter().for_each(Readers::end_reads);
     }
 
@@ -182,7 +182,7 @@ impl Engine {
     fn leave_behind(&self) {
         let on_reader = || self.readers.as_ref().and_then(Readers::oldest).map(|oldest| oldest.sql());
         self.writer.as_ref().into_iter().for_each(Writer::leave_behind);
-        let what = self.writer.as_ref().and_then(Writer::running).or_else(on_reader);
+        let what = self.writer.as_ref().and_then(|writer| writer.ongoing().name()).or_else(on_reader);
         let what = what.unwrap_or_else(|| "a checkpoint".into());
         let hold = self.hold();
         // `None`: the close has just ended.

@@ -157,7 +157,10 @@ impl Engine {
             return Met::Parked;
         }
         let (readers, checkpointer) = (self.readers.as_ref(), self.checkpointer.as_ref());
-        if writer.is_held() || readers.is_some_and(|readers| readers.held() > 0) || watch.refusal().is_some() {
+        if writer.ongoing().has_transaction()
+            || readers.is_some_and(|readers| readers.held() > 0)
+            || watch.refusal().is_some()
+        {
             return Met::Held;
         }
         if writer.is_active() || readers.is_some_and(Readers::are_in_use) {

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::WriterShared;
+use super::commits_seen::changes;
 use super::connection::WriterConnection;
 use super::failed_commit::{AfterFailure, Changes, after_failed_commit};
 use crate::error::{Error, ErrorKind, Result};
@@ -20,7 +21,7 @@ pub(super) fn commit(writer: &mut WriterConnection, shared: &WriterShared, ticke
         writer.rollback();
         return Err(refusal);
     }
-    let before = writer.changes();
+    let before = changes(writer);
     let connection = writer.connection()?;
     let committed = match ticket {
         Some(ticket) => connection.control.commit_unless(&mut connection.sqlite, ticket.clone()),
@@ -46,7 +47,7 @@ pub(super) fn settle(writer: &mut WriterConnection, shared: &WriterShared, error
     if !writer.is_open() {
         writer.wait_for_locks_for_all();
     }
-    let after = writer.connection().is_ok().then(|| writer.changes());
+    let after = writer.connection().is_ok().then(|| changes(writer));
     let outcome = after.as_ref().map_or(AfterFailure::Unknown, |after| after_failed_commit(code, before, after));
     if error.kind() == ErrorKind::Full && outcome != AfterFailure::Unknown {
         // The fence needs space too.
@@ -92,7 +93,7 @@ pub(super) fn smallest(writer: &mut WriterConnection) -> Result<()> {
 /// what the failed commit may have left at the end of a WAL, on the disk too: with durability `normal` no commit is
 /// synced, and the operating system may have written the failed commit to the disk already.
 pub(super) fn fence(writer: &mut WriterConnection) -> Result<()> {
-    let files = writer.writable_files()?;
+    let files = writable_files(writer)?;
     rewrite_versions(writer, &files)?;
     let sqlite = &mut writer.connection()?.sqlite;
     let synced = files.iter().try_for_each(|file| sqlite.sync_wal(file)).map_err(Error::from);
@@ -123,4 +124,12 @@ fn rewrite_versions(writer: &mut WriterConnection, files: &[Box<str>]) -> Result
         writer.rollback();
     }
     written
+}
+
+/// Returns the names of the databases that can be written through the connection.
+fn writable_files(writer: &mut WriterConnection) -> Result<Vec<Box<str>>> {
+    let names: Vec<Box<str>> = writer.options.attach.iter().map(|attached| attached.name.as_str().into()).collect();
+    let sqlite = writer.connection()?.sqlite.rusqlite();
+    let can_be_written = |name: &str| sqlite.is_readonly(name).is_ok_and(|is_readonly| !is_readonly);
+    Ok(std::iter::once("main".into()).chain(names.into_iter().filter(|name| can_be_written(name))).collect())
 }

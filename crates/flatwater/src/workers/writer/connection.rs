@@ -1,22 +1,21 @@
 //! The writer's connection and its state: the value whose owner holds the token.
 //!
-//! Owns: the connection, the facts of its schema, beginning and undoing on it, and replacing a connection that cannot be
-//! trusted, or cannot write. Runs on the thread that holds the token. Invariant: a connection that is not in its expected
-//! state is closed before anything else runs on it; the next use opens another. Leaves out: the statements that run on it;
-//! closing it in order (`last_checkpoint`).
+//! Owns: the connection and what belongs to it (`state`), beginning and undoing on it, and replacing a connection that cannot
+//! be trusted, or cannot write. Runs on the thread that holds the token. Invariant: a connection that is not in its expected
+//! state is closed before anything else runs on it; the next use opens another. Leaves out: the statements that run on it,
+//! and what is decided about it: the schema (`known_schema`), inline runs (`inline_access`), the lease (`writer_lease`), what
+//! interrupts it (`interrupts`), closing it in order (`last_checkpoint`).
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use flatwater_sqlite::{WalHeader, WalState};
 
-use super::failed_commit::Change;
 use super::reopen;
 use super::state::{Commits, EndsWhenLeft, PageLimit, Room, WriterLease};
 use crate::busy_handler::BusyWait;
 use crate::connection::Connection;
-use crate::connection::exclusive::lend::{lend, reset};
 use crate::connection::exclusive::restore::{repair, restore_handlers};
 use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::open::has_litestream;
@@ -53,8 +52,8 @@ pub(crate) struct WriterConnection {
     /// True after the first open. Only the first open may create the file: a later one must find the same file.
     was_open: bool,
     /// True if another program keeps the WAL short.
-    external: bool,
-    facts: SchemaFacts,
+    pub(super) external: bool,
+    pub(super) facts: SchemaFacts,
     pub(super) busy_timeout: BusyWait,
     /// `None` where writers of several processes only poll for the lock.
     pub(super) turnstile: Option<Arc<Turnstile>>,
@@ -103,7 +102,9 @@ impl WriterConnection {
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() {
             let role = if self.was_open { Role::Writer } else { Role::Creator };
-            let _permit = self.wait_for_room()?;
+            // Where a parked database may not have a connection yet, it waits as long as `wait_for_locks` said.
+            let is_over = || self.is_left.load(Ordering::SeqCst) || self.busy_timeout.is_over();
+            let _permit = self.watch.as_ref().map_or(Ok(None), |watch| watch.wait_for_room(&is_over))?;
             if let Some(watch) = &self.watch {
                 if self.was_open {
                     watch.check_file()?;
@@ -146,10 +147,6 @@ impl WriterConnection {
         Ok(self.parts()?.0)
     }
 
-    pub(super) fn is_half_open(&self) -> bool {
-        self.connection.as_ref().is_some_and(|connection| is_half_open(&connection.sqlite).unwrap_or(false))
-    }
-
     /// Returns the statement of `text`, if it is prepared.
     pub(super) fn known(&mut self, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
         let connection = self.connection.as_mut()?;
@@ -158,22 +155,6 @@ impl WriterConnection {
 
     pub(super) fn is_in_memory(&self) -> bool {
         self.watch.is_none()
-    }
-
-    /// Returns what shows a commit to the main file from outside the connection.
-    pub(super) fn change(&self) -> Change {
-        if self.is_in_memory() {
-            return Change::InMemory;
-        }
-        self.wal_header().map_or(Change::Unseen, |header| Change::Wal(header.change))
-    }
-
-    /// Returns the names of the databases that can be written through the connection.
-    pub(super) fn writable_files(&mut self) -> Result<Vec<Box<str>>> {
-        let names: Vec<Box<str>> = self.options.attach.iter().map(|attached| attached.name.as_str().into()).collect();
-        let sqlite = self.connection()?.sqlite.rusqlite();
-        let can_be_written = |name: &str| sqlite.is_readonly(name).is_ok_and(|is_readonly| !is_readonly);
-        Ok(std::iter::once("main".into()).chain(names.into_iter().filter(|name| can_be_written(name))).collect())
     }
 
     /// Returns the error that refuses all further writes, if there is one.
@@ -195,20 +176,6 @@ impl WriterConnection {
     /// Returns the first copy of the wal-index header.
     pub(super) fn wal_header(&self) -> Option<WalHeader> {
         self.connection.as_ref()?.sqlite.wal_header()
-    }
-
-    /// Returns true if another program keeps the WAL short.
-    pub(super) fn is_external(&self) -> bool {
-        self.external
-    }
-
-    /// Returns the journal mode, in lower case.
-    pub(super) fn journal(&mut self) -> Result<String> {
-        Ok(self.connection()?.journal.clone())
-    }
-
-    pub(super) fn has_wal(&mut self) -> Result<bool> {
-        Ok(!self.is_in_memory() && self.connection()?.journal == "wal")
     }
 
     pub(super) fn is_autocommit(&self) -> bool {
@@ -235,57 +202,11 @@ impl WriterConnection {
         }
     }
 
-    /// Returns true if the known facts of the schema still hold, as seen from inside an open transaction.
-    pub(super) fn knows_schema(&mut self) -> Result<bool> {
-        match &mut self.connection {
-            Some(connection) => self.facts.are_current(connection),
-            None => Ok(false),
-        }
-    }
-
-    /// Reads the schema again, and drops the prepared statements with all that was learnt from them.
-    pub(super) fn learn_schema(&mut self) -> Result<()> {
-        let connection = self.connection()?;
-        connection.statements.clear(&mut connection.sqlite);
-        self.facts = SchemaFacts::read(connection)?;
-        Ok(())
-    }
-
-    /// Forgets all that is known of the schema, whatever its cookie, and reads it again.
-    pub(super) fn relearn_schema(&mut self) {
-        self.facts = SchemaFacts::default();
-        self.forget_schema();
-        // If this fails, no text is a member of a group before it succeeded.
-        let _ = self.learn_schema();
-    }
-
-    /// Lends the whole connection to `f`, which may take it away.
-    pub(super) fn lend_whole<T>(&mut self, f: impl FnOnce(&mut rusqlite::Connection) -> T) -> Result<T> {
-        self.connection()?;
-        let Some(connection) = self.connection.take() else { unreachable!("it was opened above") };
-        let (result, back) = lend(connection, f)?;
-        self.connection = back;
-        Ok(result)
-    }
-
     /// Refuses a text that drops a table if rows of other tables would change, unless the options allow that.
     pub(super) fn refuse_cascading_drop(&mut self, class: &Class) -> Result<()> {
         match &class.drops {
             Some(table) if !self.options.cascading_drop => self.connection()?.refuse_cascading_drop(table),
             _ => Ok(()),
-        }
-    }
-
-    /// Brings a database in memory back to its options.
-    pub(super) fn reset(&mut self) -> Result<()> {
-        let options = self.options.clone();
-        reset(self.connection()?, &options)
-    }
-
-    /// Notes that the known schema may be out of date from now on.
-    pub(super) fn forget_schema(&mut self) {
-        if let Some(connection) = &mut self.connection {
-            connection.schema.seen.forget();
         }
     }
 
@@ -307,11 +228,24 @@ impl WriterConnection {
     /// Returns true if what failed with `error` may be tried once more: nothing could be written on the connection,
     /// because one of its files could only be opened for reading, and so the connection was given up.
     pub(super) fn reopens_after(&mut self, error: &Error) -> bool {
-        let reopens = is_read_only(error) && !self.is_in_memory() && self.is_autocommit() && self.is_half_open();
+        let is_half_open = |connection: &Connection| is_half_open(&connection.sqlite).unwrap_or(false);
+        let reopens = is_read_only(error)
+            && !self.is_in_memory()
+            && self.is_autocommit()
+            && self.connection.as_ref().is_some_and(is_half_open);
         if reopens {
             self.replace();
         }
         reopens
+    }
+
+    /// Ends the lease, whatever the reason.
+    pub(super) fn end_lease(&mut self) {
+        if self.lease.state.drop_it()
+            && let Some(Connection { sqlite, control, .. }) = &mut self.connection
+        {
+            control.let_go(sqlite);
+        }
     }
 
     /// Takes the connection out. The files beside the database may be removed from now on.

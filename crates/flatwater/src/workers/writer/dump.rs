@@ -14,6 +14,7 @@ use super::WriterShared;
 use super::commit::commit;
 use super::connection::WriterConnection;
 use super::exclusive::take_back;
+use super::interrupts::{arm, disarm};
 use super::migration::table;
 use crate::connection::exclusive::dump_statements::{
     Mark, changes_rows, mark, misplaced, prepare_dumped, renew_schema, writes_schema,
@@ -40,7 +41,7 @@ pub(super) fn load(
     refuse_nul(text)?;
     let load = Load { shared, text, script: terminated(&text.sql), dump, ticket };
     let result = load.run(writer);
-    writer.disarm();
+    disarm(writer);
     let taken_back = take_back(writer, shared, ticket);
     if result.is_err() {
         shared.look_at_disk(writer);
@@ -150,7 +151,7 @@ impl Load<'_> {
 
     fn prepare(&self, writer: &mut WriterConnection, at: usize) -> Result<Option<Prepared>> {
         writer.connection()?;
-        writer.arm(self.ticket);
+        arm(writer, self.ticket);
         prepare_dumped(writer.connection()?, &self.script[at..]).map_err(|error| self.place(error, at))
     }
 

@@ -6,6 +6,7 @@
 //! next use (`sql::schema_seen`).
 
 use super::connection::WriterConnection;
+use super::known_schema::forget_schema;
 use crate::connection::exclusive::restore::drop_temp_objects;
 use crate::sql::catalogue::Catalogue;
 use crate::sql::class::{Class, Route};
@@ -29,7 +30,7 @@ impl Effects {
         self.met_alone |= !class.groupable;
         // It may be a VACUUM, which changes the cookie without reporting it.
         if class.route == Route::Write && !class.changes_rows {
-            writer.forget_schema();
+            forget_schema(writer);
         }
     }
 
@@ -37,8 +38,8 @@ impl Effects {
     /// but none of our statements was prepared meanwhile.
     pub(super) fn note_closure(&mut self, writer: &mut WriterConnection) {
         self.made_temp = true;
-        writer.forget_schema();
-        writer.wrote_everything();
+        forget_schema(writer);
+        wrote_everything(writer);
     }
 
     /// Called when the transaction is over, however it ended. Drops its TEMP objects. If it changed the schema, its
@@ -54,5 +55,12 @@ impl Effects {
         if self.made_temp && drop_temp_objects(connection).is_err() {
             writer.replace();
         }
+    }
+}
+
+/// Records that code ran of which nothing is known.
+pub(super) fn wrote_everything(writer: &mut WriterConnection) {
+    if let Some(connection) = &mut writer.connection {
+        connection.recording.wrote_everything();
     }
 }

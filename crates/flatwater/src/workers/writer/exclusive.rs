@@ -13,8 +13,13 @@ use flatwater_sqlite::Policy;
 
 use super::WriterShared;
 use super::commit::fence;
+use super::commits_seen::change;
 use super::connection::WriterConnection;
+use super::effects::wrote_everything;
 use super::failed_commit::Change;
+use super::inline_access::{renew, suspect};
+use super::interrupts::ends;
+use super::known_schema::relearn_schema;
 use crate::connection::Connection;
 use crate::connection::exclusive::lend::{self, Remains};
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
@@ -31,16 +36,16 @@ pub(super) fn with_connection(
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
     shared.twice(writer, |writer| writer.connection().map(drop))?;
-    let before = writer.change();
-    let ends = writer.ends(ticket);
+    let before = change(writer);
+    let ends = ends(writer, ticket);
     let connection = writer.connection()?;
     connection.sqlite.set_policy(whole_policy(connection));
     connection.sqlite.arm(ends);
-    let ran = writer.lend_whole(|connection| catch_unwind(AssertUnwindSafe(|| closure(connection))))?;
+    let ran = lend_whole(writer, |connection| catch_unwind(AssertUnwindSafe(|| closure(connection))))?;
     // Outside of WAL mode no counter shows it.
-    let committed = !matches!((before, writer.change()), (Change::Wal(before), Change::Wal(after)) if before == after);
+    let committed = !matches!((before, change(writer)), (Change::Wal(before), Change::Wal(after)) if before == after);
     let left = take_back(writer, shared, ticket).and_then(|left| {
-        if left.may_have_ghost && writer.has_wal()? {
+        if left.may_have_ghost && has_wal(writer)? {
             writer.wait_for_locks_for_all();
             fence(writer).map_err(unknown)?;
         }
@@ -78,7 +83,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, c
 /// Called when the whole connection was lent, or used like that. Returns what was left on it.
 pub(super) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Ticket>) -> Result<Remains> {
     shared.catalogue.next_epoch();
-    writer.wrote_everything();
+    wrote_everything(writer);
     let busy = writer.busy();
     // The connection itself is gone if a closure took it away, or if it was given up after a failed commit.
     let left = writer.connection.as_mut().map(|connection| lend::take_back(connection, busy));
@@ -89,14 +94,14 @@ pub(super) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ti
         None => Err(taken(writer)),
     };
     let replaced = if writer.is_in_memory() {
-        writer.reset()
+        reset(writer)
     } else {
-        writer.suspect();
-        writer.renew();
+        suspect(writer);
+        renew(writer);
         Ok(())
     };
     writer.wait_for_locks(Instant::now(), ticket);
-    writer.relearn_schema();
+    relearn_schema(writer);
     replaced.and(left)
 }
 
@@ -119,4 +124,23 @@ fn unknown(error: Error) -> Error {
         .with_kind(ErrorKind::CommitUnknown)
         .with_message(message)
         .with_hint("read what it should have written before you try again")
+}
+
+/// Lends the whole connection to `f`, which may take it away.
+fn lend_whole<T>(writer: &mut WriterConnection, f: impl FnOnce(&mut rusqlite::Connection) -> T) -> Result<T> {
+    writer.connection()?;
+    let Some(connection) = writer.connection.take() else { unreachable!("it was opened above") };
+    let (result, back) = lend::lend(connection, f)?;
+    writer.connection = back;
+    Ok(result)
+}
+
+/// Brings a database in memory back to its options.
+fn reset(writer: &mut WriterConnection) -> Result<()> {
+    let options = writer.options.clone();
+    lend::reset(writer.connection()?, &options)
+}
+
+fn has_wal(writer: &mut WriterConnection) -> Result<bool> {
+    Ok(!writer.is_in_memory() && writer.connection()?.journal == "wal")
 }

@@ -28,6 +28,8 @@ use super::WriterShared;
 use super::commit::commit;
 use super::connection::WriterConnection;
 use super::effects::Effects;
+use super::interrupts::{arm_for_all, disarm};
+use super::known_schema::{knows_schema, learn_schema};
 use super::perform::{Rules, perform};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::GroupLimits;
@@ -66,13 +68,13 @@ pub(super) fn run_group(
         members.iter().for_each(|member| member.ticket.note_member(lock, now, Duration::ZERO));
         return could_not_begin(shared, members, outbox, &error);
     }
-    match writer.knows_schema() {
+    match knows_schema(writer) {
         Ok(true) => {}
         _ => {
             writer.rollback();
             shared.catalogue.next_epoch();
             // If this fails, no text is known to be groupable, so each member runs alone and gets the failure itself.
-            let _ = writer.learn_schema();
+            let _ = learn_schema(writer);
             return put_back(shared, members);
         }
     }
@@ -198,9 +200,9 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Wri
     if is_guarded && connection.control.savepoint(&mut connection.sqlite).is_err() {
         return Member::Lost { aborting: false };
     }
-    writer.arm_for_all();
+    arm_for_all(writer);
     let result = perform(writer, effects, Rules::Statement(&shared.catalogue), work);
-    writer.disarm();
+    disarm(writer);
     if effects.met_alone {
         return Member::Lost { aborting: false };
     }

@@ -14,9 +14,10 @@ use flatwater_sqlite::{PageRefusal, WalState, refused};
 use rusqlite::ffi;
 
 use super::connection::WriterConnection;
+use super::inline_access::{let_go, run_inline, suspect};
 use super::perform::run_one;
 use super::slot::Slot;
-use super::writer_lease::Entered;
+use super::writer_lease::{Entered, enter_lease, leave_lease};
 use super::{Writer, WriterShared};
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;
@@ -104,7 +105,7 @@ impl WriterShared {
     /// the change counter from before it; `None` if the write did not begin.
     fn write_in(&self, writer: &mut WriterConnection, write: &Write<'_>) -> Option<(Ended, Duration, u32)> {
         let Write { text, limits, began, .. } = *write;
-        let (ready, state) = writer.eligible(text, limits)?;
+        let (ready, state) = eligible(writer, text, limits)?;
         self.record(writer);
         let ended = self.write(writer, write, &ready, &state)?;
         let now = Instant::now();
@@ -114,7 +115,7 @@ impl WriterShared {
             text.took(took.min(limits.time.saturating_mul(OUTLIER)));
         }
         let left = writer.wal_now();
-        writer.leave_lease(left.as_ref().map(|(_, header)| header), now);
+        leave_lease(writer, left.as_ref().map(|(_, header)| header), now);
         self.leave(writer, left.as_ref(), now);
         self.policy.wrote(&mut writer.router, took, now);
         Some((ended, took, state.change()))
@@ -131,12 +132,12 @@ impl WriterShared {
     ) -> Option<Ended> {
         let Write { work, limits, began, .. } = *write;
         let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
-        let (ran, reads) = writer.run_inline(limits.bytes, Some(last_read), |writer| {
-            let entered = writer.enter_lease(state, &self.catalogue.left, began)?;
+        let (ran, reads) = run_inline(writer, limits.bytes, Some(last_read), |writer| {
+            let entered = enter_lease(writer, state, &self.catalogue.left, began)?;
             let bounds = Bounds::Inline { end: last_read.0, rows: usize::MAX, bytes: limits.bytes };
             let ran = run_one(writer, ready, work, bounds);
             match (entered, &ran) {
-                (Entered::ForThisWrite, _) => writer.let_go(),
+                (Entered::ForThisWrite, _) => let_go(writer),
                 (Entered::Continued, Ok(_)) => self.recorder.leases.reused_by_writes.count(),
                 _ => {}
             }
@@ -151,7 +152,7 @@ impl WriterShared {
         writer.end_lease();
         let why = Fallback::after(error.sqlite_code());
         if reads.refused && why != Fallback::LateRead {
-            writer.suspect();
+            suspect(writer);
         }
         Some(if is_from_commit(&error) { Ended::Unsettled(error) } else { Ended::Fallback(why) })
     }
@@ -164,30 +165,36 @@ fn is_from_commit(error: &Error) -> bool {
     refused(code).is_none() && matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
 }
 
-impl WriterConnection {
-    /// Returns the statement of `text` and the state of the WAL, if the statement is prepared here and short, and
-    /// nothing prevents a write now.
-    fn eligible(&mut self, text: &StatementInfo, limits: &InlineLimits) -> Option<(Arc<CachedStatement>, WalState)> {
-        if self.refusal().is_some() || self.is_suspect() {
-            return None;
-        }
-        let (state, wal) = self.wal_now()?;
-        // The first write into a WAL that starts over writes the WAL's header and syncs it.
-        let would_start_over = wal.copied >= wal.max_frame;
-        if would_start_over {
-            return None;
-        }
-        // Inside of a transaction it may have been accepted.
-        let ready = self.short_write(text, limits).filter(|ready| ready.class.told_of_earlier.is_none())?;
-        Some((ready, state))
+/// Returns the statement of `text` and the state of the WAL, if the statement is prepared here and short, and
+/// nothing prevents a write now.
+fn eligible(
+    writer: &mut WriterConnection,
+    text: &StatementInfo,
+    limits: &InlineLimits,
+) -> Option<(Arc<CachedStatement>, WalState)> {
+    if writer.refusal().is_some() || writer.is_suspect {
+        return None;
     }
+    let (state, wal) = writer.wal_now()?;
+    // The first write into a WAL that starts over writes the WAL's header and syncs it.
+    let would_start_over = wal.copied >= wal.max_frame;
+    if would_start_over {
+        return None;
+    }
+    // Inside of a transaction it may have been accepted.
+    let ready = short_write(writer, text, limits).filter(|ready| ready.class.told_of_earlier.is_none())?;
+    Some((ready, state))
+}
 
-    /// Returns the statement of `text`, if it is prepared here and known to be a short write. An existing row may be
-    /// long and take time to free; only the text's history shows whether it does.
-    pub(super) fn short_write(&mut self, text: &StatementInfo, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
-        let ready = self.known(text)?;
-        let write = ready.inline_write()?;
-        let is_short = !write.changes_existing_rows || text.has_short_history(limits.time);
-        is_short.then_some(ready)
-    }
+/// Returns the statement of `text`, if it is prepared here and known to be a short write. An existing row may be
+/// long and take time to free; only the text's history shows whether it does.
+pub(super) fn short_write(
+    writer: &mut WriterConnection,
+    text: &StatementInfo,
+    limits: &InlineLimits,
+) -> Option<Arc<CachedStatement>> {
+    let ready = writer.known(text)?;
+    let write = ready.inline_write()?;
+    let is_short = !write.changes_existing_rows || text.has_short_history(limits.time);
+    is_short.then_some(ready)
 }

@@ -12,36 +12,34 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::time::later;
 use crate::time::timer;
 
-impl WriterConnection {
-    /// Closes the connection. The rest of the WAL is copied into the database and the WAL is removed, if the copy ends
-    /// within `wait`. Otherwise the WAL stays, and the next open uses it.
-    pub(super) fn close(&mut self, wait: Duration) {
-        let is_copied = !wait.is_zero() && self.copy_wal(wait).unwrap_or(false);
-        self.drop_connection(is_copied);
-    }
+/// Closes the connection. The rest of the WAL is copied into the database and the WAL is removed, if the copy ends
+/// within `wait`. Otherwise the WAL stays, and the next open uses it.
+pub(super) fn close(writer: &mut WriterConnection, wait: Duration) {
+    let is_copied = !wait.is_zero() && copy_wal(writer, wait).unwrap_or(false);
+    drop_connection(writer, is_copied);
+}
 
-    /// Copies the rest of the WAL into the database, unless that takes longer than `wait`. Returns whether it is copied.
-    pub(super) fn copy_wal(&mut self, wait: Duration) -> Result<bool> {
-        self.end_lease();
-        if self.is_external() || self.refusal().is_some() {
-            return Ok(false);
-        }
-        let Some(connection) = &mut self.connection else { return Ok(false) };
-        let interrupt = connection.sqlite.rusqlite().get_interrupt_handle();
-        let alarm = timer::at(later(Instant::now(), wait), move || interrupt.interrupt());
-        let copied = connection.sqlite.checkpoint(CheckpointMode::Passive);
-        drop(alarm);
-        match copied.map_err(Error::from) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::Cancelled => Ok(false),
-            Err(error) => Err(error),
-        }
+/// Copies the rest of the WAL into the database, unless that takes longer than `wait`. Returns whether it is copied.
+pub(super) fn copy_wal(writer: &mut WriterConnection, wait: Duration) -> Result<bool> {
+    writer.end_lease();
+    if writer.external || writer.refusal().is_some() {
+        return Ok(false);
     }
+    let Some(connection) = &mut writer.connection else { return Ok(false) };
+    let interrupt = connection.sqlite.rusqlite().get_interrupt_handle();
+    let alarm = timer::at(later(Instant::now(), wait), move || interrupt.interrupt());
+    let copied = connection.sqlite.checkpoint(CheckpointMode::Passive);
+    drop(alarm);
+    match copied.map_err(Error::from) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::Cancelled => Ok(false),
+        Err(error) => Err(error),
+    }
+}
 
-    /// Closes the connection. If the WAL `is_copied`, SQLite removes it.
-    pub(super) fn drop_connection(&mut self, is_copied: bool) {
-        if let Some(connection) = self.take().filter(|_| is_copied) {
-            connection.close_in_order();
-        }
+/// Closes the connection. If the WAL `is_copied`, SQLite removes it.
+pub(super) fn drop_connection(writer: &mut WriterConnection, is_copied: bool) {
+    if let Some(connection) = writer.take().filter(|_| is_copied) {
+        connection.close_in_order();
     }
 }

@@ -1,21 +1,18 @@
-//! What ends what runs on the writer, and what a close leaves behind there because it does not end.
+//! What runs on the writer when the database closes, and what a close leaves behind there because it does not end.
 //!
-//! Owns: its name, and leaving it: from then on nothing is committed, what runs in SQLite is interrupted, no lock is waited
+//! Owns: ending it, its name, and leaving it: from then on nothing is committed, what runs in SQLite is interrupted, no lock is waited
 //! for, and what waits is answered. Runs on the timer's thread; the names are noted by the thread that holds the token.
 //! Invariant: once it is left, a commit that has not begun is refused by the commit hook, whoever makes it. Leaves out:
 //! when, and what follows (`engine::closing`).
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use flatwater_sqlite::Interrupt;
-
-use super::connection::WriterConnection;
-use super::state::EndsWhenLeft;
 use super::{Writer, WriterShared};
 use crate::error::shorten;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
+use crate::workers::open_transaction::{End, OpenTransaction};
 use crate::workers::outbox::refuse_closed;
 use crate::workers::request::Work;
 
@@ -59,50 +56,73 @@ impl What {
     }
 }
 
-impl Interrupt for EndsWhenLeft {
-    fn should_stop(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
+/// The open transaction and the running request, so that a close can end them.
+#[derive(Default)]
+pub(crate) struct Ongoing(Mutex<OngoingWork>);
+
+#[derive(Default)]
+struct OngoingWork {
+    transaction: Weak<OpenTransaction>,
+    /// Set when the time of a close is over: no transaction may stay open any more.
+    ended: bool,
+    /// The single request that is running.
+    running: Weak<Ticket>,
+    what: What,
 }
 
-/// What interrupts one request besides: its caller, its deadline, and a close.
-struct Ends(Arc<Ticket>, Arc<AtomicBool>);
-
-impl Interrupt for Ends {
-    fn should_stop(&self) -> bool {
-        self.1.load(Ordering::Relaxed) || self.0.should_stop()
+impl Ongoing {
+    fn lock(&self) -> MutexGuard<'_, OngoingWork> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lets_commit(&self) -> bool {
-        self.0.lets_commit()
-    }
-}
-
-impl WriterConnection {
-    /// Returns what interrupts the request of this ticket.
-    pub(super) fn ends(&self, ticket: &Arc<Ticket>) -> Arc<dyn Interrupt> {
-        Arc::new(Ends(ticket.clone(), self.is_left.clone()))
+    pub(super) fn note(&self, what: What) {
+        self.lock().what = what;
     }
 
-    /// Lets the caller of `ticket`, its deadline, or a close interrupt what runs from now on, up to the next commit's point
-    /// of no return.
-    pub(super) fn arm(&mut self, ticket: &Arc<Ticket>) {
-        if let Some(connection) = &self.connection {
-            connection.sqlite.arm(self.ends(ticket));
+    /// Lets a close find the running request. A read that begins after the time of a close is over ends at its next check; a
+    /// write has a moment more, so that short ones which wait are done.
+    pub(super) fn note_running(&self, ticket: &Arc<Ticket>, work: &Work) {
+        let mut ongoing = self.lock();
+        ongoing.running = Arc::downgrade(ticket);
+        ongoing.what = What::of(work);
+        if ongoing.ended && work.only_reads() {
+            ticket.end();
         }
     }
 
-    /// Lets a close that leaves it behind interrupt what runs from now on for several callers.
-    pub(super) fn arm_for_all(&mut self) {
-        if let Some(connection) = &self.connection {
-            connection.sqlite.arm(self.left.clone());
+    /// Lets a close find the open transaction.
+    pub(super) fn note_open(&self, transaction: &Arc<OpenTransaction>) {
+        let mut ongoing = self.lock();
+        ongoing.transaction = Arc::downgrade(transaction);
+        let ended = ongoing.ended;
+        drop(ongoing);
+        if ended {
+            transaction.end(End::Closed);
         }
     }
 
-    pub(super) fn disarm(&mut self) {
-        if let Some(connection) = &self.connection {
-            connection.sqlite.disarm();
+    /// Called when the time of a close is over: what runs is interrupted, unless it is a group. An open transaction ends as
+    /// soon as its earlier requests are served, and so does every transaction that begins from now on.
+    pub(crate) fn end(&self) {
+        let mut ongoing = self.lock();
+        ongoing.ended = true;
+        let transaction = ongoing.transaction.upgrade();
+        ongoing.running.upgrade().inspect(|ticket| ticket.end());
+        drop(ongoing);
+        if let Some(transaction) = transaction {
+            transaction.end(End::Closed);
         }
+    }
+
+    /// Returns true while a caller has a transaction open.
+    pub(crate) fn has_transaction(&self) -> bool {
+        let ongoing = self.lock();
+        ongoing.transaction.upgrade().is_some_and(|transaction| transaction.is_open())
+    }
+
+    /// Returns the name of what runs, or `None` if that is not on the writer.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.lock().what.name()
     }
 }
 
@@ -113,9 +133,9 @@ impl Writer {
         self.0.is_left.store(true, Ordering::SeqCst);
     }
 
-    /// Returns the name of what runs, or `None` if that is not on the writer.
-    pub(crate) fn running(&self) -> Option<String> {
-        self.0.open.lock().unwrap_or_else(PoisonError::into_inner).what.name()
+    /// Returns what runs.
+    pub(crate) fn ongoing(&self) -> &Ongoing {
+        &self.0.ongoing
     }
 
     /// Answers what waits behind it.
@@ -128,9 +148,5 @@ impl Writer {
 impl WriterShared {
     pub(super) fn is_left(&self) -> bool {
         self.is_left.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn note(&self, what: What) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).what = what;
     }
 }

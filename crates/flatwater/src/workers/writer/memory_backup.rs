@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::WriterShared;
 use super::connection::WriterConnection;
+use super::interrupts::ends;
 use crate::connection::exclusive::page_copy::{self, Target};
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
@@ -18,7 +19,7 @@ pub(super) fn backup(
     target: &Target,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
-    let ends = writer.ends(ticket);
+    let ends = ends(writer, ticket);
     let copied = page_copy::backup(writer.connection()?, &shared.options, target, &ends);
     writer.rollback();
     match copied {

@@ -14,8 +14,10 @@ use rusqlite::ffi;
 
 use super::WriterShared;
 use super::commit::{commit, settle};
+use super::commits_seen::changes;
 use super::connection::WriterConnection;
 use super::exclusive::{take_back, whole_policy};
+use super::interrupts::{arm, disarm};
 use crate::connection::exclusive::history::{add_to_history, create_history, history};
 use crate::connection::exclusive::migration_statements::{StatementPlace, run_statement};
 use crate::connection::exclusive::violations::{enforce_foreign_keys, tables, violations};
@@ -83,7 +85,7 @@ impl<'a> Migration<'a> {
                 Err(error) => break Err(self.ended(error, &done)),
             }
         };
-        writer.disarm();
+        disarm(writer);
         let taken_back = take_back(writer, self.shared, self.ticket);
         if result.is_err() {
             self.shared.look_at_disk(writer);
@@ -192,7 +194,7 @@ impl<'a> Migration<'a> {
     fn outside(&self, writer: &mut WriterConnection, step: &Step) -> Result<()> {
         self.statements(writer, step, |place, writer, ran| {
             let Err(error) = ran else { return Ok(()) };
-            writer.disarm();
+            disarm(writer);
             let error = place.explain(error);
             // What the statements before it did is committed.
             let is_late =
@@ -232,9 +234,9 @@ impl<'a> Migration<'a> {
         let script = terminated(&step.sql);
         let mut at = 0;
         loop {
-            let before = writer.changes();
+            let before = changes(writer);
             writer.connection()?;
-            writer.arm(self.ticket);
+            arm(writer, self.ticket);
             let ran = run_statement(writer.connection()?, step, &script, at, policy);
             self.ticket.goes_on();
             let Some((place, ran)) = ran else { return Ok(()) };

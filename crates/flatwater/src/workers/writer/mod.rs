@@ -15,7 +15,10 @@ mod effects;
 mod exclusive;
 mod failed_commit;
 mod group;
+mod inline_access;
 mod inline_write;
+mod interrupts;
+mod known_schema;
 mod last_checkpoint;
 mod left_behind;
 mod lock_waits;
@@ -35,11 +38,12 @@ mod transaction_connection;
 mod writer_lease;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use connection::WriterConnection;
 pub(crate) use inline_write::Tried;
+use left_behind::Ongoing;
 pub(crate) use park_database::Parked;
 use slot::Slot;
 
@@ -60,7 +64,6 @@ use crate::time::later;
 use crate::turnstile::Turnstile;
 use crate::workers::Answer;
 use crate::workers::listener::{ChangeListener, CommitListener};
-use crate::workers::open_transaction::{End, OpenTransaction};
 use crate::workers::request::{InSlot, Request, Work};
 use crate::workers::take_over::TakesOver;
 
@@ -88,20 +91,10 @@ pub(super) struct WriterShared {
     again: Deadline,
     /// The number of requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
-    /// The open transaction and the running request, so that a close can end them.
-    open: Mutex<Ongoing>,
+    /// What a close has to end.
+    ongoing: Ongoing,
     /// Set when a close has answered although something runs: from then on nothing is committed.
     is_left: Arc<AtomicBool>,
-}
-
-#[derive(Default)]
-struct Ongoing {
-    session: Weak<OpenTransaction>,
-    /// Set when the time of a close is over: no transaction may stay open any more.
-    ended: bool,
-    /// The single request that is running.
-    running: Weak<Ticket>,
-    what: left_behind::What,
 }
 
 impl Writer {
@@ -116,8 +109,8 @@ impl Writer {
         // It may have waited for its turn, and there was no slot.
         let _ended = turnstile.as_ref().is_some_and(|turnstile| turnstile.left_slot(false, || false));
         let mut writer = Box::new(opened?);
-        let journal = writer.journal()?;
-        let external = writer.is_external();
+        let journal = writer.connection()?.journal.clone();
+        let external = writer.external;
         Ok(Self(Arc::new(WriterShared {
             is_left: writer.is_left.clone(),
             queue: Queue::new(options.queue, writer),
@@ -133,7 +126,7 @@ impl Writer {
             lease_watch: writer_lease::Watch::default(),
             again: Deadline::default(),
             on_their_way: Arc::default(),
-            open: Mutex::new(Ongoing::default()),
+            ongoing: Ongoing::default(),
         })))
     }
 
@@ -236,25 +229,6 @@ impl Writer {
         let Ok(start) = self.0.queue.close(Request::new(ticket, Work::Close(before, after), promise)) else { return };
         // The start does not fail once the queue is closed.
         let _ = self.start(start);
-    }
-
-    /// Called when the time of a close is over: what runs is interrupted, unless it is a group. An open transaction ends as
-    /// soon as its earlier requests are served, and so does every transaction that begins from now on.
-    pub(crate) fn end_what_runs(&self) {
-        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.ended = true;
-        let session = open.session.upgrade();
-        open.running.upgrade().inspect(|ticket| ticket.end());
-        drop(open);
-        if let Some(session) = session {
-            session.end(End::Closed);
-        }
-    }
-
-    /// Returns true while a caller has a transaction open.
-    pub(crate) fn is_held(&self) -> bool {
-        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.session.upgrade().is_some_and(|session| session.is_open())
     }
 
     /// Returns the number of waiting requests.

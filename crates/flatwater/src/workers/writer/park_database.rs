@@ -5,13 +5,11 @@
 //! Leaves out: which databases are parked, and when (`engine::parking`), and opening again, which the next use does.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Writer;
-use super::connection::WriterConnection;
+use super::last_checkpoint::{copy_wal, drop_connection};
 use super::slot::Slot;
-use crate::error::Result;
 use crate::file::stamp::Stamp;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::workers::take_over::TakesOver;
@@ -25,15 +23,6 @@ pub(crate) enum Parked {
     Alone(Stamp),
     /// Others may have committed since it was last known which commits there are.
     BesideOthers,
-}
-
-impl WriterConnection {
-    /// Called before the connection is opened: waits until a parked database may have one again, or as long as
-    /// `wait_for_locks` said. The opening ends when the returned value is dropped.
-    pub(super) fn wait_for_room(&self) -> Result<Option<Box<dyn Send>>> {
-        let is_over = || self.is_left.load(Ordering::SeqCst) || self.busy_timeout.is_over();
-        self.watch.as_ref().map_or(Ok(None), |watch| watch.wait_for_room(&is_over))
-    }
 }
 
 impl Writer {
@@ -61,13 +50,13 @@ impl Writer {
             if !are_closed() {
                 return None;
             }
-            let is_copied = writer.copy_wal(COPY).inspect_err(|error| writer.refuse_after_failed_sync(error)).ok()?;
+            let is_copied = copy_wal(writer, COPY).inspect_err(|error| writer.refuse_after_failed_sync(error)).ok()?;
             let left = writer.wal_now();
             self.0.leave(writer, left.as_ref(), Instant::now());
             let before = Stamp::of(&self.0.options.path);
             // SQLite must be the last user of the files, so that it can remove the WAL.
             drop(watch.unguard());
-            writer.drop_connection(is_copied);
+            drop_connection(writer, is_copied);
             watch.park();
             writer.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
             let after = Stamp::of(&self.0.options.path);

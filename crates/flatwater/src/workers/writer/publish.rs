@@ -17,10 +17,11 @@
 
 use std::time::Instant;
 
-use super::commits_seen::Committed;
+use super::commits_seen::{Committed, attached_has_moved, changes, has_left};
 use super::connection::WriterConnection;
 use super::slot::Slot;
 use super::{Writer, WriterShared};
+use crate::connection::Connection;
 use crate::dependencies::change::Change;
 
 impl Writer {
@@ -32,7 +33,7 @@ impl Writer {
                 // Its files are looked at instead.
                 return true;
             }
-            let is_new = |(state, _): &(_, _)| !writer.has_left(state) || writer.attached_has_moved();
+            let is_new = |(state, _): &(_, _)| !has_left(writer, state) || attached_has_moved(writer);
             if let Some(now) = writer.wal_now().filter(is_new) {
                 self.0.leave(writer, Some(&now), Instant::now());
             }
@@ -63,13 +64,13 @@ impl WriterShared {
         let Some(live) = self.live.get().filter(|live| live.is_watching()) else { return };
         let is_noted = writer.connection.as_ref().is_some_and(|connection| connection.recording.wrote_nothing());
         // The header does not show commits to attached files only, and what is noted does not show those of others.
-        let attached_has_moved = writer.attached_has_moved();
-        if attached_has_moved {
-            writer.attached_left = writer.changes().attached;
+        let has_moved = attached_has_moved(writer);
+        if has_moved {
+            writer.attached_left = changes(writer).attached;
         }
-        let change = writer.take_changes();
+        let change = writer.connection.as_mut().and_then(|Connection { sqlite, recording, .. }| recording.take(sqlite));
         match committed {
-            Committed::Nothing if !attached_has_moved && (is_noted || self.options.attach.is_empty()) => {}
+            Committed::Nothing if !has_moved && (is_noted || self.options.attach.is_empty()) => {}
             Committed::Nothing | Committed::Ours => live.publish(&change.unwrap_or(Change::Everything)),
             Committed::Others => live.publish(&Change::Everything),
         }
@@ -104,25 +105,5 @@ impl WriterShared {
         if let Some(live) = self.live.get().filter(|live| live.is_watching()) {
             live.start();
         }
-    }
-}
-
-impl WriterConnection {
-    /// Records that code ran of which nothing is known.
-    pub(super) fn wrote_everything(&mut self) {
-        if let Some(connection) = &mut self.connection {
-            connection.recording.wrote_everything();
-        }
-    }
-
-    /// Returns true if something was committed to an attached file since this was published the last time.
-    fn attached_has_moved(&self) -> bool {
-        let attached = self.connection.as_ref().is_some_and(|connection| !connection.attached.in_wal_mode.is_empty());
-        attached && self.changes().attached != self.attached_left
-    }
-
-    fn take_changes(&mut self) -> Option<Change> {
-        let connection = self.connection.as_mut()?;
-        connection.recording.take(&connection.sqlite)
     }
 }

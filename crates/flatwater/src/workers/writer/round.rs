@@ -6,7 +6,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::precise_pauses;
@@ -15,6 +14,9 @@ use rusqlite::ffi;
 use super::choice::{Candidate, Choice};
 use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
+use super::inline_access::{renew, unlimit};
+use super::known_schema::see_schema;
+use super::last_checkpoint::close;
 use super::left_behind::What;
 use super::slot::{HeldConnection, Slot};
 use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};
@@ -26,7 +28,6 @@ use crate::thread::block_on::mark_closure;
 use crate::time::later;
 use crate::time::spin::SpinWait;
 use crate::workers::Answer;
-use crate::workers::open_transaction::{End, OpenTransaction};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Unsettled, Work};
 
@@ -70,7 +71,7 @@ impl WriterShared {
             let left = writer.wal_now();
             self.leave(writer, left.as_ref(), Instant::now());
             if self.policy.limits().is_some() {
-                writer.see_schema(&self.catalogue.left);
+                see_schema(writer, &self.catalogue.left);
             }
             let was_last = ran.unwrap_or_else(|_| {
                 batch.clear();
@@ -108,8 +109,8 @@ impl WriterShared {
 
     fn round(&self, writer: &mut HeldConnection, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
         writer.end_lease();
-        writer.unlimit();
-        writer.renew();
+        unlimit(writer);
+        renew(writer);
         self.record(writer);
         if let Some(listener) = self.listener.get() {
             writer.limit_pages(listener.page_limit());
@@ -128,7 +129,7 @@ impl WriterShared {
         match (batch.len(), self.options.group) {
             (0, _) => {}
             (2.., Some(limits)) => {
-                self.note(What::Operation("a group of writes"));
+                self.ongoing.note(What::Operation("a group of writes"));
                 group::run_group(writer, self, limits, batch, outbox);
             }
             _ => {
@@ -167,9 +168,9 @@ impl WriterShared {
         }
         let Request { ticket, work, promise, lock_since, on_its_way, .. } = request;
         if let Work::Close(before, after) = work {
-            self.note(What::Closing);
+            self.ongoing.note(What::Closing);
             let wait = before();
-            writer.close(wait);
+            close(writer, wait);
             after();
             return true;
         }
@@ -181,14 +182,14 @@ impl WriterShared {
             return false;
         }
         if let Work::InSlot(closure) = work {
-            self.note(What::Operation("a checkpoint"));
+            self.ongoing.note(What::Operation("a checkpoint"));
             writer.busy_timeout.until_for_all(Instant::now());
             closure(&mut || commit::smallest(writer));
             return false;
         }
         let kind = work.kind();
         let since = lock_since.unwrap_or_else(Instant::now);
-        self.note_running(&ticket, &work);
+        self.ongoing.note_running(&ticket, &work);
         let started = ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
         let result =
             run_alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error, &ticket));
@@ -211,33 +212,12 @@ impl WriterShared {
         outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
     }
 
-    /// Lets a close find the running request. A read that begins after the time of a close is over ends at its next check; a
-    /// write has a moment more, so that short ones which wait are done.
-    pub(super) fn note_running(&self, ticket: &Arc<Ticket>, work: &Work) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.running = Arc::downgrade(ticket);
-        open.what = What::of(work);
-        if open.ended && work.only_reads() {
-            ticket.end();
-        }
-    }
-
     /// Returns the error for the caller: what was interrupted because the database closes, waited for a lock no longer, or
     /// had its commit refused for that reason, gets the error of a closed database.
     pub(super) fn ended(&self, error: Error, ticket: &Ticket) -> Error {
         let is_refused = error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
         let may_be_ended = is_refused || matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Busy);
         if may_be_ended && (ticket.is_ended() || self.is_left()) { Error::closed() } else { error }
-    }
-
-    pub(super) fn open_session(&self, session: &Arc<OpenTransaction>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.session = Arc::downgrade(session);
-        let ended = open.ended;
-        drop(open);
-        if ended {
-            session.end(End::Closed);
-        }
     }
 
     /// Returns the properties of a request that matter for the choice of a group.

@@ -14,10 +14,12 @@ use rusqlite::DropBehavior;
 
 use super::WriterShared;
 use super::commit::{commit, settle};
+use super::commits_seen::changes;
 use super::connection::WriterConnection;
 use super::dump::load;
 use super::effects::Effects;
 use super::exclusive;
+use super::interrupts::{arm, disarm, ends};
 use super::memory_backup::backup;
 use super::migration::migrate;
 use super::perform::{Rules, perform};
@@ -44,7 +46,7 @@ pub(super) fn run_alone(
         Work::WriteWith(closure) => write_with(writer, shared, closure, ticket),
         Work::ReadWith(closure) => read_with(writer, shared, closure, ticket),
         Work::Live(query, known) => {
-            writer.arm(ticket);
+            arm(writer, ticket);
             run_live(writer.connection()?, query.parts(&known)).map(Answer::Live)
         }
         Work::WithConnection(closure) => exclusive::with_connection(writer, shared, closure, ticket),
@@ -61,13 +63,13 @@ pub(super) fn run_alone(
         work => shared
             .twice(writer, |writer| {
                 in_transaction(writer, shared, ticket, |writer, effects| {
-                    writer.arm(ticket);
+                    arm(writer, ticket);
                     perform(writer, effects, Rules::Statement(&shared.catalogue), &work)
                 })
             })
             .map_err(|error| work.explain(error)),
     };
-    writer.disarm();
+    disarm(writer);
     result.map_err(|error| error.timed(ticket))
 }
 
@@ -109,8 +111,8 @@ fn autocommit(
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
     writer.connection()?.sqlite.watch_commit();
-    let before = writer.changes();
-    writer.arm(ticket);
+    let before = changes(writer);
+    arm(writer, ticket);
     let (began, waited) = (Instant::now(), writer.busy_timeout.waited());
     let catalogue = &shared.catalogue;
     let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
@@ -127,7 +129,7 @@ fn autocommit(
         return result;
     }
     result.map_err(|error| {
-        writer.disarm();
+        disarm(writer);
         settle(writer, shared, error, &before)
     })
 }
@@ -161,7 +163,7 @@ fn write_with(
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
     let mut closure = Some(closure);
-    let ends = writer.ends(ticket);
+    let ends = ends(writer, ticket);
     let ran = shared.twice(writer, |writer| begin_closure(writer.connection()?, &mut closure, ends.clone()))?;
     let busy = writer.busy();
     let connection = writer.connection()?;
@@ -226,7 +228,7 @@ fn read_with(
     let connection = writer.connection()?;
     connection.sqlite.execute_batch("BEGIN; PRAGMA query_only = ON")?;
     connection.sqlite.set_policy(policy::read_closure);
-    writer.arm(ticket);
+    arm(writer, ticket);
     let connection = writer.connection()?;
     let ran = catch_unwind(AssertUnwindSafe(|| closure(connection.sqlite.rusqlite())));
     let trusted = restore_handlers(connection, busy);

@@ -12,6 +12,9 @@ use super::WriterShared;
 use super::commit::commit;
 use super::connection::WriterConnection;
 use super::effects::Effects;
+use super::inline_access::unlimit;
+use super::interrupts::{arm, disarm};
+use super::known_schema::see_schema;
 use super::perform::{Rules, perform};
 use super::savepoint_stack::{LONG, Savepoint, Stack};
 use super::slot::HeldConnection;
@@ -27,7 +30,7 @@ use crate::workers::request::{Request, Work};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: Request, outbox: &mut Outbox<'_>) {
-    shared.note_running(&request.ticket, &request.work);
+    shared.ongoing.note_running(&request.ticket, &request.work);
     let started = request.ticket.note_start(ExecutedOn::Writer, || held.busy_timeout.waited());
     let begun = begin(held, shared, &request.ticket);
     request.ticket.note_end(started, || held.busy_timeout.waited());
@@ -38,7 +41,7 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     let claim = TransactionGuard::new(&shared.options);
     let session = claim.0.clone();
     let _closed = CloseAtLast(session.clone());
-    shared.open_session(&session);
+    shared.ongoing.note_open(&session);
     let mut open = ServedTransaction::new(held);
     session.open(open.parked.clone());
     // If the caller is gone, the claim is returned and dropped at once, which ends the session below.
@@ -46,7 +49,7 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     outbox.deliver();
     let end = run(&mut open, shared, &session, outbox);
     let effects = open.end();
-    held.disarm();
+    disarm(held);
     held.rollback();
     effects.put_right(held, &shared.catalogue);
     if let End::Lost(error) = &end {
@@ -72,7 +75,7 @@ fn begin(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Tick
     writer.wait_for_locks(Instant::now(), ticket);
     shared.twice(writer, WriterConnection::begin)?;
     // From here on no other connection can change the schema.
-    writer.see_schema(&shared.catalogue.left);
+    see_schema(writer, &shared.catalogue.left);
     Ok(())
 }
 
@@ -87,7 +90,7 @@ fn run(
         let mut parked = open.parked.lock();
         // The connection is parked until the transaction ends, which happens here.
         let Some(At { writer, effects, savepoints, lost }) = &mut *parked else { return End::Finished };
-        writer.unlimit();
+        unlimit(writer);
         if *lost {
             return End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it"));
         }
@@ -109,7 +112,7 @@ fn run(
             continue;
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
-        shared.note_running(&request.ticket, &request.work);
+        shared.ongoing.note_running(&request.ticket, &request.work);
         let started = request.ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
         let result = if matches!(request.work, Work::Undo) && !savepoints.has_place(&place) {
             // It was undone with one around it.
@@ -179,10 +182,10 @@ fn statement(
     writer.wait_for_locks(Instant::now(), ticket);
     let connection = writer.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
-    writer.arm(ticket);
+    arm(writer, ticket);
     let rules = if ticket.options.read_only { Rules::Snapshot } else { Rules::Transaction };
     let mut result = perform(writer, effects, rules, work);
-    writer.disarm();
+    disarm(writer);
     let mut keeps = result.is_ok() || keeps_part(work);
     if keeps
         && !writer.is_autocommit()

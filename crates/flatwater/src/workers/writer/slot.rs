@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
-use super::commits_seen::Committed;
+use super::commits_seen::{Committed, leave_at};
 use super::connection::WriterConnection;
 use crate::thread::linger::Linger;
 use crate::turnstile::{HOLD, Turnstile};
@@ -172,7 +172,7 @@ impl super::WriterShared {
         if let Some(listener) = self.listener.get() {
             listener.grew(header, now);
         }
-        let committed = connection.leave_at(state, &self.catalogue.left);
+        let committed = leave_at(connection, state, &self.catalogue.left);
         if committed == Committed::Ours
             && let Some(turnstile) = &self.turnstile
         {

@@ -14,6 +14,9 @@ use flatwater_sqlite::PageRefusal;
 
 use super::connection::WriterConnection;
 use super::effects::Effects;
+use super::inline_access::{run_inline, suspect};
+use super::inline_write::short_write;
+use super::known_schema::has_settled_schema;
 use super::perform::run_one;
 use super::savepoint_stack::{Savepoint, Stack};
 use super::slot::HeldConnection;
@@ -93,7 +96,7 @@ impl open_transaction::RunsInline for ParkedConnection {
             let is_short = matches!(work, Work::Savepoint(_)) || at.savepoints.is_shortly_released();
             return if is_short { savepoint(at, work, began) } else { (InlineRun::Ineligible, None) };
         }
-        let Some(ready) = at.writer.eligible_inside(&at.effects, work, limits) else {
+        let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, limits) else {
             return (InlineRun::Ineligible, None);
         };
         let mut given_up = GivenUp { at, is_over: false };
@@ -167,11 +170,11 @@ fn statement(
     let last_read = work.only_reads().then_some(LastRead(end, PageRefusal::Interrupt));
     let rows = if work.only_reads() { limits.rows } else { usize::MAX };
     let bounds = Bounds::Inline { end, rows, bytes: limits.bytes };
-    let ran = writer.run_inline(limits.bytes, last_read, |writer| run_one(writer, ready, work, bounds));
+    let ran = run_inline(writer, limits.bytes, last_read, |writer| run_one(writer, ready, work, bounds));
     let result = ran.map(|(result, reads)| {
         let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
         if reads.refused && !result.as_ref().is_err_and(is_late) && writer.is_autocommit() {
-            writer.suspect();
+            suspect(writer);
         }
         result
     });
@@ -190,22 +193,20 @@ fn statement(
     result
 }
 
-impl WriterConnection {
-    /// Returns the statement of the work, if it is one short statement whose class is known, under the schema outside
-    /// of the transaction.
-    fn eligible_inside(
-        &mut self,
-        effects: &Effects,
-        work: &Work,
-        limits: &InlineLimits,
-    ) -> Option<Arc<CachedStatement>> {
-        let (text, _) = work.statement()?;
-        if effects.defined || !self.has_settled_schema() {
-            return None;
-        }
-        if !work.only_reads() {
-            return self.short_write(text, limits);
-        }
-        self.known(text).filter(|ready| ready.reads_shortly(limits))
+/// Returns the statement of the work, if it is one short statement whose class is known, under the schema outside
+/// of the transaction.
+fn eligible_inside(
+    writer: &mut WriterConnection,
+    effects: &Effects,
+    work: &Work,
+    limits: &InlineLimits,
+) -> Option<Arc<CachedStatement>> {
+    let (text, _) = work.statement()?;
+    if effects.defined || !has_settled_schema(writer) {
+        return None;
     }
+    if !work.only_reads() {
+        return short_write(writer, text, limits);
+    }
+    writer.known(text).filter(|ready| ready.reads_shortly(limits))
 }

@@ -22,6 +22,8 @@ use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
 use super::connection::WriterConnection;
+use super::inline_access::{hold, let_go};
+use super::known_schema::has_seen_schema;
 use super::slot::Slot;
 use super::state::WriterLease;
 use crate::inline::outcome::Fallback;
@@ -59,57 +61,53 @@ impl WriterLease {
     }
 }
 
-impl WriterConnection {
-    /// Called before a write in an inline run: continues the lease, renews it, begins one, or ensures that there is
-    /// none. After `Ok` the write sees the schema that is known; after an error it must not run.
-    pub(super) fn enter_lease(&mut self, state: &WalState, left: &LeftWal, now: Instant) -> Result<Entered, Fallback> {
-        let change = state.change();
-        let mut run = LeaseRun::Alone;
-        if let Some(age) = self.lease.age {
-            self.lease.entered = change;
-            let (ended, next) = self.lease.state.enter(age, |noted| *noted == change, || Some(change), false, now);
-            if ended.is_some() {
-                self.let_go();
+/// Called before a write in an inline run: continues the lease, renews it, begins one, or ensures that there is
+/// none. After `Ok` the write sees the schema that is known; after an error it must not run.
+pub(super) fn enter_lease(
+    writer: &mut WriterConnection,
+    state: &WalState,
+    left: &LeftWal,
+    now: Instant,
+) -> Result<Entered, Fallback> {
+    let change = state.change();
+    let mut run = LeaseRun::Alone;
+    if let Some(age) = writer.lease.age {
+        writer.lease.entered = change;
+        let (ended, next) = writer.lease.state.enter(age, |noted| *noted == change, || Some(change), false, now);
+        if ended.is_some() {
+            let_go(writer);
+        }
+        run = next;
+    }
+    match run {
+        LeaseRun::Continue => Ok(Entered::Continued),
+        LeaseRun::Begin => match hold(writer, state, left) {
+            Ok(()) => Ok(Entered::Begun),
+            Err(why) => {
+                writer.lease.state.drop_it();
+                Err(why)
             }
-            run = next;
-        }
-        match run {
-            LeaseRun::Continue => Ok(Entered::Continued),
-            LeaseRun::Begin => match self.hold(state, left) {
-                Ok(()) => Ok(Entered::Begun),
-                Err(why) => {
-                    self.lease.state.drop_it();
-                    Err(why)
-                }
-            },
-            LeaseRun::Alone if self.has_seen_schema(state, left) => Ok(Entered::Begun),
-            LeaseRun::Alone => self.hold(state, left).map(|()| Entered::ForThisWrite),
-        }
+        },
+        LeaseRun::Alone if has_seen_schema(writer, state, left) => Ok(Entered::Begun),
+        LeaseRun::Alone => hold(writer, state, left).map(|()| Entered::ForThisWrite),
     }
+}
 
-    /// Called after a write that succeeded and left the WAL with this header. A write that failed has ended the lease
-    /// already.
-    pub(super) fn leave_lease(&mut self, header: Option<&WalHeader>, now: Instant) {
-        if self.lease.age.is_none() {
-            return;
-        }
-        // A second commit came from another connection. If another connection's commit is taken for this write's own,
-        // SQLite refuses the next write.
-        if let Some(change) = header.map(|header| header.change)
-            && change.wrapping_sub(self.lease.entered) <= 1
-        {
-            self.lease.state.wrote(change);
-        }
-        if self.lease.state.leave(true, false, now).is_some() {
-            self.let_go();
-        }
+/// Called after a write that succeeded and left the WAL with this header. A write that failed has ended the lease
+/// already.
+pub(super) fn leave_lease(writer: &mut WriterConnection, header: Option<&WalHeader>, now: Instant) {
+    if writer.lease.age.is_none() {
+        return;
     }
-
-    /// Ends the lease, whatever the reason.
-    pub(super) fn end_lease(&mut self) {
-        if self.lease.state.drop_it() {
-            self.let_go();
-        }
+    // A second commit came from another connection. If another connection's commit is taken for this write's own,
+    // SQLite refuses the next write.
+    if let Some(change) = header.map(|header| header.change)
+        && change.wrapping_sub(writer.lease.entered) <= 1
+    {
+        writer.lease.state.wrote(change);
+    }
+    if writer.lease.state.leave(true, false, now).is_some() {
+        let_go(writer);
     }
 }
 
@@ -128,20 +126,20 @@ impl Writer {
         let watch = &self.0.lease_watch;
         if writer.lease.state.is_held() && !watch.used.swap(true, Ordering::SeqCst) {
             let of = Arc::downgrade(&self.0);
-            watch.looks.by(Instant::now() + LOOK, move || Self(of.upgrade()?).look());
+            watch.looks.by(Instant::now() + LOOK, move || look(&Self(of.upgrade()?)));
         }
     }
+}
 
-    /// Ends the lease, unless it was used since the last look: then there is another one. Runs on the timer's thread.
-    fn look(&self) -> Option<Instant> {
-        if self.0.lease_watch.used.swap(false, Ordering::SeqCst) {
-            return Some(Instant::now() + LOOK);
-        }
-        if let Some(mut slot) = Slot::acquire_idle(self) {
-            slot.run(|writer, _| writer.end_lease());
-        }
-        None
+/// Ends the lease, unless it was used since the last look: then there is another one. Runs on the timer's thread.
+fn look(writer: &Writer) -> Option<Instant> {
+    if writer.0.lease_watch.used.swap(false, Ordering::SeqCst) {
+        return Some(Instant::now() + LOOK);
     }
+    if let Some(mut slot) = Slot::acquire_idle(writer) {
+        slot.run(|connection, _| connection.end_lease());
+    }
+    None
 }
 
 #[cfg(test)]

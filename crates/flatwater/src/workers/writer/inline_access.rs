@@ -1,0 +1,73 @@
+//! The writer's connection in an inline run, on the thread of a caller.
+//!
+//! Owns: the limits of such a run, the read transaction that it may need, and giving up a connection that cannot be trusted
+//! after it. Runs on the thread that holds the token. Invariant: nothing here waits or opens a file, except `renew`, which only
+//! a worker calls. Leaves out: which writes are eligible (`inline_write`).
+
+use flatwater_sqlite::WalState;
+
+use super::connection::WriterConnection;
+use crate::connection::Connection;
+use crate::connection::run::inline_run::{self, Begun, LastRead, Reads};
+use crate::inline::outcome::Fallback;
+use crate::sql::schema_seen::LeftWal;
+
+/// Runs `f` as an inline run: no snapshot begins in it that would have to wait or to recover the wal-index, it
+/// waits for no locks, and one page that is read from a file after `last_read` is refused. Also returns what became
+/// of its reads. Returns `None` if this connection is not capable of inline runs.
+pub(super) fn run_inline<T>(
+    writer: &mut WriterConnection,
+    bytes: usize,
+    last_read: Option<LastRead>,
+    f: impl FnOnce(&mut WriterConnection) -> T,
+) -> Option<(T, Reads)> {
+    writer.busy_timeout.never();
+    let connection = writer.connection.as_mut()?;
+    connection.lengths.lower(&mut connection.sqlite, bytes);
+    // In memory nothing waits, and nothing is read from a file.
+    let begun = if writer.watch.is_none() { None } else { Some(inline_run::begin(&connection.sqlite, last_read)?) };
+    let result = f(writer);
+    Some((result, begun.map_or_else(Reads::default, Begun::end)))
+}
+
+/// Removes the length limit of inline runs. Called before a worker uses the connection.
+pub(super) fn unlimit(writer: &mut WriterConnection) {
+    if let Some(connection) = &mut writer.connection {
+        connection.lengths.restore(&mut connection.sqlite);
+    }
+}
+
+/// Begins a read transaction beside autocommit, without waiting for a lock, if the schema is the known one.
+pub(super) fn hold(writer: &mut WriterConnection, state: &WalState, left: &LeftWal) -> Result<(), Fallback> {
+    writer.busy_timeout.never();
+    let Some(Connection { sqlite, control, schema, .. }) = &mut writer.connection else {
+        return Err(Fallback::Failed);
+    };
+    schema.hold_known(sqlite, control, state, left)
+}
+
+/// Ends the read transaction that `hold` began.
+pub(super) fn let_go(writer: &mut WriterConnection) {
+    if let Some(Connection { sqlite, control, .. }) = &mut writer.connection {
+        control.let_go(sqlite);
+    }
+}
+
+/// Marks the connection as suspect: a page was refused that SQLite read to roll back, so its cache may hold pages
+/// that were never committed. Nothing runs on the connection any more, and a worker opens another.
+pub(super) fn suspect(writer: &mut WriterConnection) {
+    writer.is_suspect = true;
+}
+
+/// Opens another connection in the place of a suspect one, and closes the suspect one after that: if it were the
+/// last one in the process, the next connection to open the file would recover the WAL.
+pub(super) fn renew(writer: &mut WriterConnection) {
+    if !std::mem::take(&mut writer.is_suspect) {
+        return;
+    }
+    let suspect = writer.take();
+    // If this fails, the next use tries again, and waits.
+    writer.busy_timeout.never();
+    let _ = writer.connection();
+    drop(suspect);
+}

@@ -1,0 +1,62 @@
+//! What is known of the schema on the writer's connection.
+//!
+//! Owns: reading it again, and finding out whether what is known still holds. Runs on the thread that holds the token. Waits
+//! for no lock where it says so. Leaves out: what is known without reading the cookie (`sql::schema_seen`).
+
+use flatwater_sqlite::WalState;
+
+use super::connection::WriterConnection;
+use crate::connection::Connection;
+use crate::connection::learn::schema::SchemaFacts;
+use crate::error::Result;
+use crate::sql::schema_seen::LeftWal;
+
+/// Returns true if the known facts of the schema still hold, as seen from inside an open transaction.
+pub(super) fn knows_schema(writer: &mut WriterConnection) -> Result<bool> {
+    match &mut writer.connection {
+        Some(connection) => writer.facts.are_current(connection),
+        None => Ok(false),
+    }
+}
+
+/// Reads the schema again, and drops the prepared statements with all that was learnt from them.
+pub(super) fn learn_schema(writer: &mut WriterConnection) -> Result<()> {
+    let connection = writer.connection()?;
+    connection.statements.clear(&mut connection.sqlite);
+    writer.facts = SchemaFacts::read(connection)?;
+    Ok(())
+}
+
+/// Forgets all that is known of the schema, whatever its cookie, and reads it again.
+pub(super) fn relearn_schema(writer: &mut WriterConnection) {
+    writer.facts = SchemaFacts::default();
+    forget_schema(writer);
+    // If this fails, no text is a member of a group before it succeeded.
+    let _ = learn_schema(writer);
+}
+
+/// Notes that the known schema may be out of date from now on.
+pub(super) fn forget_schema(writer: &mut WriterConnection) {
+    if let Some(connection) = &mut writer.connection {
+        connection.schema.seen.forget();
+    }
+}
+
+/// Returns true if the schema can only be the known one.
+pub(super) fn has_seen_schema(writer: &WriterConnection, state: &WalState, left: &LeftWal) -> bool {
+    writer.connection.as_ref().is_some_and(|connection| connection.schema.seen.holds(state, left))
+}
+
+/// Reads the schema if it may differ from the known one. Called by a worker. Waits for no lock.
+pub(super) fn see_schema(writer: &mut WriterConnection, left: &LeftWal) {
+    writer.busy_timeout.never();
+    if let Some(Connection { sqlite, control, schema, .. }) = &mut writer.connection {
+        schema.see(sqlite, control, left);
+    }
+}
+
+/// Returns true if the schema was seen when the open transaction began.
+pub(super) fn has_settled_schema(writer: &WriterConnection) -> bool {
+    let is_seen = |connection: &Connection| writer.is_in_memory() || connection.schema.seen.is_known();
+    writer.connection.as_ref().is_some_and(is_seen)
+}
