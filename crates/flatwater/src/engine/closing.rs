@@ -23,6 +23,7 @@ use flatwater_sqlite::InUse;
 use super::Engine;
 use super::copying::CopyPermit;
 use super::file_table::left_behind;
+use super::parking::unlist;
 use super::registry::FileReservation;
 use crate::error::{Error, Result};
 use crate::events;
@@ -204,7 +205,7 @@ impl Engine {
 
     /// Finishes the close, after all connections are closed.
     fn closed(&self) {
-        self.unlist();
+        unlist(self);
         self.turnstile.iter().for_each(|turnstile| turnstile.let_go(true));
         let Hold { reservation, in_use, last, copying, timer } = std::mem::take(&mut *self.hold());
         drop((last, copying, timer));

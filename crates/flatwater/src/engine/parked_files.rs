@@ -11,17 +11,16 @@ use flatwater_sqlite::PerProcess;
 
 use super::Engine;
 use crate::file::stamp::Stamp;
-use crate::file::watch::Watch;
 use crate::thread::background;
 use crate::workers::writer::Writer;
 
 #[derive(Default)]
-struct Parked {
+struct ParkedFiles {
     engines: Vec<(Weak<Engine>, Stamp)>,
     is_watched: bool,
 }
 
-static PARKED: PerProcess<Parked> = PerProcess::new(Parked::default);
+static PARKED: PerProcess<ParkedFiles> = PerProcess::new(ParkedFiles::default);
 
 /// Watches the files of an engine that was parked with this stamp, until it has connections again.
 pub(super) fn watch(engine: &Arc<Engine>, stamp: Stamp) {
@@ -41,7 +40,7 @@ fn give_up() {
     parked.is_watched = false;
     let left = std::mem::take(&mut parked.engines);
     drop(parked);
-    left.iter().filter_map(|(engine, _)| engine.upgrade()).for_each(|engine| engine.look_again());
+    left.iter().filter_map(|(engine, _)| engine.upgrade()).for_each(|engine| look_again(&engine));
 }
 
 /// Looks at the files again and again, while there are any to look at.
@@ -50,9 +49,9 @@ fn look_on() {
         std::thread::sleep(pause);
         let engines = std::mem::take(&mut PARKED.lock().engines);
         for (engine, stamp) in engines {
-            let Some(engine) = engine.upgrade().filter(|engine| engine.is_watched_parked()) else { continue };
+            let Some(engine) = engine.upgrade().filter(|engine| is_watched_parked(engine)) else { continue };
             if Stamp::of(engine.path()) != stamp {
-                engine.look_again();
+                look_again(&engine);
                 continue;
             }
             let mut parked = PARKED.lock();
@@ -72,12 +71,10 @@ fn pause() -> Option<Duration> {
     pause
 }
 
-impl Engine {
-    fn is_watched_parked(&self) -> bool {
-        !self.is_closed() && self.live.is_watching() && self.watch().is_some_and(Watch::is_parked)
-    }
+fn is_watched_parked(engine: &Engine) -> bool {
+    !engine.is_closed() && engine.live.is_watching() && engine.watch().is_some_and(|watch| watch.parked.is_set())
+}
 
-    fn look_again(&self) {
-        self.writer.iter().for_each(Writer::look_again);
-    }
+fn look_again(engine: &Engine) {
+    engine.writer.iter().for_each(Writer::look_again);
 }

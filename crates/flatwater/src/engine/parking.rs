@@ -18,7 +18,8 @@ use super::{Engine, parked_files};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::copies::mappings;
 use crate::file::guard;
-use crate::file::watch::{HasConnections, Watch};
+use crate::file::parked::HasConnections;
+use crate::file::watch::Watch;
 use crate::thread::background;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::readers::Readers;
@@ -109,7 +110,7 @@ impl HasConnections for Listed {
     }
 
     fn has_connections(&self) {
-        self.0.upgrade().inspect(Engine::list);
+        self.0.upgrade().inspect(list);
     }
 }
 
@@ -127,73 +128,73 @@ impl Engine {
         // A database that is not visible in the file system may be gone with its last connection.
         let is_visible = |watch: &&Watch| watch.file().is_some_and(|file| file.inode().is_some());
         let Some(watch) = self.watch().filter(is_visible).filter(|_| self.writer.is_some()) else { return };
-        watch.tell(Box::new(Listed(Arc::downgrade(self))));
-        self.list();
+        watch.parked.tell(Box::new(Listed(Arc::downgrade(self))));
+        list(self);
     }
+}
 
-    /// Puts the engine into the list, and has others parked if the list is too long.
-    fn list(self: &Arc<Self>) {
-        self.touch();
-        if self.recent.is_listed.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let mut clock = CLOCK.lock();
-        clock.list(Arc::downgrade(self));
-        drop(clock);
-        look();
+/// Puts the engine into the list, and has others parked if the list is too long.
+fn list(engine: &Arc<Engine>) {
+    engine.touch();
+    if engine.recent.is_listed.swap(true, Ordering::SeqCst) {
+        return;
     }
+    let mut clock = CLOCK.lock();
+    clock.list(Arc::downgrade(engine));
+    drop(clock);
+    look();
+}
 
-    /// Called when the engine is closed: takes it from the list.
-    pub(super) fn unlist(&self) {
-        CLOCK.lock().unlist(|engine| std::ptr::eq(engine.as_ptr(), self));
-        ROOM.notify_all();
+/// Called when the engine is closed: takes it from the list.
+pub(super) fn unlist(engine: &Engine) {
+    CLOCK.lock().unlist(|listed| std::ptr::eq(listed.as_ptr(), engine));
+    ROOM.notify_all();
+}
+
+/// Parks the engine, if it is not in use. Blocks.
+fn park(engine: &Arc<Engine>) -> Met {
+    let Some(writer) = engine.writer.as_ref().filter(|_| !engine.is_closed()) else { return Met::Parked };
+    let Some(watch) = engine.watch() else { return Met::Held };
+    if watch.parked.is_set() {
+        return Met::Parked;
     }
-
-    /// Parks the engine, if it is not in use. Blocks.
-    fn park(self: &Arc<Self>) -> Met {
-        let Some(writer) = self.writer.as_ref().filter(|_| !self.is_closed()) else { return Met::Parked };
-        let Some(watch) = self.watch() else { return Met::Held };
-        if watch.is_parked() {
-            return Met::Parked;
-        }
-        let (readers, checkpointer) = (self.readers.as_ref(), self.checkpointer.as_ref());
-        if writer.ongoing().has_transaction()
-            || readers.is_some_and(|readers| readers.held() > 0)
-            || watch.refusal().is_some()
-        {
-            return Met::Held;
-        }
-        if writer.is_active() || readers.is_some_and(Readers::are_in_use) {
-            return Met::Busy;
-        }
-        if !checkpointer.is_none_or(|checkpointer| checkpointer.rest(CHECKPOINT)) {
-            return Met::Busy;
-        }
-        let are_closed = || {
-            readers.is_none_or(|readers| readers.connections() == 0)
-                && checkpointer.is_none_or(Checkpointer::is_resting)
-                && !watch.has_second_copy(mappings)
-        };
-        match writer.park(are_closed) {
-            None => Met::Busy,
-            Some(parked) => {
-                self.recorder.counts.parked.count();
-                self.watch_parked(writer, parked);
-                Met::Parked
-            }
+    let (readers, checkpointer) = (engine.readers.as_ref(), engine.checkpointer.as_ref());
+    if writer.ongoing().has_transaction()
+        || readers.is_some_and(|readers| readers.held() > 0)
+        || watch.refusal().is_some()
+    {
+        return Met::Held;
+    }
+    if writer.is_active() || readers.is_some_and(Readers::are_in_use) {
+        return Met::Busy;
+    }
+    if !checkpointer.is_none_or(|checkpointer| checkpointer.rest(CHECKPOINT)) {
+        return Met::Busy;
+    }
+    let are_closed = || {
+        readers.is_none_or(|readers| readers.connections() == 0)
+            && checkpointer.is_none_or(Checkpointer::is_resting)
+            && !watch.has_second_copy(mappings)
+    };
+    match writer.park(are_closed) {
+        None => Met::Busy,
+        Some(parked) => {
+            engine.recorder.counts.parked.count();
+            watch_parked(engine, writer, parked);
+            Met::Parked
         }
     }
+}
 
-    /// Called when the engine was parked: has commits of others noticed, if there are live queries.
-    fn watch_parked(self: &Arc<Self>, writer: &Writer, parked: Parked) {
-        if !self.live.is_watching() {
-            return;
-        }
-        match parked {
-            Parked::Alone(stamp) => parked_files::watch(self, stamp),
-            // Others use the file: its connections are opened again, and all live queries run.
-            Parked::BesideOthers => writer.look_again(),
-        }
+/// Called when the engine was parked: has commits of others noticed, if there are live queries.
+fn watch_parked(engine: &Arc<Engine>, writer: &Writer, parked: Parked) {
+    if !engine.live.is_watching() {
+        return;
+    }
+    match parked {
+        Parked::Alone(stamp) => parked_files::watch(engine, stamp),
+        // Others use the file: its connections are opened again, and all live queries run.
+        Parked::BesideOthers => writer.look_again(),
     }
 }
 
@@ -230,7 +231,7 @@ fn meet(engine: &Arc<Engine>) -> Met {
     let was_used = used.swap(false, Ordering::SeqCst);
     // When the engine has connections again, it is put into the list again.
     is_listed.store(false, Ordering::SeqCst);
-    let met = if was_used { Met::Busy } else { engine.park() };
+    let met = if was_used { Met::Busy } else { park(engine) };
     if met != Met::Parked && !is_listed.swap(true, Ordering::SeqCst) {
         CLOCK.lock().put_back(Arc::downgrade(engine));
     }

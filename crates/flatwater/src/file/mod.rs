@@ -5,6 +5,7 @@ pub(crate) mod disk;
 pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod mount;
+pub(crate) mod parked;
 pub(crate) mod recall;
 pub(crate) mod stamp;
 pub(crate) mod watch;

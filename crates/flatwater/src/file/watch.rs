@@ -19,12 +19,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use super::copies::{Mapped, Mappings, mappings};
 use super::guard::Guard;
 use super::identity::FileId;
+use super::parked::ParkedState;
 use super::recall::Recalls;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events;
@@ -44,21 +45,8 @@ pub(crate) struct Watch {
     /// The recalls of this file: closing every connection to it.
     pub(crate) recalls: Recalls,
     guard: Mutex<Option<Guard>>,
-    /// The database is open and has no connection. Set under a recall, by the thread that holds the writer slot.
-    parked: Mutex<bool>,
-    /// Signalled when it is not parked any more.
-    unparked: Condvar,
-    tells: OnceLock<Box<dyn HasConnections>>,
-}
-
-/// Who must know when a parked database gets connections again.
-pub(crate) trait HasConnections: Send + Sync {
-    /// Called before they are opened. Waits until there is room for them, or `is_over`. The opening ends when the returned
-    /// value is dropped. Fails if it is over.
-    fn wait_for_room(&self, is_over: &dyn Fn() -> bool) -> Result<Box<dyn Send>>;
-
-    /// Called when there are connections again.
-    fn has_connections(&self);
+    /// Whether the database is open and has no connection.
+    pub(crate) parked: ParkedState,
 }
 
 /// The files of the connection that was opened last.
@@ -83,9 +71,7 @@ impl Watch {
             had_index: AtomicBool::new(true),
             recalls: Recalls::default(),
             guard: Mutex::default(),
-            parked: Mutex::new(false),
-            unparked: Condvar::new(),
-            tells: OnceLock::new(),
+            parked: ParkedState::default(),
         }
     }
 
@@ -107,47 +93,13 @@ impl Watch {
         self.guard.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Returns true if the database is open and has no connection, so that only the writer may open one.
-    pub(crate) fn is_parked(&self) -> bool {
-        *self.parked()
-    }
-
-    fn parked(&self) -> MutexGuard<'_, bool> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sets who must know when there are connections again. Called once.
-    pub(crate) fn tell(&self, tells: Box<dyn HasConnections>) {
-        let _ = self.tells.set(tells);
-    }
-
-    /// Waits until a parked database may have connections again. Blocks.
-    pub(crate) fn wait_for_room(&self, is_over: &dyn Fn() -> bool) -> Result<Option<Box<dyn Send>>> {
-        self.tells.get().filter(|_| self.is_parked()).map(|tells| tells.wait_for_room(is_over)).transpose()
-    }
-
-    /// Waits until the database is not parked, or for this time.
-    pub(crate) fn wait_until_unparked(&self, time: Duration) {
-        let parked = self.parked();
-        if *parked {
-            drop(self.unparked.wait_timeout(parked, time).unwrap_or_else(PoisonError::into_inner));
-        }
-    }
-
-    /// Records that all connections were closed. Called under a recall.
-    pub(crate) fn park(&self) {
-        *self.parked() = true;
-    }
-
     /// Called when the writer has opened its connection again: guards the files, looks for a second library, and allows
     /// other connections.
     pub(crate) fn unpark(&self) -> Result<()> {
-        if self.is_parked() {
+        if self.parked.is_set() {
             self.guard()?;
             self.look_at_open()?;
-            *self.parked() = false;
-            self.unparked.notify_all();
-            self.tells.get().inspect(|tells| tells.has_connections());
+            self.parked.end();
         }
         Ok(())
     }

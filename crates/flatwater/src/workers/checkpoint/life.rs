@@ -74,7 +74,7 @@ impl Checkpointer {
     /// Wakes the thread, or starts it.
     pub(super) fn wake(&self) {
         let mut state = self.0.lock();
-        if state.closed || self.0.watch.is_parked() {
+        if state.closed || self.0.watch.parked.is_set() {
             return;
         }
         if let Some(thread) = &state.thread {

@@ -42,7 +42,7 @@ enum Rested {
 impl CheckpointerShared {
     /// Opens the connection, after a recall in progress is over. Returns `None` if the database is parked.
     fn open(&self) -> Result<Option<OpenConnection>> {
-        let Some(recall) = self.watch.recalls.enter(|| false).filter(|_| !self.watch.is_parked()) else {
+        let Some(recall) = self.watch.recalls.enter(|| false).filter(|_| !self.watch.parked.is_set()) else {
             return Ok(None);
         };
         self.watch.check_file()?;

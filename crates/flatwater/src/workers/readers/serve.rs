@@ -52,7 +52,7 @@ impl ReadersShared {
             Some(watch) => watch.recalls.enter(|| ticket.should_stop()).ok_or_else(|| given_up(ticket))?,
             None => 0,
         };
-        if self.watch.as_ref().is_some_and(|watch| watch.is_parked()) {
+        if self.watch.as_ref().is_some_and(|watch| watch.parked.is_set()) {
             return Ok(None);
         }
         let reader = Reader::open(&self.options, &self.requests, &self.recorder, recall, ticket)?;
@@ -81,7 +81,7 @@ impl ReadersShared {
         let timeout = ticket.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let asks = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, Instant::now()));
         let opened = writer.unpark(asks.clone())?;
-        while watch.is_parked() {
+        while watch.parked.is_set() {
             if opened.is_answered() {
                 return block_on(opened).unwrap_or_else(|| Err(Error::closed())).map(drop);
             }
@@ -89,7 +89,7 @@ impl ReadersShared {
                 asks.leave();
                 return Err(given_up(ticket));
             }
-            watch.wait_until_unparked(UNPARK);
+            watch.parked.wait_for_end(UNPARK);
         }
         Ok(())
     }

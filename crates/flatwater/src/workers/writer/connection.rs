@@ -104,7 +104,7 @@ impl WriterConnection {
             let role = if self.was_open { Role::Writer } else { Role::Creator };
             // Where a parked database may not have a connection yet, it waits as long as `wait_for_locks` said.
             let is_over = || self.is_left.load(Ordering::SeqCst) || self.busy_timeout.is_over();
-            let _permit = self.watch.as_ref().map_or(Ok(None), |watch| watch.wait_for_room(&is_over))?;
+            let _permit = self.watch.as_ref().map_or(Ok(None), |watch| watch.parked.wait_for_room(&is_over))?;
             if let Some(watch) = &self.watch {
                 if self.was_open {
                     watch.check_file()?;

@@ -43,7 +43,7 @@ impl Writer {
         slot.run(|writer, _| {
             let watch = writer.watch.clone().filter(|watch| watch.refusal().is_none())?;
             if !writer.is_open() {
-                return watch.is_parked().then_some(Parked::BesideOthers);
+                return watch.parked.is_set().then_some(Parked::BesideOthers);
             }
             let recall = watch.recalls.begin();
             recall.collect();
@@ -57,7 +57,7 @@ impl Writer {
             // SQLite must be the last user of the files, so that it can remove the WAL.
             drop(watch.unguard());
             drop_connection(writer, is_copied);
-            watch.park();
+            watch.parked.begin();
             writer.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
             let after = Stamp::of(&self.0.options.path);
             let is_alone = left.is_some() && after.has_no_wal() && after.has_database_of(&before);

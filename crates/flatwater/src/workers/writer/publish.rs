@@ -29,7 +29,7 @@ impl Writer {
     pub(crate) fn look_for_others(&self) {
         let Some(mut slot) = Slot::acquire_idle(self) else { return };
         let is_open = slot.run(|writer, _| {
-            if writer.watch.as_ref().is_some_and(|watch| watch.is_parked()) {
+            if writer.watch.as_ref().is_some_and(|watch| watch.parked.is_set()) {
                 // Its files are looked at instead.
                 return true;
             }
