@@ -14,6 +14,7 @@ use crate::api::call::Call;
 use crate::engine::cancelled::CancelOutcome;
 use crate::engine::dispatch::Caller;
 use crate::error::Result;
+use crate::error::location::in_row;
 use crate::inline::budget;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::into_params::IntoParams;
@@ -107,7 +108,7 @@ where
         loop {
             let Some(row) = self.rows.next() else { return Ok(true) };
             let number = self.params.len();
-            row.add_to(&mut self.params).map_err(|error| error.in_row(number))?;
+            row.add_to(&mut self.params).map_err(|error| in_row(error, number))?;
             if is_enough(self.params.len()) {
                 return Ok(false);
             }

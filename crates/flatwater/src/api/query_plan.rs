@@ -9,6 +9,7 @@ use flatwater_sqlite::statement_start;
 use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::error::Error;
+use crate::error::location::offset_by;
 
 const EXPLAIN: &str = "EXPLAIN QUERY PLAN ";
 
@@ -26,7 +27,7 @@ impl Database {
             let start = statement_start(&sql);
             let prepared = connection.prepare(&format!("{EXPLAIN}{}", &sql[start..]));
             let before = start.cast_signed() - EXPLAIN.len().cast_signed();
-            let mut statement = prepared.map_err(|error| Error::from(error).offset_by(before).with_sql(&sql))?;
+            let mut statement = prepared.map_err(|error| offset_by(error.into(), before).with_sql(&sql))?;
             let mut steps = statement.raw_query();
             let (mut plan, mut parents) = (String::new(), Vec::new());
             while let Some(step) = steps.next()? {

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 
 use crate::api::batches::Batches;
+use crate::error::reading::{after_rows, at_row};
 use crate::error::{Error, Result};
 use crate::values::from_row::{Cells, Found, FromRow};
 use crate::values::row::{Row, Rows};
@@ -91,7 +92,7 @@ impl<T> RowStream<T> {
         if self.next.is_multiple_of(TOUCHES) {
             self.batches.touch();
         }
-        let explain = |error: Error| self.batch.explain(error.at_row(self.next - 1).after_rows(self.before));
+        let explain = |error: Error| self.batch.explain(after_rows(at_row(error, self.next - 1), self.before));
         Poll::Ready(Some(row.map_err(explain)))
     }
 

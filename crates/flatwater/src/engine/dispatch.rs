@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::cancelled::CancelOutcome;
 use super::handle::{Handle, called_from_within};
 use super::opening::Opening;
+use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::options::json_options::JsonOptions;
 use crate::queue::bounded::LinePlace;
@@ -100,7 +101,7 @@ impl Submitted {
                 wake(waiter);
             }
         };
-        background::run_waiting("fw-open", run).map_err(|error| Error::no_thread("a thread", &error))?;
+        background::run_waiting("fw-open", run).map_err(|error| no_thread("a thread", &error))?;
         Ok(Self::Waits(awaited, reply))
     }
 }

@@ -33,6 +33,7 @@ use closing::{Closing, Hold};
 use opening::Opening;
 use wire_live::live_queries;
 
+use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
@@ -79,7 +80,7 @@ impl Engine {
     /// Opens the database of resolved options. Blocks, for as long as the opening is wanted.
     pub(crate) fn open(options: Options, opening: &Opening) -> Result<Arc<Self>> {
         let in_use = InUse::new();
-        let timer = timer::keep().map_err(|error| Error::no_thread("the timer's thread", &error))?;
+        let timer = timer::keep().map_err(|error| no_thread("the timer's thread", &error))?;
         let options = Arc::new(options);
         let until = later(Instant::now(), options.busy_timeout);
         let may_be_parked = !options.is_memory() && !options.read_only;

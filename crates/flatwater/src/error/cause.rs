@@ -29,13 +29,13 @@ impl Error {
         self.0.cause.0.get_or_insert_with(|| Arc::new(cause));
         self
     }
+}
 
-    /// Adds an error of the operating system as the cause, unless there is one.
-    #[must_use]
-    pub(crate) fn caused_by_io(self, cause: &io::Error) -> Self {
-        let same = || io::Error::new(cause.kind(), cause.to_string());
-        self.caused_by(cause.raw_os_error().map_or_else(same, io::Error::from_raw_os_error))
-    }
+/// Adds an error of the operating system as the cause, unless there is one.
+#[must_use]
+pub(crate) fn caused_by_io(error: Error, cause: &io::Error) -> Error {
+    let same = || io::Error::new(cause.kind(), cause.to_string());
+    error.caused_by(cause.raw_os_error().map_or_else(same, io::Error::from_raw_os_error))
 }
 
 /// Returns the failure as an error of the standard library.
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn an_error_of_the_system_keeps_its_identity() {
         let full = io::Error::from_raw_os_error(28);
-        let error = Error::misuse("it failed").caused_by_io(&full);
+        let error = caused_by_io(Error::misuse("it failed"), &full);
         let source = error.source().and_then(|source| source.downcast_ref::<io::Error>()).unwrap();
         assert_eq!((source.kind(), source.raw_os_error()), (full.kind(), Some(28)));
         assert_eq!(error, Error::misuse("it failed"), "compared without it");

@@ -102,3 +102,8 @@ pub(crate) fn is_passing(code: i32) -> bool {
             | ffi::SQLITE_NOMEM
     )
 }
+
+/// Returns true if a sync failed. The content of the disk is then unknown.
+pub(crate) fn is_failed_sync(code: i32) -> bool {
+    matches!(code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
+}

@@ -4,19 +4,18 @@
 //! bound value; it contains the SQL, shortened. Leaves out: conversions of errors from other modules, which are in
 //! those modules.
 
-mod cause;
+pub(crate) mod cause;
 mod code;
 pub(crate) mod kind;
-mod location;
+pub(crate) mod location;
 mod of_sqlite;
-mod reading;
+pub(crate) mod reading;
 pub(crate) mod system;
 
 use std::borrow::Cow;
 use std::fmt;
 
 use flatwater_sqlite::SystemFailure;
-use rusqlite::ffi;
 
 use cause::Cause;
 use code::code_name;
@@ -92,14 +91,6 @@ impl Error {
         error
     }
 
-    /// Returns the error for a user closure that panicked. The hint depends on what was committed.
-    #[cold]
-    pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
-        let said = panic.downcast_ref::<&str>().copied();
-        let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why");
-        Self::misuse(format!("the closure panicked: {said}"))
-    }
-
     #[must_use]
     pub(crate) fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.0.hint.get_or_insert(hint.into());
@@ -123,14 +114,6 @@ impl Error {
     pub(crate) fn with_sql(mut self, sql: &str) -> Self {
         let offset = self.0.offset.unwrap_or(0);
         self.0.sql.get_or_insert_with(|| shorten_around(sql, offset).into());
-        self
-    }
-
-    /// Adds `bytes` to the offset, for an offset that is relative to the SQL from that byte on, or, if negative, to a text
-    /// that begins so many bytes earlier.
-    #[must_use]
-    pub(crate) fn offset_by(mut self, bytes: isize) -> Self {
-        self.0.offset = self.0.offset.and_then(|offset| offset.checked_add_signed(bytes));
         self
     }
 
@@ -214,11 +197,6 @@ impl Error {
     #[must_use]
     pub fn applied(&self) -> Option<TimeoutEffect> {
         self.0.applied
-    }
-
-    /// Returns true if a sync failed. The content of the disk is then unknown.
-    pub(crate) fn is_failed_sync(&self) -> bool {
-        matches!(self.0.code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
     }
 
     /// Returns true if the same call may succeed later without any change, and this attempt did none of its work.

@@ -7,7 +7,7 @@ use flatwater_sqlite::{Refused, SqliteError, SystemFailure, refused};
 use rusqlite::ffi;
 
 use super::Error;
-use super::kind::{ErrorKind, kind_of};
+use super::kind::{ErrorKind, is_failed_sync, kind_of};
 
 impl From<SqliteError> for Error {
     fn from(error: SqliteError) -> Self {
@@ -24,7 +24,7 @@ impl From<SqliteError> for Error {
             }
         };
         new.0.offset = error.offset;
-        let is_io = error.code & 0xff == ffi::SQLITE_IOERR && !new.is_failed_sync();
+        let is_io = error.code & 0xff == ffi::SQLITE_IOERR && !is_failed_sync(error.code);
         if is_io && error.system == Some(SystemFailure::DiskFull) {
             new.0.kind = ErrorKind::Full;
         }

@@ -19,30 +19,30 @@ impl Error {
         Self::misuse(format!("column {column}: {error}")).caused_by(error)
     }
 
-    /// `optional` is the call that needs no row.
-    #[cold]
-    pub(crate) fn row_not_found(optional: &str) -> Self {
-        Self::new(ErrorKind::RowNotFound, "the query returned no row")
-            .with_hint(format!("if no row is a valid answer, use `{optional}`"))
-    }
-
-    /// Adds the number of the row that could not be read.
-    #[must_use]
-    pub(crate) fn at_row(mut self, row: usize) -> Self {
-        self.0.row.get_or_insert(row);
-        self
-    }
-
-    /// Counts so many rows before the one that could not be read.
-    #[must_use]
-    pub(crate) fn after_rows(mut self, rows: usize) -> Self {
-        self.0.row = self.0.row.map(|row| row + rows);
-        self
-    }
-
     /// Returns the number of the row that could not be read as the type asked for, counted from 0.
     #[must_use]
     pub fn row(&self) -> Option<usize> {
         self.0.row
     }
+}
+
+/// `optional` is the call that needs no row.
+#[cold]
+pub(crate) fn row_not_found(optional: &str) -> Error {
+    Error::new(ErrorKind::RowNotFound, "the query returned no row")
+        .with_hint(format!("if no row is a valid answer, use `{optional}`"))
+}
+
+/// Adds the number of the row that could not be read.
+#[must_use]
+pub(crate) fn at_row(mut error: Error, row: usize) -> Error {
+    error.0.row.get_or_insert(row);
+    error
+}
+
+/// Counts so many rows before the one that could not be read.
+#[must_use]
+pub(crate) fn after_rows(mut error: Error, rows: usize) -> Error {
+    error.0.row = error.0.row.map(|row| row + rows);
+    error
 }

@@ -7,18 +7,17 @@ use std::borrow::Cow;
 
 use flatwater_sqlite::SystemFailure;
 
+use super::cause::caused_by_io;
 use super::{Error, ErrorKind};
 
-impl Error {
-    /// The error if a thread of this crate cannot be started: this one.
-    pub(crate) fn no_thread(which: &str, error: &std::io::Error) -> Self {
-        let new = Self::new(ErrorKind::Io, format!("{which} cannot be started: {error}"));
-        new.with_hint(
-            "this may pass: the system has no thread or no memory for it; if it does not, raise the limit of processes \
-             (ulimit -u), or have the program start fewer threads",
-        )
-        .caused_by_io(error)
-    }
+/// The error if a thread of this crate cannot be started: this one.
+pub(crate) fn no_thread(which: &str, error: &std::io::Error) -> Error {
+    let new = Error::new(ErrorKind::Io, format!("{which} cannot be started: {error}"));
+    let new = new.with_hint(
+        "this may pass: the system has no thread or no memory for it; if it does not, raise the limit of processes \
+         (ulimit -u), or have the program start fewer threads",
+    );
+    caused_by_io(new, error)
 }
 
 /// Returns what happened, as a clause for a message; `None` if the failure adds no information.

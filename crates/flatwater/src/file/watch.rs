@@ -27,6 +27,7 @@ use super::guard::Guard;
 use super::identity::FileId;
 use super::parked::ParkedState;
 use super::recall::Recalls;
+use crate::error::kind::is_failed_sync;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events;
 use crate::options::SecondCopy;
@@ -229,7 +230,7 @@ impl Watch {
     /// Refuses writes from now on if the error is a failed sync. After such a failure the system drops the pages that
     /// it could not write, and another sync would report success (<https://wiki.postgresql.org/wiki/Fsync_Errors>).
     pub(crate) fn refuse_after_failed_sync(&self, error: &Error) {
-        if !error.is_failed_sync() {
+        if !error.sqlite_code().is_some_and(is_failed_sync) {
             return;
         }
         self.refuse(|| {

@@ -242,12 +242,12 @@ impl Interrupt for Ticket {
     }
 }
 
-impl Error {
-    /// The error of a request that its caller left, and that is undone.
-    pub(crate) fn of_left_request() -> Self {
-        Self::new(ErrorKind::Cancelled, "the caller gave the call up, and it was undone")
-    }
+/// The error of a request that its caller left, and that is undone.
+pub(crate) fn left_request() -> Error {
+    Error::new(ErrorKind::Cancelled, "the caller gave the call up, and it was undone")
+}
 
+impl Error {
     /// Turns an interrupted or locked-out request's error into that of a caller who left, or into a timeout if the deadline
     /// passed, and adds a hint about locks.
     #[must_use]
@@ -257,7 +257,7 @@ impl Error {
             kind if ticket.is_interrupted()
                 && (was_prevented || matches!(kind, ErrorKind::Cancelled | ErrorKind::Busy)) =>
             {
-                let left = Self::of_left_request();
+                let left = left_request();
                 match self.sql() {
                     Some(sql) => left.with_sql(sql),
                     None => left,

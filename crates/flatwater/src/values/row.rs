@@ -12,6 +12,7 @@ use super::block::Block;
 use super::column::{Column, ColumnIndex, ColumnNames, Names};
 use super::convert::FromSql;
 use super::mismatch::mismatch;
+use crate::error::reading::at_row;
 use crate::error::{Error, Result};
 
 /// The rows of one query, in order.
@@ -180,7 +181,7 @@ impl Row<'_> {
 
     /// Adds the number of the row and the SQL to an error.
     pub(crate) fn explain(&self, error: Error) -> Error {
-        self.rows().explain(error.at_row(self.index))
+        self.rows().explain(at_row(error, self.index))
     }
 }
 

@@ -10,6 +10,7 @@ use flatwater_sqlite::CheckpointInfo;
 
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::execute::{Collected, Outcome};
+use crate::error::reading::row_not_found;
 use crate::error::{Error, Result};
 use crate::queue::notes::Counts;
 use crate::sql::catalogue::StatementInfo;
@@ -109,7 +110,7 @@ impl Answer {
     /// Returns the rows, of which there must be one. `optional` is the call that needs none.
     pub(crate) fn needed_rows(self, optional: &str) -> Result<Rows> {
         let rows = self.rows()?;
-        if rows.is_empty() { Err(rows.explain(Error::row_not_found(optional))) } else { Ok(rows) }
+        if rows.is_empty() { Err(rows.explain(row_not_found(optional))) } else { Ok(rows) }
     }
 
     /// Returns the rows as values of `T`; `read` makes them if no worker did. A panic of the caller's code that made them

@@ -15,6 +15,7 @@ use rusqlite::backup::{Backup, StepResult};
 use tempfile::NamedTempFile;
 
 use crate::connection::Connection;
+use crate::error::cause::caused_by_io;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::resolve::beside;
@@ -127,8 +128,8 @@ impl Target {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
             _ => ErrorKind::Io,
         };
-        let error =
-            Error::new(kind, format!("the backup {} cannot be {what}: {error}", self.0.display())).caused_by_io(error);
+        let new = Error::new(kind, format!("the backup {} cannot be {what}: {error}", self.0.display()));
+        let error = caused_by_io(new, error);
         if kind == ErrorKind::Full { error.with_hint(ROOM) } else { error.with_hint(WRITABLE) }
     }
 }

@@ -18,6 +18,7 @@ use super::statement_cache::CachedStatement;
 use crate::connection::Connection;
 use crate::encode::json::{JsonSink, Limits};
 use crate::encode::rows::RowSink;
+use crate::error::location::in_row;
 use crate::error::{Error, Result};
 use crate::options::json_options::JsonOptions;
 use crate::sql::class::Route;
@@ -189,7 +190,7 @@ impl Connection {
         self.recording.note(&self.sqlite, statement);
         let writes = &statement.class.writes;
         ran.map_err(|error| {
-            explain_write(&self.sqlite, explain(error, statement, first), writes).in_row(all.first_number)
+            in_row(explain_write(&self.sqlite, explain(error, statement, first), writes), all.first_number)
         })?;
         let changes_of =
             |sqlite: &flatwater_sqlite::Connection| if statement.class.changes_rows { sqlite.changes() } else { 0 };
@@ -200,7 +201,7 @@ impl Connection {
         });
         ran.map_err(|error| {
             let row = all.rows().nth(number).unwrap_or(first);
-            explain_write(&self.sqlite, explain(error, statement, row), writes).in_row(all.first_number + number)
+            in_row(explain_write(&self.sqlite, explain(error, statement, row), writes), all.first_number + number)
         })?;
         Ok(changes)
     }

@@ -14,6 +14,7 @@ use super::statement_cache::CachedStatement;
 use crate::connection::Connection;
 use crate::connection::open::attached_files::AttachedFiles;
 use crate::connection::open::pragma_answers::{Judged, judge};
+use crate::error::location::{in_script, offset_by};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{KEPT_TEXT_BYTES, StatementInfo};
 use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_other_tables};
@@ -113,7 +114,7 @@ impl Connection {
             Err(error) => return Err(explain_prepare(&self.sqlite, error, &text.sql, at)),
         };
         let Judged { prepared, asks } = judge(&mut self.sqlite, &self.stated, prepared, policy)
-            .map_err(|error| if at > 0 { error.with_sql_at(&text.sql, at) } else { error.with_sql(&text.sql) })?;
+            .map_err(|error| if at > 0 { in_script(error, &text.sql, at) } else { error.with_sql(&text.sql) })?;
         let class = classify(&sql[..prepared.length], &prepared, schema);
         let told = told_of_earlier(&mut self.sqlite, &self.attached, &prepared, &class, &sql[..prepared.length]);
         let told_of_earlier = told.inspect_err(|_| self.sqlite.finalize(prepared.id))?;
@@ -183,9 +184,9 @@ fn explain_prepare(sqlite: &Sqlite, error: flatwater_sqlite::Error, sql: &str, b
     if let Some(denied) = sqlite.take_denied() {
         let nearest = policy::unknown_pragma(&denied).and_then(|name| nearest_pragma(sqlite, name));
         let refusal = policy::refusal(&denied, nearest);
-        return if before > 0 { refusal.with_sql_at(sql, before) } else { refusal.with_sql(sql) };
+        return if before > 0 { in_script(refusal, sql, before) } else { refusal.with_sql(sql) };
     }
-    let error = Error::from(error).offset_by(before.cast_signed()).with_sql(sql);
+    let error = offset_by(error.into(), before.cast_signed()).with_sql(sql);
     match hint(sqlite, error.message(), sql) {
         Some(hint) => error.with_hint(hint),
         None => error,

@@ -16,6 +16,7 @@ use super::decision::{Observed, Policy, Step};
 use super::{CheckpointerShared, frames};
 use crate::connection::Connection;
 use crate::connection::open::role::Role;
+use crate::error::kind::is_failed_sync;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;
 use crate::stats::wal_counters::WalBlocker;
@@ -311,7 +312,7 @@ fn is_lock(error: &Error) -> bool {
 /// Ignores a failure of the first commit, because the next write of a user then syncs the header. A failed sync is an
 /// error in any case.
 fn unless_a_sync_failed(error: Error) -> Result<()> {
-    if error.is_failed_sync() { Err(error) } else { Ok(()) }
+    if error.sqlite_code().is_some_and(is_failed_sync) { Err(error) } else { Ok(()) }
 }
 
 /// The result of a PASSIVE checkpoint.

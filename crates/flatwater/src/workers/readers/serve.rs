@@ -19,7 +19,7 @@ use super::running_reads::Running;
 use crate::connection::open::writable::{is_read_only, of_read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
-use crate::queue::ticket::{CallOptions, Ticket};
+use crate::queue::ticket::{CallOptions, Ticket, left_request};
 use crate::sql::catalogue::StatementInfo;
 use crate::thread::block_on::{block_on, mark_closure};
 use crate::values::row::Rows;
@@ -216,5 +216,5 @@ impl ReadersShared {
 
 /// The error of a request whose wait ended because of its caller.
 fn given_up(ticket: &Ticket) -> Error {
-    if ticket.is_past_deadline() { too_late() } else { Error::of_left_request() }
+    if ticket.is_past_deadline() { too_late() } else { left_request() }
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use super::reader::{Reader, busy};
 use crate::connection::exclusive::restore::{is_idle, restore_handlers};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::Answer;
-use crate::workers::refusals::not_ended;
+use crate::workers::refusals::{not_ended, panicked};
 use crate::workers::request::ReadClosure;
 
 /// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the
@@ -34,7 +34,7 @@ pub(super) fn closure(reader: &mut Reader, read: ReadClosure, ticket: &Arc<Ticke
     let usable = trusted && rolled_back && is_idle(&reader.connection);
     let answer = match ran {
         Ok(returned) => returned.answer(ticket),
-        Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
+        Err(panic) => Err(panicked(&*panic).with_hint("nothing of it was committed")),
     };
     (answer, usable)
 }

@@ -23,7 +23,8 @@ use super::pool::{Job, Pool};
 use super::read_session::ReadSession;
 use super::reader::Reader;
 use super::serve::Served;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::system::no_thread;
 use crate::options::Options;
 use crate::thread::linger::Linger;
 use crate::thread::start::{AGAIN, start_worker};
@@ -63,7 +64,7 @@ impl ReadersShared {
         drop(state);
         self.closed.notify_all();
         self.rouse_later();
-        if are_others { Ok(()) } else { Err(Error::no_thread("a reader's thread", &error)) }
+        if are_others { Ok(()) } else { Err(no_thread("a reader's thread", &error)) }
     }
 
     /// Called by everything that has freed a connection or a thread, or brings a message, and does not look for a job itself:

@@ -22,6 +22,7 @@ use crate::connection::exclusive::dump_statements::{
 use crate::connection::exclusive::violations::{enforce_foreign_keys, tables, violations};
 use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::run::prepare::refuse_nul;
+use crate::error::location::in_script;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
@@ -163,7 +164,7 @@ impl Load<'_> {
 
     /// Adds the place of a statement to its error.
     fn place(&self, error: Error, at: usize) -> Error {
-        let error = error.with_sql_at(&self.text.sql, at);
+        let error = in_script(error, &self.text.sql, at);
         if error.sqlite_code().is_none() { error.with_hint("a script has no parameters") } else { error }
     }
 }

@@ -26,6 +26,7 @@ use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::Answer;
+use crate::workers::refusals::panicked;
 use crate::workers::request::{Returned, WholeClosure};
 
 /// Runs a closure with the whole connection.
@@ -67,7 +68,7 @@ pub(super) fn whole_policy(connection: &Connection) -> Policy {
 fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, committed: bool) -> Result<Answer> {
     const STAYS: &str = "an open transaction was rolled back; what the closure committed before stays";
     match ran {
-        Err(panic) => Err(Error::panicked(&*panic).with_hint(STAYS)),
+        Err(panic) => Err(panicked(&*panic).with_hint(STAYS)),
         Ok(returned) if !returned.is_ok && ticket.is_past_deadline() => {
             let applied = if committed || left.may_have_ghost { TimeoutEffect::Unknown } else { TimeoutEffect::No };
             Err(Error::timeout("the deadline of the call passed", applied))

@@ -33,7 +33,7 @@ use super::known_schema::{knows_schema, learn_schema};
 use super::perform::{Rules, perform};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::GroupLimits;
-use crate::queue::ticket::Ticket;
+use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
@@ -87,7 +87,7 @@ pub(super) fn run_group(
             break;
         }
         if !member.ticket.finishes() {
-            results.push(Err(Error::of_left_request()));
+            results.push(Err(left_request()));
             continue;
         }
         let outcome = run_member(writer, &mut effects, shared, &member.work);

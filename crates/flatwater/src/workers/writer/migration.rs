@@ -26,7 +26,7 @@ use crate::dependencies::writes::Writes;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::plan::next;
 use crate::migrations::{ForeignKeyCheck, Migrations, Step};
-use crate::queue::ticket::Ticket;
+use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::policy;
 use crate::sql::terminated::terminated;
 use crate::workers::Answer;
@@ -108,7 +108,7 @@ impl<'a> Migration<'a> {
             return Err(Error::timeout("the deadline of the call passed", TimeoutEffect::No));
         }
         if self.ticket.is_interrupted() {
-            return Err(Error::of_left_request());
+            return Err(left_request());
         }
         let ran = match self.without_foreign_keys(writer, false)? {
             Ran::LookFirst => self.without_foreign_keys(writer, true)?,

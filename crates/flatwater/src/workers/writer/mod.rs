@@ -47,6 +47,7 @@ use left_behind::Ongoing;
 pub(crate) use park_database::Parked;
 use slot::Slot;
 
+use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::file::watch::Watch;
 use crate::inline::eligibility::InlinePolicy;
@@ -259,7 +260,7 @@ impl Writer {
             return Ok(());
         }
         self.start_later();
-        Err(Error::no_thread("the writer's thread", &error))
+        Err(no_thread("the writer's thread", &error))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun};
 use crate::connection::run::prepare::{refuse_nul, refuse_told_of_earlier};
 use crate::connection::run::statement_cache::CachedStatement;
+use crate::error::location::in_script;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::sql::class::Route;
@@ -197,7 +198,7 @@ impl Performer<'_> {
             let Some((ready, length)) = first else { return Ok(()) };
             if ready.class.makes_temp && !matches!(self.rules, Rules::Transaction) {
                 connection.sqlite.finalize(ready.id);
-                return Err(policy::temp_refusal().with_sql_at(&text.sql, begin));
+                return Err(in_script(policy::temp_refusal(), &text.sql, begin));
             }
             let may_run = self.writer.refuse_cascading_drop(&ready.class).map_err(|error| error.with_sql(&text.sql));
             let connection = self.writer.connection()?;
@@ -212,7 +213,7 @@ impl Performer<'_> {
             connection.sqlite.finalize(ready.id);
             self.effects.note(&ready.class, self.writer);
             result.map_err(|error| {
-                let error = error.with_sql_at(&text.sql, begin);
+                let error = in_script(error, &text.sql, begin);
                 if error.sqlite_code().is_none() { error.with_hint("a script has no parameters") } else { error }
             })?;
             begin += length;

@@ -22,7 +22,7 @@ use super::slot::{HeldConnection, Slot};
 use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
-use crate::queue::ticket::Ticket;
+use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::catalogue::StatementInfo;
 use crate::thread::block_on::mark_closure;
 use crate::time::later;
@@ -119,7 +119,7 @@ impl WriterShared {
             self.recorder.counts.abandoned.count();
             if gone.ticket.is_interrupted() {
                 // It had begun with its group. Its caller may wait until it is known that nothing of it is kept.
-                self.answer(outbox, gone, Err(Error::of_left_request()));
+                self.answer(outbox, gone, Err(left_request()));
             }
         }
         if let Some(refusal) = writer.refusal().or_else(|| self.is_left().then(Error::closed)) {

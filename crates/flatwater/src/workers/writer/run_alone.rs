@@ -31,6 +31,7 @@ use crate::queue::ticket::Ticket;
 use crate::sql::dump_start::dump;
 use crate::sql::policy;
 use crate::workers::Answer;
+use crate::workers::refusals::panicked;
 use crate::workers::request::{ReadClosure, Returned, Work, WriteClosure};
 
 /// Runs the work and returns its answer.
@@ -182,7 +183,7 @@ fn write_with(
         Ok(Some(returned)) if !returned.is_ok => returned.answer(ticket),
         Ok(_) => Err(Error::misuse("the closure ended the transaction it was given")
             .with_hint("return Ok to commit, or an error to roll back")),
-        Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
+        Err(panic) => Err(panicked(&*panic).with_hint("nothing of it was committed")),
     };
     writer.rollback();
     effects.put_right(writer, &shared.catalogue);
@@ -241,6 +242,6 @@ fn read_with(
     }
     match ran {
         Ok(returned) => returned.answer(ticket),
-        Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
+        Err(panic) => Err(panicked(&*panic).with_hint("nothing of it was committed")),
     }
 }

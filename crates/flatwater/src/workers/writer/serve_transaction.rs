@@ -21,7 +21,7 @@ use super::slot::HeldConnection;
 use super::transaction_connection::{At, ServedTransaction};
 use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
-use crate::queue::ticket::Ticket;
+use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::tokens::has_aborting_conflict_clause;
 use crate::workers::Answer;
 use crate::workers::open_transaction::{End, Message, OpenTransaction, TransactionGuard};
@@ -155,7 +155,7 @@ fn step(
             writer.wait_for_locks(Instant::now(), ticket);
             commit(writer, shared, Some(ticket)).map(done).map_err(|error| error.timed(ticket))
         }
-        work if !is_statements(work) && !ticket.finishes() => Err(Error::of_left_request()),
+        work if !is_statements(work) && !ticket.finishes() => Err(left_request()),
         Work::Rollback => {
             writer.rollback();
             Ok(Answer::Done)
@@ -196,7 +196,7 @@ fn statement(
     }
     if keeps && !ticket.finishes() {
         // Its caller was told that nothing of it is kept.
-        (keeps, result) = (false, Err(Error::of_left_request()));
+        (keeps, result) = (false, Err(left_request()));
     }
     if writer.is_autocommit() {
         return result.map_err(|error| error.timed(ticket));
