@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::connection::exclusive::page_copy::Target;
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 impl Database {
     /// Copies the database into a new file, which is the same database at the time of this call. Other

@@ -15,7 +15,7 @@ use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::values::row::Rows;
 use crate::workers::open_read::CursorGuard;
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 /// A part of a result.
 struct Batch {

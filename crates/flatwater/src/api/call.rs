@@ -24,7 +24,7 @@ use crate::thread::block_on::{block_on, must_not_block};
 use crate::workers::Answer;
 use crate::workers::open_transaction::Level;
 use crate::workers::refusals::{polled_again, too_late};
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 /// The future of one operation, with a result of `T` or an error of `E`. It begins when it is first polled, and it can
 /// be moved to any task or thread. To wait for it without a runtime, use [`wait`](Call::wait).

@@ -10,7 +10,7 @@ use rusqlite::ffi;
 use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::error::{Error, Result};
-use crate::workers::request::{Returned, Work};
+use crate::workers::work::{Returned, Work};
 
 impl Database {
     /// Runs a closure on one of the readers, inside a read transaction: everything it reads is from one snapshot.

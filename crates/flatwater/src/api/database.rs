@@ -24,7 +24,7 @@ use crate::queue::reply::reply;
 use crate::queue::ticket::CallOptions;
 use crate::stats::Stats;
 use crate::thread::block_on::in_closure;
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 /// A SQLite database: one writer, several readers, any number of callers. Its operations are those of a [`Session`].
 /// Cloning it is cheap; all clones are one handle. When the last clone, call and transaction is dropped, the database is closed in the background.

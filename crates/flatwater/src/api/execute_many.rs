@@ -20,7 +20,7 @@ use crate::sql::catalogue::StatementInfo;
 use crate::values::into_params::IntoParams;
 use crate::values::param_rows::ParamRows;
 use crate::workers::refusals::polled_again;
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 /// After this time the task yields. The clock is read once per so many rows.
 const SLICE: Duration = Duration::from_micros(500);

@@ -5,7 +5,7 @@
 use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::migrations::Migrations;
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 impl Database {
     /// Applies the migrations that the database does not have yet, in the order of their numbers, and returns the names

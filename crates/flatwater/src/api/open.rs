@@ -11,7 +11,7 @@ use crate::engine::opening::Opening;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::workers::Answer;
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 impl Options {
     /// Opens the database on a separate thread, so the caller's thread does not block. A file that is already open in

@@ -16,7 +16,7 @@ use crate::values::executed::ExecuteResult;
 use crate::values::from_row::FromRow;
 use crate::values::into_params::IntoParams;
 use crate::values::row::{Row, Rows};
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 /// One SQL statement of a database, for running it many times; made by [`Database::prepare`](crate::Database::prepare).
 /// Cloning it is cheap. Its operations are those of the same names of a [`Session`], with the same errors, but skip looking

@@ -17,7 +17,7 @@ use crate::events::statement_event::{ExecutedOn, StatementEvent, is_telling, tel
 use crate::queue::notes::{Counts, Noted, Notes, RunNotes};
 use crate::sql::catalogue::StatementInfo;
 use crate::workers::Answer;
-use crate::workers::request::{NamedStep, Work};
+use crate::workers::work::Work;
 
 /// A call that is to be reported.
 pub(crate) struct Report {
@@ -171,18 +171,12 @@ impl Report {
 
 impl Text {
     fn of(work: &Work) -> Self {
-        match work {
-            Work::Execute { text, .. } | Work::Query { text, .. } | Work::Many { text, .. } => Self::One(text.clone()),
-            Work::Script(text) | Work::Prepare(text) => Self::One(text.clone()),
-            Work::Batch(statements) => Self::Several(statements.iter().map(|(text, _)| text.clone()).collect()),
-            Work::Begin => Self::Control("BEGIN IMMEDIATE"),
-            Work::Snapshot => Self::Control("BEGIN"),
-            Work::Commit => Self::Control("COMMIT"),
-            Work::Rollback => Self::Control("ROLLBACK"),
-            Work::Savepoint(_) | Work::Named(NamedStep::Open, _) => Self::Control("SAVEPOINT"),
-            Work::Release | Work::Named(NamedStep::Release, _) => Self::Control("RELEASE"),
-            Work::Undo | Work::Named(NamedStep::RollbackTo, _) => Self::Control("ROLLBACK TO"),
-            _ => Self::None,
+        let mut texts = work.texts().cloned();
+        match (work.control_sql(), texts.next(), texts.next()) {
+            (Some(sql), ..) => Self::Control(sql),
+            (None, None, _) => Self::None,
+            (None, Some(text), None) => Self::One(text),
+            (None, Some(first), Some(second)) => Self::Several([first, second].into_iter().chain(texts).collect()),
         }
     }
 

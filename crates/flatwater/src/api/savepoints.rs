@@ -6,7 +6,7 @@
 use crate::api::call::Call;
 use crate::api::transaction::Transaction;
 use crate::error::{Error, Result};
-use crate::workers::request::{NamedStep, Work};
+use crate::workers::work::{NamedStep, Work};
 
 impl Transaction<'_> {
     /// Opens a savepoint, to which [`rollback_to`](Self::rollback_to) returns.

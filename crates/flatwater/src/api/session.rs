@@ -21,7 +21,7 @@ use crate::values::from_row::FromRow;
 use crate::values::into_params::IntoParams;
 use crate::values::params::Params;
 use crate::values::row::{Row, Rows};
-use crate::workers::request::{Wanted, Work};
+use crate::workers::work::{Wanted, Work};
 
 /// The operations that a [`Database`](crate::Database), a [`Transaction`](crate::Transaction) and a
 /// [`Snapshot`](crate::Snapshot) share: each of them derefs to it. A function that takes a `&Session` can be called with

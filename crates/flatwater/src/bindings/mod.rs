@@ -43,7 +43,7 @@ use crate::values::difference::Difference;
 pub use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::Rows;
-use crate::workers::request::{Wanted, Work};
+use crate::workers::work::{Wanted, Work};
 
 /// What a front end's calls are made on: a database, a transaction or a snapshot. It does not keep a transaction open.
 pub struct Target(Session);

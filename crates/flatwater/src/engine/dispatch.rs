@@ -29,7 +29,8 @@ use crate::workers::open_read::OpenRead;
 use crate::workers::open_transaction::Inside;
 use crate::workers::readers::{InLine, Readers};
 use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};
-use crate::workers::request::{Request, Work};
+use crate::workers::request::Request;
+use crate::workers::work::Work;
 use crate::workers::writer::Writer;
 
 /// A call with a shorter timeout does not run inline: it must fail with a timeout.
@@ -174,7 +175,9 @@ impl Caller {
             Ok(_) if self.options.timeout == Some(Duration::ZERO) => Begun::Answered(Err(too_late()), None),
             Ok(route) if self.options.timeout.is_some_and(|timeout| timeout < SHORTEST) => Begun::ToSend(route),
             // A write in a snapshot is refused by a worker.
-            Ok(route) if self.inside.is_some() && self.options.read_only && !work.only_reads() => Begun::ToSend(route),
+            Ok(route) if self.inside.is_some() && self.options.read_only && !work.describe().only_reads() => {
+                Begun::ToSend(route)
+            }
             Ok(route) => self.handle.engine().run_inline(route, work, self.options),
         }
     }
@@ -200,17 +203,18 @@ impl Caller {
         if let Some(opening) = opening {
             opening.waits_for(&ticket, Box::new(reply.nudge()));
         }
-        let (only_reads, undoes) = (work.only_reads(), work.undoes());
+        let is = work.describe();
         let mut request = Request::new(ticket.clone(), work, promise);
         request.had_active_writes = self.handle.engine().has_active_writes();
         let line = match route.serve(request, may_block) {
             // The transaction has ended, and nothing of it was kept: it would have taken its handle along.
-            Err(_) if undoes => return Ok(Submitted::Now(Ok(Answer::Done))),
+            Err(_) if is.undoes() => return Ok(Submitted::Now(Ok(Answer::Done))),
             line => line.inspect_err(|_| {
                 // The request may be in the queue without a thread to serve it. It must never run.
                 ticket.give_up();
             })?,
         };
+        let only_reads = is.only_reads();
         let queued = Queued { handle: self.handle.clone(), ticket, line, only_reads, _alarm: alarm };
         Ok(Submitted::Waits(Awaited::Request(Box::new(queued)), reply))
     }
@@ -230,17 +234,10 @@ impl Caller {
             Work::Query { text, .. } if is_read_only => text.route() != Some(sql::class::Route::Write),
             // A PRAGMA that asks for what is in force writes nothing.
             Work::Execute { text, .. } if is_read_only => text.tells_of_its_prepare,
-            work => work.only_reads(),
+            work => work.describe().only_reads(),
         };
         // For a read-only handle the writer of other handles may read if it has the only connection.
-        let may_use = |is_only: bool| {
-            !is_read_only
-                || is_only
-                    && matches!(
-                        work,
-                        Work::Query { .. } | Work::ReadWith(_) | Work::Prepare(_) | Work::Snapshot | Work::Backup(_)
-                    )
-        };
+        let may_use = |is_only: bool| !is_read_only || is_only && work.describe().may_read();
         match (&engine.readers, &engine.writer) {
             (Some(readers), _) if only_reads => Ok(Route::Readers(readers)),
             (readers, Some(writer)) if may_use(readers.is_none()) => Ok(Route::Writer(writer)),

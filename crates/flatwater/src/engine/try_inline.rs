@@ -17,7 +17,7 @@ use crate::thread::block_on::mark_closure;
 use crate::workers::Answer;
 use crate::workers::open_transaction::Inside;
 use crate::workers::readers;
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 use crate::workers::writer::Tried;
 
 impl Engine {
@@ -30,7 +30,7 @@ impl Engine {
             return Begun::ToSend(route);
         }
         if let Route::Transaction(inside) = route
-            && work.is_savepoint()
+            && work.describe().nests()
         {
             return self
                 .savepoint_inline(inside, work, limits)
@@ -65,7 +65,8 @@ impl Engine {
         if matches!(route, Route::Readers(_)) {
             self.recorder.tried_to_read(&run);
         } else {
-            self.recorder.tried(work.kind(), !work.only_reads(), &run);
+            let is = work.describe();
+            self.recorder.tried(is.kind, !is.only_reads(), &run);
         }
         self.policy.tried(&text.backoff, began, &run);
         match run {
@@ -85,7 +86,7 @@ impl Engine {
     ) -> Option<(Result<Answer>, Duration)> {
         let began = Instant::now();
         let run = mark_closure(|| session.run_inline(work, savepoints, limits, began));
-        self.recorder.tried(work.kind(), true, &run);
+        self.recorder.tried(work.describe().kind, true, &run);
         let InlineRun::Done(answer, took) = run else { return None };
         budget::spend(began, took);
         Some((answer, took))

@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::turnstile::Turnstile;
 use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push, Subscription};
 use crate::workers::readers::{Look, Readers, Stamps};
-use crate::workers::request::LiveQuery;
+use crate::workers::work::LiveQuery;
 use crate::workers::writer::Writer;
 
 impl Caller {

@@ -96,7 +96,8 @@ pub(crate) fn wake(waiters: impl IntoIterator<Item = impl Into<Waiter>>) {
     waiters.into_iter().for_each(|waiter| teller.tell(waiter.into()));
 }
 
-fn foreign(code: impl FnOnce()) {
+/// Runs code of a foreign runtime, or what leads to it.
+pub(crate) fn foreign(code: impl FnOnce()) {
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| unmark_closure(code)));
 }
 

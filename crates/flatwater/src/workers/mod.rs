@@ -1,11 +1,12 @@
-//! The workers, and what they answer. Each owns its threads and connections; none knows another. `request` and `open_transaction`
-//! are what they and their callers share.
+//! The workers, and what they answer. Each owns its threads and connections; none knows another. `work`, `request` and
+//! `open_transaction` are what they and their callers share.
 //!
 //! Owns: the closed list of answers. It stands above the other files, because an answer may be the right to something that
 //! takes further requests, and each of these has its answer. Leaves out: what a caller makes of an answer (`answer`).
 
 mod answer;
 pub(crate) mod checkpoint;
+pub(crate) mod description;
 pub(crate) mod listener;
 pub(crate) mod live;
 pub(crate) mod open_read;
@@ -13,8 +14,10 @@ pub(crate) mod open_transaction;
 pub(crate) mod outbox;
 pub(crate) mod readers;
 pub(crate) mod refusals;
+pub(crate) mod reply_to;
 pub(crate) mod request;
 pub(crate) mod take_over;
+pub(crate) mod work;
 pub(crate) mod writer;
 
 use std::any::Any;

@@ -23,7 +23,8 @@ use crate::thread::scope::MayEnd;
 use crate::time::later;
 use crate::time::recurring::Recurring;
 use crate::workers::Answer;
-use crate::workers::request::{Request, Work};
+use crate::workers::request::Request;
+use crate::workers::work::Work;
 
 /// A transaction that is idle for this long is reported as an event, once.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
@@ -44,7 +45,7 @@ pub(crate) enum End {
 impl End {
     /// The answer to a request that comes afterwards: what is to be undone is undone.
     pub(crate) fn answer(&self, work: &Work) -> Result<Answer> {
-        if work.undoes() { Ok(Answer::Done) } else { Err(self.error()) }
+        if work.describe().undoes() { Ok(Answer::Done) } else { Err(self.error()) }
     }
 
     /// The error for a call that uses the transaction afterwards.

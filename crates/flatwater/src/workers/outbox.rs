@@ -4,18 +4,17 @@
 //! that served the requests. Invariant: the caller's code runs neither on the writer's thread nor, for a large result, in
 //! a poll. Leaves out: what is answered.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use flatwater_sqlite::Interrupt;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::queue::reply::{Promise, Teller};
+use crate::queue::reply::Teller;
 use crate::queue::ticket::Ticket;
 use crate::stats::{CallKind, Recorder};
 use crate::thread::background::{dispose, run_with};
 use crate::values::decoded::Decode;
 use crate::values::row::Rows;
 use crate::workers::Answer;
+use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
 
 /// A result with at most this many rows is decoded by the caller's poll.
@@ -33,9 +32,9 @@ pub(crate) struct Outbox<'a> {
 pub(crate) fn refuse_closed(waiting: Vec<Request>, recorder: &Recorder) {
     let mut outbox = Outbox::passing_on(recorder);
     let mut dropped = Vec::new();
-    for Request { ticket, work, promise, .. } in waiting {
+    for Request { ticket, work, reply_to, .. } in waiting {
         if ticket.start() {
-            outbox.answer(work.kind(), &ticket, promise, Err(Error::closed()));
+            outbox.answer(work.describe().kind, &ticket, reply_to, Err(Error::closed()));
         }
         dropped.push(work);
     }
@@ -46,7 +45,7 @@ pub(crate) fn refuse_closed(waiting: Vec<Request>, recorder: &Recorder) {
 }
 
 struct Finished {
-    promise: Promise<Result<Answer>>,
+    reply_to: ReplyTo,
     answer: Result<Answer>,
     decode: Option<Decode>,
 }
@@ -62,13 +61,7 @@ impl<'a> Outbox<'a> {
         Self { recorder, decodes: false, answers: Vec::new() }
     }
 
-    pub(crate) fn answer(
-        &mut self,
-        kind: CallKind,
-        ticket: &Ticket,
-        promise: Promise<Result<Answer>>,
-        answer: Result<Answer>,
-    ) {
+    pub(crate) fn answer(&mut self, kind: CallKind, ticket: &Ticket, reply_to: ReplyTo, answer: Result<Answer>) {
         self.recorder.answered(kind, ticket.began.elapsed());
         let is_end =
             |error: &Error| matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Timeout | ErrorKind::Closed);
@@ -78,7 +71,7 @@ impl<'a> Outbox<'a> {
         if let (Some(notes), Ok(answer)) = (&ticket.notes, &answer) {
             notes.counted(answer.counts());
         }
-        self.answers.push(Finished { promise, answer, decode: ticket.decode });
+        self.answers.push(Finished { reply_to, answer, decode: ticket.decode });
     }
 
     /// Returns true if a result is large enough to be decoded here.
@@ -93,14 +86,14 @@ impl<'a> Outbox<'a> {
     /// Delivers the answers and tells their callers. Wakers may run arbitrary code.
     pub(crate) fn deliver(&mut self) {
         let mut teller = Teller::default();
-        for Finished { promise, answer, decode } in self.answers.drain(..) {
+        for Finished { reply_to, answer, decode } in self.answers.drain(..) {
             match (answer, decode) {
                 (Ok(Answer::Rows(rows)), Some(decode)) if rows.len() > FEW => {
-                    let large = Large { promise, rows, decode };
+                    let large = Large { reply_to, rows, decode };
                     teller.flush();
                     if self.decodes { large.deliver(&mut teller) } else { large.deliver_elsewhere() }
                 }
-                (answer, _) => fill(promise, answer, &mut teller),
+                (answer, _) => reply_to.fill(answer, &mut teller),
             }
         }
     }
@@ -108,29 +101,21 @@ impl<'a> Outbox<'a> {
 
 /// A large result, to be decoded.
 struct Large {
-    promise: Promise<Result<Answer>>,
+    reply_to: ReplyTo,
     rows: Rows,
     decode: Decode,
 }
 
 impl Large {
     fn deliver(self, teller: &mut Teller) {
-        fill(self.promise, Ok(Answer::Decoded((self.decode)(self.rows))), teller);
+        self.reply_to.fill(Ok(Answer::Decoded((self.decode)(self.rows))), teller);
     }
 
     /// Delivers from another thread. If none can be started, the caller decodes.
     fn deliver_elsewhere(self) {
         let started = run_with("fw-decode", self, |large| large.deliver(&mut Teller::default()));
-        if let Err(Self { promise, rows, .. }) = started {
-            fill(promise, Ok(Answer::Rows(rows)), &mut Teller::default());
+        if let Err(Self { reply_to, rows, .. }) = started {
+            reply_to.fill(Ok(Answer::Rows(rows)), &mut Teller::default());
         }
-    }
-}
-
-fn fill(promise: Promise<Result<Answer>>, answer: Result<Answer>, teller: &mut Teller) {
-    match promise.fill(answer) {
-        Ok(waiter) => waiter.into_iter().for_each(|waiter| teller.tell(waiter)),
-        // Dropped here, which rolls back a transaction in it, and may run the user's code.
-        Err(unwanted) => drop(catch_unwind(AssertUnwindSafe(|| drop(unwanted)))),
     }
 }

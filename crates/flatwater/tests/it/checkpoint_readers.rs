@@ -88,7 +88,9 @@ fn a_closure_that_reads_for_long_is_named_and_the_wal_is_short_when_it_has_ended
             reader.read_with(body).await
         };
         let read = starved(&db, async || tokio::spawn(look)).await;
-        assert!(matches!(db.stats().wal.cause, Some(WalBlocker::Read { sql, .. }) if sql == "a closure"));
+        assert!(
+            matches!(db.stats().wal.cause, Some(WalBlocker::Read { sql, .. }) if sql == "a closure of `read_with`")
+        );
         end.send(()).unwrap();
         assert!(read.await.unwrap().unwrap() < count(&db).await);
         gets_short_again(&db).await;

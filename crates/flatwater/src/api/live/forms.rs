@@ -10,7 +10,7 @@ use crate::api::session::Session;
 use crate::api::statement::Statement;
 use crate::error::{Error, Result};
 use crate::values::into_params::IntoParams;
-use crate::workers::request::LivePart;
+use crate::workers::work::LivePart;
 
 impl Database {
     /// Runs several queries in one snapshot, and all of them again whenever the result of one changed. So a list and its

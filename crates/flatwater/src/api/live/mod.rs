@@ -31,7 +31,7 @@ use crate::values::row::Rows;
 use crate::workers::live::Subscription;
 use crate::workers::live::diff::{Delivery, Told};
 use crate::workers::live::subscriber::Item;
-use crate::workers::request::{LivePart, LiveQuery};
+use crate::workers::work::{LivePart, LiveQuery};
 
 /// What a live query yields: a [`Stream`] of `Result<T>`, made by [`Database::live`], which yields results, by
 /// [`Database::live_group`], which yields those of several queries, and by [`changes`](Self::changes), which yields the

@@ -27,7 +27,7 @@ use crate::options::{CheckpointLimits, Options};
 use crate::stats::wal_counters::WalRecorder;
 use crate::time::deadline::Deadline;
 use crate::workers::listener::CommitListener;
-use crate::workers::request::InSlot;
+use crate::workers::work::InSlot;
 
 /// What the checkpointer needs from other workers.
 pub(crate) struct Powers {

@@ -14,7 +14,7 @@ use super::subscriber::Replaced;
 use crate::connection::learn::live_query::Derived;
 use crate::dependencies::index::Id;
 use crate::queue::ticket::Ticket;
-use crate::workers::request::LiveQuery;
+use crate::workers::work::LiveQuery;
 
 /// What is to be done without the lock.
 #[derive(Default)]

@@ -22,7 +22,7 @@ use crate::dependencies::lookup::LookedUp;
 use crate::dependencies::reads::{RowReads, TableReads};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::live_counters::{LiveCounts, LiveStats};
-use crate::workers::request::{LivePart, LiveQuery};
+use crate::workers::work::{LivePart, LiveQuery};
 
 #[derive(Default)]
 pub(super) struct Entries {
@@ -321,6 +321,11 @@ impl Entries {
         }
         self.queue.clear();
         todo
+    }
+
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
     }
 
     pub(super) fn stats(&self) -> LiveStats {

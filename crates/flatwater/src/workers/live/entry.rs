@@ -16,7 +16,7 @@ use crate::connection::learn::live_query::{Derived, Found, LiveRun};
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::time::deadline::Deadline;
-use crate::workers::request::LiveQuery;
+use crate::workers::work::LiveQuery;
 
 /// So many subscribers are woken in microseconds.
 const FEW: usize = 16;
@@ -216,7 +216,7 @@ mod tests {
     use crate::queue::ticket::CallOptions;
     use crate::sql::catalogue::StatementInfo;
     use crate::values::params::Params;
-    use crate::workers::request::LivePart;
+    use crate::workers::work::LivePart;
 
     fn entry() -> Entry {
         let part = LivePart { text: Arc::new(StatementInfo::new("SELECT 1")), params: Params::default() };

@@ -31,7 +31,8 @@ use crate::time::later;
 use crate::time::recurring::Recurring;
 use crate::turnstile::Turnstile;
 use crate::workers::listener::ChangeListener;
-use crate::workers::request::{LiveQuery, Request};
+use crate::workers::request::Request;
+use crate::workers::work::LiveQuery;
 use entries::Entries;
 use follow::Follower;
 use subscriber::Subscriber;
@@ -159,7 +160,7 @@ impl Shared {
 
     /// Notes how a run ended. If it failed for a reason that may pass, sets the alarm at which what failed runs again: there
     /// may be no commit that causes that.
-    fn ended(self: &Arc<Self>, run: &Result<Vec<LiveRun>>) {
+    fn note_end(self: &Arc<Self>, run: &Result<Vec<LiveRun>>) {
         if run.is_ok() {
             return self.failures.store(0, Ordering::Relaxed);
         }

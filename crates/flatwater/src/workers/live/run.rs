@@ -1,14 +1,11 @@
 //! The runs of live queries: each is a request whose answer no task awaits.
 //!
-//! Owns: pushing the request, and taking its answer on the thread that delivers it: the reader's, or the one that pushed,
-//! which may be a caller's. Invariants: each run that was started ends in the registry, whatever becomes of its request; the
+//! Owns: pushing the request, and going on with its answer on the thread that delivers it: the reader's, or the one that
+//! pushed, which may be a caller's. Invariants: each run that was started ends in the registry, whatever becomes of its request; the
 //! thread that pushed delivers one small result at most. Leaves out: what the registry makes of it.
 
 use std::cell::Cell;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::Shared;
@@ -17,76 +14,34 @@ use super::entry::Ran;
 use crate::connection::learn::live_query::LiveRun;
 use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
-use crate::queue::reply::{Reply, reply, wake};
+use crate::queue::reply::wake;
 use crate::thread::background::run_with;
 use crate::workers::Answer;
-use crate::workers::request::{Request, Work};
+use crate::workers::reply_to::ReplyTo;
+use crate::workers::request::Request;
+use crate::workers::work::Work;
 
-/// A run in flight, as the waker of its reply.
-struct InFlight {
-    live: Weak<Shared>,
-    id: Id,
-    awaited: Mutex<Awaited>,
-}
-
-struct Awaited {
-    /// Until the run has ended.
-    reply: Option<Reply<Result<Answer>>>,
-    is_pushed: bool,
-    /// The request is gone without an answer.
-    is_lost: bool,
-}
-
-impl InFlight {
-    fn lock(&self) -> MutexGuard<'_, Awaited> {
-        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the answer if it is there; otherwise it is woken when it is. What becomes of a request that is not pushed yet,
-    /// the push tells.
-    fn look(self: &Arc<Self>) -> Option<Result<Vec<LiveRun>>> {
-        let waker = Waker::from(self.clone());
-        let mut awaited = self.lock();
-        let polled = Pin::new(awaited.reply.as_mut()?).poll(&mut Context::from_waker(&waker));
-        let Poll::Ready(answer) = polled else { return None };
-        if answer.is_none() && !awaited.is_pushed {
-            awaited.is_lost = true;
-            return None;
-        }
-        let reply = awaited.reply.take();
-        drop(awaited);
-        drop(reply);
-        Some(answer.unwrap_or_else(|| Err(lost())).and_then(Answer::live))
-    }
-
-    /// Notes whether the request was pushed. Returns the end of a run that no thread will answer.
-    fn is_pushed(&self, pushed: Result<()>) -> Option<Result<Vec<LiveRun>>> {
-        let mut awaited = self.lock();
-        awaited.is_pushed = true;
-        let error = match pushed {
-            Ok(()) if !awaited.is_lost => return None,
-            Ok(()) => lost(),
-            Err(error) => error,
-        };
-        let reply = awaited.reply.take();
-        drop(awaited);
-        reply.map(|_| Err(error))
-    }
+/// How the thread that pushes the request of a run and the one that ends it agree on who delivers the result.
+///
+/// ```text
+/// who pushes                               who ends it
+/// pushes the request
+///                                          ends it: whoever pushes delivers it, so it is left there
+/// finds it, and delivers it if it is small
+/// ```
+enum Push {
+    /// The request is being pushed. A result that is there before that is over is delivered by this thread, if it wants to.
+    Goes {
+        delivers: bool,
+    },
+    /// The run has ended meanwhile.
+    Ended(Result<Vec<LiveRun>>),
+    Over,
 }
 
 /// Returns true if they are compared with other results in microseconds.
 fn are_small(run: &Result<Vec<LiveRun>>) -> bool {
     run.iter().flatten().all(|run| run.rows.is_small())
-}
-
-impl Wake for InFlight {
-    fn wake(self: Arc<Self>) {
-        let Some(run) = self.look() else { return };
-        if let Some(live) = self.live.upgrade() {
-            let todo = live.finish(self.id, run);
-            live.perform(todo);
-        }
-    }
 }
 
 #[cold]
@@ -132,7 +87,7 @@ impl Shared {
     }
 
     fn finish(self: &Arc<Self>, id: Id, run: Result<Vec<LiveRun>>) -> Todo {
-        self.ended(&run);
+        self.note_end(&run);
         let last = self.lock().last(id);
         let ran = Ran::new(run, last.as_ref());
         let mut todo = self.lock().finish(id, ran, Instant::now());
@@ -149,37 +104,51 @@ impl Shared {
     /// another thread.
     fn start(self: &Arc<Self>, start: Start, delivers: bool) -> Option<Result<Vec<LiveRun>>> {
         let Start { id, query, known, ticket, is_small } = start;
-        let (promise, reply) = reply();
-        let awaited = Mutex::new(Awaited { reply: Some(reply), is_pushed: false, is_lost: false });
-        let in_flight = Arc::new(InFlight { live: Arc::downgrade(self), id, awaited });
-        let delivers = delivers && is_small;
-        if !delivers {
-            let ended = in_flight.look();
-            debug_assert!(ended.is_none(), "it ends after it began");
+        let push = Arc::new(Mutex::new(Push::Goes { delivers: delivers && is_small }));
+        let (live, pushed) = (Arc::downgrade(self), push.clone());
+        let ended = ReplyTo::then(move |answer| {
+            let is_lost = answer.is_none();
+            let run = answer.unwrap_or_else(|| Err(lost())).and_then(Answer::live);
+            let mut push = lock(&pushed);
+            match *push {
+                // What the push returns says more about a request that is gone.
+                Push::Goes { delivers } if delivers || is_lost => return *push = Push::Ended(run),
+                _ => drop(push),
+            }
+            if let Some(live) = live.upgrade() {
+                live.ended(id, run);
+            }
+        });
+        let done = (self.powers.push)(Request::new(ticket, Work::Live(query, known), ended));
+        match (done, std::mem::replace(&mut *lock(&push), Push::Over)) {
+            (Err(error), _) => Some(Err(error)),
+            (Ok(()), Push::Ended(run)) if are_small(&run) => Some(run),
+            (Ok(()), Push::Ended(run)) => self.end_elsewhere(id, run),
+            (Ok(()), _) => None,
         }
-        let pushed = (self.powers.push)(Request::new(ticket, Work::Live(query, known), promise));
-        let unanswered = in_flight.is_pushed(pushed);
-        if unanswered.is_some() || !delivers {
-            return unanswered;
-        }
-        let ended = in_flight.look()?;
-        if are_small(&ended) { Some(ended) } else { self.finish_elsewhere(id, ended) }
+    }
+
+    fn ended(self: &Arc<Self>, id: Id, run: Result<Vec<LiveRun>>) {
+        let todo = self.finish(id, run);
+        self.perform(todo);
     }
 
     /// Ends a run on a thread of its own. Returns its end if none can be started.
-    fn finish_elsewhere(self: &Arc<Self>, id: Id, run: Result<Vec<LiveRun>>) -> Option<Result<Vec<LiveRun>>> {
+    fn end_elsewhere(self: &Arc<Self>, id: Id, run: Result<Vec<LiveRun>>) -> Option<Result<Vec<LiveRun>>> {
         let live = self.clone();
-        let finish = move |run| {
-            let todo = live.finish(id, run);
-            live.perform(todo);
-        };
-        run_with("fw-live", run, finish).err()
+        run_with("fw-live", run, move |run| live.ended(id, run)).err()
     }
+}
+
+fn lock(push: &Mutex<Push>) -> MutexGuard<'_, Push> {
+    push.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Receiver, channel};
+    use std::sync::{OnceLock, Weak};
+    use std::task::{Context, Wake, Waker};
     use std::thread;
     use std::time::Duration;
 
@@ -189,10 +158,11 @@ mod tests {
     use crate::connection::learn::live_query::Derived;
     use crate::dependencies::change::Change;
     use crate::dependencies::reads::Reads;
+    use crate::queue::reply::Teller;
     use crate::sql::catalogue::StatementInfo;
     use crate::values::params::Params;
     use crate::workers::listener::ChangeListener;
-    use crate::workers::request::{LivePart, LiveQuery};
+    use crate::workers::work::{LivePart, LiveQuery};
 
     const HANGS: Duration = Duration::from_secs(60);
 
@@ -201,15 +171,18 @@ mod tests {
         live: LiveQueries,
         listener: Arc<dyn ChangeListener>,
         rows: Arc<Mutex<i64>>,
-        /// For each run: whether its end was awaited when it came.
-        awaited: Receiver<bool>,
+        /// For each run: whether the thread that had its answer ended it.
+        ended: Receiver<bool>,
     }
 
     fn at_once() -> AtOnce {
         let rows = Arc::new(Mutex::new(0));
-        let (tell, awaited) = channel();
+        let (tell, ended) = channel();
         let rows_of_run = rows.clone();
-        let push = move |Request { promise, .. }: Request| {
+        let made: Arc<OnceLock<Weak<Shared>>> = Arc::default();
+        let shared = made.clone();
+        let push = move |Request { reply_to, .. }: Request| {
+            let in_flight = || shared.get().and_then(Weak::upgrade).map(|live| live.lock().in_flight());
             let mut rows = rows_of_run.lock().unwrap();
             *rows += 1;
             let values: Vec<[i64; 2]> = (0..*rows).map(|id| [id, id]).collect();
@@ -217,14 +190,15 @@ mod tests {
             let result = delivery(1, &[&values]).result.unwrap()[0].clone();
             let derived = Derived::of(Reads::Tables(Vec::new()));
             let run = LiveRun { rows: (*result).clone(), derived, found: Vec::new() };
-            let waiter = promise.fill(Ok(Answer::Live(vec![run]))).ok().flatten();
-            tell.send(waiter.is_some()).unwrap();
-            wake(waiter);
+            let before = in_flight();
+            reply_to.fill(Ok(Answer::Live(vec![run])), &mut Teller::default());
+            tell.send(in_flight() < before).unwrap();
             Ok(())
         };
         let powers = Powers { push: Box::new(push), look: Box::new(|_| {}), turnstile: None };
         let live = LiveQueries::new(powers, 4, Duration::from_secs(3600));
-        AtOnce { listener: live.listener(), live, rows, awaited }
+        made.set(Arc::downgrade(&live.0)).unwrap();
+        AtOnce { listener: live.listener(), live, rows, ended }
     }
 
     impl AtOnce {
@@ -236,12 +210,12 @@ mod tests {
             subscription
         }
 
-        /// Commits something that meets all queries. Returns whether the end of each run was awaited when it came.
+        /// Commits something that meets all queries. Returns for each run whether the thread that had its answer ended it.
         fn commit(&self) -> Vec<bool> {
-            while self.awaited.try_recv().is_ok() {}
+            while self.ended.try_recv().is_ok() {}
             self.listener.publish(&Change::Everything);
             self.listener.start();
-            self.awaited.try_iter().collect()
+            self.ended.try_iter().collect()
         }
     }
 

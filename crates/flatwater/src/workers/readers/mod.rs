@@ -126,7 +126,7 @@ impl Readers {
         if state.closed {
             return Err(Error::closed());
         }
-        let holds = request.work.holds_a_reader();
+        let holds = request.work.describe().holds_reader;
         let ticket = request.ticket.clone();
         let place = state.queue(holds).push(request);
         let at = InLine { place, holds };
@@ -151,7 +151,7 @@ impl Readers {
     /// Runs the request on this thread, which may block, if a connection is free. Otherwise returns the request.
     pub(crate) fn run_here(&self, request: Request) -> Option<Request> {
         let mut state = self.0.lock();
-        let holds = request.work.holds_a_reader();
+        let holds = request.work.describe().holds_reader;
         if state.closed || !state.queue(holds).is_empty() {
             return Some(request);
         }

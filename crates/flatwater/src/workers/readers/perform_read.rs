@@ -20,7 +20,7 @@ use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
 use crate::workers::Answer;
 use crate::workers::refusals::not_ended;
-use crate::workers::request::{LiveQuery, Work};
+use crate::workers::work::{LiveQuery, Work};
 
 /// Performs the work. Returns the outcome, and true if the connection can be used again.
 pub(super) fn perform(
@@ -39,7 +39,7 @@ pub(super) fn perform(
         }
         Work::Backup(target) => backup(reader, options, &target, ticket),
         Work::Live(query, known) => live(reader, catalogue, &query, &known, ticket),
-        work if work.holds_a_reader() => open_held(reader, catalogue, work, ticket),
+        work if work.describe().holds_reader => open_held(reader, catalogue, work, ticket),
         work => read(reader, catalogue, work, ticket, now),
     }
 }

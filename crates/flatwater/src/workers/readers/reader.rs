@@ -22,7 +22,7 @@ use crate::stats::Recorder;
 use crate::time::later;
 use crate::values::row::Rows;
 use crate::workers::Answer;
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 /// The outcome of a request on a reader.
 pub(super) enum Performed {

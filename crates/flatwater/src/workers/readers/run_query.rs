@@ -21,7 +21,7 @@ use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::values::params::ParamRow;
 use crate::workers::Answer;
-use crate::workers::request::{Wanted, Work};
+use crate::workers::work::{Wanted, Work};
 
 /// Runs a query that `interrupt` may end, or opens a cursor; or compiles a text.
 pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interrupt>) -> Performed {

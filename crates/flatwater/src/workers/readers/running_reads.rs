@@ -8,48 +8,39 @@ use std::time::{Duration, Instant};
 
 use super::Readers;
 use super::read_session::{End, ReadSession};
-use crate::error::shorten;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
-use crate::workers::request::{Request, Work};
+use crate::workers::description::Name;
+use crate::workers::request::Request;
 
 #[derive(Clone)]
 pub(super) struct Running {
     pub(super) ticket: Arc<Ticket>,
     began: Instant,
-    what: What,
-}
-
-/// What a read is called in messages.
-#[derive(Clone)]
-enum What {
-    Text(Arc<StatementInfo>),
-    Closure,
-    Backup,
-    /// A read session, with the text of its cursor if it has one.
-    ReadSession(Weak<ReadSession>, Option<Arc<StatementInfo>>),
+    name: Name,
+    /// If it is one.
+    session: Option<Weak<ReadSession>>,
 }
 
 impl Running {
     pub(super) fn new(request: &Request) -> Self {
-        let what = match &request.work {
-            Work::Query { text, .. } | Work::Prepare(text) => What::Text(text.clone()),
-            Work::Backup(_) => What::Backup,
-            _ => What::Closure,
-        };
-        Self { ticket: request.ticket.clone(), began: Instant::now(), what }
+        let name = Name::of(&request.work);
+        Self { ticket: request.ticket.clone(), began: Instant::now(), name, session: None }
     }
 
+    /// `text` is that of its cursor, if it has one.
     pub(super) fn session(session: &Arc<ReadSession>, text: Option<Arc<StatementInfo>>) -> Self {
-        let what = What::ReadSession(Arc::downgrade(session), text);
-        Self { ticket: session.ticket.clone(), began: session.began(), what }
+        let name = text.map_or(Name::Words("a snapshot"), Name::Sql);
+        Self { ticket: session.ticket.clone(), began: session.began(), name, session: Some(Arc::downgrade(session)) }
+    }
+
+    fn open_session(&self) -> Option<Arc<ReadSession>> {
+        self.session.as_ref()?.upgrade()
     }
 
     /// Interrupts the read because the database closes.
     pub(super) fn close(&self) {
-        if let What::ReadSession(session, _) = &self.what
-            && let Some(session) = session.upgrade()
-        {
+        if let Some(session) = self.open_session() {
             session.finish(End::Closed);
         }
         self.ticket.end();
@@ -66,19 +57,12 @@ impl Oldest {
 
     /// Its SQL, or what it is if it has none.
     pub(crate) fn sql(&self) -> String {
-        match &self.0.what {
-            What::Text(text) | What::ReadSession(_, Some(text)) => shorten(&text.sql).into_owned(),
-            What::Closure => "a closure".into(),
-            What::Backup => "a backup".into(),
-            What::ReadSession(_, None) => "a snapshot".into(),
-        }
+        self.0.name.short().into_owned()
     }
 
     /// Ends it because it prevents a restart of the WAL. Returns false if that was done before.
     pub(crate) fn cut_off(&self) -> bool {
-        if let What::ReadSession(session, _) = &self.0.what
-            && let Some(session) = session.upgrade()
-        {
+        if let Some(session) = self.0.open_session() {
             // Noted before the fetch that runs is interrupted.
             session.finish(End::CutOff);
         }

@@ -27,8 +27,9 @@ use crate::workers::Answer;
 use crate::workers::open_read::{CursorGuard, SnapshotGuard};
 use crate::workers::outbox::Outbox;
 use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};
-use crate::workers::request::{Request, Work};
+use crate::workers::request::Request;
 use crate::workers::take_over::TakesOver;
+use crate::workers::work::Work;
 
 /// How often a reader that waits for a parked database looks whether opening it failed.
 const UNPARK: Duration = Duration::from_millis(2);
@@ -133,12 +134,12 @@ impl ReadersShared {
                 Ok(reader) => reader,
                 Err(error) => {
                     let error = self.ended(error.timed(&request.ticket));
-                    outbox.answer(request.work.kind(), &request.ticket, request.promise, Err(error));
+                    outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, Err(error));
                     return Served::Returned(None);
                 }
             };
-            let Request { ticket, work, promise, .. } = request;
-            let kind = work.kind();
+            let Request { ticket, work, reply_to, .. } = request;
+            let kind = work.describe().kind;
             let text = if let Work::Query { text, .. } = &work { Some(text.clone()) } else { None };
             let (performed, usable) =
                 mark_closure(|| perform(&mut reader, &self.options, &self.catalogue, work, &ticket));
@@ -147,14 +148,14 @@ impl ReadersShared {
             match performed {
                 Performed::Answered(answer) => {
                     let answer = if is_half_open { answer.map_err(of_read) } else { answer };
-                    outbox.answer(kind, &ticket, promise, answer.map_err(|error| self.ended(error.timed(&ticket))));
+                    outbox.answer(kind, &ticket, reply_to, answer.map_err(|error| self.ended(error.timed(&ticket))));
                 }
                 Performed::Opened(first) => {
-                    outbox.answer(kind, &ticket, promise, Ok(self.keep(reader, first, text, began)));
+                    outbox.answer(kind, &ticket, reply_to, Ok(self.keep(reader, first, text, began)));
                     return Served::Kept;
                 }
                 Performed::Write(work, error) => {
-                    let request = Request { had_active_writes, ..Request::new(ticket, work, promise) };
+                    let request = Request { had_active_writes, ..Request::new(ticket, work, reply_to) };
                     self.hand_over(request, error, outbox);
                 }
             }
@@ -190,13 +191,13 @@ impl ReadersShared {
     /// Hands the request over to the writer, or answers it with an error. `error` is the reader's error if it could not
     /// prepare the statement.
     fn hand_over(&self, request: Request, error: Option<Error>, outbox: &mut Outbox<'_>) {
-        let kind = request.work.kind();
+        let kind = request.work.describe().kind;
         let refused = match self.writer_for(&request, error) {
             Ok(writer) if request.ticket.hand_over() => return writer.take_over(request),
             Ok(_) => too_late(),
             Err(error) => error,
         };
-        outbox.answer(kind, &request.ticket, request.promise, Err(refused));
+        outbox.answer(kind, &request.ticket, request.reply_to, Err(refused));
     }
 
     /// Returns the writer, unless the reader's error is final. The error is not final if a write was in progress when

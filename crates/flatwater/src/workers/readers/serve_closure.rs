@@ -14,7 +14,7 @@ use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::Answer;
 use crate::workers::refusals::{not_ended, panicked};
-use crate::workers::request::ReadClosure;
+use crate::workers::work::ReadClosure;
 
 /// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the
 /// closure may have changed on the connection.

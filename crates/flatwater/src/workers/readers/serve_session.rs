@@ -22,7 +22,8 @@ use crate::workers::Answer;
 use crate::workers::open_read::CursorGuard;
 use crate::workers::outbox::Outbox;
 use crate::workers::refusals::snapshot_writes;
-use crate::workers::request::{Request, Work};
+use crate::workers::request::Request;
+use crate::workers::work::Work;
 
 /// What interrupts a request of a session: its caller, or what ends the session.
 struct Either(Arc<Ticket>, Arc<Ticket>);
@@ -70,8 +71,8 @@ impl ReadersShared {
                     self.recorder.counts.abandoned.count();
                     return None;
                 }
-                let Request { ticket, work, promise, .. } = *request;
-                let kind = work.kind();
+                let Request { ticket, work, reply_to, .. } = *request;
+                let kind = work.describe().kind;
                 reader.wait_for_locks(&self.options, &ticket);
                 let interrupt: Arc<dyn Interrupt> = Arc::new(Either(ticket.clone(), session.ticket.clone()));
                 let started = ticket.note_start(ExecutedOn::Reader, || reader.busy_timeout.waited());
@@ -87,7 +88,7 @@ impl ReadersShared {
                     _ => error.timed(&ticket),
                 });
                 let error = answer.as_ref().err().cloned();
-                outbox.answer(kind, &ticket, promise, answer);
+                outbox.answer(kind, &ticket, reply_to, answer);
                 if session.purpose == Purpose::Snapshot && !reader.is_in_snapshot() {
                     return Some(End::Lost(error.unwrap_or_else(|| Error::misuse("a statement ended it"))));
                 }
@@ -102,8 +103,8 @@ impl ReadersShared {
             self.recorder.replaced_connection();
         }
         let (end, requests) = session.close(end);
-        for Request { ticket, work, promise, .. } in requests {
-            outbox.answer(work.kind(), &ticket, promise, Err(end.error()));
+        for Request { ticket, work, reply_to, .. } in requests {
+            outbox.answer(work.describe().kind, &ticket, reply_to, Err(end.error()));
         }
         self.lock().is_over(&session.ticket);
         self.release(usable);

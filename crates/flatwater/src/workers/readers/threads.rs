@@ -231,7 +231,8 @@ mod tests {
     use crate::queue::reply::reply;
     use crate::queue::ticket::{CallOptions, Ticket};
     use crate::workers::Answer;
-    use crate::workers::request::{Request, Work};
+    use crate::workers::request::Request;
+    use crate::workers::work::Work;
 
     /// A request that a reader answers, and its reply.
     fn read(sql: &str) -> (Request, crate::queue::reply::Reply<Result<Answer>>) {

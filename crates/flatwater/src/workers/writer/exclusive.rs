@@ -27,7 +27,7 @@ use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::Answer;
 use crate::workers::refusals::panicked;
-use crate::workers::request::{Returned, WholeClosure};
+use crate::workers::work::{Returned, WholeClosure};
 
 /// Runs a closure with the whole connection.
 pub(super) fn with_connection(

@@ -34,11 +34,11 @@ use super::perform::{Rules, perform};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::GroupLimits;
 use crate::queue::ticket::{Ticket, left_request};
-use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
-use crate::workers::request::{Request, Work};
+use crate::workers::request::Request;
+use crate::workers::work::Work;
 
 /// The outcome of one member.
 enum Member {
@@ -196,7 +196,7 @@ fn could_not_begin(shared: &WriterShared, members: &mut Vec<Request>, outbox: &m
 /// Runs one member, inside a savepoint if one of its texts failed before.
 fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &WriterShared, work: &Work) -> Member {
     let Ok(connection) = writer.connection() else { return Member::Lost { aborting: false } };
-    let is_guarded = work.texts().any(StatementInfo::has_failed);
+    let is_guarded = work.texts().any(|text| text.has_failed());
     if is_guarded && connection.control.savepoint(&mut connection.sqlite).is_err() {
         return Member::Lost { aborting: false };
     }
@@ -226,7 +226,7 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Wri
         return match result {
             Ok(_) => Member::Done(result),
             Err(_) => {
-                work.texts().for_each(StatementInfo::mark_failed);
+                work.texts().for_each(|text| text.mark_failed());
                 Member::Lost { aborting: false }
             }
         };
@@ -271,7 +271,7 @@ fn mark_aborting(work: &Work) {
 }
 
 fn note_cost(work: &Work, time: Duration) {
-    if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
+    if let Some((text, _)) = work.statement() {
         text.took(time);
     }
 }

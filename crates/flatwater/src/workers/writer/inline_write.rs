@@ -32,7 +32,8 @@ use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
-use crate::workers::request::{Request, Unsettled, Work};
+use crate::workers::request::Request;
+use crate::workers::work::{Unsettled, Work};
 
 /// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the
 /// disk was busy.
@@ -65,7 +66,7 @@ impl Writer {
             Ended::Fallback(why) => Tried::Ran(InlineRun::FellBack(why, took)),
             Ended::Unsettled(error) => {
                 let ticket = Arc::new(Ticket::new(options, began));
-                let unsettled = Unsettled { error, change, kind: work.kind() };
+                let unsettled = Unsettled { error, change, kind: work.describe().kind };
                 let (promise, reply) = reply();
                 slot.hand_over(Request::new(ticket, Work::Settle(unsettled), promise));
                 Tried::Unsettled(reply, took)

@@ -9,52 +9,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{Writer, WriterShared};
-use crate::error::shorten;
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::StatementInfo;
+use crate::workers::description::Name;
 use crate::workers::open_transaction::{End, OpenTransaction};
 use crate::workers::outbox::refuse_closed;
-use crate::workers::request::Work;
-
-/// What runs, or ran last.
-#[derive(Default)]
-pub(super) enum What {
-    #[default]
-    Nothing,
-    Text(Arc<StatementInfo>),
-    Operation(&'static str),
-    /// The requests are done.
-    Closing,
-}
-
-impl What {
-    pub(super) fn of(work: &Work) -> Self {
-        match work {
-            Work::Execute { text, .. } | Work::Query { text, .. } | Work::Many { text, .. } => Self::Text(text.clone()),
-            Work::Script(text) | Work::Prepare(text) => Self::Text(text.clone()),
-            Work::ReadWith(_) => Self::Operation("a closure of `read_with`"),
-            Work::WriteWith(_) => Self::Operation("a closure of `write_with`"),
-            Work::WithConnection(_) => Self::Operation("a closure of `with_connection`"),
-            Work::Backup(_) => Self::Operation("a backup"),
-            Work::Migrate(_) => Self::Operation("a migration"),
-            Work::Batch(_) => Self::Operation("a batch"),
-            Work::Begin => Self::Operation("the begin of a transaction"),
-            Work::Commit => Self::Operation("a commit"),
-            Work::Checkpoint(_) => Self::Operation("a checkpoint"),
-            _ => Self::Nothing,
-        }
-    }
-
-    /// Returns the name, or `None` if the writer has nothing to do but to close.
-    fn name(&self) -> Option<String> {
-        match self {
-            Self::Nothing => Some("a request".into()),
-            Self::Text(text) => Some(format!("`{}`", shorten(&text.sql))),
-            Self::Operation(name) => Some((*name).into()),
-            Self::Closing => None,
-        }
-    }
-}
+use crate::workers::work::Work;
 
 /// The open transaction and the running request, so that a close can end them.
 #[derive(Default)]
@@ -67,7 +26,10 @@ struct OngoingWork {
     ended: bool,
     /// The single request that is running.
     running: Weak<Ticket>,
-    what: What,
+    /// Of what runs, or ran last.
+    name: Name,
+    /// The requests are done.
+    is_closing: bool,
 }
 
 impl Ongoing {
@@ -75,8 +37,13 @@ impl Ongoing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn note(&self, what: What) {
-        self.lock().what = what;
+    pub(super) fn note(&self, name: &'static str) {
+        self.lock().name = Name::Words(name);
+    }
+
+    /// Notes that nothing is left to do but to close.
+    pub(super) fn note_closing(&self) {
+        self.lock().is_closing = true;
     }
 
     /// Lets a close find the running request. A read that begins after the time of a close is over ends at its next check; a
@@ -84,8 +51,8 @@ impl Ongoing {
     pub(super) fn note_running(&self, ticket: &Arc<Ticket>, work: &Work) {
         let mut ongoing = self.lock();
         ongoing.running = Arc::downgrade(ticket);
-        ongoing.what = What::of(work);
-        if ongoing.ended && work.only_reads() {
+        ongoing.name = Name::of(work);
+        if ongoing.ended && work.describe().only_reads() {
             ticket.end();
         }
     }
@@ -122,7 +89,8 @@ impl Ongoing {
 
     /// Returns the name of what runs, or `None` if that is not on the writer.
     pub(crate) fn name(&self) -> Option<String> {
-        self.lock().what.name()
+        let ongoing = self.lock();
+        (!ongoing.is_closing).then(|| ongoing.name.to_string())
     }
 }
 
@@ -140,7 +108,7 @@ impl Writer {
 
     /// Answers what waits behind it.
     pub(crate) fn refuse_waiting(&self) {
-        let waiting = self.0.queue.take_out(|request| !request.work.is_ours());
+        let waiting = self.0.queue.take_out(|request| !request.work.describe().is_ours());
         refuse_closed(waiting, &self.0.recorder);
     }
 }

@@ -65,8 +65,10 @@ use crate::time::later;
 use crate::turnstile::Turnstile;
 use crate::workers::Answer;
 use crate::workers::listener::{ChangeListener, CommitListener};
-use crate::workers::request::{InSlot, Request, Work};
+use crate::workers::reply_to::ReplyTo;
+use crate::workers::request::Request;
 use crate::workers::take_over::TakesOver;
+use crate::workers::work::{InSlot, Work};
 
 /// The handle. Cheap to clone.
 #[derive(Clone)]
@@ -152,9 +154,7 @@ impl Writer {
 
     fn run_in_slot(&self, closure: InSlot) -> bool {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-        // No caller waits for this answer: the closure itself reports.
-        let (promise, _) = reply();
-        match self.0.queue.push_first(Request::new(ticket, Work::InSlot(closure), promise)) {
+        match self.0.queue.push_first(Request::new(ticket, Work::InSlot(closure), ReplyTo::Nobody)) {
             Ok(start) => {
                 self.start_for_others(start);
                 true
@@ -225,9 +225,9 @@ impl Writer {
     /// WAL may be copied, closes the connection, and calls `after`.
     pub(crate) fn close(&self, before: Box<dyn FnOnce() -> Duration + Send>, after: Box<dyn FnOnce() + Send>) {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-        // No caller waits for this answer: `after` reports.
-        let (promise, _) = reply();
-        let Ok(start) = self.0.queue.close(Request::new(ticket, Work::Close(before, after), promise)) else { return };
+        let Ok(start) = self.0.queue.close(Request::new(ticket, Work::Close(before, after), ReplyTo::Nobody)) else {
+            return;
+        };
         // The start does not fail once the queue is closed.
         let _ = self.start(start);
     }

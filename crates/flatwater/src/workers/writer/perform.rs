@@ -26,7 +26,7 @@ use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::workers::Answer;
 use crate::workers::refusals::snapshot_writes;
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 /// The rules under which a text is prepared, and whether what is learnt from it is shared.
 #[derive(Clone, Copy)]

@@ -17,7 +17,6 @@ use super::failed_commit::{Change, Changes};
 use super::inline_access::{renew, unlimit};
 use super::known_schema::see_schema;
 use super::last_checkpoint::close;
-use super::left_behind::What;
 use super::slot::{HeldConnection, Slot};
 use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};
 use crate::error::{Error, ErrorKind, Result};
@@ -29,7 +28,8 @@ use crate::time::later;
 use crate::time::spin::SpinWait;
 use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
-use crate::workers::request::{Request, Unsettled, Work};
+use crate::workers::request::Request;
+use crate::workers::work::{Unsettled, Work};
 
 /// An `execute_many` or `batch` of more statements than this is not a member.
 const MEMBER_STATEMENTS: usize = 32;
@@ -129,7 +129,7 @@ impl WriterShared {
         match (batch.len(), self.options.group) {
             (0, _) => {}
             (2.., Some(limits)) => {
-                self.ongoing.note(What::Operation("a group of writes"));
+                self.ongoing.note("a group of writes");
                 group::run_group(writer, self, limits, batch, outbox);
             }
             _ => {
@@ -146,7 +146,7 @@ impl WriterShared {
     /// Waits for the turn of this process, if others are in line, for as long as the requests want to wait for the lock.
     fn take_turn(&self, writer: &HeldConnection, batch: &mut [Request]) {
         let Some(turnstile) = &self.turnstile else { return };
-        if !batch.iter().any(|request| request.work.takes_turn()) {
+        if !batch.iter().any(|request| request.work.describe().takes_turn()) {
             return;
         }
         turnstile.before_write(|| {
@@ -166,9 +166,9 @@ impl WriterShared {
             serve_transaction::serve(writer, self, request, outbox);
             return false;
         }
-        let Request { ticket, work, promise, lock_since, on_its_way, .. } = request;
+        let Request { ticket, work, reply_to, lock_since, on_its_way, .. } = request;
         if let Work::Close(before, after) = work {
-            self.ongoing.note(What::Closing);
+            self.ongoing.note_closing();
             let wait = before();
             close(writer, wait);
             after();
@@ -178,16 +178,16 @@ impl WriterShared {
             writer.wait_for_locks(Instant::now(), &ticket);
             let before = Changes::of_main(Change::Wal(change));
             let error = commit::settle(writer, self, error, &before);
-            outbox.answer(kind, &ticket, promise, Err(error));
+            outbox.answer(kind, &ticket, reply_to, Err(error));
             return false;
         }
         if let Work::InSlot(closure) = work {
-            self.ongoing.note(What::Operation("a checkpoint"));
+            self.ongoing.note("a checkpoint");
             writer.busy_timeout.until_for_all(Instant::now());
             closure(&mut || commit::smallest(writer));
             return false;
         }
-        let kind = work.kind();
+        let kind = work.describe().kind;
         let since = lock_since.unwrap_or_else(Instant::now);
         self.ongoing.note_running(&ticket, &work);
         let started = ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
@@ -195,13 +195,17 @@ impl WriterShared {
             run_alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error, &ticket));
         ticket.note_end(started, || writer.busy_timeout.waited());
         drop(on_its_way);
-        outbox.answer(kind, &ticket, promise, result);
+        outbox.answer(kind, &ticket, reply_to, result);
         false
     }
 
     fn refuse_writes(&self, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>, refusal: &Error) {
-        let passes = |request: &mut Request| request.work.only_reads() || request.work.is_ours();
-        let refused: Vec<_> = batch.extract_if(.., |request| !passes(request)).collect();
+        let refused: Vec<_> = batch
+            .extract_if(.., |request| {
+                let is = request.work.describe();
+                !(is.only_reads() || is.is_ours())
+            })
+            .collect();
         for request in refused {
             self.answer(outbox, request, Err(refusal.clone()));
         }
@@ -209,7 +213,7 @@ impl WriterShared {
 
     pub(super) fn answer(&self, outbox: &mut Outbox<'_>, request: Request, result: Result<Answer>) {
         drop(request.on_its_way);
-        outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
+        outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, result);
     }
 
     /// Returns the error for the caller: what was interrupted because the database closes, waited for a lock no longer, or
@@ -231,17 +235,10 @@ impl WriterShared {
         let may_be_member = |text: &StatementInfo| {
             if may_be_tried { text.may_be_member(epoch, short) } else { text.is_groupable(epoch, short) }
         };
-        let (groupable, bytes) = match &request.work {
-            Work::Execute { text, params } | Work::Query { text, params, .. } => {
-                (may_be_member(text), text.bytes_of_values() + params.heap_bytes())
-            }
-            Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => (may_be_member(text), rows.heap_bytes()),
-            Work::Batch(statements) if statements.len() <= MEMBER_STATEMENTS => (
-                statements.iter().all(|(text, _)| may_be_member(text)),
-                statements.iter().map(|(text, params)| text.bytes_of_values() + params.heap_bytes()).sum(),
-            ),
-            _ => (false, 0),
+        let work = &request.work;
+        let Some((_, bytes)) = work.runs().filter(|(runs, _)| *runs <= MEMBER_STATEMENTS) else {
+            return Candidate { groupable: false, bytes: 0 };
         };
-        Candidate { groupable: groupable && may_share, bytes }
+        Candidate { groupable: may_share && work.texts().all(|text| may_be_member(text)), bytes }
     }
 }

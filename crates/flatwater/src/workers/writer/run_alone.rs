@@ -32,7 +32,7 @@ use crate::sql::dump_start::dump;
 use crate::sql::policy;
 use crate::workers::Answer;
 use crate::workers::refusals::panicked;
-use crate::workers::request::{ReadClosure, Returned, Work, WriteClosure};
+use crate::workers::work::{ReadClosure, Returned, Work, WriteClosure};
 
 /// Runs the work and returns its answer.
 pub(super) fn run_alone(
@@ -119,14 +119,14 @@ fn autocommit(
     let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
     let mut effects = Effects::default();
     let result = perform(writer, &mut effects, rules, work);
-    if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
+    if let Some((text, _)) = work.statement() {
         let end = writer.connection()?.sqlite.commit_began().unwrap_or_else(Instant::now);
         let lock = writer.busy_timeout.waited().saturating_sub(waited);
         text.took(end.saturating_duration_since(began).saturating_sub(lock));
     }
     effects.put_right(writer, catalogue);
     // The text was prepared, so it is known what it does: a read commits nothing.
-    if work.only_reads() {
+    if work.describe().only_reads() {
         return result;
     }
     result.map_err(|error| {

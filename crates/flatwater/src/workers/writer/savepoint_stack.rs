@@ -10,7 +10,7 @@ use super::connection::WriterConnection;
 use crate::connection::run::hints::most_alike;
 use crate::error::{Error, Result};
 use crate::workers::open_transaction::Savepoints;
-use crate::workers::request::NamedStep;
+use crate::workers::work::NamedStep;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Savepoint {

@@ -26,7 +26,8 @@ use crate::sql::tokens::has_aborting_conflict_clause;
 use crate::workers::Answer;
 use crate::workers::open_transaction::{End, Message, OpenTransaction, TransactionGuard};
 use crate::workers::outbox::Outbox;
-use crate::workers::request::{Request, Work};
+use crate::workers::request::Request;
+use crate::workers::work::Work;
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: Request, outbox: &mut Outbox<'_>) {
@@ -155,7 +156,7 @@ fn step(
             writer.wait_for_locks(Instant::now(), ticket);
             commit(writer, shared, Some(ticket)).map(done).map_err(|error| error.timed(ticket))
         }
-        work if !is_statements(work) && !ticket.finishes() => Err(left_request()),
+        work if work.describe().is_control() && !ticket.finishes() => Err(left_request()),
         Work::Rollback => {
             writer.rollback();
             Ok(Answer::Done)
@@ -210,11 +211,6 @@ fn statement(
     result.map_err(|error| error.timed(ticket))
 }
 
-/// Returns false for what opens or ends a savepoint or the transaction.
-fn is_statements(work: &Work) -> bool {
-    !(work.is_savepoint() || matches!(work, Work::Rollback | Work::Undo | Work::Named(..)))
-}
-
 /// Lets virtual tables write what they have collected, as a part of the statement. Full-text search keeps the terms of new
 /// rows in memory, and writes them when the next savepoint is opened (`xSavepoint`,
 /// <https://sqlite.org/vtab.html#the_xsavepoint_xrelease_and_xrollbackto_methods>): that may be for a short statement on its
@@ -227,8 +223,5 @@ fn settle(writer: &mut WriterConnection) -> Result<()> {
 
 /// Returns true for a single statement that asks SQLite to keep what was done before it failed.
 fn keeps_part(work: &Work) -> bool {
-    match work {
-        Work::Execute { text, .. } | Work::Query { text, .. } => has_aborting_conflict_clause(&text.sql),
-        _ => false,
-    }
+    work.statement().is_some_and(|(text, _)| has_aborting_conflict_clause(&text.sql))
 }

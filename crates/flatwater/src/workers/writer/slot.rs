@@ -22,7 +22,8 @@ use super::connection::WriterConnection;
 use crate::thread::linger::Linger;
 use crate::turnstile::{HOLD, Turnstile};
 use crate::workers::outbox::Outbox;
-use crate::workers::request::{Request, Work};
+use crate::workers::request::Request;
+use crate::workers::work::Work;
 
 /// The connection, unless an open transaction has it: then nothing else runs.
 pub(super) struct HeldConnection(Option<Box<WriterConnection>>);
@@ -143,10 +144,7 @@ impl Drop for Slot<'_> {
 impl super::WriterShared {
     /// Returns how long the work must wait before it gets the slot, because the WAL grows too fast.
     fn delay(&self, work: &Work, now: Instant) -> Option<Duration> {
-        if work.is_ours() || work.only_reads() || matches!(work, Work::Checkpoint(_)) {
-            return None;
-        }
-        self.listener.get()?.delay(now)
+        if work.describe().grows_wal() { self.listener.get()?.delay(now) } else { None }
     }
 
     /// Returns true if a write that begins now has to wait, because the WAL grows too fast or for its turn: then it goes

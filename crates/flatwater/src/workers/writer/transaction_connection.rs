@@ -29,7 +29,7 @@ use crate::inline::outcome::{Fallback, InlineRun};
 use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::open_transaction::{self, Savepoints};
-use crate::workers::request::Work;
+use crate::workers::work::Work;
 
 /// The state of an open transaction.
 pub(super) struct At {
@@ -92,7 +92,7 @@ impl open_transaction::RunsInline for ParkedConnection {
         let Some(at) = place.as_mut().filter(|at| !at.lost && at.savepoints.is_at(savepoints)) else {
             return (InlineRun::Ineligible, None);
         };
-        if work.is_savepoint() {
+        if work.describe().nests() {
             let is_short = matches!(work, Work::Savepoint(_)) || at.savepoints.is_shortly_released();
             return if is_short { savepoint(at, work, began) } else { (InlineRun::Ineligible, None) };
         }
@@ -167,8 +167,8 @@ fn statement(
         return Some(Err(error.into()));
     }
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
-    let last_read = work.only_reads().then_some(LastRead(end, PageRefusal::Interrupt));
-    let rows = if work.only_reads() { limits.rows } else { usize::MAX };
+    let last_read = work.describe().only_reads().then_some(LastRead(end, PageRefusal::Interrupt));
+    let rows = if work.describe().only_reads() { limits.rows } else { usize::MAX };
     let bounds = Bounds::Inline { end, rows, bytes: limits.bytes };
     let ran = run_inline(writer, limits.bytes, last_read, |writer| run_one(writer, ready, work, bounds));
     let result = ran.map(|(result, reads)| {
@@ -205,7 +205,7 @@ fn eligible_inside(
     if effects.defined || !has_settled_schema(writer) {
         return None;
     }
-    if !work.only_reads() {
+    if !work.describe().only_reads() {
         return short_write(writer, text, limits);
     }
     writer.known(text).filter(|ready| ready.reads_shortly(limits))

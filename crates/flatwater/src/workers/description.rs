@@ -1,0 +1,194 @@
+//! What is true of each kind of work, for all but the worker that runs it.
+//!
+//! Owns: one row for each kind of work, and how a work is called in messages. Runs on callers' and workers' threads. Pure.
+//! Invariant: a new kind of work needs a row here, and a worker that runs it, and nothing else in the engine names it. Leaves
+//! out: running it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use super::work::{NamedStep, Wanted, Work};
+use crate::error::shorten;
+use crate::sql::catalogue::StatementInfo;
+use crate::sql::class::Route;
+use crate::sql::tokens::looks_like_a_write;
+use crate::stats::CallKind;
+
+/// What is true of a work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Description {
+    /// As what its calls are counted.
+    pub(crate) kind: CallKind,
+    /// How messages call it, if it has no SQL text.
+    name: &'static str,
+    effect: Effect,
+    /// It may keep a reader for as long as its caller wants.
+    pub(crate) holds_reader: bool,
+}
+
+/// What a work does to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// As far as is known it writes nothing.
+    Reads,
+    Writes,
+    /// It opens a nested transaction, or keeps one.
+    Nests,
+    /// It undoes the transaction that it belongs to, or a nested one.
+    Undoes,
+    /// It is a step with a savepoint that has a name.
+    Marks,
+    /// It copies the WAL into the file.
+    Checkpoints,
+    /// It is no caller's.
+    Ours,
+    /// The same, and it needs no lock.
+    OursWithoutLock,
+}
+
+impl Description {
+    /// Returns true if the work is known to write nothing.
+    #[inline]
+    pub(crate) fn only_reads(&self) -> bool {
+        self.effect == Effect::Reads
+    }
+
+    /// Returns true if the work belongs to the crate, or neither reads nor writes a caller's data.
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self.effect, Effect::Ours | Effect::OursWithoutLock)
+    }
+
+    /// Returns true if the work may need the lock of writers.
+    pub(crate) fn takes_turn(&self) -> bool {
+        !matches!(self.effect, Effect::Reads | Effect::OursWithoutLock)
+    }
+
+    /// Returns true if the work is a read, as far as can be told before its text is known.
+    pub(crate) fn may_read(&self) -> bool {
+        matches!(self.kind, CallKind::Query | CallKind::ReadWith | CallKind::Snapshot | CallKind::Backup)
+            || self.only_reads()
+    }
+
+    /// Returns true if the work makes the WAL longer.
+    pub(crate) fn grows_wal(&self) -> bool {
+        matches!(self.effect, Effect::Writes) || self.is_control()
+    }
+
+    /// Returns true if the work opens or keeps a nested transaction.
+    pub(crate) fn nests(&self) -> bool {
+        self.effect == Effect::Nests
+    }
+
+    /// Returns true if the work undoes a transaction, or a nested one.
+    pub(crate) fn undoes(&self) -> bool {
+        self.effect == Effect::Undoes
+    }
+
+    /// Returns true if the work runs the engine's own statements inside a transaction.
+    pub(crate) fn is_control(&self) -> bool {
+        matches!(self.effect, Effect::Nests | Effect::Undoes | Effect::Marks)
+    }
+}
+
+impl Work {
+    /// Returns what is true of the work. Of a query it depends on what is known of its text by now.
+    #[inline]
+    pub(crate) fn describe(&self) -> Description {
+        use CallKind as Kind;
+        use Effect::{Checkpoints, Marks, Nests, Ours, OursWithoutLock, Reads, Undoes, Writes};
+        let (kind, name, effect) = match self {
+            Self::Execute { .. } => (Kind::Execute, "a statement", Writes),
+            Self::Query { text, .. } => (Kind::Query, "a query", effect_of_query(text)),
+            Self::Many { .. } => (Kind::ExecuteMany, "an `execute_many`", Writes),
+            Self::Batch(_) => (Kind::Batch, "a batch", Writes),
+            Self::Script(_) => (Kind::Script, "a script", Writes),
+            Self::Live(..) => (Kind::Live, "a live query", Reads),
+            Self::Snapshot => (Kind::Snapshot, "a snapshot", Reads),
+            Self::Fetch(_) => (Kind::Fetch, "a batch of rows", Reads),
+            Self::Prepare(_) => (Kind::Control, "a statement", Reads),
+            Self::ReadWith(_) => (Kind::ReadWith, "a closure of `read_with`", Reads),
+            Self::WriteWith(_) => (Kind::WriteWith, "a closure of `write_with`", Writes),
+            Self::WithConnection(_) => (Kind::WithConnection, "a closure of `with_connection`", Writes),
+            Self::Migrate(_) => (Kind::Migrate, "a migration", Writes),
+            Self::Backup(_) => (Kind::Backup, "a backup", Reads),
+            Self::Begin => (Kind::Begin, "the begin of a transaction", Writes),
+            Self::Commit => (Kind::Commit, "a commit", Writes),
+            Self::Rollback => (Kind::Control, "a rollback", Undoes),
+            Self::Savepoint(_) => (Kind::Begin, "the begin of a nested transaction", Nests),
+            Self::Release => (Kind::Commit, "the end of a nested transaction", Nests),
+            Self::Undo => (Kind::Control, "the rollback of a nested transaction", Undoes),
+            Self::Named(..) => (Kind::Control, "a savepoint", Marks),
+            Self::Checkpoint(_) => (Kind::Control, "a checkpoint", Checkpoints),
+            Self::Settle(unsettled) => (unsettled.kind, "a commit that failed", Ours),
+            Self::InSlot(_) => (Kind::Control, "a checkpoint", Ours),
+            Self::Unpark => (Kind::Control, "an opening", OursWithoutLock),
+            Self::Close(..) => (Kind::Control, "a close", OursWithoutLock),
+        };
+        let holds_reader = match self {
+            Self::Query { wanted, .. } => matches!(wanted, Wanted::Batches),
+            Self::Snapshot | Self::ReadWith(_) | Self::Backup(_) => true,
+            _ => false,
+        };
+        Description { kind, name, effect, holds_reader }
+    }
+
+    /// Returns the statement that the work stands for, if its caller wrote none.
+    pub(crate) fn control_sql(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Begin => "BEGIN IMMEDIATE",
+            Self::Snapshot => "BEGIN",
+            Self::Commit => "COMMIT",
+            Self::Rollback => "ROLLBACK",
+            Self::Savepoint(_) | Self::Named(NamedStep::Open, _) => "SAVEPOINT",
+            Self::Release | Self::Named(NamedStep::Release, _) => "RELEASE",
+            Self::Undo | Self::Named(NamedStep::RollbackTo, _) => "ROLLBACK TO",
+            _ => return None,
+        })
+    }
+}
+
+fn effect_of_query(text: &StatementInfo) -> Effect {
+    let is_read = match text.route() {
+        Some(route) => route == Route::Read,
+        None => !looks_like_a_write(&text.sql),
+    };
+    if is_read { Effect::Reads } else { Effect::Writes }
+}
+
+/// How a work that runs is called in messages.
+#[derive(Debug, Clone)]
+pub(crate) enum Name {
+    Sql(Arc<StatementInfo>),
+    Words(&'static str),
+}
+
+impl Name {
+    pub(crate) fn of(work: &Work) -> Self {
+        work.text().map_or_else(|| Self::Words(work.describe().name), |text| Self::Sql(text.clone()))
+    }
+
+    /// Returns the SQL, if it is not too long, or what the work is.
+    pub(crate) fn short(&self) -> Cow<'_, str> {
+        match self {
+            Self::Sql(text) => shorten(&text.sql),
+            Self::Words(words) => Cow::Borrowed(words),
+        }
+    }
+}
+
+impl Default for Name {
+    fn default() -> Self {
+        Self::Words("a request")
+    }
+}
+
+/// As a part of a sentence.
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sql(_) => write!(f, "`{}`", self.short()),
+            Self::Words(words) => f.write_str(words),
+        }
+    }
+}

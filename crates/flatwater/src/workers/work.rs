@@ -1,0 +1,244 @@
+//! The work of a request: the closed list of what a worker can be asked for.
+//!
+//! Owns: the list, and reading from it what the statements of a work are. Runs on callers' and workers' threads. Plain values.
+//! Leaves out: what is true of each kind (`description`), who asks (`request`), running it (the workers).
+
+use std::any::Any;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use flatwater_sqlite::CheckpointMode;
+
+use crate::connection::exclusive::page_copy::Target;
+use crate::connection::learn::live_query::Derived;
+use crate::connection::run::execute::Output;
+use crate::error::{Error, Result};
+use crate::migrations::Migrations;
+use crate::options::json_options::JsonOptions;
+use crate::queue::parts::Parts;
+use crate::queue::ticket::Ticket;
+use crate::sql::catalogue::StatementInfo;
+use crate::stats::CallKind;
+use crate::values::decoded::Decode;
+use crate::values::param_rows::ParamRows;
+use crate::values::params::Params;
+use crate::values::row::Rows;
+use crate::workers::Answer;
+
+/// The result of a user's closure, for its caller, which knows the type; whether the result was `Ok`, and the error if it
+/// is one of Flatwater's.
+pub(crate) struct Returned {
+    pub(crate) is_ok: bool,
+    pub(crate) error: Option<Error>,
+    pub(crate) result: Box<dyn Any + Send>,
+}
+
+impl Returned {
+    /// Returns the answer for the caller, or an error if the closure failed because the deadline passed.
+    pub(crate) fn answer(self, ticket: &Ticket) -> Result<Answer> {
+        if !self.is_ok {
+            ticket.closure_failed()?;
+        }
+        Ok(Answer::Returned(self.result, self.error))
+    }
+}
+
+/// A user's closure for a reader.
+pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> Returned + Send>;
+/// A user's closure for the writer, whose changes are committed if it returns `Ok`.
+pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> Returned + Send>;
+
+/// A user's closure for the writer's whole connection.
+pub(crate) type WholeClosure = Box<dyn FnOnce(&mut rusqlite::Connection) -> Returned + Send>;
+
+/// A closure that runs in the writer slot between two writes. Its argument makes the smallest possible commit, if called.
+pub(crate) type InSlot = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
+
+/// The failure of a write that may have come from its commit.
+pub(crate) struct Unsettled {
+    pub(crate) error: Error,
+    /// The change counter of the WAL before the write.
+    pub(crate) change: u32,
+    pub(crate) kind: CallKind,
+}
+
+/// What the caller of a query wants of its rows.
+pub(crate) enum Wanted {
+    All,
+    First,
+    /// A batch now, and the others later. Where a reader cannot be kept for the caller, all of them.
+    Batches,
+    /// All of them, as values of the caller's type.
+    Decoded(Decode),
+    /// All of them, as JSON.
+    Json(Arc<JsonOptions>),
+    /// All of them: from a reader in parts, of which the answer contains the last.
+    Parts(Arc<Parts<Rows>>),
+}
+
+/// What is done with a savepoint that has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NamedStep {
+    Open,
+    Release,
+    RollbackTo,
+}
+
+/// A query that is run again whenever its result may have changed, or several of which the results are of one snapshot.
+/// Equal ones are one.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LiveQuery(pub(crate) Box<[LivePart]>);
+
+impl LiveQuery {
+    /// The statements, each with what its text read the last time.
+    pub(crate) fn parts<'a>(
+        &'a self,
+        known: &'a [Option<Derived>],
+    ) -> impl Iterator<Item = (&'a Arc<StatementInfo>, &'a Params, Option<&'a Derived>)> + Clone {
+        self.0.iter().zip(known).map(|(part, known)| (&part.text, &part.params, known.as_ref()))
+    }
+}
+
+/// One statement of a live query.
+#[derive(Debug)]
+pub(crate) struct LivePart {
+    pub(crate) text: Arc<StatementInfo>,
+    pub(crate) params: Params,
+}
+
+impl PartialEq for LivePart {
+    fn eq(&self, other: &Self) -> bool {
+        self.text.sql == other.text.sql && self.params == other.params
+    }
+}
+
+/// No parameter is NaN, so each equals itself.
+impl Eq for LivePart {}
+
+impl Hash for LivePart {
+    /// Equal ones have equal hashes; the parameters of others may have too.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.text.sql.hash(hasher);
+        self.params.hash_values(hasher);
+    }
+}
+
+/// The work of a request.
+pub(crate) enum Work {
+    Execute {
+        text: Arc<StatementInfo>,
+        params: Params,
+    },
+    Query {
+        text: Arc<StatementInfo>,
+        params: Params,
+        wanted: Wanted,
+    },
+    Many {
+        text: Arc<StatementInfo>,
+        rows: ParamRows,
+    },
+    Batch(Vec<(Arc<StatementInfo>, Params)>),
+    Script(Arc<StatementInfo>),
+    /// Runs a live query. It contains what each of its texts read the last time.
+    Live(Arc<LiveQuery>, Box<[Option<Derived>]>),
+    /// Opens a snapshot.
+    Snapshot,
+    /// Fetches the next batch of the cursor with this number.
+    Fetch(u64),
+    /// Compiles the text and runs nothing. Some PRAGMAs act when they are compiled, so these are left alone.
+    Prepare(Arc<StatementInfo>),
+    ReadWith(ReadClosure),
+    WriteWith(WriteClosure),
+    WithConnection(WholeClosure),
+    Migrate(Migrations),
+    /// Copies the database into a new file.
+    Backup(Box<Target>),
+    Begin,
+    /// Valid inside a transaction only: opens a savepoint with this number.
+    Savepoint(u64),
+    /// Valid inside a transaction only: a step with the savepoint of this name.
+    Named(NamedStep, Box<str>),
+    Release,
+    Undo,
+    Commit,
+    Rollback,
+    /// A write that failed on its caller's thread; answered when it is known whether the write was committed.
+    Settle(Unsettled),
+    /// A closure of the checkpointer. No caller waits for an answer.
+    InSlot(InSlot),
+    /// Opens the writer's connection, if the database is parked.
+    Unpark,
+    /// A checkpoint requested by a caller.
+    Checkpoint(CheckpointMode),
+    /// The last request of a queue: calls the first closure, which returns how long the rest of the WAL may be copied,
+    /// closes the connection, calls the second closure.
+    Close(Box<dyn FnOnce() -> Duration + Send>, Box<dyn FnOnce() + Send>),
+}
+
+impl Work {
+    /// Returns its SQL text, if it has exactly one.
+    pub(crate) fn text(&self) -> Option<&Arc<StatementInfo>> {
+        match self {
+            Self::Execute { text, .. } | Self::Query { text, .. } | Self::Many { text, .. } => Some(text),
+            Self::Script(text) | Self::Prepare(text) => Some(text),
+            Self::Live(query, _) => match &*query.0 {
+                [part] => Some(&part.text),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns all its SQL texts, except those of several live queries.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Arc<StatementInfo>> {
+        let several = if let Self::Batch(statements) = self { statements.as_slice() } else { &[] };
+        self.text().into_iter().chain(several.iter().map(|(text, _)| text))
+    }
+
+    /// Returns the text and the parameters of work that is one run of one statement.
+    pub(crate) fn statement(&self) -> Option<(&Arc<StatementInfo>, &Params)> {
+        match self {
+            Self::Execute { text, params } | Self::Query { text, params, .. } => Some((text, params)),
+            _ => None,
+        }
+    }
+
+    /// Returns how many runs of statements it is, and the bytes of their values, if it consists of statements with
+    /// parameters.
+    pub(crate) fn runs(&self) -> Option<(usize, usize)> {
+        let bytes = |text: &StatementInfo, params: &Params| text.bytes_of_values() + params.heap_bytes();
+        match self {
+            Self::Execute { text, params } | Self::Query { text, params, .. } => Some((1, bytes(text, params))),
+            Self::Many { rows, .. } => Some((rows.len(), rows.heap_bytes())),
+            Self::Batch(statements) => {
+                Some((statements.len(), statements.iter().map(|(text, params)| bytes(text, params)).sum()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns what the caller wants of the rows.
+    pub(crate) fn output(&self) -> Output<'_> {
+        match self {
+            Self::Query { wanted: Wanted::Json(options), .. } => Output::Json(options),
+            Self::Query { wanted: Wanted::First, .. } => Output::Rows(1),
+            Self::Query { .. } => Output::Rows(usize::MAX),
+            _ => Output::Nothing,
+        }
+    }
+
+    /// Returns what makes the rows values of the caller's type.
+    pub(crate) fn decode(&self) -> Option<Decode> {
+        if let Self::Query { wanted: Wanted::Decoded(decode), .. } = self { Some(*decode) } else { None }
+    }
+
+    /// Adds the work's SQL text to the error.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        match self.text() {
+            Some(text) => error.with_sql(&text.sql),
+            None => error,
+        }
+    }
+}
