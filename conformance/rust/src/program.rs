@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::task::Poll;
 
+use flatwater::calls::RowStream;
 use flatwater::values::{BatchResult, ExecuteResult};
-use flatwater::{Database, Error, Prepared, Row, RowStream, Rows, Snapshot, Transaction};
+use flatwater::{Database, Error, Prepared, Row, Rows, Snapshot, Transaction};
 use futures_util::future::{LocalBoxFuture, ready};
 
 use crate::check::{self, Checked};

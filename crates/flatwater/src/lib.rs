@@ -62,7 +62,6 @@ pub use api::process;
 pub use api::session::Session;
 pub use api::snapshot::Snapshot;
 pub use api::statement::Statement;
-pub use api::stream::RowStream;
 #[cfg(feature = "testing")]
 pub use api::testing;
 pub use api::transaction::Transaction;
@@ -74,15 +73,15 @@ pub use options::Options;
 pub use rusqlite::types::{Value, ValueRef};
 pub use values::convert::{FromSql, ToSql};
 pub use values::from_row::FromRow;
-pub use values::into_params::IntoParams;
 pub use values::params::Params;
 pub use values::row::{Row, Rows};
 pub use values::sql::Sql;
 
-/// What the operations return and take beyond values: batches, rows of parameters, and what became of a call.
+/// What the operations return and take beyond values: batches, streams, rows of parameters, and what became of a call.
 pub mod calls {
     pub use crate::api::batches::Batches;
     pub use crate::api::execute_many::ExecuteMany;
+    pub use crate::api::stream::RowStream;
     pub use crate::engine::cancelled::CancelOutcome;
     pub use crate::error::TimeoutEffect;
     pub use crate::migrations::ForeignKeyCheck;

@@ -35,6 +35,7 @@ pub(crate) mod value;
 pub use column::{Column, ColumnIndex};
 pub use convert::Rusqlite;
 pub use executed::{BatchResult, ExecuteResult};
+pub use into_params::IntoParams;
 pub use row_iter::RowIter;
 #[cfg(feature = "serde")]
 pub use serde::Serde;

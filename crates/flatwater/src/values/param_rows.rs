@@ -8,7 +8,7 @@
 use super::block::Block;
 use super::params::{ParamNames, ParamRow, Params};
 
-/// Rows of parameters, each made from a type that implements [`IntoParams`](crate::IntoParams).
+/// Rows of parameters, each made from a type that implements [`IntoParams`](crate::values::IntoParams).
 #[derive(Default)]
 pub struct ParamRows {
     rows: usize,

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 pub(crate) type ParamNames = Option<Arc<Vec<Box<str>>>>;
 
 /// The values for one run of a statement. Made by [`params!`](crate::params), [`named!`](crate::named) or
-/// [`IntoParams`](crate::IntoParams).
+/// [`IntoParams`](crate::values::IntoParams).
 #[derive(Clone, PartialEq, Default)]
 pub struct Params {
     names: ParamNames,

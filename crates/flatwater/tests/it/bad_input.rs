@@ -2,7 +2,8 @@
 //!
 //! Leaves out: SQL that SQLite refuses (`error_texts`), paths and files that cannot be opened (`bad_paths`).
 
-use flatwater::{Database, Error, ErrorKind, IntoParams, Params, Result, named, params};
+use flatwater::values::IntoParams;
+use flatwater::{Database, Error, ErrorKind, Params, Result, named, params};
 
 use crate::place::{Place, in_both_places};
 

@@ -1,6 +1,7 @@
 //! SQL that is put together at run time, and the forms that parameters may have.
 
-use flatwater::{Database, ErrorKind, IntoParams, Params, Sql, ToSql, Value, named, params};
+use flatwater::values::IntoParams;
+use flatwater::{Database, ErrorKind, Params, Sql, ToSql, Value, named, params};
 
 use crate::bad_input::{SECRET, two_users};
 use crate::place::{Place, in_both_places};

@@ -5,7 +5,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use flatwater::{Database, ErrorKind, Options, RowStream};
+use flatwater::calls::RowStream;
+use flatwater::{Database, ErrorKind, Options};
 use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt};
 
