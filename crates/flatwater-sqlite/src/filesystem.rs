@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::failures::SystemFailure;
+use crate::error::system_failure::SystemFailure;
 
 /// Returns why this process may not write the file or the directory at `path`, as the system reports without opening it;
 /// `None` if it may, or where the system cannot be asked.

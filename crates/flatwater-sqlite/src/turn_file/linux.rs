@@ -20,8 +20,8 @@ use std::ptr::{NonNull, null, null_mut};
 use std::time::Duration;
 
 use super::{Counters, Word};
-use crate::ofd::{Kind, is_held, set};
-use crate::origin::Origin;
+use crate::locks::ofd::{Kind, is_held, set};
+use crate::process::origin::Origin;
 
 /// The size of the file: one page of the smallest size that a system has.
 const PAGE: usize = 4096;

@@ -8,13 +8,13 @@ use std::ffi::{c_char, c_int};
 
 use rusqlite::ffi;
 
-use crate::bindings::Bindings;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::hooks::AuthEvent;
-use crate::running::Running;
-use crate::sink::{Discard, Sink};
-use crate::slots::{Statement, StatementId};
+use crate::statements::bindings::Bindings;
+use crate::statements::running::Running;
+use crate::statements::sink::{Discard, Sink};
+use crate::statements::{Statement, StatementId};
 
 /// The result of [`Connection::prepare`].
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use std::time::Instant;
 use rusqlite::ffi;
 
 use crate::connection::Connection;
-use crate::slots::{Statement, StatementId};
+use crate::statements::{Statement, StatementId};
 
 impl Connection {
     /// Sets the longest text, blob or row that a statement may touch. Returns the previous limit. A longer value is

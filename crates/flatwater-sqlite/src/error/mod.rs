@@ -3,12 +3,14 @@
 //! Owns: the error type of floor 0, and making it of what SQLite and rusqlite report. Invariant: bound values are never
 //! part of an error. Leaves out: kinds, hints and SQL text, which the engine adds.
 
+pub(crate) mod system_failure;
+
 use std::ffi::CStr;
 use std::fmt;
 
 use rusqlite::ffi;
 
-use crate::failures::{self, SystemFailure};
+use crate::error::system_failure::SystemFailure;
 
 /// The result of a call on floor 0.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -97,7 +99,7 @@ impl SqliteError {
         // SAFETY: the caller promises that `db` is open and used here alone; the message lives until the next call on
         // it.
         unsafe {
-            let extended = failures::of_read(ffi::sqlite3_extended_errcode(db));
+            let extended = system_failure::of_read(ffi::sqlite3_extended_errcode(db));
             let same = extended & 0xff == code & 0xff;
             if !same {
                 return Self::from_code(code);

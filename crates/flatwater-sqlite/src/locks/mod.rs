@@ -7,10 +7,12 @@
 //! exclusively: then no process, including this one, holds a lock that could be lost. Runs on any thread, and never
 //! waits for a lock. Linux only: on other systems `open` returns `Unsupported`. Leaves out: when to lock.
 
+pub(crate) mod ofd;
+
 use std::io;
 use std::path::Path;
 
-use crate::ofd::{Kind, set};
+use crate::locks::ofd::{Kind, set};
 use crate::process::{forks, without_forks};
 
 /// One of the two files, which determines the bytes to lock.

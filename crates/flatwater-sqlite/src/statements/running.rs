@@ -3,7 +3,7 @@
 //! Owns: binding values, and the one loop that passes the cells of rows to a sink. Runs on the thread that uses the
 //! connection. Invariants: a text or blob that is bound by reference (SQLITE_STATIC) is not read after the borrow ends:
 //! each run binds every parameter before its first step, and the end of the last run unbinds them, also when a panic
-//! unwinds; one that may stay bound is copied. Leaves out: which connection the statement belongs to (`slots`), and when
+//! unwinds; one that may stay bound is copied. Leaves out: which connection the statement belongs to (`statements`), and when
 //! it runs.
 
 use std::ffi::{CStr, c_int};
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use rusqlite::ffi;
 use rusqlite::types::ValueRef;
 
-use crate::bindings::Bindings;
 use crate::error::{Error, Result, SqliteError};
-use crate::parameters::{Names, Parameters};
-use crate::sink::{FirstRow, Flow, Sink};
-use crate::slots::Statement;
+use crate::statements::Statement;
+use crate::statements::bindings::Bindings;
+use crate::statements::parameters::{Names, Parameters};
+use crate::statements::sink::{FirstRow, Flow, Sink};
 
 /// A statement between bind and reset. Dropping this value resets the statement, and unbinds borrowed values, so that
 /// no borrowed value stays bound.

@@ -10,7 +10,7 @@ use rusqlite::ffi;
 
 use crate::connection::Connection;
 use crate::error::Result;
-use crate::slots::StatementId;
+use crate::statements::StatementId;
 
 /// What a result column was declared as.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

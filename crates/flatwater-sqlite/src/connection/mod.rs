@@ -5,6 +5,16 @@
 //! inside the connection and are finalised before it closes; the hook state keeps its address for as long as the
 //! connection is open. Leaves out: pragmas, the length of waits, and which texts may run.
 
+mod bounds;
+pub(crate) mod checkpoint;
+pub(crate) mod control;
+pub(crate) mod cursor;
+pub(crate) mod explain;
+mod lend;
+pub(crate) mod open;
+mod snapshot_wait;
+pub(crate) mod statement;
+
 use std::ffi::c_int;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +23,13 @@ use std::time::Instant;
 
 use rusqlite::{OpenFlags, ffi};
 
-use crate::armed::Interrupt;
-use crate::changes::ChangedRows;
+use crate::error::system_failure::SystemFailure;
 use crate::error::{Error, Result, SqliteError, from_rusqlite};
-use crate::failures::SystemFailure;
+use crate::hooks::changes::ChangedRows;
+use crate::hooks::interrupts::Interrupt;
 use crate::hooks::{AuthEvent, Busy, Hooks, Policy};
-use crate::mapping::Mapping;
-use crate::opening;
-use crate::slots::Slots;
+use crate::statements::Slots;
+use crate::wal::mapping::Mapping;
 
 /// SQLite 3.51.3: the first one without the WAL-reset bug.
 const OLDEST_LIBRARY: i32 = 3_051_003;
@@ -51,7 +60,7 @@ impl Connection {
     pub fn open(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> Result<Self> {
         check_library(rusqlite::version_number())?;
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let inner = opening::open(path, flags, vfs)?;
+        let inner = open::open(path, flags, vfs)?;
         // SAFETY: the handle is used only while `inner`, which this connection owns, is open.
         let db = unsafe { inner.handle() };
         let hooks = Box::into_raw(Box::new(Hooks::new()));

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use rusqlite::ffi;
 
-use crate::columns;
+use crate::statements::columns;
 
 /// Whether the step loop continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

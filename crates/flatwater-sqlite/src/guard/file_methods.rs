@@ -3,10 +3,10 @@
 //! Owns: the tables of methods that files point to (<https://sqlite.org/c3ref/io_methods.html>), installing them, and
 //! calling SQLite's own. SQLite calls the methods on the thread that is inside a call. Invariants: a table equals
 //! SQLite's own but for three methods, and lives for ever, because files point to it; only layers that are part of
-//! SQLite get one, because their own tables are static. Leaves out: the decision what to refuse (`read_guard`).
+//! SQLite get one, because their own tables are static. Leaves out: the decision what to refuse (`guard`).
 //!
-//! - xRead asks `read_guard` whether the page may be read, and reports a failed read as an I/O error (`failures`).
-//! - xShmLock asks `read_guard` whether the lock may be taken.
+//! - xRead asks `guard` whether the page may be read, and reports a failed read as an I/O error (`system_failure`).
+//! - xShmLock asks `guard` whether the lock may be taken.
 //! - xShmBarrier is only the memory fence that SQLite requires. SQLite's own also takes a process-wide mutex, "for
 //!   redundancy", which a thread holds while it opens or closes a database.
 
@@ -18,12 +18,12 @@ use std::sync::atomic::{Ordering, fence};
 use rusqlite::ffi;
 
 use crate::connection::Connection;
-use crate::failures;
-use crate::files::File;
-use crate::mapping::Files;
+use crate::error::system_failure;
+use crate::guard;
+use crate::guard::snapshot_locks::Request;
 use crate::process::PerProcess;
-use crate::read_guard;
-use crate::snapshot::Request;
+use crate::wal::files::File;
+use crate::wal::mapping::Files;
 
 type Read = unsafe extern "C" fn(*mut ffi::sqlite3_file, *mut c_void, c_int, ffi::sqlite3_int64) -> c_int;
 type ShmLock = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int, c_int, c_int) -> c_int;
@@ -148,12 +148,12 @@ unsafe extern "C" fn read(
     bytes: c_int,
     offset: ffi::sqlite3_int64,
 ) -> c_int {
-    if let Ok(Some(code)) = catch_unwind(|| read_guard::refuses_read(file)) {
+    if let Ok(Some(code)) = catch_unwind(|| guard::refuses_read(file)) {
         return code;
     }
     // SAFETY: SQLite calls this for files that point to a `Table`, with the arguments for the method that it would have
     // called.
-    failures::of_read(unsafe { (table_of(file).read)(file, data, bytes, offset) })
+    system_failure::of_read(unsafe { (table_of(file).read)(file, data, bytes, offset) })
 }
 
 unsafe extern "C" fn shm_lock(file: *mut ffi::sqlite3_file, first: c_int, count: c_int, flags: c_int) -> c_int {
@@ -162,7 +162,7 @@ unsafe extern "C" fn shm_lock(file: *mut ffi::sqlite3_file, first: c_int, count:
     let request = Request { first, count, flags };
     // If the guard panicked, the lock may or may not be taken; SQLite treats it as not taken, and the connection is
     // closed.
-    catch_unwind(|| read_guard::locks(file, request, own)).unwrap_or(ffi::SQLITE_IOERR_SHMLOCK)
+    catch_unwind(|| guard::locks(file, request, own)).unwrap_or(ffi::SQLITE_IOERR_SHMLOCK)
 }
 
 unsafe extern "C" fn shm_barrier(_file: *mut ffi::sqlite3_file) {

@@ -4,11 +4,18 @@
 //! once, before its connection closes; the id of a finalised statement never identifies another one. Leaves out: what
 //! statements do, and what their parameters are called (`parameters`).
 
+pub(crate) mod bindings;
+pub(crate) mod columns;
+pub(crate) mod parameters;
+pub(crate) mod running;
+pub(crate) mod sink;
+pub(crate) mod statement_start;
+
 use std::sync::Arc;
 
 use rusqlite::ffi;
 
-use crate::parameters::{Names, Parameters};
+use crate::statements::parameters::{Names, Parameters};
 
 /// Identifies a statement of one connection. Using it on another connection, or after `finalize`, is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,12 +8,14 @@
 //! Leaves out: which process made a value (`origin`), the reaction to a fork, and SQLite's own state (`forks`). A child
 //! made without the C library's `fork`, such as by a bare `clone`, is not detected.
 
+pub(crate) mod forks;
+pub(crate) mod origin;
+
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::origin::{Origin, generation};
-use crate::{forks, origin};
+use crate::process::origin::{Origin, generation};
 
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static OPEN: AtomicUsize = AtomicUsize::new(0);

@@ -2,16 +2,19 @@
 //! not begin at once.
 //!
 //! Owns: for this thread, which connection's files are guarded and how; both refusals and their codes. Called by the
-//! file methods (`methods`), on the thread that is inside a SQLite call. Invariants: a thread that guards nothing is
+//! file methods (`file_methods`), on the thread that is inside a SQLite call. Invariants: a thread that guards nothing is
 //! refused nothing; a page is refused only while the snapshot exists, so never to a recovery, and at most once; a
 //! snapshot that does not begin at once is refused to a caller's thread, and to a worker after a few attempts, so that
 //! the worker waits with its busy handler and not inside SQLite. Leaves out: a file that is mapped into memory, where a
-//! page fault reads; the order of locks (`snapshot`).
+//! page fault reads; the order of locks (`snapshot_locks`).
 //!
 //! The refused page may be one that SQLite reads to roll back after another failure. A rollback that fails with an I/O
 //! error makes SQLite drop its cache; one that is interrupted leaves pages in the cache that were never committed. So a
 //! write asks for [`PageRefusal::Failure`]; and if a page was refused while the statement failed for another reason,
 //! the connection must not be used again.
+
+pub(crate) mod file_methods;
+pub(crate) mod snapshot_locks;
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -22,9 +25,9 @@ use std::time::Instant;
 use rusqlite::ffi;
 
 use crate::connection::Connection;
+use crate::guard::snapshot_locks::{Decision, Place, Request, Snapshot};
 use crate::hooks::Hooks;
-use crate::mapping::Files;
-use crate::snapshot::{Decision, Place, Request, Snapshot};
+use crate::wal::mapping::Files;
 
 /// The error that refuses a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,13 +6,16 @@
 //! the thread that uses the connection. Invariant: the header is read at an address at which it is mapped. Leaves out: how
 //! long the address is remembered (`mapping`), and when to read the header.
 
+pub(crate) mod files;
+pub(crate) mod mapping;
+
 use std::ffi::{CString, c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rusqlite::ffi;
 
 use crate::connection::Connection;
-use crate::files::File;
+use crate::wal::files::File;
 
 /// One copy of the wal-index header (<https://sqlite.org/walformat.html#the_wal_index_header>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use rusqlite::ffi;
 
 use crate::connection::Connection;
 use crate::error::{Error, Result, SqliteError};
-use crate::files::File;
+use crate::wal::files::File;
 
 /// How far a checkpoint goes (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use rusqlite::ffi;
 
-use crate::armed::Interrupt;
 use crate::connection::Connection;
 use crate::error::{Error, Result, SqliteError};
-use crate::sink::Discard;
-use crate::slots::StatementId;
+use crate::hooks::interrupts::Interrupt;
+use crate::statements::StatementId;
+use crate::statements::sink::Discard;
 
 /// The prepared transaction control of one connection.
 #[derive(Debug)]

@@ -7,12 +7,12 @@
 
 use rusqlite::ffi;
 
-use crate::bindings::Bindings;
 use crate::connection::Connection;
 use crate::error::Result;
-use crate::running::Running;
-use crate::sink::{Flow, Sink};
-use crate::slots::{Statement, StatementId};
+use crate::statements::bindings::Bindings;
+use crate::statements::running::Running;
+use crate::statements::sink::{Flow, Sink};
+use crate::statements::{Statement, StatementId};
 
 impl Connection {
     /// Binds copies of the values. Runs nothing, and begins no snapshot. A statement that was started before begins

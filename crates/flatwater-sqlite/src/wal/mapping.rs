@@ -3,7 +3,7 @@
 //!
 //! Owns: remembering it, and forgetting it in time. Runs on the thread that uses the connection. Invariant: both are
 //! remembered only while nothing can have made the connection leave WAL mode, which ends both. Leaves out: finding them out
-//! (`wal`, `methods`).
+//! (`wal`, `file_methods`).
 
 use std::cell::Cell;
 use std::ffi::c_void;

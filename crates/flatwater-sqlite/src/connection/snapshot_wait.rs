@@ -2,7 +2,7 @@
 //!
 //! Owns: repeating the attempt. SQLite by itself sleeps inside the attempt, for ten seconds in all, and calls neither
 //! the busy nor the progress handler (`walTryBeginRead`). Runs on a thread that may block. Invariant: an attempt that
-//! is repeated had no effect. Leaves out: ending the attempt (`read_guard`), and how long to wait (the busy handler).
+//! is repeated had no effect. Leaves out: ending the attempt (`guard`), and how long to wait (the busy handler).
 
 use std::borrow::Borrow;
 
@@ -11,7 +11,7 @@ use rusqlite::ffi;
 use crate::connection::Connection;
 use crate::error::from_rusqlite;
 use crate::error::{Error, Result, SqliteError};
-use crate::read_guard::{Refused, refused};
+use crate::guard::{Refused, refused};
 
 impl Connection {
     /// Runs `f`, in which a snapshot may begin. A snapshot that does not begin at once is refused, and `f` runs again

@@ -81,7 +81,7 @@ mod device {
 
     use rusqlite::ffi;
 
-    use crate::origin::generation;
+    use crate::process::origin::generation;
 
     /// The number of a device on Linux is shorter than this, in the form in which the system tells it.
     const DEVICE_BITS: u32 = 44;

@@ -6,16 +6,22 @@
 //! while its connection is borrowed. Invariant: no panic crosses into C; each callback catches it and returns the safe
 //! result. Leaves out: deciding. The engine sets what is allowed, how long to wait and when to stop.
 
+pub(crate) mod changes;
+pub(crate) mod commits;
+pub(crate) mod inserts;
+pub(crate) mod interrupts;
+pub(crate) mod preupdate;
+
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusqlite::ffi;
 
-use crate::armed::Armed;
-use crate::changes::Changes;
-use crate::commits::Commits;
-use crate::inserts::Inserts;
+use crate::hooks::changes::Changes;
+use crate::hooks::commits::Commits;
+use crate::hooks::inserts::Inserts;
+use crate::hooks::interrupts::Armed;
 
 /// One action of a statement, as SQLite reports it to the authorizer while the statement is prepared.
 ///

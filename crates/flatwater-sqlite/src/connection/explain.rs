@@ -9,13 +9,13 @@ use std::ffi::{CStr, c_int};
 
 use rusqlite::ffi;
 
-use crate::bindings::Bindings;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::hooks::AuthEvent;
-use crate::running::Running;
-use crate::slots::{Statement, StatementId};
-use crate::text::statement_start;
+use crate::statements::bindings::Bindings;
+use crate::statements::running::Running;
+use crate::statements::statement_start::statement_start;
+use crate::statements::{Statement, StatementId};
 
 /// One instruction of a program (<https://sqlite.org/opcode.html>).
 #[derive(Debug, Clone, PartialEq, Eq)]
