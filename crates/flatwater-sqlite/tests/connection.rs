@@ -54,8 +54,8 @@ fn prepare(connection: &mut Connection, sql: &str) -> StatementId {
 fn run(connection: &mut Connection, sql: &str, values: &[Value]) -> Result<Vec<Vec<String>>, Error> {
     let id = connection.prepare(sql)?.unwrap().id;
     let mut texts = Texts::default();
-    let result = connection.run(id, values, &mut texts);
-    connection.finalize(id);
+    let result = connection.statement(id).run(values, &mut texts);
+    connection.statement(id).finalize();
     result.map(|()| texts.rows)
 }
 
@@ -99,14 +99,14 @@ fn bindings_that_do_not_fit_are_refused_before_anything_runs() {
     let id = prepare(&mut connection, "INSERT INTO t VALUES (:a, @b)");
     let mut named = |pairs: &[(&str, i64)]| {
         let pairs: Vec<_> = pairs.iter().map(|(name, value)| (*name, Value::Integer(*value))).collect();
-        connection.run(id, &pairs[..], &mut Discard)
+        connection.statement(id).run(&pairs[..], &mut Discard)
     };
     let unknown = named(&[(":a", 1), ("c", 2)]).unwrap_err();
     assert_eq!(unknown, Error::UnknownParameter { name: "c".into(), known: vec![":a".into(), "@b".into()] });
     assert_eq!(named(&[("a", 1)]), Err(Error::MissingParameter { name: "@b".into() }));
     assert_eq!(named(&[("a", 1), (":a", 1)]), Err(Error::RepeatedParameter { name: ":a".into() }));
     named(&[("b", 2), (":a", 1)]).unwrap();
-    let too_few = connection.run(id, &[Value::Null][..], &mut Discard);
+    let too_few = connection.statement(id).run(&[Value::Null][..], &mut Discard);
     assert_eq!(too_few, Err(Error::ParameterCount { expected: 2, given: 1 }));
     assert_eq!(run(&mut connection, "SELECT * FROM t", &[]).unwrap(), [["1", "2"]]);
 }
@@ -116,7 +116,7 @@ fn values_in_order_are_refused_for_numbers_that_are_names_in_another_order() {
     let mut connection = memory();
     let mut result = |sql: &str| {
         let id = prepare(&mut connection, sql);
-        connection.run(id, &[Value::Integer(1), Value::Integer(2)][..], &mut Discard)
+        connection.statement(id).run(&[Value::Integer(1), Value::Integer(2)][..], &mut Discard)
     };
     let wrong = |name: &str, place| Err(Error::MisnumberedParameter { name: name.into(), place });
     assert_eq!(result("SELECT $2, $1"), wrong("$2", 1));
@@ -127,7 +127,7 @@ fn values_in_order_are_refused_for_numbers_that_are_names_in_another_order() {
     }
     let id = prepare(&mut connection, "SELECT $2, $1");
     let named = [("1", Value::Integer(1)), ("$2", Value::Integer(2))];
-    connection.run(id, &named[..], &mut Discard).unwrap();
+    connection.statement(id).run(&named[..], &mut Discard).unwrap();
 }
 
 /// Values that are freed when their run is over.
@@ -159,10 +159,10 @@ fn each_of_many_runs_sees_its_own_values_and_one_that_does_not_fit_ends_them() {
         _ => Owned(vec![text(number), Value::Integer(7)]),
     });
     let mut changes = 0;
-    let ended = connection.run_many(insert, runs, |connection| changes += connection.changes());
+    let ended = connection.statement(insert).run_many(runs, |connection| changes += connection.handle().changes());
     assert!(matches!(ended, Err(Error::ParameterCount { expected: 2, given: 1 })), "{ended:?}");
     assert_eq!(changes, 3);
-    connection.run(insert, &[text(5), Value::Null][..], &mut Discard).unwrap();
+    connection.statement(insert).run(&[text(5), Value::Null][..], &mut Discard).unwrap();
     let quoted = |number: usize| format!("'{}'", format!("{number}").repeat(10_000));
     let expected =
         [[quoted(0), "7".into()], ["NULL".into(), quoted(1)], [quoted(2), "7".into()], [quoted(5), "NULL".into()]];
@@ -187,15 +187,15 @@ fn a_sink_that_stops_or_panics_leaves_a_reset_statement() {
     let mut connection = memory();
     let id = prepare(&mut connection, "SELECT value FROM json_each('[1,2,3]') WHERE ?1 = 'x'");
     let mut two = Texts { limit: Some(2), ..Texts::default() };
-    connection.run(id, &[Value::Text("x".into())][..], &mut two).unwrap();
+    connection.statement(id).run(&[Value::Text("x".into())][..], &mut two).unwrap();
     assert_eq!(two.rows.len(), 2);
-    assert!(!connection.has_busy_statement());
+    assert!(!connection.handle().has_busy_statement());
     let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        connection.run(id, &[Value::Text("x".into())][..], &mut Panics)
+        connection.statement(id).run(&[Value::Text("x".into())][..], &mut Panics)
     }));
-    assert!(panics.is_err() && !connection.has_busy_statement());
+    assert!(panics.is_err() && !connection.handle().has_busy_statement());
     let mut all = Texts::default();
-    connection.run(id, &[Value::Text("x".into())][..], &mut all).unwrap();
+    connection.statement(id).run(&[Value::Text("x".into())][..], &mut all).unwrap();
     assert_eq!(all.rows.len(), 3);
 }
 
@@ -203,13 +203,13 @@ fn a_sink_that_stops_or_panics_leaves_a_reset_statement() {
 fn a_finalised_statement_cannot_be_used_and_its_place_is_used_again() {
     let mut connection = memory();
     let first = prepare(&mut connection, "SELECT 1");
-    connection.finalize(first);
-    connection.finalize(first);
+    connection.statement(first).finalize();
+    connection.statement(first).finalize();
     let second = prepare(&mut connection, "SELECT 2");
     assert_ne!(first, second);
-    assert_eq!(connection.run(first, &(), &mut Discard), Err(Error::StaleStatement));
-    connection.run(second, &(), &mut Discard).unwrap();
-    assert!(matches!(connection.column_names(first), Err(Error::StaleStatement)));
+    assert_eq!(connection.statement(first).run(&(), &mut Discard), Err(Error::StaleStatement));
+    connection.statement(second).run(&(), &mut Discard).unwrap();
+    assert!(matches!(connection.statements().column_names(first), Err(Error::StaleStatement)));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_connection_moves_between_threads_with_its_statements() {
     let insert = prepare(&mut connection, "INSERT INTO t VALUES (?)");
     for n in 0..10 {
         connection = std::thread::spawn(move || {
-            connection.run(insert, &[Value::Integer(n)][..], &mut Discard).unwrap();
+            connection.statement(insert).run(&[Value::Integer(n)][..], &mut Discard).unwrap();
             connection
         })
         .join()
@@ -247,12 +247,12 @@ fn the_judge_is_asked_before_a_text_has_any_effect() {
         panic!("expected")
     }
     let mut connection = memory();
-    connection.set_policy(no_pragma);
+    connection.hooks().authorizer.set_policy(no_pragma);
     assert_eq!(connection.prepare("PRAGMA foreign_keys = OFF").unwrap_err().code(), Some(ffi::SQLITE_AUTH));
-    assert_eq!(connection.take_denied().unwrap().first.as_deref(), Some("foreign_keys"));
-    connection.set_policy(panics);
-    assert!(connection.prepare("SELECT 1").is_err() && connection.take_callback_panic());
-    connection.set_policy(|_| Verdict::Allow);
+    assert_eq!(connection.hooks().authorizer.take_denied().unwrap().first.as_deref(), Some("foreign_keys"));
+    connection.hooks().authorizer.set_policy(panics);
+    assert!(connection.prepare("SELECT 1").is_err() && connection.hooks().take_panicked());
+    connection.hooks().authorizer.set_policy(|_| Verdict::Allow);
     assert_eq!(run(&mut connection, "PRAGMA foreign_keys", &[]).unwrap(), [["1"]]);
 }
 
@@ -271,7 +271,7 @@ fn an_interrupted_write_is_not_there_and_a_finished_one_is() {
     let directory = tempfile::tempdir().unwrap();
     let mut connection = Connection::open(&directory.path().join("test.db"), OpenFlags::default(), None).unwrap();
     connection.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a INTEGER PRIMARY KEY, b)").unwrap();
-    connection.set_progress_steps(1);
+    connection.hooks().set_progress_steps(1);
     let insert = prepare(&mut connection, "INSERT INTO t (b) SELECT value FROM json_each('[1,2,3,4,5,6,7,8,9]')");
     let control = Control::prepare(&mut connection).unwrap();
     let (mut interrupted, mut finished, mut expected) = (0, 0, 0);
@@ -280,9 +280,9 @@ fn an_interrupted_write_is_not_there_and_a_finished_one_is() {
         if in_transaction {
             control.begin(&mut connection).unwrap();
         }
-        connection.arm(Arc::new(After(AtomicI64::new(looks / 2))));
-        let result = connection.run(insert, &(), &mut Discard);
-        connection.disarm();
+        connection.hooks().interrupts.arm(Arc::new(After(AtomicI64::new(looks / 2))));
+        let result = connection.statement(insert).run(&(), &mut Discard);
+        connection.hooks().interrupts.disarm();
         match result {
             Ok(()) => {
                 finished += 1;
@@ -297,7 +297,7 @@ fn an_interrupted_write_is_not_there_and_a_finished_one_is() {
                 control.rollback(&mut connection).unwrap();
             }
         }
-        assert!(connection.is_autocommit());
+        assert!(connection.handle().is_autocommit());
         assert_eq!(run(&mut connection, "SELECT count(*) FROM t", &[]).unwrap(), [[expected.to_string()]], "{looks}");
     }
     assert!(interrupted > 20 && finished > 20, "{interrupted} interrupted, {finished} finished");
@@ -310,18 +310,22 @@ fn a_statement_ends_at_the_moment_that_was_set_and_tells_how_many_steps_it_took(
         &mut connection,
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n",
     );
-    connection.arm_until(count, Instant::now());
-    let error = connection.run(count, &(), &mut Discard).unwrap_err();
+    connection.statement(count).arm_until(Instant::now());
+    let error = connection.statement(count).run(&(), &mut Discard).unwrap_err();
     assert_eq!(error.code(), Some(ffi::SQLITE_INTERRUPT));
-    assert!((1000..10_000).contains(&connection.steps_seen()), "{}", connection.steps_seen());
-    connection.disarm();
+    assert!(
+        (1000..10_000).contains(&connection.hooks().interrupts.steps_seen()),
+        "{}",
+        connection.hooks().interrupts.steps_seen()
+    );
+    connection.hooks().interrupts.disarm();
     let short = prepare(&mut connection, "SELECT 1");
     for _ in 0..1000 {
-        connection.arm_until(short, Instant::now());
-        assert_eq!(connection.run(short, &(), &mut Discard), Ok(()));
-        assert_eq!(connection.steps_seen(), 0);
+        connection.statement(short).arm_until(Instant::now());
+        assert_eq!(connection.statement(short).run(&(), &mut Discard), Ok(()));
+        assert_eq!(connection.hooks().interrupts.steps_seen(), 0);
     }
-    connection.disarm();
+    connection.hooks().interrupts.disarm();
     let many = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 10000) SELECT max(x) FROM n";
     assert_eq!(run(&mut connection, many, &[]).unwrap(), [["10000"]], "nothing ends it");
 }
@@ -344,9 +348,9 @@ fn a_savepoint_undoes_what_sqlite_does_not_and_the_deferred_counter() {
     let changed = "SELECT count(*) FROM big WHERE b = 'xx'";
     assert_eq!(run(&mut connection, changed, &[]).unwrap(), [["1"]], "SQLite leaves the first row changed");
     run(&mut connection, "INSERT INTO c VALUES (7)", &[]).unwrap();
-    assert!(connection.has_deferred_violations());
+    assert!(connection.handle().has_deferred_violations());
     control.undo(&mut connection).unwrap();
-    assert!(!connection.has_deferred_violations());
+    assert!(!connection.handle().has_deferred_violations());
     assert_eq!(run(&mut connection, changed, &[]).unwrap(), [["0"]]);
     control.commit(&mut connection).unwrap();
 }
@@ -357,24 +361,24 @@ fn the_change_counter_moves_with_every_commit_of_anybody() {
     let path = directory.path().join("test.db");
     let mut connection = Connection::open(&path, OpenFlags::default(), None).unwrap();
     assert_eq!(connection.read_journal_mode().unwrap(), "delete");
-    assert!(connection.wal_header().is_none(), "no WAL, no header");
+    assert!(connection.wal().header().is_none(), "no WAL, no header");
     connection.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();
     assert_eq!(connection.read_journal_mode().unwrap(), "wal");
-    let first = connection.wal_header().unwrap();
+    let first = connection.wal().header().unwrap();
     run(&mut connection, "INSERT INTO t VALUES (1)", &[]).unwrap();
-    let second = connection.wal_header().unwrap();
+    let second = connection.wal().header().unwrap();
     assert_eq!(second.change, first.change + 1);
     assert!(second.max_frame > first.max_frame);
     let other = flatwater_sqlite::rusqlite::Connection::open(&path).unwrap();
     other.execute("INSERT INTO t VALUES (2)", []).unwrap();
-    assert_eq!(connection.wal_header().unwrap().change, second.change + 1);
+    assert_eq!(connection.wal().header().unwrap().change, second.change + 1);
     run(&mut connection, "UPDATE t SET a = 1 WHERE 0", &[]).unwrap();
-    assert_eq!(connection.wal_header().unwrap().change, second.change + 1, "nothing was written");
+    assert_eq!(connection.wal().header().unwrap().change, second.change + 1, "nothing was written");
     let done = connection.checkpoint(CheckpointMode::Restart).unwrap();
     assert_eq!(done.frames, done.copied);
-    assert_eq!(connection.wal_header().unwrap().change, second.change + 1, "a checkpoint is no commit");
+    assert_eq!(connection.wal().header().unwrap().change, second.change + 1, "a checkpoint is no commit");
     run(&mut connection, "INSERT INTO t VALUES (3)", &[]).unwrap();
-    let restarted = connection.wal_header().unwrap();
+    let restarted = connection.wal().header().unwrap();
     assert_eq!((restarted.change, restarted.max_frame), (second.change + 2, 1));
     assert_ne!(restarted.salts, second.salts);
 }
@@ -391,26 +395,26 @@ fn in_wal_mode(path: &std::path::Path) -> Connection {
 fn the_state_of_the_wal_moves_with_every_commit_and_every_restart() {
     let directory = tempfile::tempdir().unwrap();
     let mut connection = in_wal_mode(&directory.path().join("test.db"));
-    let first = connection.wal_state().expect("a real header has the checksum that is looked for");
+    let first = connection.wal().state().expect("a real header has the checksum that is looked for");
     run(&mut connection, "SELECT * FROM t", &[]).unwrap();
-    assert_eq!(connection.wal_state(), Some(first));
+    assert_eq!(connection.wal().state(), Some(first));
     run(&mut connection, "INSERT INTO t VALUES (2)", &[]).unwrap();
-    let second = connection.wal_state().unwrap();
+    let second = connection.wal().state().unwrap();
     assert_ne!(second, first);
     connection.checkpoint(CheckpointMode::Passive).unwrap();
-    assert_eq!(connection.wal_state(), Some(second), "a copy changes nothing");
+    assert_eq!(connection.wal().state(), Some(second), "a copy changes nothing");
     connection.checkpoint(CheckpointMode::Truncate).unwrap();
-    assert_ne!(connection.wal_state().unwrap(), second, "the WAL was started over");
+    assert_ne!(connection.wal().state().unwrap(), second, "the WAL was started over");
 }
 
 #[test]
 fn a_state_of_the_wal_does_not_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let mut connection = in_wal_mode(&directory.path().join("test.db"));
-    let (first, change) = (connection.wal_state(), connection.wal_header().unwrap().change);
+    let (first, change) = (connection.wal().state(), connection.wal().header().unwrap().change);
     for _ in 0..300 {
         run(&mut connection, "UPDATE t SET a = a + 1", &[]).unwrap();
-        assert_ne!(connection.wal_state(), first);
+        assert_ne!(connection.wal().state(), first);
     }
     // Without its index the WAL is recovered, which counts changes from the beginning.
     let copy = tempfile::tempdir().unwrap();
@@ -420,12 +424,12 @@ fn a_state_of_the_wal_does_not_come_back() {
     let mut recovered = Connection::open(&copy.path().join("test.db"), OpenFlags::default(), None).unwrap();
     assert_eq!(recovered.read_journal_mode().unwrap(), "wal");
     run(&mut recovered, "SELECT * FROM t", &[]).unwrap();
-    assert!(recovered.wal_header().unwrap().change < change);
-    while recovered.wal_header().unwrap().change < change {
+    assert!(recovered.wal().header().unwrap().change < change);
+    while recovered.wal().header().unwrap().change < change {
         run(&mut recovered, "UPDATE t SET a = a + 1", &[]).unwrap();
     }
-    assert_eq!(recovered.wal_header().unwrap().change, change);
-    assert_ne!(recovered.wal_state(), first);
+    assert_eq!(recovered.wal().header().unwrap().change, change);
+    assert_ne!(recovered.wal().state(), first);
 }
 
 #[test]
@@ -435,21 +439,21 @@ fn the_wal_index_is_never_looked_for_where_it_was_before_wal_mode_was_left() {
     let leave = "PRAGMA journal_mode = delete";
 
     let mut connection = in_wal_mode(&path);
-    assert!(connection.wal_state().is_some());
+    assert!(connection.wal().state().is_some());
     let lent = connection.rusqlite();
-    assert!(connection.wal_header().is_some(), "a look while the connection is lent");
+    assert!(connection.wal().header().is_some(), "a look while the connection is lent");
     lent.execute_batch(leave).unwrap();
-    assert!(connection.wal_header().is_none() && connection.wal_state().is_none());
+    assert!(connection.wal().header().is_none() && connection.wal().state().is_none());
     run(&mut connection, "SELECT * FROM t", &[]).unwrap();
-    assert!(connection.wal_state().is_none());
+    assert!(connection.wal().state().is_none());
     drop(connection);
     std::fs::remove_file(&path).unwrap();
 
     let mut connection = in_wal_mode(&path);
     run(&mut connection, "SELECT * FROM t", &[]).unwrap();
-    assert!(connection.wal_state().is_some());
+    assert!(connection.wal().state().is_some());
     assert_eq!(run(&mut connection, leave, &[]).unwrap(), [["'delete'"]]);
-    assert!(connection.wal_header().is_none() && connection.wal_state().is_none());
+    assert!(connection.wal().header().is_none() && connection.wal().state().is_none());
     drop(connection);
     std::fs::remove_file(&path).unwrap();
 
@@ -460,9 +464,9 @@ fn the_wal_index_is_never_looked_for_where_it_was_before_wal_mode_was_left() {
         ffi::sqlite3_collation_needed(db, std::ptr::null_mut(), Some(leaves_wal_mode));
     }
     run(&mut connection, "SELECT * FROM t", &[]).unwrap();
-    assert!(connection.wal_state().is_some());
+    assert!(connection.wal().state().is_some());
     assert!(connection.prepare("SELECT * FROM t ORDER BY a COLLATE missing").is_err());
-    assert!(connection.wal_header().is_none() && connection.wal_state().is_none());
+    assert!(connection.wal().header().is_none() && connection.wal().state().is_none());
 }
 
 /// What a safe callback of rusqlite may do with the connection that it is given.
@@ -487,9 +491,9 @@ fn only_a_row_put_into_the_watched_table_counts() {
         )
         .unwrap();
     let mut inserts = |sql| {
-        connection.watch_inserts("T");
+        connection.hooks().inserts.watch("T");
         run(&mut connection, sql, &[]).unwrap();
-        connection.saw_insert()
+        connection.hooks().inserts.saw(connection.handle().last_insert_rowid())
     };
     assert!(inserts("INSERT INTO t VALUES (1)"));
     assert!(!inserts("UPDATE t SET a = 2"));
@@ -536,31 +540,35 @@ fn explain_lists_the_program_and_each_subprogram_once() {
 fn explain_runs_nothing_records_nothing_and_reports_what_is_wrong() {
     let mut connection = memory();
     connection.execute_batch("CREATE TABLE t (a)").unwrap();
-    connection.watch_commit();
-    connection.arm(Arc::new(Never));
+    connection.hooks().commits.watch();
+    connection.hooks().interrupts.arm(Arc::new(Never));
     assert!(connection.explain("INSERT INTO t VALUES (?), (:b)").is_ok());
-    connection.disarm();
-    assert!(connection.is_autocommit() && connection.commit_began().is_none() && !connection.has_busy_statement());
+    connection.hooks().interrupts.disarm();
+    assert!(
+        connection.handle().is_autocommit()
+            && connection.hooks().commits.began().is_none()
+            && !connection.handle().has_busy_statement()
+    );
     assert_eq!(run(&mut connection, "SELECT count(*) FROM t", &[]).unwrap(), [["0"]]);
     for wrong in ["SELECT * FROM nowhere", "EXPLAIN SELECT 1", ""] {
         assert!(connection.explain(wrong).is_err(), "{wrong}");
     }
-    assert!(!connection.has_busy_statement());
+    assert!(!connection.handle().has_busy_statement());
 }
 
 #[test]
 fn the_beginning_of_a_commit_is_noted_while_somebody_watches() {
     let mut connection = memory();
     connection.execute_batch("CREATE TABLE t (a)").unwrap();
-    assert_eq!(connection.commit_began(), None);
+    assert_eq!(connection.hooks().commits.began(), None);
     let before = Instant::now();
-    connection.watch_commit();
+    connection.hooks().commits.watch();
     run(&mut connection, "SELECT * FROM t", &[]).unwrap();
     run(&mut connection, "INSERT INTO t VALUES (1)", &[]).unwrap();
-    let began = connection.commit_began().unwrap();
+    let began = connection.hooks().commits.began().unwrap();
     assert!((before..=Instant::now()).contains(&began));
     run(&mut connection, "INSERT INTO t VALUES (2)", &[]).unwrap();
-    assert_eq!(connection.commit_began(), None, "the watch is over");
+    assert_eq!(connection.hooks().commits.began(), None, "the watch is over");
 }
 
 /// An interrupt that never comes.
@@ -577,15 +585,15 @@ fn a_judge_that_denies_everything_keeps_a_statement_from_being_prepared_again_in
     let mut connection = memory();
     connection.execute_batch("CREATE TABLE t (a)").unwrap();
     let id = prepare(&mut connection, "SELECT a FROM t");
-    let select = |connection: &mut Connection| connection.run(id, &(), &mut Texts::default());
-    let before = connection.set_policy(|_| Verdict::Deny);
+    let select = |connection: &mut Connection| connection.statement(id).run(&(), &mut Texts::default());
+    let before = connection.hooks().authorizer.set_policy(|_| Verdict::Deny);
     select(&mut connection).unwrap();
-    connection.set_policy(before);
+    connection.hooks().authorizer.set_policy(before);
     connection.execute_batch("CREATE INDEX i ON t (a)").unwrap();
-    connection.set_policy(|_| Verdict::Deny);
+    connection.hooks().authorizer.set_policy(|_| Verdict::Deny);
     let Err(Error::Sqlite(error)) = select(&mut connection) else { panic!("it was prepared again") };
     assert_eq!(error.code, ffi::SQLITE_AUTH);
-    connection.set_policy(before);
+    connection.hooks().authorizer.set_policy(before);
     select(&mut connection).unwrap();
 }
 

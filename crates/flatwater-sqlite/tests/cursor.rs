@@ -52,7 +52,7 @@ fn prepare(connection: &mut Connection, sql: &str) -> StatementId {
 fn start_with(connection: &mut Connection, id: StatementId, text: &str) {
     // The values are gone before the first step.
     let values = [Value::Text(text.to_owned())];
-    connection.start(id, &values[..]).unwrap();
+    connection.statement(id).start(&values[..]).unwrap();
 }
 
 #[test]
@@ -64,18 +64,18 @@ fn parts_of_any_length_give_the_rows_of_one_run() {
         let mut all = Vec::new();
         loop {
             let mut some = part(rows);
-            let flow = connection.next(id, &mut some).unwrap();
+            let flow = connection.statement(id).next(&mut some).unwrap();
             assert!(some.texts.iter().all(|text| text == b"a text that lies on the heap"));
             assert_eq!(flow == Flow::Stop, some.integers.len() == rows);
             all.extend(some.integers);
             // Other work on the connection in between.
-            connection.run(other, &(), &mut Discard).unwrap();
+            connection.statement(other).run(&(), &mut Discard).unwrap();
             if flow == Flow::Continue {
                 break;
             }
         }
         assert_eq!(all, (1..=10).collect::<Vec<_>>(), "{rows} rows at a time");
-        assert!(!connection.has_busy_statement());
+        assert!(!connection.handle().has_busy_statement());
     }
 }
 
@@ -88,18 +88,18 @@ fn a_run_in_parts_keeps_its_snapshot_until_it_is_reset() {
     let id = prepare(&mut reader, "SELECT a FROM t ORDER BY rowid");
     let sum = |reader: &mut Connection, rows| {
         let mut some = part(rows);
-        reader.next(id, &mut some).map(|_| some.integers.iter().sum::<i64>())
+        reader.statement(id).next(&mut some).map(|_| some.integers.iter().sum::<i64>())
     };
-    reader.start(id, &()).unwrap();
-    assert!(!reader.has_busy_statement(), "no snapshot before the first step");
+    reader.statement(id).start(&()).unwrap();
+    assert!(!reader.handle().has_busy_statement(), "no snapshot before the first step");
     assert_eq!(sum(&mut reader, 1).unwrap(), 1);
     writer.execute_batch("UPDATE t SET a = a + 10; INSERT INTO t VALUES (100)").unwrap();
     assert_eq!(sum(&mut reader, 9).unwrap(), 2 + 3);
-    reader.start(id, &()).unwrap();
+    reader.statement(id).start(&()).unwrap();
     assert_eq!(sum(&mut reader, 1).unwrap(), 11);
-    reader.reset(id);
-    assert!(!reader.has_busy_statement());
-    reader.start(id, &()).unwrap();
+    reader.statement(id).reset();
+    assert!(!reader.handle().has_busy_statement());
+    reader.statement(id).start(&()).unwrap();
     assert_eq!(sum(&mut reader, 9).unwrap(), 11 + 12 + 13 + 100);
 }
 
@@ -107,29 +107,29 @@ fn a_run_in_parts_keeps_its_snapshot_until_it_is_reset() {
 fn a_failure_and_a_panic_leave_a_reset_statement() {
     let mut connection = memory();
     let fails = prepare(&mut connection, "SELECT abs(value) FROM json_each('[1, 2, -9223372036854775808]')");
-    connection.start(fails, &()).unwrap();
-    assert_eq!(connection.next(fails, &mut part(2)).unwrap(), Flow::Stop);
-    assert!(matches!(connection.next(fails, &mut part(2)), Err(Error::Sqlite(_))));
-    assert!(!connection.has_busy_statement());
+    connection.statement(fails).start(&()).unwrap();
+    assert_eq!(connection.statement(fails).next(&mut part(2)).unwrap(), Flow::Stop);
+    assert!(matches!(connection.statement(fails).next(&mut part(2)), Err(Error::Sqlite(_))));
+    assert!(!connection.handle().has_busy_statement());
     let negative = prepare(&mut connection, "SELECT value FROM json_each('[1, -2, 3]')");
-    connection.start(negative, &()).unwrap();
-    assert_eq!(connection.next(negative, &mut part(1)).unwrap(), Flow::Stop);
-    let next = std::panic::AssertUnwindSafe(|| connection.next(negative, &mut part(9)));
+    connection.statement(negative).start(&()).unwrap();
+    assert_eq!(connection.statement(negative).next(&mut part(1)).unwrap(), Flow::Stop);
+    let next = std::panic::AssertUnwindSafe(|| connection.statement(negative).next(&mut part(9)));
     assert!(std::panic::catch_unwind(next).is_err());
-    assert!(!connection.has_busy_statement());
+    assert!(!connection.handle().has_busy_statement());
 }
 
 #[test]
 fn what_does_not_fit_is_refused_and_what_was_ended_is_stale() {
     let mut connection = memory();
     let id = prepare(&mut connection, COUNT);
-    assert!(matches!(connection.start(id, &()), Err(Error::ParameterCount { .. })));
+    assert!(matches!(connection.statement(id).start(&()), Err(Error::ParameterCount { .. })));
     start_with(&mut connection, id, "x");
-    assert_eq!(connection.next(id, &mut part(1)).unwrap(), Flow::Stop);
-    connection.finalize(id);
-    assert!(!connection.has_busy_statement());
-    assert!(matches!(connection.next(id, &mut part(1)), Err(Error::StaleStatement)));
-    connection.reset(id);
+    assert_eq!(connection.statement(id).next(&mut part(1)).unwrap(), Flow::Stop);
+    connection.statement(id).finalize();
+    assert!(!connection.handle().has_busy_statement());
+    assert!(matches!(connection.statement(id).next(&mut part(1)), Err(Error::StaleStatement)));
+    connection.statement(id).reset();
 }
 
 /// Returns the texts of the connection's statements, with the values that they are bound to.
@@ -155,12 +155,12 @@ fn values_that_a_statement_in_parts_was_bound_to_are_given_back() {
     let is_bound = |connection: &Connection| bound(connection).iter().any(|text| text.contains("a secret"));
     let id = prepare(&mut connection, COUNT);
     start_with(&mut connection, id, "a secret");
-    while connection.next(id, &mut part(3)).unwrap() == Flow::Stop {
+    while connection.statement(id).next(&mut part(3)).unwrap() == Flow::Stop {
         assert!(is_bound(&connection));
     }
     assert!(!is_bound(&connection), "at its end");
     let fails = prepare(&mut connection, "SELECT ?1, abs(-9223372036854775807 - 1)");
     start_with(&mut connection, fails, "a secret");
-    connection.next(fails, &mut part(3)).unwrap_err();
+    connection.statement(fails).next(&mut part(3)).unwrap_err();
     assert!(!is_bound(&connection), "after an error");
 }

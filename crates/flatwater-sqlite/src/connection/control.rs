@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use rusqlite::ffi;
 
-use crate::connection::Connection;
+use super::Connection;
+use super::snapshot_wait::patiently;
 use crate::error::{Error, Result, SqliteError};
 use crate::hooks::interrupts::Interrupt;
 use crate::statements::StatementId;
@@ -75,12 +76,12 @@ impl Control {
     /// # Errors
     /// SQLITE_BUSY when the busy handler gave up, or the error of the file system.
     pub fn hold(&self, connection: &mut Connection) -> Result<i64> {
-        connection.run_to_integer(self.hold)
+        run_to_integer(connection, self.hold)
     }
 
     /// Ends the transaction that `hold` began.
     pub fn let_go(&self, connection: &mut Connection) {
-        connection.reset(self.hold);
+        connection.statement(self.hold).reset();
     }
 
     /// Runs COMMIT.
@@ -96,10 +97,10 @@ impl Control {
     /// # Errors
     /// As [`commit`](Self::commit); SQLITE_CONSTRAINT_COMMITHOOK if it was prevented.
     pub fn commit_unless(&self, connection: &mut Connection, asked: Arc<dyn Interrupt>) -> Result<()> {
-        connection.disarm();
-        connection.hooks().armed.ask_before_commit(asked);
-        let committed = connection.run(self.commit, &(), &mut Discard);
-        connection.disarm();
+        connection.hooks().interrupts.disarm();
+        connection.hooks().interrupts.ask_before_commit(asked);
+        let committed = connection.statement(self.commit).run(&(), &mut Discard);
+        connection.hooks().interrupts.disarm();
         committed
     }
 
@@ -108,7 +109,7 @@ impl Control {
     /// # Errors
     /// The error of the file system; the transaction is over even then.
     pub fn rollback(&self, connection: &mut Connection) -> Result<()> {
-        if connection.is_autocommit() { Ok(()) } else { run(connection, self.rollback) }
+        if connection.handle.is_autocommit() { Ok(()) } else { run(connection, self.rollback) }
     }
 
     /// Opens a savepoint. They nest.
@@ -145,28 +146,26 @@ impl Control {
     }
 }
 
-impl Connection {
-    /// Runs a statement without parameters to its first row, leaves it there until [`reset`](Self::reset), and returns
-    /// the integer in its first column.
-    fn run_to_integer(&mut self, id: StatementId) -> Result<i64> {
-        let result = self.patiently(|connection| {
-            connection.stepping(id, |connection, statement| {
-                // SAFETY: the statement is alive and used here alone.
-                match unsafe { ffi::sqlite3_step(statement.raw) } {
-                    // SAFETY: the statement is on a row.
-                    ffi::SQLITE_ROW => Ok(unsafe { ffi::sqlite3_column_int64(statement.raw, 0) }),
-                    code => Err(connection.error(code)),
-                }
-            })
-        });
-        if result.is_err() {
-            self.reset(id);
-        }
-        result
+/// Runs a statement without parameters to its first row, leaves it there until it is reset, and returns the integer in
+/// its first column.
+fn run_to_integer(connection: &mut Connection, id: StatementId) -> Result<i64> {
+    let result = patiently(connection, |connection| {
+        connection.statement(id).stepping(|connection, compiled| {
+            // SAFETY: the statement is alive and used here alone.
+            match unsafe { ffi::sqlite3_step(compiled.raw) } {
+                // SAFETY: the statement is on a row.
+                ffi::SQLITE_ROW => Ok(unsafe { ffi::sqlite3_column_int64(compiled.raw, 0) }),
+                code => Err(connection.handle.error(code)),
+            }
+        })
+    });
+    if result.is_err() {
+        connection.statement(id).reset();
     }
+    result
 }
 
 fn run(connection: &mut Connection, id: StatementId) -> Result<()> {
-    connection.disarm();
-    connection.run(id, &(), &mut Discard)
+    connection.hooks().interrupts.disarm();
+    connection.statement(id).run(&(), &mut Discard)
 }

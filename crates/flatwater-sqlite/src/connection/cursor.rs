@@ -7,25 +7,26 @@
 
 use rusqlite::ffi;
 
-use crate::connection::Connection;
+use super::snapshot_wait::patiently;
+use super::statement::Statement;
 use crate::error::Result;
+use crate::statements::Compiled;
 use crate::statements::bindings::Bindings;
 use crate::statements::running::Running;
 use crate::statements::sink::{Flow, Sink};
-use crate::statements::{Statement, StatementId};
 
-impl Connection {
+impl Statement<'_> {
     /// Binds copies of the values. Runs nothing, and begins no snapshot. A statement that was started before begins
     /// again.
     ///
     /// # Errors
     /// Returns an error if the bindings do not match the parameters, or
     /// [`Error::StaleStatement`](crate::Error::StaleStatement) if the statement was finalized.
-    pub fn start<B: Bindings + ?Sized>(&mut self, id: StatementId, bindings: &B) -> Result<()> {
-        let Statement { raw, parameters, .. } = self.statement(id)?;
+    pub fn start<B: Bindings + ?Sized>(self, bindings: &B) -> Result<()> {
+        let Compiled { raw, parameters, .. } = self.compiled()?;
         let mut running = Running::copying(raw);
         running.reset();
-        running.bind(parameters, bindings, || self.slots.names(id))?;
+        running.bind(parameters, bindings, || self.connection.statements.names(self.id))?;
         running.keep();
         Ok(())
     }
@@ -38,24 +39,25 @@ impl Connection {
     /// # Errors
     /// Returns SQLite's error, or [`Error::StaleStatement`](crate::Error::StaleStatement) if the statement was
     /// finalized.
-    pub fn next<S: Sink>(&mut self, id: StatementId, sink: &mut S) -> Result<Flow> {
-        let Statement { raw, .. } = self.statement(id)?;
+    pub fn next<S: Sink>(self, sink: &mut S) -> Result<Flow> {
+        let Compiled { raw, .. } = self.compiled()?;
+        let Self { connection, id } = self;
         // SAFETY: the statement is alive.
         let has_begun = unsafe { ffi::sqlite3_stmt_busy(raw) } != 0;
         // Only a statement that has returned no row yet can begin again.
         let result = if has_begun {
-            self.next_once(id, sink)
+            connection.statement(id).next_once(sink)
         } else {
-            self.patiently(|connection| connection.next_once(id, sink))
+            patiently(connection, |connection| connection.statement(id).next_once(sink))
         };
         if result != Ok(Flow::Stop) {
-            self.reset(id);
+            connection.statement(id).reset();
         }
         result
     }
 
-    fn next_once<S: Sink>(&mut self, id: StatementId, sink: &mut S) -> Result<Flow> {
-        self.stepping(id, |_, Statement { raw, .. }| {
+    fn next_once<S: Sink>(self, sink: &mut S) -> Result<Flow> {
+        self.stepping(|_, Compiled { raw, .. }| {
             let mut running = Running::copying(raw);
             let flow = running.rows(sink)?;
             if flow == Flow::Stop {
@@ -66,8 +68,8 @@ impl Connection {
     }
 
     /// Ends the run of a statement, and its snapshot with it. Unbinds its values.
-    pub fn reset(&mut self, id: StatementId) {
-        if let Ok(Statement { raw, parameters, .. }) = self.statement(id) {
+    pub fn reset(self) {
+        if let Ok(Compiled { raw, parameters, .. }) = self.compiled() {
             Running::copying(raw).end(parameters.count > 0);
         }
     }

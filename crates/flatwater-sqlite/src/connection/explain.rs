@@ -1,7 +1,6 @@
 //! The program of a text, as EXPLAIN lists it.
 //!
-//! Owns: the listing, the check whether a run would begin at all, and the boundary between the main program and the
-//! subprograms of triggers and foreign-key actions. Runs on the thread that uses the connection. Invariants: parameters
+//! Owns: the listing, and the boundary between the main program and the subprograms of triggers and foreign-key actions. Runs on the thread that uses the connection. Invariants: parameters
 //! stay unbound and no part of the text runs; a listing is run as soon as it is prepared, and ended before `explain`
 //! returns. Leaves out: the meaning of a program.
 
@@ -9,13 +8,10 @@ use std::ffi::{CStr, c_int};
 
 use rusqlite::ffi;
 
-use crate::connection::Connection;
+use super::Connection;
 use crate::error::{Error, Result};
-use crate::hooks::AuthEvent;
-use crate::statements::bindings::Bindings;
-use crate::statements::running::Running;
+use crate::hooks::authorizer::AuthEvent;
 use crate::statements::statement_start::statement_start;
-use crate::statements::{Statement, StatementId};
 
 /// One instruction of a program (<https://sqlite.org/opcode.html>).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +56,7 @@ impl Connection {
     pub fn explain_if(&mut self, sql: &str, wanted: impl FnOnce(&[AuthEvent]) -> bool) -> Result<Option<Vec<Program>>> {
         let statement = &sql[statement_start(sql)..];
         let listing = self.prepare(&format!("EXPLAIN {statement}"))?.ok_or(Error::StaleStatement)?;
-        let raw = self.statement(listing.id)?.raw;
+        let raw = self.statement(listing.id).compiled()?.raw;
         // Nothing may run in between: a listing points into the schema, and does not check whether the schema is still
         // the same.
         let programs = wanted(&listing.events).then(|| {
@@ -68,15 +64,8 @@ impl Connection {
             // since.
             unsafe { list(raw) }
         });
-        self.finalize(listing.id);
-        programs.transpose().map_err(|code| self.error(code))
-    }
-
-    /// Returns true if a run with these values would reach its first step.
-    #[must_use]
-    pub fn fits<B: Bindings + ?Sized>(&mut self, id: StatementId, bindings: &B) -> bool {
-        let Ok(Statement { raw, parameters, .. }) = self.statement(id) else { return false };
-        Running::borrowing(raw).bind(parameters, bindings, || self.slots.names(id)).is_ok()
+        self.statement(listing.id).finalize();
+        programs.transpose().map_err(|code| self.handle.error(code))
     }
 }
 

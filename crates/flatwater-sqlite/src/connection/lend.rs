@@ -7,7 +7,7 @@
 
 use std::mem::ManuallyDrop;
 
-use crate::connection::Connection;
+use super::Connection;
 use crate::error::Result;
 
 impl Connection {
@@ -20,31 +20,24 @@ impl Connection {
         // (<https://sqlite.org/c3ref/close.html>), so the closure cannot free it, and no other connection can get its
         // address.
         let anchor = self.prepare("SELECT 1")?.map(|prepared| prepared.id);
-        self.mapping.lend();
+        self.wal.files.mapping.lend();
         self.hooks().commits.forget();
         let mut lent = ManuallyDrop::new(self);
         let Some(inner) = lent.inner.as_mut() else { unreachable!("it is None only inside of `drop`") };
         let result = f(inner);
         // SAFETY: the handle is only compared.
         let handle = unsafe { inner.handle() };
-        if handle != lent.raw() {
+        if handle != lent.handle.raw() {
             // What `f` left in its place is not ours and is closed. Statements and hooks stay allocated.
             drop(lent.inner.take());
             return Ok((result, None));
         }
         let mut connection = ManuallyDrop::into_inner(lent);
-        connection.mapping.take_back();
+        connection.wal.files.mapping.take_back();
         if let Some(anchor) = anchor {
-            connection.finalize(anchor);
+            connection.statement(anchor).finalize();
         }
         Ok((result, Some(connection)))
-    }
-
-    /// Returns true if a commit began since the connection was lent that wrote nothing to the WAL of the main database:
-    /// it failed, or it had nothing to write there. Only known while the hooks are this crate's.
-    #[must_use]
-    pub fn missed_commit(&self) -> bool {
-        self.hooks().commits.missed()
     }
 }
 

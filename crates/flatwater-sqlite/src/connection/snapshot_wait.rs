@@ -8,21 +8,14 @@ use std::borrow::Borrow;
 
 use rusqlite::ffi;
 
-use crate::connection::Connection;
-use crate::error::from_rusqlite;
-use crate::error::{Error, Result, SqliteError};
-use crate::guard::{Refused, refused};
+use super::Connection;
+use crate::error::{Error, Result, SqliteError, from_rusqlite};
+use crate::guard::{PatientSnapshots, Refused, refused};
+use crate::hooks::Hooks;
 
 impl Connection {
-    /// Runs `f`, in which a snapshot may begin. A snapshot that does not begin at once is refused, and `f` runs again
-    /// while the busy handler returns true and nothing ends the connection's statements. On a thread that must not be
-    /// held up, `f` runs once.
-    pub(crate) fn patiently<T>(&mut self, mut f: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
-        run_patiently(self, |connection| f(connection))
-    }
-
-    /// Like `patiently`, for this crate's statements on rusqlite's connection. A failed attempt is repeated even if it
-    /// began or read something.
+    /// Runs `f`, in which a snapshot may begin, as this crate's statements run: if the snapshot does not begin at once, `f`
+    /// runs again while the busy handler returns true. A failed attempt is repeated even if it began or read something.
     ///
     /// # Errors
     /// SQLITE_BUSY when the busy handler gave up, or SQLite's error.
@@ -30,7 +23,7 @@ impl Connection {
         &'c self,
         mut f: impl FnMut(&'c rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        run_patiently(self, |connection| f(connection.rusqlite()).map_err(from_rusqlite))
+        repeat(self, |connection| f(connection.rusqlite()).map_err(from_rusqlite))
     }
 
     /// BEGIN IMMEDIATE for a user's closure; it begins as other statements do. The statements that the closure runs
@@ -42,41 +35,44 @@ impl Connection {
         let immediate = rusqlite::TransactionBehavior::Immediate;
         self.patiently_with(|sqlite| rusqlite::Transaction::new_unchecked(sqlite, immediate))
     }
-
-    /// Waits, and returns true, if whoever uses the connection still waits for a lock that it did not get after so many
-    /// tries: decided by the busy handler, and by what ends statements.
-    #[must_use]
-    pub fn waits_for_lock(&self, tries: u32) -> bool {
-        self.hooks().waits(tries)
-    }
-
-    /// After a failure: waits, if the cause was that no snapshot began and the busy handler returns true. Otherwise
-    /// returns the error.
-    fn wait_for_snapshot(&self, error: Error, tries: u32) -> Result<()> {
-        let Error::Sqlite(SqliteError { code, .. }) = &error else { return Err(error) };
-        let is_refused = refused(*code) == Some(Refused::Snapshot);
-        let is_locked = is_refused || *code & 0xff == ffi::SQLITE_BUSY;
-        if is_locked && self.hooks().armed.is_over() {
-            return Err(SqliteError::from_code(ffi::SQLITE_INTERRUPT).into());
-        }
-        if is_refused && self.hooks().waits(tries) { Ok(()) } else { Err(error) }
-    }
 }
 
-fn run_patiently<C: Borrow<Connection>, T>(mut connection: C, mut f: impl FnMut(&mut C) -> Result<T>) -> Result<T> {
+/// Runs `f`, in which a snapshot may begin. A snapshot that does not begin at once is refused, and `f` runs again while
+/// the busy handler returns true and nothing ends the connection's statements. On a thread that must not be held up, `f`
+/// runs once.
+pub(super) fn patiently<T>(connection: &mut Connection, mut f: impl FnMut(&mut Connection) -> Result<T>) -> Result<T> {
+    repeat(connection, |connection| f(connection))
+}
+
+fn repeat<C: Borrow<Connection>, T>(mut connection: C, mut f: impl FnMut(&mut C) -> Result<T>) -> Result<T> {
     let mut tries = 0;
     loop {
-        // SAFETY: the guard is dropped before the connection is.
-        let patient = unsafe { connection.borrow().patient() };
+        let patient = {
+            let Connection { hooks, handle, wal, .. } = connection.borrow();
+            // SAFETY: the guard is dropped before the connection is.
+            unsafe { PatientSnapshots::begin(*hooks, handle, &wal.files) }
+        };
         let result = f(&mut connection);
         if patient.is_none() {
             return result;
         }
         drop(patient);
         match result {
-            Err(error) => connection.borrow().wait_for_snapshot(error, tries)?,
+            Err(error) => wait(connection.borrow().hooks(), error, tries)?,
             result => return result,
         }
         tries = tries.saturating_add(1);
     }
+}
+
+/// After a failure: waits, if the cause was that no snapshot began and the busy handler returns true. Otherwise returns
+/// the error.
+fn wait(hooks: &Hooks, error: Error, tries: u32) -> Result<()> {
+    let Error::Sqlite(SqliteError { code, .. }) = &error else { return Err(error) };
+    let is_refused = refused(*code) == Some(Refused::Snapshot);
+    let is_locked = is_refused || *code & 0xff == ffi::SQLITE_BUSY;
+    if is_locked && hooks.interrupts.is_over() {
+        return Err(SqliteError::from_code(ffi::SQLITE_INTERRUPT).into());
+    }
+    if is_refused && hooks.waits(tries) { Ok(()) } else { Err(error) }
 }

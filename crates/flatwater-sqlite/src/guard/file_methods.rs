@@ -17,13 +17,12 @@ use std::sync::atomic::{Ordering, fence};
 
 use rusqlite::ffi;
 
-use crate::connection::Connection;
 use crate::error::system_failure;
 use crate::guard;
 use crate::guard::snapshot_locks::Request;
 use crate::process::PerProcess;
-use crate::wal::files::File;
-use crate::wal::mapping::Files;
+use crate::wal::files::{File, Files};
+use crate::wal::mapping::GuardedFiles;
 
 type Read = unsafe extern "C" fn(*mut ffi::sqlite3_file, *mut c_void, c_int, ffi::sqlite3_int64) -> c_int;
 type ShmLock = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int, c_int, c_int) -> c_int;
@@ -47,32 +46,32 @@ const VERSION: c_int = 3;
 /// SQLite's own layers. Other layers may make a table for each file.
 const LAYERS: [&CStr; 4] = [c"unix", c"unix-excl", c"win32", c"win32-longpath"];
 
-impl Connection {
+impl Files {
     /// Installs this crate's methods in front of those of the connection's files that are open now: databases,
     /// including attached ones, and their WALs or journals. Does nothing for files of a layer that is not SQLite's own.
-    pub fn guard_files(&self) {
+    pub fn guard(&self) {
         for index in 0.. {
             // SAFETY: the connection is open; the name lives until the database is detached, which is not before the end.
-            let name = unsafe { ffi::sqlite3_db_name(self.raw(), index) };
+            let name = unsafe { ffi::sqlite3_db_name(self.handle().raw(), index) };
             if name.is_null() {
                 break;
             }
             // SAFETY: as above.
             let name = unsafe { CStr::from_ptr(name) };
             for control in [ffi::SQLITE_FCNTL_FILE_POINTER, ffi::SQLITE_FCNTL_JOURNAL_POINTER] {
-                if let Some(file) = self.file_of(name, control) {
+                if let Some(file) = self.find_of(name, control) {
                     self.put_methods(name, file);
                 }
             }
         }
-        let _ = self.guarded_files();
+        let _ = self.guarded();
     }
 
     /// The database and the WAL, if they have this crate's methods. They stay the same while the connection is in WAL
     /// mode.
-    pub(crate) fn guarded_files(&self) -> Option<Files> {
+    pub(crate) fn guarded(&self) -> Option<GuardedFiles> {
         self.mapping.files().or_else(|| {
-            let files = [self.file(File::Database)?, self.file(File::Wal)?];
+            let files = [self.find(File::Database)?, self.find(File::Wal)?];
             let has_methods = files.map(|file| self.put_methods(c"main", file)) == [true, true];
             has_methods.then(|| {
                 self.mapping.guarded(files);
@@ -105,7 +104,7 @@ impl Connection {
         // of it are open; its name is a C string.
         unsafe {
             let control = ffi::SQLITE_FCNTL_VFS_POINTER;
-            ffi::sqlite3_file_control(self.raw(), database.as_ptr(), control, (&raw mut layer).cast());
+            ffi::sqlite3_file_control(self.handle().raw(), database.as_ptr(), control, (&raw mut layer).cast());
             layer.as_ref().is_some_and(|layer| LAYERS.contains(&CStr::from_ptr(layer.zName)))
         }
     }

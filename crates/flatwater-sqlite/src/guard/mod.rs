@@ -24,10 +24,11 @@ use std::time::Instant;
 
 use rusqlite::ffi;
 
-use crate::connection::Connection;
 use crate::guard::snapshot_locks::{Decision, Place, Request, Snapshot};
+use crate::handle::Handle;
 use crate::hooks::Hooks;
-use crate::wal::mapping::Files;
+use crate::wal::files::Files;
+use crate::wal::mapping::GuardedFiles;
 
 /// The error that refuses a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub fn refused(extended_code: c_int) -> Option<Refused> {
 enum Guarded {
     None,
     /// Those of a connection's own database, on a thread that must not be held up.
-    Caller(Files, *mut ffi::sqlite3),
+    Caller(GuardedFiles, *mut ffi::sqlite3),
     /// Those of all of a connection's databases, on a thread that may wait.
     Worker(Patient),
 }
@@ -123,6 +124,18 @@ thread_local! {
 pub struct Unheld(PhantomData<*const ()>);
 
 impl Unheld {
+    pub(crate) fn begin(files: GuardedFiles, handle: &Handle, end: Option<(Instant, PageRefusal)>) -> Self {
+        GATE.with(|gate| {
+            gate.guarded.set(Guarded::Caller(files, handle.raw()));
+            gate.snapshot.set(None);
+            gate.end.set(end.map(|(end, _)| end));
+            gate.page_refusal.set(end.map_or(PageRefusal::Interrupt, |(_, refusal)| refusal));
+            gate.has_read.set(false);
+            gate.has_refused.set(false);
+        });
+        Self(PhantomData)
+    }
+
     /// Allows late reads of pages from now on.
     pub fn read_on(&self) {
         GATE.with(|gate| gate.end.set(None));
@@ -150,42 +163,27 @@ impl Drop for Unheld {
 /// While it lives, snapshots of a connection that do not begin at once are refused.
 pub(crate) struct PatientSnapshots(PhantomData<*const ()>);
 
-impl Drop for PatientSnapshots {
-    fn drop(&mut self) {
-        GATE.with(|gate| gate.guarded.set(Guarded::None));
-    }
-}
-
-impl Connection {
-    /// Prevents the connection's files from holding up this thread: no snapshot begins that would have to recover the
-    /// wal-index, or to wait; and one read of the database's file or the WAL that begins after `end` is refused, unless
-    /// `end` is `None`. Returns `None` if the files do not have this crate's methods: then nothing may run on a thread
-    /// that must not be held up.
-    pub fn unheld(&self, end: Option<(Instant, PageRefusal)>) -> Option<Unheld> {
-        let files = self.guarded_files()?;
-        GATE.with(|gate| {
-            gate.guarded.set(Guarded::Caller(files, self.raw()));
-            gate.snapshot.set(None);
-            gate.end.set(end.map(|(end, _)| end));
-            gate.page_refusal.set(end.map_or(PageRefusal::Interrupt, |(_, refusal)| refusal));
-            gate.has_read.set(false);
-            gate.has_refused.set(false);
-        });
-        Some(Unheld(PhantomData))
-    }
-
+impl PatientSnapshots {
+    /// Returns `None` on a thread that guards snapshots already.
+    ///
     /// # Safety
-    /// The guard is dropped before the connection is.
-    pub(crate) unsafe fn patient(&self) -> Option<PatientSnapshots> {
+    /// All three belong to one connection, and the value is dropped before that is.
+    pub(crate) unsafe fn begin(hooks: *const Hooks, handle: &Handle, files: &Files) -> Option<Self> {
         GATE.with(|gate| {
             if !matches!(gate.guarded.get(), Guarded::None) {
                 return None;
             }
-            let main = self.mapping.files().map_or(ptr::null_mut(), |files| files[0]);
-            gate.guarded.set(Guarded::Worker(Patient { hooks: self.hooks(), db: self.raw(), main }));
+            let main = files.mapping.files().map_or(ptr::null_mut(), |files| files[0]);
+            gate.guarded.set(Guarded::Worker(Patient { hooks, db: handle.raw(), main }));
             gate.file.set(ptr::null_mut());
-            Some(PatientSnapshots(PhantomData))
+            Some(Self(PhantomData))
         })
+    }
+}
+
+impl Drop for PatientSnapshots {
+    fn drop(&mut self) {
+        GATE.with(|gate| gate.guarded.set(Guarded::None));
     }
 }
 

@@ -58,8 +58,9 @@ pub struct ChangedRows {
     pub updated: RowSet,
 }
 
+/// The rows that a connection changed, while they are recorded.
 #[derive(Default)]
-pub(crate) struct Changes {
+pub struct Changes {
     is_recording: Cell<bool>,
     tables: RefCell<Tables>,
 }
@@ -93,17 +94,21 @@ impl Tables {
 }
 
 impl Changes {
-    pub(crate) fn is_recording(&self) -> bool {
+    /// Returns true if changed rows are recorded.
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
         self.is_recording.get()
     }
 
     /// Starts or stops recording. What was recorded is dropped.
-    pub(crate) fn record(&self, on: bool) {
+    pub(super) fn record(&self, on: bool) {
         self.is_recording.set(on);
         drop(self.tables.take());
     }
 
-    pub(crate) fn take(&self) -> Vec<ChangedRows> {
+    /// Returns what was recorded since the last call.
+    #[must_use]
+    pub fn take(&self) -> Vec<ChangedRows> {
         let mut tables = self.tables.take().changed;
         for changed in &mut tables {
             changed.came_or_went.sort();
@@ -148,18 +153,18 @@ mod tests {
     fn rows_are_recorded_by_table_and_kind_while_that_is_wanted() {
         let connection = connection();
         connection.execute_batch("INSERT INTO t VALUES (1, 1)").unwrap();
-        assert_eq!(connection.take_changes(), []);
-        connection.record_changes(true);
+        assert_eq!(connection.hooks().changes.take(), []);
+        connection.hooks().record_changes(true);
         connection
             .execute_batch("INSERT INTO t VALUES (9, 1), (3, 1); DELETE FROM t WHERE id = 3; UPDATE t SET a = 2")
             .unwrap();
         let rows = |rows: &[i64]| RowSet::Some(rows.to_vec());
         let expected = [changed("t", rows(&[3, 9]), rows(&[1, 9])), changed("log", rows(&[1, 2]), RowSet::None)];
-        assert_eq!(connection.take_changes(), expected);
-        assert_eq!(connection.take_changes(), []);
+        assert_eq!(connection.hooks().changes.take(), expected);
+        assert_eq!(connection.hooks().changes.take(), []);
         connection.execute_batch("DELETE FROM log WHERE t_id > 0").unwrap();
-        connection.record_changes(false);
-        assert_eq!(connection.take_changes(), []);
+        connection.hooks().record_changes(false);
+        assert_eq!(connection.hooks().changes.take(), []);
     }
 
     #[test]
@@ -191,10 +196,10 @@ mod tests {
                  INSERT INTO t VALUES (1, 1), (2, 2), (3, 3); INSERT INTO w VALUES ('a', 1), ('b', 2); INSERT INTO log VALUES (1), (2)",
             )
             .unwrap();
-        connection.record_changes(true);
+        connection.hooks().record_changes(true);
         let all = |sql: &str| {
             connection.execute_batch(sql).unwrap();
-            let changes = connection.take_changes();
+            let changes = connection.hooks().changes.take();
             let shown = |ChangedRows { table, came_or_went, updated, .. }: &ChangedRows| {
                 let rows = |word, rows: &RowSet| match rows {
                     RowSet::Some(rows) => format!("{word}{rows:?}"),
@@ -219,25 +224,25 @@ mod tests {
     fn a_table_is_emptied_at_once_while_changes_are_recorded() {
         let mut connection = connection();
         connection.execute_batch("INSERT INTO log VALUES (1), (2)").unwrap();
-        connection.record_changes(true);
+        connection.hooks().record_changes(true);
         let programs = connection.explain("DELETE FROM log").unwrap();
         assert!(programs[0].iter().any(|op| &*op.opcode == "Clear"), "{programs:?}");
-        assert!(connection.records_changes());
+        assert!(connection.hooks().changes.is_recording());
         connection.execute_batch("INSERT INTO log VALUES (3)").unwrap();
-        assert_eq!(connection.take_changes().len(), 1);
+        assert_eq!(connection.hooks().changes.take().len(), 1);
     }
 
     #[test]
     fn beyond_so_many_rows_only_the_table_is_known() {
         let connection = connection();
-        connection.record_changes(true);
+        connection.hooks().record_changes(true);
         let fill = |rows: usize| {
             format!("INSERT INTO log WITH n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n LIMIT {rows}) SELECT x FROM n")
         };
         connection.execute_batch(&fill(ROWS)).unwrap();
         let expected = RowSet::Some((1..=ROWS as i64).collect());
-        assert_eq!(connection.take_changes(), [changed("log", expected, RowSet::None)]);
+        assert_eq!(connection.hooks().changes.take(), [changed("log", expected, RowSet::None)]);
         connection.execute_batch(&fill(ROWS + 1)).unwrap();
-        assert_eq!(connection.take_changes(), [changed("log", RowSet::Many, RowSet::None)]);
+        assert_eq!(connection.hooks().changes.take(), [changed("log", RowSet::Many, RowSet::None)]);
     }
 }

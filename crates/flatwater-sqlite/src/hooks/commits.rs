@@ -18,7 +18,8 @@ enum Commit {
 }
 
 #[derive(Default)]
-pub(crate) struct Commits {
+/// What is known of the commits of a connection.
+pub struct Commits {
     commit: Cell<Commit>,
     /// The number of commits that wrote to the WAL of the main database.
     published: Cell<u32>,
@@ -31,8 +32,9 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// Refuses commits while `refused` is true. The first call counts.
-    pub(crate) fn refuse_while(&self, refused: Arc<AtomicBool>) {
+    /// Refuses every commit with SQLITE_CONSTRAINT_COMMITHOOK while `refused` is true: its transaction is rolled back. The
+    /// first call counts. A closure that replaces the commit hook is not refused while it runs.
+    pub fn refuse_while(&self, refused: Arc<AtomicBool>) {
         let _ = self.refused.set(refused);
     }
 
@@ -56,8 +58,10 @@ impl Commits {
         self.unpublished.set(false);
     }
 
-    /// The number of commits that wrote to the WAL of the main database, wrapping.
-    pub(crate) fn published(&self) -> u32 {
+    /// How many commits of this connection went into the main WAL, wrapping. A commit that was then interrupted is
+    /// counted late.
+    #[must_use]
+    pub fn published(&self) -> u32 {
         self.published.get()
     }
 
@@ -67,18 +71,22 @@ impl Commits {
         self.missed.set(false);
     }
 
-    /// Returns true if a commit began since `forget` that wrote nothing to the WAL of the main database.
-    pub(crate) fn missed(&self) -> bool {
+    /// Returns true if a commit began since the connection was lent that wrote nothing to the WAL of the main database:
+    /// it failed, or it had nothing to write there. Only known while the hooks are this crate's.
+    #[must_use]
+    pub fn missed(&self) -> bool {
         self.unpublished.get() || self.missed.get()
     }
 
-    /// Starts to record when a commit begins.
-    pub(crate) fn watch(&self) {
+    /// Starts to record when a commit reaches its point of no return.
+    pub fn watch(&self) {
         self.commit.set(Commit::Watched);
     }
 
-    /// Returns when the last commit since `watch` began, if one did.
-    pub(crate) fn began(&self) -> Option<Instant> {
+    /// Returns when the last commit since [`watch`](Self::watch) reached its point of no return, if one did. The time
+    /// before it was execution, the time after it is writing and syncing. Ends the recording.
+    #[must_use]
+    pub fn began(&self) -> Option<Instant> {
         if let Commit::Began(at) = self.commit.replace(Commit::Unwatched) { Some(at) } else { None }
     }
 }

@@ -6,8 +6,9 @@
 
 use std::cell::{Cell, RefCell};
 
+/// Whether a table got a new row.
 #[derive(Default)]
-pub(crate) struct Inserts {
+pub struct Inserts {
     table: RefCell<Vec<u8>>,
     /// More inserts would tell more.
     is_watching: Cell<bool>,
@@ -24,8 +25,9 @@ struct Seen {
 }
 
 impl Inserts {
-    /// Starts to watch for an insert into `table`, before a statement runs.
-    pub(crate) fn watch(&self, table: &str) {
+    /// Starts to watch for an insert into `table`, which may be a virtual table; [`saw`](Self::saw) returns whether there
+    /// was one.
+    pub fn watch(&self, table: &str) {
         let mut watched = self.table.borrow_mut();
         watched.clear();
         watched.extend_from_slice(table.as_bytes());
@@ -57,10 +59,11 @@ impl Inserts {
         self.seen.set(seen);
     }
 
-    /// Returns true if the table got a row, given that `rowid` is now that of the connection's last insert. A command
+    /// Returns true if the table passed to [`watch`](Self::watch) got a row since then, given that `rowid` is now that of the connection's last insert. A command
     /// that is written as an insert (<https://sqlite.org/fts5.html#special_insert_commands>) sets that rowid to 0, and
     /// may rewrite rows.
-    pub(crate) fn saw(&self, rowid: i64) -> bool {
+    #[must_use]
+    pub fn saw(&self, rowid: i64) -> bool {
         self.is_watching.set(false);
         let Seen { row, virtual_row, virtual_row_0 } = self.seen.get();
         row || if rowid == 0 { virtual_row_0 } else { virtual_row }

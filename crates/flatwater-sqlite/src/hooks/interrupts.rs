@@ -23,7 +23,8 @@ pub trait Interrupt: Send + Sync {
 
 const PROGRESS_STEPS: c_int = 1000;
 
-pub(crate) struct Armed {
+/// What ends the statements that run on a connection.
+pub struct Interrupts {
     by: RefCell<Option<Arc<dyn Interrupt>>>,
     /// Asked before the next commit, and ends no statement.
     asked: RefCell<Option<Arc<dyn Interrupt>>>,
@@ -34,7 +35,7 @@ pub(crate) struct Armed {
     looks: Cell<u32>,
 }
 
-impl Armed {
+impl Interrupts {
     pub(crate) fn new() -> Self {
         #[cfg(feature = "fault")]
         let steps = crate::held_step::steps().unwrap_or(PROGRESS_STEPS);
@@ -44,8 +45,9 @@ impl Armed {
         Self { by, asked, end: Cell::new(None), steps: Cell::new(steps), looks: Cell::new(0) }
     }
 
-    /// Lets `interrupt` end statements from now on.
-    pub(crate) fn arm(&self, interrupt: Arc<dyn Interrupt>) {
+    /// Lets `interrupt` end the statements that run from now on, until [`disarm`](Self::disarm) or until a commit
+    /// reaches its point of no return.
+    pub fn arm(&self, interrupt: Arc<dyn Interrupt>) {
         self.looks.set(0);
         *self.by.borrow_mut() = Some(interrupt);
     }
@@ -61,8 +63,8 @@ impl Armed {
         *self.asked.borrow_mut() = Some(asked);
     }
 
-    /// Removes the interrupt and the end time.
-    pub(crate) fn disarm(&self) {
+    /// Undoes [`arm`](Self::arm) and [`Statement::arm_until`](crate::Statement::arm_until).
+    pub fn disarm(&self) {
         self.end.set(None);
         drop(self.asked.borrow_mut().take());
         drop(self.by.borrow_mut().take());
@@ -96,8 +98,10 @@ impl Armed {
         self.steps.set(steps.max(1));
     }
 
-    /// Steps between the checks since the last `arm` or `arm_until`.
-    pub(crate) fn steps_seen(&self) -> u32 {
+    /// Steps of the virtual machine since the last [`arm`](Self::arm) or
+    /// [`Statement::arm_until`](crate::Statement::arm_until), in thousands.
+    #[must_use]
+    pub fn steps_seen(&self) -> u32 {
         self.looks.get().saturating_mul(self.steps.get().unsigned_abs())
     }
 }

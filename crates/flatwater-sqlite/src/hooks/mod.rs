@@ -1,11 +1,13 @@
-//! The callbacks from SQLite: authorizer, busy handler, progress handler, commit, WAL and update hook. The preupdate
-//! hook is in `preupdate`.
+//! The hooks of a connection: the state behind SQLite's callbacks.
 //!
-//! Owns: the state behind them, one `Hooks` per connection at a fixed address. Every callback runs on the thread that
-//! is inside a SQLite call on that connection, so the state needs no lock; `Cell`s keep it sound when a callback runs
-//! while its connection is borrowed. Invariant: no panic crosses into C; each callback catches it and returns the safe
-//! result. Leaves out: deciding. The engine sets what is allowed, how long to wait and when to stop.
+//! Owns: having SQLite call them, the busy handler, and a part for each subject; one `Hooks` per connection at a fixed
+//! address. Every callback (`callbacks`, `preupdate`) runs on the thread that is inside a SQLite call on that
+//! connection, so the state needs no lock; `Cell`s keep it sound when a callback runs while its connection is borrowed.
+//! Invariant: a callback that panicked is remembered, and its statement ends. Leaves out: deciding. The engine sets what
+//! is allowed, how long to wait and when to stop.
 
+pub(crate) mod authorizer;
+mod callbacks;
 pub(crate) mod changes;
 pub(crate) mod commits;
 pub(crate) mod inserts;
@@ -13,48 +15,18 @@ pub(crate) mod interrupts;
 pub(crate) mod preupdate;
 
 use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusqlite::ffi;
 
+use crate::handle::Handle;
+use crate::hooks::authorizer::{AuthEvent, Authorizer};
+use crate::hooks::callbacks::{on_authorize, on_busy, on_commit, on_progress, on_update, on_wal};
 use crate::hooks::changes::Changes;
 use crate::hooks::commits::Commits;
 use crate::hooks::inserts::Inserts;
-use crate::hooks::interrupts::Armed;
-
-/// One action of a statement, as SQLite reports it to the authorizer while the statement is prepared.
-///
-/// The meaning of `first` and `second` depends on the action: <https://sqlite.org/c3ref/c_alter_table.html>.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct AuthEvent {
-    /// One of SQLite's action codes, such as `rusqlite::ffi::SQLITE_INSERT`.
-    pub action: i32,
-    /// The first detail, often the name of a table.
-    pub first: Option<Box<str>>,
-    /// The second detail, often the name of a column.
-    pub second: Option<Box<str>>,
-    /// The schema: `main`, `temp` or an attached name.
-    pub database: Option<Box<str>>,
-    /// The innermost trigger or view that causes the action; `None` for the statement itself.
-    pub accessor: Option<Box<str>>,
-}
-
-/// A policy's decision on an [`AuthEvent`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The action is allowed.
-    Allow,
-    /// The statement fails to prepare with SQLITE_AUTH, before it has any effect.
-    Deny,
-    /// The statement is prepared without the action: a PRAGMA or a statement of transaction control does nothing then,
-    /// and a function that is called is NULL. Whoever prepares the statement decides what becomes of it.
-    Ignore,
-}
-
-/// Decides what a text may do. A plain function: replacing it costs nothing, whereas installing another authorizer
-/// would expire every prepared statement (<https://sqlite.org/c3ref/set_authorizer.html>).
-pub type Policy = fn(&AuthEvent) -> Verdict;
+use crate::hooks::interrupts::Interrupts;
 
 /// The busy handler, called when another connection holds a lock. Its argument is the number of earlier calls for this
 /// lock; returning true means try again. It may sleep; it must not use the connection
@@ -62,61 +34,63 @@ pub type Policy = fn(&AuthEvent) -> Verdict;
 pub type Busy = Box<dyn FnMut(u32) -> bool + Send>;
 
 /// The state behind the callbacks of one connection.
-pub(crate) struct Hooks {
-    policy: Cell<Policy>,
-    /// Filled only while this crate prepares a statement; a re-prepare inside a step is judged but not recorded.
-    recorded: RefCell<Option<Vec<AuthEvent>>>,
-    denied: RefCell<Option<AuthEvent>>,
+pub struct Hooks {
+    /// What a text may do.
+    pub authorizer: Authorizer,
+    /// What ends the statements that run.
+    pub interrupts: Interrupts,
+    /// Whether a table got a new row.
+    pub inserts: Inserts,
+    /// The rows that change.
+    pub changes: Changes,
+    /// The commits.
+    pub commits: Commits,
     busy: RefCell<Option<Busy>>,
-    pub(crate) armed: Armed,
-    pub(crate) inserts: Inserts,
-    pub(crate) changes: Changes,
-    pub(crate) commits: Commits,
     /// A commit that finds at least so many frames in the WAL of an attached file copies them; 0: no commit does.
     attached_frames: Cell<c_int>,
     panicked: Cell<bool>,
-}
-
-/// The policy of a fresh connection: everything is allowed.
-fn allow_all(_: &AuthEvent) -> Verdict {
-    Verdict::Allow
+    handle: Handle,
 }
 
 impl Hooks {
-    pub(crate) fn new() -> Self {
-        Self {
-            policy: Cell::new(allow_all),
-            recorded: RefCell::new(None),
-            denied: RefCell::new(None),
-            busy: RefCell::new(None),
-            armed: Armed::new(),
+    /// Makes the hooks of a connection and has SQLite call them.
+    ///
+    /// # Safety
+    /// `db` is open and used by this thread only. The hooks, which are made by `Box::into_raw`, are freed after it is
+    /// closed.
+    pub(crate) unsafe fn install(db: *mut ffi::sqlite3) -> *mut Self {
+        let hooks = Box::into_raw(Box::new(Self {
+            authorizer: Authorizer::new(),
+            interrupts: Interrupts::new(),
             inserts: Inserts::default(),
             changes: Changes::default(),
             commits: Commits::default(),
+            busy: RefCell::new(None),
             attached_frames: Cell::new(0),
             panicked: Cell::new(false),
-        }
+            // SAFETY: the hooks are used only while the connection is open.
+            handle: unsafe { Handle::new(db) },
+        }));
+        // SAFETY: just made; only shared references to it are ever made.
+        let installed = unsafe { &*hooks };
+        installed.install_authorizer();
+        installed.install_handlers();
+        hooks
     }
 
-    /// Registers the authorizer. Called once per connection: a second call would expire its statements.
-    ///
-    /// # Safety
-    /// `db` is open and used by this thread only; `self` stays at its address until the connection is closed.
-    pub(crate) unsafe fn install_authorizer(&self, db: *mut ffi::sqlite3) {
-        // SAFETY: as the caller promises.
-        unsafe { ffi::sqlite3_set_authorizer(db, Some(on_authorize), self.as_context()) };
+    /// Registers the authorizer. Each call expires the statements of the connection.
+    pub(crate) fn install_authorizer(&self) {
+        // SAFETY: the connection is open and used here alone; hooks keep their address until it is closed.
+        unsafe { ffi::sqlite3_set_authorizer(self.handle.raw(), Some(on_authorize), self.as_context()) };
     }
 
     /// Registers all other handlers. Returns true if those that can be read back were still this crate's.
-    ///
-    /// # Safety
-    /// As for [`install_authorizer`](Self::install_authorizer).
-    pub(crate) unsafe fn install_handlers(&self, db: *mut ffi::sqlite3) -> bool {
-        let context = self.as_context();
-        // SAFETY: as the caller promises; the two hook setters return the previously registered context.
+    fn install_handlers(&self) -> bool {
+        let (db, context) = (self.handle.raw(), self.as_context());
+        // SAFETY: as in `install_authorizer`; the two hook setters return the previously registered context.
         unsafe {
             ffi::sqlite3_busy_handler(db, Some(on_busy), context);
-            ffi::sqlite3_progress_handler(db, self.armed.steps(), Some(on_progress), context);
+            ffi::sqlite3_progress_handler(db, self.interrupts.steps(), Some(on_progress), context);
             ffi::sqlite3_wal_hook(db, Some(on_wal), context);
             let commit = ffi::sqlite3_commit_hook(db, Some(on_commit), context);
             let update = ffi::sqlite3_update_hook(db, Some(on_update), context);
@@ -124,54 +98,71 @@ impl Hooks {
         }
     }
 
-    /// # Safety
-    /// As for [`install_authorizer`](Self::install_authorizer).
-    pub(crate) unsafe fn set_progress_steps(&self, db: *mut ffi::sqlite3, steps: i32) {
-        self.armed.look_after(steps);
-        // SAFETY: as the caller promises.
-        unsafe { ffi::sqlite3_progress_handler(db, self.armed.steps(), Some(on_progress), self.as_context()) };
+    /// Registers all handlers but the authorizer again, and disarms. Returns true if those that can be read back were
+    /// still this crate's.
+    pub(crate) fn restore(&self) -> bool {
+        let handlers = self.install_handlers();
+        let reports_rows = self.report_rows(self.changes.is_recording());
+        self.interrupts.disarm();
+        handlers && reports_rows
     }
 
-    pub(crate) fn set_policy(&self, policy: Policy) -> Policy {
-        self.policy.replace(policy)
+    /// Sets the number of virtual machine steps between two checks of the interrupt. For tests.
+    pub fn set_progress_steps(&self, steps: i32) {
+        self.interrupts.look_after(steps);
+        let steps = self.interrupts.steps();
+        // SAFETY: as in `install_authorizer`.
+        unsafe { ffi::sqlite3_progress_handler(self.handle.raw(), steps, Some(on_progress), self.as_context()) };
     }
 
-    pub(crate) fn set_busy(&self, busy: Option<Busy>) -> Option<Busy> {
+    /// Sets the busy handler, which runs when another connection holds a lock. Returns the previous one. Without a busy
+    /// handler a held lock is SQLITE_BUSY at once.
+    pub fn set_busy(&self, busy: Option<Busy>) -> Option<Busy> {
         self.busy.replace(busy)
     }
 
-    /// Calls the busy handler to decide whether to try again for a lock, after so many tries. Returns false for a
-    /// statement that must end.
-    pub(crate) fn waits(&self, tries: u32) -> bool {
+    /// Waits, and returns true, if whoever uses the connection still waits for a lock that it did not get after so many
+    /// tries: decided by the busy handler, and by what ends statements.
+    #[must_use]
+    pub fn waits(&self, tries: u32) -> bool {
         self.guarded(false, || {
-            !self.armed.is_over() && self.busy.borrow_mut().as_mut().is_some_and(|again| again(tries))
+            !self.interrupts.is_over() && self.busy.borrow_mut().as_mut().is_some_and(|again| again(tries))
         })
     }
 
-    pub(crate) fn start_recording(&self) {
-        *self.recorded.borrow_mut() = Some(Vec::new());
-        *self.denied.borrow_mut() = None;
+    /// Runs `f`, which prepares a statement, and returns what the statement does too. No row is reported meanwhile.
+    pub(crate) fn preparing<T>(&self, f: impl FnOnce() -> T) -> (T, Vec<AuthEvent>) {
+        let reports_rows = self.changes.is_recording();
+        if reports_rows {
+            self.report_rows(false);
+        }
+        self.authorizer.start_recording();
+        let prepared = f();
+        let events = self.authorizer.stop_recording();
+        if reports_rows {
+            self.report_rows(true);
+        }
+        (prepared, events)
     }
 
-    pub(crate) fn stop_recording(&self) -> Vec<AuthEvent> {
-        self.recorded.borrow_mut().take().unwrap_or_default()
+    /// Starts or stops recording which rows change. What was recorded is dropped.
+    pub fn record_changes(&self, on: bool) {
+        self.changes.record(on);
+        self.report_rows(on);
     }
 
-    pub(crate) fn take_denied(&self) -> Option<AuthEvent> {
-        self.denied.borrow_mut().take()
+    /// Counts commits from now on, and makes a commit that finds so many frames in the WAL of an attached file copy
+    /// them, as SQLite does by default (<https://sqlite.org/c3ref/wal_autocheckpoint.html>); 0: no commit does. Call it
+    /// after `PRAGMA wal_autocheckpoint`, which uses the same hook.
+    pub fn watch_wal(&self, attached_frames: u16) {
+        self.attached_frames.set(attached_frames.into());
+        // SAFETY: as in `install_authorizer`.
+        unsafe { ffi::sqlite3_wal_hook(self.handle.raw(), Some(on_wal), self.as_context()) };
     }
 
-    /// Makes commits copy the WAL of an attached file that has so many frames; 0: no commit does.
-    ///
-    /// # Safety
-    /// As for [`install_authorizer`](Self::install_authorizer).
-    pub(crate) unsafe fn watch_wal(&self, db: *mut ffi::sqlite3, attached_frames: c_int) {
-        self.attached_frames.set(attached_frames);
-        // SAFETY: as the caller promises.
-        unsafe { ffi::sqlite3_wal_hook(db, Some(on_wal), self.as_context()) };
-    }
-
-    pub(crate) fn take_panicked(&self) -> bool {
+    /// Returns true once after a callback of the engine (policy, busy, interrupt) panicked.
+    #[must_use]
+    pub fn take_panicked(&self) -> bool {
         self.panicked.replace(false)
     }
 
@@ -179,142 +170,11 @@ impl Hooks {
         std::ptr::from_ref(self).cast_mut().cast()
     }
 
-    fn authorize(&self, event: AuthEvent) -> Verdict {
-        let verdict = (self.policy.get())(&event);
-        if verdict == Verdict::Deny && self.denied.borrow().is_none() {
-            *self.denied.borrow_mut() = Some(event.clone());
-        }
-        if let Some(recorded) = self.recorded.borrow_mut().as_mut() {
-            recorded.push(event);
-        }
-        verdict
-    }
-
-    pub(crate) fn guarded<T>(&self, otherwise: T, f: impl FnOnce() -> T) -> T {
+    /// Runs `f`. If it panics, returns `otherwise`.
+    fn guarded<T>(&self, otherwise: T, f: impl FnOnce() -> T) -> T {
         catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
             self.panicked.set(true);
             otherwise
         })
     }
-}
-
-/// # Safety
-/// `context` is the address of the connection's `Hooks`, which outlives the connection.
-pub(crate) unsafe fn hooks<'a>(context: *mut c_void) -> &'a Hooks {
-    // SAFETY: as the caller promises; only shared references to it are ever made.
-    unsafe { &*context.cast::<Hooks>() }
-}
-
-/// # Safety
-/// `text` is null or a NUL-terminated string that lives for the call.
-unsafe fn owned(text: *const c_char) -> Option<Box<str>> {
-    if text.is_null() {
-        return None;
-    }
-    // SAFETY: not null, and NUL-terminated as the caller promises.
-    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into())
-}
-
-unsafe extern "C" fn on_authorize(
-    context: *mut c_void,
-    action: c_int,
-    first: *const c_char,
-    second: *const c_char,
-    database: *const c_char,
-    accessor: *const c_char,
-) -> c_int {
-    // SAFETY: SQLite passes the context registered here and strings that live for this call.
-    let hooks = unsafe { hooks(context) };
-    hooks.guarded(ffi::SQLITE_DENY, || {
-        // SAFETY: as above.
-        let event = unsafe {
-            AuthEvent {
-                action,
-                first: owned(first),
-                second: owned(second),
-                database: owned(database),
-                accessor: owned(accessor),
-            }
-        };
-        match hooks.authorize(event) {
-            Verdict::Allow => ffi::SQLITE_OK,
-            Verdict::Deny => ffi::SQLITE_DENY,
-            Verdict::Ignore => ffi::SQLITE_IGNORE,
-        }
-    })
-}
-
-unsafe extern "C" fn on_busy(context: *mut c_void, calls: c_int) -> c_int {
-    // SAFETY: SQLite passes the context registered here.
-    let hooks = unsafe { hooks(context) };
-    c_int::from(hooks.waits(calls.unsigned_abs()))
-}
-
-unsafe extern "C" fn on_progress(context: *mut c_void) -> c_int {
-    // SAFETY: SQLite passes the context registered here.
-    let hooks = unsafe { hooks(context) };
-    hooks.guarded(1, || {
-        #[cfg(feature = "fault")]
-        crate::held_step::looks();
-        c_int::from(hooks.armed.ends_now())
-    })
-}
-
-/// Called at the last moment before the point of no return. SQLite calls the progress handler once more when a
-/// statement ends, and an interrupt then would report a failure of a statement that is committed. So from here on the
-/// progress handler does not interrupt. Whoever may end the statement is asked a last time. A result other than 0 makes
-/// SQLite roll the transaction back (<https://sqlite.org/c3ref/commit_hook.html>).
-unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
-    // SAFETY: SQLite passes the context registered here.
-    let hooks = unsafe { hooks(context) };
-    hooks.guarded(0, || c_int::from(!(hooks.armed.lets_commit() && hooks.commits.begins())))
-}
-
-/// Called after a commit into a WAL, with no lock held.
-unsafe extern "C" fn on_wal(
-    context: *mut c_void,
-    db: *mut ffi::sqlite3,
-    database: *const c_char,
-    frames: c_int,
-) -> c_int {
-    // SAFETY: SQLite passes the context registered here and a name that lives for this call.
-    let (hooks, name) = unsafe { (hooks(context), CStr::from_ptr(database)) };
-    hooks.guarded(ffi::SQLITE_OK, || {
-        let limit = hooks.attached_frames.get();
-        if name == c"main" {
-            hooks.commits.publishes();
-        } else if limit > 0 && frames >= limit {
-            let none = std::ptr::null_mut();
-            // SAFETY: `db` is the connection that committed, and may be used in this hook. The next commit copies what
-            // this one could not copy.
-            unsafe { ffi::sqlite3_wal_checkpoint_v2(db, database, ffi::SQLITE_CHECKPOINT_PASSIVE, none, none) };
-        }
-        ffi::SQLITE_OK
-    })
-}
-
-unsafe extern "C" fn on_update(
-    context: *mut c_void,
-    action: c_int,
-    database: *const c_char,
-    table: *const c_char,
-    rowid: ffi::sqlite3_int64,
-) {
-    // SAFETY: SQLite passes the context registered here.
-    let hooks = unsafe { hooks(context) };
-    let is_recorded = hooks.changes.is_recording();
-    let is_watched = action == ffi::SQLITE_INSERT && hooks.inserts.is_watching();
-    if !(is_recorded || is_watched) || table.is_null() || database.is_null() {
-        return;
-    }
-    // SAFETY: SQLite passes names that live for this call.
-    let (database, table) = unsafe { (CStr::from_ptr(database), CStr::from_ptr(table)) };
-    hooks.guarded((), || {
-        if is_watched {
-            hooks.inserts.note(table.to_bytes(), rowid);
-        }
-        if is_recorded {
-            hooks.changes.note(database, table, rowid, action == ffi::SQLITE_UPDATE);
-        }
-    });
 }

@@ -9,29 +9,29 @@
 #[cfg(sqlite_preupdate)]
 use rusqlite::ffi;
 
-use crate::connection::Connection;
+use crate::hooks::Hooks;
 
 /// True if every row that changes is recorded, but those of a table that is emptied at once. Otherwise only those are that
 /// the update hook reports.
 pub const REPORTS_ALL_ROWS: bool = cfg!(sqlite_preupdate);
 
-impl Connection {
+impl Hooks {
     /// Sets the hook, or removes it. Returns true if the hook that was set is this crate's, or there was none.
     #[cfg(sqlite_preupdate)]
-    pub(crate) fn report_rows(&self, on: bool) -> bool {
-        let context: *mut std::ffi::c_void = std::ptr::from_ref(self.hooks()).cast_mut().cast();
-        // SAFETY: the connection is open and used by this thread only; its hooks stay at their address until it is closed.
+    pub(super) fn report_rows(&self, on: bool) -> bool {
+        let context = self.as_context();
+        // SAFETY: the connection is open and used by this thread only; hooks stay at their address until it is closed.
         let before = unsafe {
             match on {
-                true => ffi::sqlite3_preupdate_hook(self.raw(), Some(callback::on_preupdate), context),
-                false => ffi::sqlite3_preupdate_hook(self.raw(), None, std::ptr::null_mut()),
+                true => ffi::sqlite3_preupdate_hook(self.handle.raw(), Some(callback::on_preupdate), context),
+                false => ffi::sqlite3_preupdate_hook(self.handle.raw(), None, std::ptr::null_mut()),
             }
         };
         before.is_null() || before == context
     }
 
     #[cfg(not(sqlite_preupdate))]
-    pub(crate) fn report_rows(&self, _: bool) -> bool {
+    pub(super) fn report_rows(&self, _: bool) -> bool {
         true
     }
 }
@@ -42,7 +42,7 @@ mod callback {
 
     use rusqlite::ffi;
 
-    use crate::hooks::hooks;
+    use crate::hooks::callbacks::hooks;
 
     pub(super) unsafe extern "C" fn on_preupdate(
         context: *mut c_void,

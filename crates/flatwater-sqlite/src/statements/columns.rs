@@ -8,9 +8,8 @@ use std::ffi::{CStr, c_char, c_int};
 
 use rusqlite::ffi;
 
-use crate::connection::Connection;
-use crate::error::Result;
-use crate::statements::StatementId;
+use crate::error::{Error, Result};
+use crate::statements::{StatementId, Statements};
 
 /// What a result column was declared as.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,22 +32,22 @@ pub struct ColumnOrigin {
     pub column: Box<str>,
 }
 
-impl Connection {
+impl Statements {
     /// Returns the names of the result columns, in order.
     ///
     /// # Errors
-    /// Returns [`Error::StaleStatement`](crate::Error::StaleStatement) if the statement was finalized.
+    /// Returns [`Error::StaleStatement`] if the statement was finalized.
     pub fn column_names(&self, id: StatementId) -> Result<Vec<Box<str>>> {
         // SAFETY: a statement of the table is alive, and the caller that has the table has the connection.
-        Ok(unsafe { names(self.statement(id)?.raw) })
+        Ok(unsafe { names(self.get(id).ok_or(Error::StaleStatement)?.raw) })
     }
 
     /// Returns what the result columns were declared as, in order.
     ///
     /// # Errors
-    /// Returns [`Error::StaleStatement`](crate::Error::StaleStatement) if the statement was finalized.
+    /// Returns [`Error::StaleStatement`] if the statement was finalized.
     pub fn column_sources(&self, id: StatementId) -> Result<Vec<ColumnSource>> {
-        let raw = self.statement(id)?.raw;
+        let raw = self.get(id).ok_or(Error::StaleStatement)?.raw;
         // SAFETY: as in `column_names`.
         Ok(unsafe {
             let source = |column| ColumnSource {

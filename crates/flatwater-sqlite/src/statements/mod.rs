@@ -27,16 +27,16 @@ pub struct StatementId {
 /// One place in the table.
 struct Slot {
     /// Its `raw` is null while the slot is free.
-    statement: Statement,
+    compiled: Compiled,
     generation: u32,
     /// Read when values are first bound by name. They are those of its text, whatever the schema.
     names: Option<Arc<Names>>,
 }
 
-/// A statement, and the properties that every run needs. Only a run changes them: SQLite prepares a statement again
+/// A compiled statement, and the properties that every run needs. Only a run changes them: SQLite prepares a statement again
 /// only while the statement is stepped.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Statement {
+pub(crate) struct Compiled {
     pub(crate) raw: *mut ffi::sqlite3_stmt,
     pub(crate) parameters: Parameters,
     /// It may be a `PRAGMA journal_mode`, which writes and returns a row.
@@ -45,7 +45,7 @@ pub(crate) struct Statement {
     pub(crate) reprepares: u32,
 }
 
-impl Statement {
+impl Compiled {
     /// # Safety
     /// `raw` is a statement that is alive, and no other thread uses its connection.
     unsafe fn of(raw: *mut ffi::sqlite3_stmt) -> Self {
@@ -59,38 +59,39 @@ impl Statement {
     }
 }
 
+/// The prepared statements of a connection.
 #[derive(Default)]
-pub(crate) struct Slots {
+pub struct Statements {
     slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
-impl Slots {
+impl Statements {
     /// Adds a statement to the table.
     ///
     /// # Safety
     /// `raw` is a statement of the connection this table belongs to, not null, and no other code finalises it.
     pub(crate) unsafe fn keep(&mut self, raw: *mut ffi::sqlite3_stmt) -> StatementId {
         // SAFETY: as the caller promises.
-        let statement = unsafe { Statement::of(raw) };
+        let compiled = unsafe { Compiled::of(raw) };
         if let Some(slot) = self.free.pop() {
             let place = &mut self.slots[slot as usize];
-            place.statement = statement;
+            place.compiled = compiled;
             return StatementId { slot, generation: place.generation };
         }
         let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 statements fit into memory");
-        self.slots.push(Slot { statement, generation: 0, names: None });
+        self.slots.push(Slot { compiled, generation: 0, names: None });
         StatementId { slot, generation: 0 }
     }
 
-    pub(crate) fn get(&self, id: StatementId) -> Option<Statement> {
+    pub(crate) fn get(&self, id: StatementId) -> Option<Compiled> {
         let place = self.slots.get(id.slot as usize)?;
-        (place.generation == id.generation && !place.statement.raw.is_null()).then_some(place.statement)
+        (place.generation == id.generation && !place.compiled.raw.is_null()).then_some(place.compiled)
     }
 
     /// Returns the names of the parameters of a statement.
     pub(crate) fn names(&mut self, id: StatementId) -> Option<Arc<Names>> {
-        let Statement { raw, .. } = self.get(id)?;
+        let Compiled { raw, .. } = self.get(id)?;
         let names = &mut self.slots[id.slot as usize].names;
         // SAFETY: a statement of the table is alive, and the caller that has the table has the connection.
         Some(names.get_or_insert_with(|| Arc::new(unsafe { Names::of(raw) })).clone())
@@ -105,16 +106,23 @@ impl Slots {
         let was = reprepares.unsigned_abs() != before.reprepares;
         if was {
             // SAFETY: as above.
-            self.slots[id.slot as usize].statement = unsafe { Statement::of(before.raw) };
+            self.slots[id.slot as usize].compiled = unsafe { Compiled::of(before.raw) };
         }
         was
     }
 
+    /// Returns how often SQLite prepared the statement again because the schema had changed
+    /// (<https://sqlite.org/c3ref/c_stmtstatus_counter.html#sqlitestmtstatusreprepare>).
+    #[must_use]
+    pub fn reprepares(&self, id: StatementId) -> u32 {
+        self.get(id).map_or(0, |compiled| compiled.reprepares)
+    }
+
     /// Finalises a statement. Does nothing for one that is already finalised.
     pub(crate) fn finalize(&mut self, id: StatementId) {
-        let Some(Statement { raw, .. }) = self.get(id) else { return };
+        let Some(Compiled { raw, .. }) = self.get(id) else { return };
         let place = &mut self.slots[id.slot as usize];
-        place.statement.raw = std::ptr::null_mut();
+        place.compiled.raw = std::ptr::null_mut();
         place.generation = place.generation.wrapping_add(1);
         place.names = None;
         self.free.push(id.slot);
@@ -127,7 +135,7 @@ impl Slots {
         self.free.clear();
         for slot in self.slots.drain(..) {
             // SAFETY: null is allowed; a statement of the table is alive, and the table removes it here.
-            unsafe { ffi::sqlite3_finalize(slot.statement.raw) };
+            unsafe { ffi::sqlite3_finalize(slot.compiled.raw) };
         }
     }
 

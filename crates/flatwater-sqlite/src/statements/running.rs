@@ -13,7 +13,7 @@ use rusqlite::ffi;
 use rusqlite::types::ValueRef;
 
 use crate::error::{Error, Result, SqliteError};
-use crate::statements::Statement;
+use crate::statements::Compiled;
 use crate::statements::bindings::Bindings;
 use crate::statements::parameters::{Names, Parameters};
 use crate::statements::sink::{FirstRow, Flow, Sink};
@@ -51,7 +51,7 @@ impl Running {
 
     /// Runs a statement from bind to reset. The values are borrowed until then.
     pub(crate) fn once<B, S>(
-        Statement { raw, parameters, .. }: Statement,
+        Compiled { raw, parameters, .. }: Compiled,
         bindings: &B,
         names: impl FnOnce() -> Option<Arc<Names>>,
         sink: &mut S,

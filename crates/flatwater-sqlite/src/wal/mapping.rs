@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use rusqlite::ffi;
 
 /// The database and the WAL of a connection, which have this crate's methods.
-pub(crate) type Files = [*mut ffi::sqlite3_file; 2];
+pub(crate) type GuardedFiles = [*mut ffi::sqlite3_file; 2];
 
 /// What is known of the connection's files, as long as it is certain to hold.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Known {
     /// The address at which the wal-index is mapped, or null.
     base: *mut c_void,
     /// The files, if they have this crate's methods.
-    guarded: Option<Files>,
+    guarded: Option<GuardedFiles>,
 }
 
 const NOTHING: Known = Known { base: std::ptr::null_mut(), guarded: None };
@@ -63,12 +63,12 @@ impl Mapping {
     }
 
     /// The files, if they are known to have this crate's methods.
-    pub(crate) fn files(&self) -> Option<Files> {
+    pub(crate) fn files(&self) -> Option<GuardedFiles> {
         self.known.get().guarded
     }
 
     /// Records that the files have this crate's methods.
-    pub(crate) fn guarded(&self, files: Files) {
+    pub(crate) fn guarded(&self, files: GuardedFiles) {
         self.learn(Known { guarded: Some(files), ..self.known.get() });
     }
 

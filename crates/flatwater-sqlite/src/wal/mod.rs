@@ -1,4 +1,4 @@
-//! The write-ahead log seen from outside: the wal-index header, and the commits of a connection.
+//! The write-ahead log seen from outside: the wal-index header.
 //!
 //! Owns: reading the shared-memory header through SQLite's own mapping, so that no descriptor on the `-shm` file is
 //! ever opened (closing one would drop all POSIX locks of the process,
@@ -14,8 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rusqlite::ffi;
 
-use crate::connection::Connection;
-use crate::wal::files::File;
+use crate::wal::files::{File, Files};
 
 /// One copy of the wal-index header (<https://sqlite.org/walformat.html#the_wal_index_header>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,13 +121,25 @@ fn two([first, second]: [u32; 2]) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-impl Connection {
+/// The WAL of a connection's main database.
+pub struct Wal {
+    pub(crate) files: Files,
+}
+
+impl Wal {
+    /// # Safety
+    /// As for `Handle::new`.
+    pub(crate) unsafe fn new(db: *mut ffi::sqlite3) -> Self {
+        // SAFETY: as the caller promises.
+        Self { files: unsafe { Files::new(db) } }
+    }
+
     /// The wal-index header as it is published now, or `None` for a database that is not in WAL mode or whose header is
     /// not mapped. Makes no system call once mapped. Call it only after the connection has read the database.
     #[must_use]
-    pub fn wal_header(&self) -> Option<WalHeader> {
-        let base = self.wal_index()?;
-        // SAFETY: `wal_index` returns an existing mapping, and the offsets below are multiples of 4.
+    pub fn header(&self) -> Option<WalHeader> {
+        let base = self.index()?;
+        // SAFETY: `index` returns an existing mapping, and the offsets below are multiples of 4.
         let load = |offset| unsafe { load(base, offset) };
         Some(WalHeader {
             change: load(CHANGE),
@@ -139,25 +150,25 @@ impl Connection {
         })
     }
 
-    /// The whole published header. `None` where [`wal_header`](Self::wal_header) returns `None`, while another
+    /// The whole published header. `None` where [`header`](Self::header) returns `None`, while another
     /// connection writes the header, or if one died while it wrote the header.
     #[must_use]
-    pub fn wal_state(&self) -> Option<WalState> {
-        let base = self.wal_index()?;
+    pub fn state(&self) -> Option<WalState> {
+        let base = self.index()?;
         // In this order, as SQLite reads them: SQLite writes them in the opposite order (`walIndexWriteHdr`).
-        // SAFETY: `wal_index` returns an existing mapping, and each offset is a multiple of 4.
+        // SAFETY: `index` returns an existing mapping, and each offset is a multiple of 4.
         let [first, second] = [0, 1].map(|copy| std::array::from_fn(|word| unsafe { load(base, word_at(copy, word)) }));
         WalState::whole(first, second)
     }
 
     /// Returns true if the published header still equals `state`, in both copies.
     #[must_use]
-    pub fn is_wal_state(&self, state: &WalState) -> bool {
-        let Some(base) = self.wal_index() else { return false };
+    pub fn is_state(&self, state: &WalState) -> bool {
+        let Some(base) = self.index() else { return false };
         // Two words at once, and no early return between them: the header is nearly always equal.
         let mut differs = 0;
         for (pair, noted) in state.0.as_chunks::<2>().0.iter().enumerate() {
-            // SAFETY: `wal_index` returns an existing mapping, and each copy begins at a multiple of 8 and has an even
+            // SAFETY: `index` returns an existing mapping, and each copy begins at a multiple of 8 and has an even
             // number of words.
             let [first, second] = [0, 1].map(|copy| unsafe { load_two(base, word_at(copy, pair * 2)) });
             let noted = two(*noted);
@@ -166,18 +177,18 @@ impl Connection {
         differs == 0
     }
 
-    /// The whole published header and the values derived from it, as [`wal_state`](Self::wal_state) and
-    /// [`wal_header`](Self::wal_header) return them.
+    /// The whole published header and the values derived from it, as [`state`](Self::state) and
+    /// [`header`](Self::header) return them.
     #[must_use]
-    pub fn wal_now(&self) -> Option<(WalState, WalHeader)> {
-        let state = self.wal_state()?;
-        let base = self.wal_index()?;
+    pub fn now(&self) -> Option<(WalState, WalHeader)> {
+        let state = self.state()?;
+        let base = self.index()?;
         let word = |offset: usize| state.0[offset / size_of::<u32>()];
         let header = WalHeader {
             change: word(CHANGE),
             max_frame: word(MAX_FRAME),
             salts: [word(SALT_1), word(SALT_2)],
-            // SAFETY: `wal_index` returns an existing mapping, and the offset is a multiple of 4.
+            // SAFETY: `index` returns an existing mapping, and the offset is a multiple of 4.
             copied: unsafe { load(base, COPIED) },
             page_bytes: page_bytes(word(PAGE)),
         };
@@ -189,32 +200,17 @@ impl Connection {
     #[must_use]
     pub fn attached_change(&self, name: &str) -> Option<u32> {
         let name = CString::new(name).ok()?;
-        let file = self.file_of(&name, ffi::SQLITE_FCNTL_FILE_POINTER)?;
+        let file = self.files.find_of(&name, ffi::SQLITE_FCNTL_FILE_POINTER)?;
         let base = self.region(file)?;
         // SAFETY: the region was just returned; it stays while the database is attached and in WAL mode.
         Some(unsafe { load(base, CHANGE) })
     }
 
-    /// Counts commits from now on, and makes a commit that finds so many frames in the WAL of an attached file copy
-    /// them, as SQLite does by default (<https://sqlite.org/c3ref/wal_autocheckpoint.html>); 0: no commit does. Call it
-    /// after `PRAGMA wal_autocheckpoint`, which uses the same hook.
-    pub fn watch_wal(&self, attached_frames: u16) {
-        // SAFETY: the connection is open and used here alone, and the hooks live as long.
-        unsafe { self.hooks().watch_wal(self.raw(), attached_frames.into()) };
-    }
-
-    /// How many commits of this connection went into the main WAL, wrapping. A commit that was then interrupted is
-    /// counted late.
-    #[must_use]
-    pub fn published(&self) -> u32 {
-        self.hooks().commits.published()
-    }
-
     /// The address at which the wal-index is mapped, for finding it among the mappings of the process. Only a number:
     /// it does not tell how long the mapping stays.
     #[must_use]
-    pub fn wal_index_address(&self) -> Option<usize> {
-        self.wal_index().map(|base| base.addr())
+    pub fn index_address(&self) -> Option<usize> {
+        self.index().map(|base| base.addr())
     }
 
     /// SQLite's mapping of the first wal-index region, remembered from an earlier call or requested again.
@@ -225,15 +221,15 @@ impl Connection {
     /// nothing is remembered until an exclusive borrow shows that no other code has it any more. As a statement of this
     /// crate: then `run` forgets the mapping. From a user's callback that gets the connection (collation_needed) while
     /// SQLite prepares: then `prepare` and `run` forget the mapping.
-    fn wal_index(&self) -> Option<*mut c_void> {
-        if !self.in_wal_mode() {
+    fn index(&self) -> Option<*mut c_void> {
+        if !self.files.in_wal_mode() {
             return None;
         }
-        self.mapping.get().or_else(|| self.ask_for_mapping().inspect(|base| self.mapping.remember(*base)))
+        self.files.mapping.get().or_else(|| self.ask_for_mapping().inspect(|base| self.files.mapping.remember(*base)))
     }
 
     fn ask_for_mapping(&self) -> Option<*mut c_void> {
-        self.region(self.file(File::Database)?)
+        self.region(self.files.find(File::Database)?)
     }
 
     /// The first region of the wal-index of an open file, if it is mapped and is shared memory.

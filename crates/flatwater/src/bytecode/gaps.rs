@@ -52,11 +52,11 @@ fn steps_at_rows(statement: &mut Statement<'_>) -> (Vec<i32>, bool) {
 fn longest_gap(sqlite: &Sqlite, sql: &str) -> i32 {
     let mut statement = sqlite.rusqlite().prepare(sql).unwrap();
     let (mut moments, _) = steps_at_rows(&mut statement);
-    sqlite.set_progress_steps(1);
+    sqlite.hooks().set_progress_steps(1);
     for look in 1.. {
-        sqlite.arm(Arc::new(StopAt { look, looks: AtomicU32::new(0) }));
+        sqlite.hooks().interrupts.arm(Arc::new(StopAt { look, looks: AtomicU32::new(0) }));
         let (steps, ended) = steps_at_rows(&mut statement);
-        sqlite.disarm();
+        sqlite.hooks().interrupts.disarm();
         if ended {
             break;
         }
@@ -174,8 +174,8 @@ fn waits(sqlite: &Sqlite, sql: &str, values: &[&str]) -> (Vec<Duration>, &'stati
         statement.raw_bind_parameter(index, value).unwrap();
     }
     let clock = Arc::new(Clock(Mutex::new((Instant::now(), Vec::new()))));
-    sqlite.set_progress_steps(1);
-    sqlite.arm(clock.clone());
+    sqlite.hooks().set_progress_steps(1);
+    sqlite.hooks().interrupts.arm(clock.clone());
     let mut rows = statement.raw_query();
     let end = loop {
         match rows.next() {
@@ -186,7 +186,7 @@ fn waits(sqlite: &Sqlite, sql: &str, values: &[&str]) -> (Vec<Duration>, &'stati
     };
     drop(rows);
     clock.should_stop();
-    sqlite.disarm();
+    sqlite.hooks().interrupts.disarm();
     let waits = std::mem::take(&mut clock.0.lock().unwrap().1);
     (waits, end)
 }

@@ -36,9 +36,10 @@ impl Disk {
         let in_frames = |bytes: u64| known(bytes / frame_bytes(header.page_bytes));
         let free = sqlite.rusqlite().path().and_then(|path| free_bytes(path.as_ref()));
         Self {
-            wal: sqlite.wal_file_bytes().map_or(0, in_frames),
+            wal: sqlite.files().wal_bytes().map_or(0, in_frames),
             database: sqlite
-                .database_file_bytes()
+                .files()
+                .database_bytes()
                 .map_or(0, |bytes| known(bytes / u64::from(header.page_bytes.max(1)))),
             free: free.map_or(u32::MAX, in_frames),
         }

@@ -26,14 +26,14 @@ pub(crate) enum Mark {
 /// Prepares the first statement of `sql`. Transaction control and `PRAGMA foreign_keys` are prepared as statements that do
 /// nothing.
 pub(crate) fn prepare_dumped(connection: &mut Connection, sql: &str) -> Result<Option<Prepared>> {
-    let before = connection.sqlite.set_policy(policy::dump);
+    let before = connection.sqlite.hooks().authorizer.set_policy(policy::dump);
     let prepared = connection.sqlite.prepare(sql);
-    connection.sqlite.set_policy(before);
+    connection.sqlite.hooks().authorizer.set_policy(before);
     let prepared = match prepared {
         Ok(Some(prepared)) => prepared,
         Ok(None) => return Ok(None),
         Err(error) => {
-            let denied = connection.sqlite.take_denied();
+            let denied = connection.sqlite.hooks().authorizer.take_denied();
             return Err(denied.map_or_else(|| error.into(), |event| policy::refusal(&event, None)));
         }
     };

@@ -37,8 +37,8 @@ pub(crate) fn lend<T>(
 /// Makes it ours again: our handlers, no transaction, no statement in the middle of its rows.
 pub(crate) fn take_back(connection: &mut Connection, busy: Busy) -> Result<Remains> {
     let is_ours = restore_handlers(connection, busy);
-    let may_have_ghost = !is_ours || connection.sqlite.missed_commit();
-    let transaction = !connection.sqlite.is_autocommit();
+    let may_have_ghost = !is_ours || connection.sqlite.hooks().commits.missed();
+    let transaction = !connection.sqlite.handle().is_autocommit();
     repair(connection)?;
     Ok(Remains { transaction, may_have_ghost })
 }

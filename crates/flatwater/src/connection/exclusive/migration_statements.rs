@@ -43,13 +43,18 @@ pub(crate) fn run_statement<'a>(
     policy: Policy,
 ) -> Option<(StatementPlace<'a>, Result<Vec<AuthEvent>>)> {
     let at = at + statement_start(&step.sql[at..]);
-    let before = connection.sqlite.set_policy(policy);
+    let before = connection.sqlite.hooks().authorizer.set_policy(policy);
     let prepared = connection.sqlite.prepare(&script[at..]);
-    connection.sqlite.set_policy(before);
+    connection.sqlite.hooks().authorizer.set_policy(before);
     let prepared = match prepared {
         Ok(prepared) => prepared?,
         Err(error) => {
-            let error = connection.sqlite.take_denied().map_or_else(|| error.into(), |event| refusal(&event));
+            let error = connection
+                .sqlite
+                .hooks()
+                .authorizer
+                .take_denied()
+                .map_or_else(|| error.into(), |event| refusal(&event));
             return Some((StatementPlace { step, at, length: step.sql.len() - at }, Err(error)));
         }
     };
@@ -63,8 +68,8 @@ pub(crate) fn run_statement<'a>(
     } else {
         prepared
     };
-    let ran = connection.sqlite.run(prepared.id, &(), &mut Discard);
-    connection.sqlite.finalize(prepared.id);
+    let ran = connection.sqlite.statement(prepared.id).run(&(), &mut Discard);
+    connection.sqlite.statement(prepared.id).finalize();
     let ran = ran.map_err(|error| {
         let writes = Writes::of_rows(&prepared.events, Silent::default());
         explain_write(&connection.sqlite, error.into(), &writes)

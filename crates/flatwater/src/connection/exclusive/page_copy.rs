@@ -166,10 +166,10 @@ pub(crate) fn backup(
     target.refuse_taken()?;
     let file = target.create(options)?;
     connection.control.begin_read(&mut connection.sqlite)?;
-    connection.sqlite.arm(ends.clone());
+    connection.sqlite.hooks().interrupts.arm(ends.clone());
     // The first read takes the snapshot.
     let begun = connection.schema.cookie(&mut connection.sqlite);
-    connection.sqlite.disarm();
+    connection.sqlite.hooks().interrupts.disarm();
     begun?;
     copy(connection.sqlite.rusqlite(), options, target, &file, &**ends)?;
     stop(&**ends)?;

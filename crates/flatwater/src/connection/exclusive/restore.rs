@@ -15,8 +15,8 @@ use crate::sql::tokens::quoted;
 /// everything that can be checked is as it was.
 pub(crate) fn restore_handlers(connection: &mut Connection, busy: Busy) -> bool {
     connection.had_closure = true;
-    connection.sqlite.set_policy(policy::trusted);
-    connection.sqlite.set_busy(Some(busy));
+    connection.sqlite.hooks().authorizer.set_policy(policy::trusted);
+    connection.sqlite.hooks().set_busy(Some(busy));
     let ours = connection.sqlite.restore_handlers();
     let foreign_keys = connection
         .sqlite
@@ -28,7 +28,7 @@ pub(crate) fn restore_handlers(connection: &mut Connection, busy: Busy) -> bool 
 
 /// Returns true if no transaction is open and no statement is in the middle of its rows.
 pub(crate) fn is_idle(connection: &Connection) -> bool {
-    connection.sqlite.is_autocommit() && !connection.sqlite.has_busy_statement()
+    connection.sqlite.handle().is_autocommit() && !connection.sqlite.handle().has_busy_statement()
 }
 
 /// Makes a connection usable again that cannot be replaced.

@@ -70,7 +70,7 @@ pub(crate) fn learn_before(connection: &mut Connection, ready: &CachedStatement,
     if ready.class.route == Route::Write
         && writes_may_run_inline(connection)
         && !ready.is_known()
-        && connection.sqlite.fits(ready.id, &params)
+        && connection.sqlite.statement(ready.id).fits(&params)
     {
         learn_from(connection, ready);
     }
@@ -245,8 +245,8 @@ mod tests {
     fn nothing_is_judged_by_what_was_judged_before() {
         let (_directory, mut connection) = open();
         used_twice(&mut connection, "INSERT INTO t (a) VALUES ('x')");
-        assert!(connection.sqlite.take_denied().is_none());
-        assert_eq!(connection.sqlite.last_insert_rowid(), 2);
+        assert!(connection.sqlite.hooks().authorizer.take_denied().is_none());
+        assert_eq!(connection.sqlite.handle().last_insert_rowid(), 2);
         let text = Arc::new(StatementInfo::new("ATTACH ':memory:' AS other"));
         assert!(connection.ready(&text, policy::statement, &SchemaFacts::default()).is_err());
     }

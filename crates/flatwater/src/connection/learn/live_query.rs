@@ -108,7 +108,7 @@ fn run_ready(
     let outcome = connection.execute(&StatementRun { statement: ready, params, output, bounds: Bounds::Armed })?;
     let Collected::Rows(rows) = outcome.result else { return Err(not_a_query()) };
     // SQLite prepared it again with the values of the parameters, and may have made another plan.
-    if !derived.of_any_plan && connection.sqlite.reprepares(ready.id) != 0 {
+    if !derived.of_any_plan && connection.sqlite.statements().reprepares(ready.id) != 0 {
         derived = derive(connection, text, cookie, true)?;
     }
     let found = find_rows(connection, &derived.reads, bound)?;
@@ -136,12 +136,12 @@ fn find_row(connection: &mut Connection, table: &TableReads, params: &Params) ->
 /// Finds out what the text reads, in the snapshot that is held.
 fn derive(connection: &mut Connection, text: &StatementInfo, cookie: i64, of_any_plan: bool) -> Result<Derived> {
     let mut events: Vec<AuthEvent> = Vec::new();
-    let before = connection.sqlite.set_policy(policy::statement as Policy);
+    let before = connection.sqlite.hooks().authorizer.set_policy(policy::statement as Policy);
     let programs = connection.sqlite.explain_if(&text.sql, |seen| {
         events.extend_from_slice(seen);
         true
     });
-    connection.sqlite.set_policy(before);
+    connection.sqlite.hooks().authorizer.set_policy(before);
     let programs = programs?.unwrap_or_default();
     let read: HashSet<&str> = events.iter().filter_map(|event| event.first.as_deref()).collect();
     let tables = connection.sqlite.patiently_with(|sqlite| tables(sqlite, &read, &text.sql))?;
@@ -384,6 +384,6 @@ mod tests {
         connection.sqlite.execute_batch("ALTER TABLE e ADD COLUMN more").unwrap();
         let second = run(&mut connection, Some(&first));
         assert!(first.cookie != second.cookie && first.reads != second.reads);
-        assert!(connection.sqlite.is_autocommit());
+        assert!(connection.sqlite.handle().is_autocommit());
     }
 }

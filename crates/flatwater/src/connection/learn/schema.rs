@@ -90,7 +90,7 @@ impl SchemaReader {
     /// Makes the connection load the newest schema of the main database. Without this, a text that names something unknown
     /// may be prepared under an older schema.
     pub(crate) fn load(&self, sqlite: &mut Sqlite) -> Result<()> {
-        Ok(sqlite.run(self.newest, &(), &mut Discard)?)
+        Ok(sqlite.statement(self.newest).run(&(), &mut Discard)?)
     }
 
     /// The same before a text that takes effect while it is prepared. A schema that cannot be loaded is no error of
@@ -105,14 +105,14 @@ impl SchemaReader {
     /// Returns the schema cookie, in the transaction that is open or in one of its own.
     pub(crate) fn cookie(&self, sqlite: &mut Sqlite) -> Result<i64> {
         let mut cookie = OneInteger(0);
-        sqlite.run(self.cookie, &(), &mut cookie)?;
+        sqlite.statement(self.cookie).run(&(), &mut cookie)?;
         Ok(cookie.0)
     }
 
     /// For an inline run: checks that the schema is the one that this connection has seen. Compares the cookie if that
     /// is not known without, and never reads the schema. After [`Known::Held`] the caller must let go of the snapshot.
     pub(crate) fn knows(&mut self, sqlite: &mut Sqlite, control: &Control, left: &LeftWal) -> Result<Known, Fallback> {
-        let state = sqlite.wal_state().ok_or(Fallback::Failed)?;
+        let state = sqlite.wal().state().ok_or(Fallback::Failed)?;
         if self.seen.holds(&state, left) {
             return Ok(Known::Before);
         }
@@ -141,7 +141,7 @@ impl SchemaReader {
     /// For a worker: reads the schema if it may differ from the one that this connection has seen, so that an inline
     /// run need not read it. Blocks on the file, and waits for locks. If it fails, inline runs fall back to a worker.
     pub(crate) fn see(&mut self, sqlite: &mut Sqlite, control: &Control, left: &LeftWal) {
-        let Some(state) = sqlite.wal_state() else { return };
+        let Some(state) = sqlite.wal().state() else { return };
         if self.seen.holds(&state, left) {
             return;
         }

@@ -128,7 +128,7 @@ pub(crate) fn cannot_open(error: Error, options: &Options) -> Error {
 
 /// Adds the error of the operating system, which rusqlite does not report.
 pub(crate) fn because(error: Error, sqlite: &Sqlite) -> Error {
-    match error.sqlite_code().and_then(|code| sqlite.system_failure(code)) {
+    match error.sqlite_code().and_then(|code| sqlite.handle().system_failure(code)) {
         Some(failure) if error.operation().is_none() => error.because(failure),
         _ => error,
     }

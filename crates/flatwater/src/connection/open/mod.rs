@@ -36,7 +36,7 @@ use crate::sql::policy;
 pub(super) fn open(options: &Options, role: Role, busy: Busy) -> Result<Connection> {
     check_path(options, role == Role::Creator && options.create)?;
     let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
-    sqlite.set_busy(Some(busy));
+    sqlite.hooks().set_busy(Some(busy));
     let (journal, attached_wals) =
         set_up(&mut sqlite, options, role).map_err(|e| cannot_open(because(e, &sqlite), options))?;
     with_parts(sqlite, journal, attached_wals, options).map_err(|e| cannot_open(e, options))
@@ -50,8 +50,8 @@ fn with_parts(
 ) -> Result<Connection> {
     let control = Control::prepare(&mut sqlite)?;
     let schema = SchemaReader::prepare(&mut sqlite)?;
-    sqlite.set_policy(policy::trusted);
-    sqlite.guard_files();
+    sqlite.hooks().authorizer.set_policy(policy::trusted);
+    sqlite.files().guard();
     Ok(Connection {
         sqlite,
         control,
@@ -80,13 +80,13 @@ pub(crate) fn has_litestream(sqlite: &Sqlite) -> Result<bool> {
 fn set_up(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<(String, Vec<Box<str>>)> {
     // Only an orderly close may detect that it is the last user of the file, and remove the WAL.
     keep_wal_at_close(sqlite, true)?;
-    if role != Role::Reader && sqlite.is_read_only() {
+    if role != Role::Reader && sqlite.handle().is_read_only() {
         return Err(writable::refused(&options.path, why_not_writable(&options.path)));
     }
-    sqlite.guard_files();
+    sqlite.files().guard();
     let journal = prepare_file(sqlite, options, role)?;
     // By now the WAL exists.
-    sqlite.guard_files();
+    sqlite.files().guard();
     if journal == "wal" && role.writes() {
         writable::check(sqlite, &options.path)?;
     }

@@ -88,7 +88,7 @@ pub(crate) fn judge(sqlite: &mut Sqlite, stated: &Stated, prepared: Prepared, po
     };
     match replacement(sqlite, stated, &event) {
         Ok(Replacement::Row(sql)) if !prepared.explain => {
-            sqlite.finalize(prepared.id);
+            sqlite.statement(prepared.id).finalize();
             let row = sqlite.prepare(&sql)?.ok_or_else(|| Error::misuse("a PRAGMA has no statement"))?;
             let prepared = Prepared { length: prepared.length, ..row };
             Ok(Judged { prepared, asks: event.second.is_some() })
@@ -96,7 +96,7 @@ pub(crate) fn judge(sqlite: &mut Sqlite, stated: &Stated, prepared: Prepared, po
         // Without its event it is a statement that does nothing and reads nothing.
         Ok(_) => Ok(Judged { prepared: Prepared { events: Vec::new(), ..prepared }, asks: true }),
         Err(error) => {
-            sqlite.finalize(prepared.id);
+            sqlite.statement(prepared.id).finalize();
             Err(error)
         }
     }

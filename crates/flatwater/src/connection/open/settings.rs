@@ -65,7 +65,7 @@ fn first_read<T>(
         Err(error) if error.code() == Some(ffi::SQLITE_CORRUPT) => error,
         read => return read,
     };
-    sqlite.guard_files();
+    sqlite.files().guard();
     let is_the_disk =
         |error: &flatwater_sqlite::Error| error.code().is_some_and(|code| code & 0xff == ffi::SQLITE_IOERR);
     read(sqlite).map_err(|again| if is_the_disk(&again) { again } else { damage })
@@ -79,7 +79,7 @@ fn switch_to_wal(sqlite: &mut Sqlite) -> Result<()> {
         match ask_for_wal(sqlite) {
             Ok(()) => break,
             Err(e)
-                if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) && sqlite.waits_for_lock(tries) =>
+                if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) && sqlite.hooks().waits(tries) =>
             {
                 tries = tries.saturating_add(1);
             }
@@ -124,7 +124,7 @@ pub(crate) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role)
 }
 
 pub(crate) fn watch_wal(sqlite: &Sqlite, options: &Options) {
-    sqlite.watch_wal(if options.attach.is_empty() { 0 } else { ATTACHED_FRAMES });
+    sqlite.hooks().watch_wal(if options.attach.is_empty() { 0 } else { ATTACHED_FRAMES });
 }
 
 /// Attaches a file, and says which one if that fails. Returns its journal mode.
@@ -147,7 +147,7 @@ fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, spill: us
         writable::check_attached(sqlite, attached)?;
     }
     let name = quoted(name);
-    sqlite.guard_files();
+    sqlite.files().guard();
     let schema = format!(
         "PRAGMA {name}.synchronous = {synchronous}; PRAGMA {name}.cache_spill = -{spill}; SELECT 1 FROM {name}.sqlite_schema LIMIT 1"
     );
@@ -162,11 +162,11 @@ fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, spill: us
 
 /// Runs the caller's own SQL, on a connection that has all its settings.
 pub(crate) fn run_on_open(sqlite: &mut Sqlite, sql: &str, options: &Options) -> Result<()> {
-    let before = sqlite.set_policy(policy::on_open);
+    let before = sqlite.hooks().authorizer.set_policy(policy::on_open);
     let ran = run_statements(sqlite, &terminated(sql), &Stated::of(options));
-    sqlite.set_policy(before);
+    sqlite.hooks().authorizer.set_policy(before);
     ran.map_err(|error| {
-        let error = sqlite.take_denied().map_or(error, |event| policy::refusal(&event, None));
+        let error = sqlite.hooks().authorizer.take_denied().map_or(error, |event| policy::refusal(&event, None));
         let message = format!("`on_open` failed: {}", error.message());
         error.with_message(message).with_sql(sql).in_operation("open")
     })
@@ -178,8 +178,8 @@ fn run_statements(sqlite: &mut Sqlite, script: &str, stated: &Stated) -> Result<
     while let Some(prepared) = sqlite.prepare(&script[at..])? {
         at += prepared.length;
         let Judged { prepared, .. } = judge(sqlite, stated, prepared, policy::on_open)?;
-        let ran = sqlite.run(prepared.id, &(), &mut Discard);
-        sqlite.finalize(prepared.id);
+        let ran = sqlite.statement(prepared.id).run(&(), &mut Discard);
+        sqlite.statement(prepared.id).finalize();
         ran?;
     }
     Ok(())

@@ -34,9 +34,9 @@ pub(crate) fn of_read(error: Error) -> Error {
 /// Returns true if one of the files beside the database, main or attached, is open for reading only. Waits for no lock:
 /// if another connection holds the lock, this one was able to ask for it, so its files are open for writing.
 pub(crate) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
-    let busy = sqlite.set_busy(None);
+    let busy = sqlite.hooks().set_busy(None);
     let begun = sqlite.begin_immediate().map_err(Error::from).and_then(|transaction| Ok(transaction.rollback()?));
-    sqlite.set_busy(busy);
+    sqlite.hooks().set_busy(busy);
     match begun {
         Err(error) if is_read_only(&error) => Ok(true),
         Err(error) if error.kind() != ErrorKind::Busy => Err(error),

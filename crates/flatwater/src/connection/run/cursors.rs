@@ -49,7 +49,7 @@ impl Cursors {
         connection.statements.take(&statement.text);
         let number = self.next;
         self.next += 1;
-        let started = connection.sqlite.start(statement.id, &params.row());
+        let started = connection.sqlite.statement(statement.id).start(&params.row());
         let started = started.map_err(|error| explain(error, &statement, params.row()));
         self.open.push(OpenCursor { number, statement, params });
         if let Err(error) = started {
@@ -69,7 +69,7 @@ impl Cursors {
             return Err(Error::misuse("the result has no more rows"));
         };
         let mut sink = BatchSink::new(statement.names.len(), is_first);
-        let flow = connection.sqlite.next(statement.id, &mut sink);
+        let flow = connection.sqlite.statement(statement.id).next(&mut sink);
         let fetched = flow
             .map_err(|error| explain(error, statement, params.row()))
             .and_then(|flow| Ok((flow, sink.finish(connection.names_after_run(statement)?))));
@@ -83,11 +83,11 @@ impl Cursors {
     pub(crate) fn end(&mut self, connection: &mut Connection, number: u64) {
         let Some(at) = self.open.iter().position(|cursor| cursor.number == number) else { return };
         let OpenCursor { statement, .. } = self.open.swap_remove(at);
-        connection.sqlite.reset(statement.id);
+        connection.sqlite.statement(statement.id).reset();
         if is_kept(&statement) {
             connection.statements.keep(&mut connection.sqlite, statement);
         } else {
-            connection.sqlite.finalize(statement.id);
+            connection.sqlite.statement(statement.id).finalize();
         }
     }
 

@@ -81,17 +81,17 @@ impl Connection {
     pub(crate) fn execute(&mut self, run: &StatementRun<'_>) -> Result<Outcome> {
         let Bounds::Inline { end, .. } = run.bounds else { return self.execute_unbounded(run) };
         let statement = run.statement;
-        let before = self.sqlite.set_policy(policy::nothing);
+        let before = self.sqlite.hooks().authorizer.set_policy(policy::nothing);
         // A write is never interrupted.
         let is_bounded = statement.is_bounded();
         if is_bounded {
-            self.sqlite.arm_until(statement.id, end);
+            self.sqlite.statement(statement.id).arm_until(end);
         }
         let outcome = self.execute_unbounded(run);
         if is_bounded {
-            self.sqlite.disarm();
+            self.sqlite.hooks().interrupts.disarm();
         }
-        self.sqlite.set_policy(before);
+        self.sqlite.hooks().authorizer.set_policy(before);
         outcome
     }
 
@@ -136,7 +136,7 @@ impl Connection {
             Err(error) => {
                 // It does not run, so SQLite would not notice that the schema is another one by now.
                 self.statements.take(&statement.text);
-                self.sqlite.finalize(statement.id);
+                self.sqlite.statement(statement.id).finalize();
                 return Err(error);
             }
         };
@@ -158,24 +158,24 @@ impl Connection {
             self.step(run, sink)?;
             return Ok(ExecuteResult::default());
         }
-        let rowid_before = self.sqlite.last_insert_rowid();
+        let rowid_before = self.sqlite.handle().last_insert_rowid();
         if let Some(table) = &statement.class.inserts_into {
-            self.sqlite.watch_inserts(table);
+            self.sqlite.hooks().inserts.watch(table);
         }
         self.step(run, sink)?;
-        let rowid = self.sqlite.last_insert_rowid();
+        let rowid = self.sqlite.handle().last_insert_rowid();
         // The inserts of a virtual table may not be seen. It then sets a rowid for a row, and 0 for a command.
         let is_new = || rowid != rowid_before && rowid != 0;
-        let inserted = statement.class.inserts_into.is_some() && (self.sqlite.saw_insert() || is_new());
-        Ok(ExecuteResult { changes: self.sqlite.changes(), last_insert_rowid: inserted.then_some(rowid) })
+        let inserted = statement.class.inserts_into.is_some() && (self.sqlite.hooks().inserts.saw(rowid) || is_new());
+        Ok(ExecuteResult { changes: self.sqlite.handle().changes(), last_insert_rowid: inserted.then_some(rowid) })
     }
 
     #[inline]
     fn step<S: Sink>(&mut self, run: &StatementRun<'_>, sink: &mut S) -> Result<()> {
         let StatementRun { statement, params, bounds, .. } = *run;
         let stepped = match bounds {
-            Bounds::Armed => self.sqlite.run(statement.id, &params, sink),
-            Bounds::Inline { .. } => self.sqlite.run_once(statement.id, &params, sink),
+            Bounds::Armed => self.sqlite.statement(statement.id).run(&params, sink),
+            Bounds::Inline { .. } => self.sqlite.statement(statement.id).run_once(&params, sink),
         };
         self.recording.note(&self.sqlite, statement);
         stepped.map_err(|error| explain_write(&self.sqlite, explain(error, statement, params), &statement.class.writes))
@@ -186,16 +186,17 @@ impl Connection {
         let mut rows = all.rows();
         let Some(first) = rows.next() else { return Ok(0) };
         // The first run begins the snapshots of all files, which it may have to wait for.
-        let ran = self.sqlite.run(statement.id, &first, &mut Discard);
+        let ran = self.sqlite.statement(statement.id).run(&first, &mut Discard);
         self.recording.note(&self.sqlite, statement);
         let writes = &statement.class.writes;
         ran.map_err(|error| {
             in_row(explain_write(&self.sqlite, explain(error, statement, first), writes), all.first_number)
         })?;
-        let changes_of =
-            |sqlite: &flatwater_sqlite::Connection| if statement.class.changes_rows { sqlite.changes() } else { 0 };
+        let changes_of = |sqlite: &flatwater_sqlite::Connection| {
+            if statement.class.changes_rows { sqlite.handle().changes() } else { 0 }
+        };
         let (mut changes, mut number) = (changes_of(&self.sqlite), 1);
-        let ran = self.sqlite.run_many(statement.id, rows, |sqlite| {
+        let ran = self.sqlite.statement(statement.id).run_many(rows, |sqlite| {
             changes += changes_of(sqlite);
             number += 1;
         });

@@ -17,7 +17,7 @@ use crate::sql::tokens::quoted;
 /// Adds to the error of a write what SQLite does not say. The kind of an error is `Full` only if there is no space.
 #[cold]
 pub(crate) fn explain_write(sqlite: &Sqlite, error: Error, writes: &Writes) -> Error {
-    let before = sqlite.set_policy(policy::trusted);
+    let before = sqlite.hooks().authorizer.set_policy(policy::trusted);
     let explained = match (error.sqlite_code(), writes) {
         (Some(ffi::SQLITE_FULL), Writes::Tables(tables)) => {
             match tables.iter().find(|table| has_last_rowid(sqlite, table)) {
@@ -28,7 +28,7 @@ pub(crate) fn explain_write(sqlite: &Sqlite, error: Error, writes: &Writes) -> E
         (Some(ffi::SQLITE_READONLY_DIRECTORY), _) => no_journal(sqlite, error),
         _ => error,
     };
-    sqlite.set_policy(before);
+    sqlite.hooks().authorizer.set_policy(before);
     explained
 }
 

@@ -33,20 +33,20 @@ pub(crate) fn execute_in_parts(
     params: ParamRow<'_>,
     mut hand_over: impl FnMut(Rows),
 ) -> Result<LastPart> {
-    connection.sqlite.start(statement.id, &params).map_err(|error| explain(error, statement, params))?;
+    connection.sqlite.statement(statement.id).start(&params).map_err(|error| explain(error, statement, params))?;
     let (expected, _) = statement.text.expected_size();
     let (mut before, mut cells, mut bytes) = (0, 0, 0);
     let mut names = None;
     loop {
         let wanted = if before == 0 { FIRST_CELLS } else { CELLS };
         let mut sink = BatchSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells));
-        let flow = connection.sqlite.next(statement.id, &mut sink);
+        let flow = connection.sqlite.statement(statement.id).next(&mut sink);
         let flow = flow.map_err(|error| explain(error, statement, params))?;
         let size = sink.size();
         (cells, bytes) = (cells + size.0, bytes + size.1);
         // SQLite prepares a statement again at its first step only.
         let known = names.take().map_or_else(|| connection.names_after_run(statement), Ok);
-        let known = known.inspect_err(|_| connection.sqlite.reset(statement.id))?;
+        let known = known.inspect_err(|_| connection.sqlite.statement(statement.id).reset())?;
         let rows = sink.finish(known.clone());
         names = Some(known);
         if flow == Flow::Continue {

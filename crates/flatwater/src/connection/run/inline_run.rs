@@ -26,9 +26,9 @@ impl LengthLimit {
             return;
         }
         let bytes = bytes.max(MESSAGE_BYTES);
-        let before = sqlite.set_length_limit(bytes);
+        let before = sqlite.handle().set_length_limit(bytes);
         if before < bytes {
-            sqlite.set_length_limit(before);
+            sqlite.handle().set_length_limit(before);
         }
         self.outside = Some(before);
     }
@@ -36,7 +36,7 @@ impl LengthLimit {
     /// Restores the limit from before. To be called by a worker before it uses the connection.
     pub(crate) fn restore(&mut self, sqlite: &mut Sqlite) {
         if let Some(before) = self.outside.take() {
-            sqlite.set_length_limit(before);
+            sqlite.handle().set_length_limit(before);
         }
     }
 }

@@ -43,7 +43,7 @@ impl Connection {
             .prepare_first(text, &text.sql, 0, policy, schema)?
             .ok_or_else(|| Error::misuse("the SQL has no statement").with_sql(&text.sql))?;
         if self.sqlite.has_statement(&text.sql[length..]) {
-            self.sqlite.finalize(ready.id);
+            self.sqlite.statement(ready.id).finalize();
             return Err(Error::misuse("the SQL has several statements, and one is expected")
                 .with_hint("use `execute_script`, or `batch` if they have parameters")
                 .with_sql(&text.sql));
@@ -58,7 +58,7 @@ impl Connection {
     /// Gives back what `ready` returned: finalizes a statement that is not kept.
     pub(crate) fn done_with(&mut self, ready: &CachedStatement) {
         if !is_kept(ready) {
-            self.sqlite.finalize(ready.id);
+            self.sqlite.statement(ready.id).finalize();
         }
     }
 
@@ -72,7 +72,7 @@ impl Connection {
         policy: Policy,
         schema: &impl Schema,
     ) -> Result<Option<(CachedStatement, usize)>> {
-        let before = self.sqlite.set_policy(policy);
+        let before = self.sqlite.hooks().authorizer.set_policy(policy);
         let mut prepared = self.sqlite.prepare(sql);
         if prepared.as_ref().is_err_and(|error| error.code() == Some(ffi::SQLITE_ERROR))
             && self.schema.load(&mut self.sqlite).is_ok()
@@ -92,9 +92,9 @@ impl Connection {
             .and_then(|first| listing_of_attached(&self.attached, first));
         let lists_attached = listing.is_some();
         if let Some((first, of)) = listing {
-            self.sqlite.finalize(first);
+            self.sqlite.statement(first).finalize();
             if let Err(error) = self.attached.load_schemas(&self.sqlite, of.as_deref()) {
-                self.sqlite.set_policy(before);
+                self.sqlite.hooks().authorizer.set_policy(before);
                 return Err(error.with_sql(&text.sql));
             }
             prepared = self.sqlite.prepare(sql);
@@ -104,10 +104,10 @@ impl Connection {
         {
             // At its first use on a connection, a virtual table prepares its own statements, whose events are mixed
             // with those of this text. The second time they are prepared already.
-            self.sqlite.finalize(first.id);
+            self.sqlite.statement(first.id).finalize();
             prepared = self.sqlite.prepare(sql);
         }
-        self.sqlite.set_policy(before);
+        self.sqlite.hooks().authorizer.set_policy(before);
         let prepared = match prepared {
             Ok(Some(prepared)) => prepared,
             Ok(None) => return Ok(None),
@@ -117,7 +117,7 @@ impl Connection {
             .map_err(|error| if at > 0 { in_script(error, &text.sql, at) } else { error.with_sql(&text.sql) })?;
         let class = classify(&sql[..prepared.length], &prepared, schema);
         let told = told_of_earlier(&mut self.sqlite, &self.attached, &prepared, &class, &sql[..prepared.length]);
-        let told_of_earlier = told.inspect_err(|_| self.sqlite.finalize(prepared.id))?;
+        let told_of_earlier = told.inspect_err(|_| self.sqlite.statement(prepared.id).finalize())?;
         let class = Class { lists_attached, asks, told_of_earlier, ..class };
         let names = names(&self.sqlite, prepared.id, text)?;
         Ok(Some((CachedStatement::new(prepared.id, class.into(), names, text.clone()), prepared.length)))
@@ -126,7 +126,7 @@ impl Connection {
     /// Returns the column names of the statement that just ran. SQLite may have prepared it again at its first step,
     /// because the schema had changed, and `SELECT *` then has other columns than it was prepared with.
     pub(crate) fn names_after_run(&self, ready: &CachedStatement) -> Result<Names> {
-        if self.sqlite.reprepares(ready.id) == 0 {
+        if self.sqlite.statements().reprepares(ready.id) == 0 {
             return Ok(ready.names.clone());
         }
         names(&self.sqlite, ready.id, &ready.text)
@@ -174,14 +174,14 @@ fn triggers(sqlite: &Sqlite, attached: &AttachedFiles) -> Result<HashSet<String>
 }
 
 fn names(sqlite: &Sqlite, id: StatementId, text: &StatementInfo) -> Result<Names> {
-    let (names, sources) = (sqlite.column_names(id)?, sqlite.column_sources(id)?);
+    let (names, sources) = (sqlite.statements().column_names(id)?, sqlite.statements().column_sources(id)?);
     Ok(ColumnNames::new(names, sources, text.sql.clone()))
 }
 
 /// Adds to the error what is known of the place in `sql`, of which the first `before` bytes were not prepared.
 #[cold]
 fn explain_prepare(sqlite: &Sqlite, error: flatwater_sqlite::Error, sql: &str, before: usize) -> Error {
-    if let Some(denied) = sqlite.take_denied() {
+    if let Some(denied) = sqlite.hooks().authorizer.take_denied() {
         let nearest = policy::unknown_pragma(&denied).and_then(|name| nearest_pragma(sqlite, name));
         let refusal = policy::refusal(&denied, nearest);
         return if before > 0 { in_script(refusal, sql, before) } else { refusal.with_sql(sql) };

@@ -23,7 +23,7 @@ impl Recording {
     pub(crate) fn set(&mut self, sqlite: &Sqlite, on: bool) {
         self.data_version = None;
         self.written = on.then(Written::default);
-        sqlite.record_changes(on);
+        sqlite.hooks().record_changes(on);
     }
 
     /// Records a statement that ran, or failed.
@@ -31,7 +31,7 @@ impl Recording {
     pub(super) fn note(&mut self, sqlite: &Sqlite, statement: &CachedStatement) {
         if let Some(written) = self.written.as_mut().filter(|_| statement.class.route == Route::Write) {
             // If SQLite prepared it again, because of another schema, it may have written more than is known.
-            if sqlite.reprepares(statement.id) == 0 {
+            if sqlite.statements().reprepares(statement.id) == 0 {
                 written.add(&statement.class.writes);
             } else {
                 written.add_everything();
@@ -49,7 +49,7 @@ impl Recording {
     /// Returns what was recorded since the last call; `None` if nothing is recorded.
     pub(crate) fn take(&mut self, sqlite: &Sqlite) -> Option<Change> {
         let written = self.written.as_mut()?;
-        Some(Change::of(std::mem::take(written), sqlite.take_changes()))
+        Some(Change::of(std::mem::take(written), sqlite.hooks().changes.take()))
     }
 
     /// Returns true if it is recorded that nothing was written.

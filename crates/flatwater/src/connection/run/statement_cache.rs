@@ -79,7 +79,7 @@ impl Statements {
     pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
         self.last = None;
         let ready = self.ready.get(text)?;
-        if sqlite.reprepares(ready.id) == 0 {
+        if sqlite.statements().reprepares(ready.id) == 0 {
             return Some(ready.clone());
         }
         self.forget(sqlite, text);
@@ -88,7 +88,9 @@ impl Statements {
 
     /// The same, for a caller that gives it back: cheaper if the text is the one that was lent before.
     pub(crate) fn lend(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
-        let is_ready = |last: &Arc<CachedStatement>| std::ptr::eq(&*last.text, text) && sqlite.reprepares(last.id) == 0;
+        let is_ready = |last: &Arc<CachedStatement>| {
+            std::ptr::eq(&*last.text, text) && sqlite.statements().reprepares(last.id) == 0
+        };
         self.last.take().filter(is_ready).or_else(|| self.find(sqlite, text))
     }
 
@@ -102,7 +104,7 @@ impl Statements {
         self.forget(sqlite, &text);
         let is_used_again = text.is_used_again();
         if let Some(evicted) = self.ready.insert(text, ready, is_used_again) {
-            sqlite.finalize(evicted.id);
+            sqlite.statement(evicted.id).finalize();
         }
     }
 
@@ -110,7 +112,7 @@ impl Statements {
     pub(crate) fn forget(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) {
         self.last = None;
         if let Some(before) = self.ready.remove(text) {
-            sqlite.finalize(before.id);
+            sqlite.statement(before.id).finalize();
         }
     }
 
@@ -124,7 +126,7 @@ impl Statements {
     pub(crate) fn clear(&mut self, sqlite: &mut Sqlite) {
         self.last = None;
         for ready in self.ready.drain() {
-            sqlite.finalize(ready.id);
+            sqlite.statement(ready.id).finalize();
         }
     }
 }

@@ -48,7 +48,7 @@ impl CheckpointerShared {
         };
         self.watch.check_file()?;
         let connection = Connection::open(&self.options, Role::Checkpointer, no_wait())?;
-        let header = connection.sqlite.wal_header();
+        let header = connection.sqlite.wal().header();
         let frames = |bytes| header.as_ref().map_or(u32::MAX, |header| frames(bytes, header.page_bytes));
         let (soft, hard) = (frames(self.managed.limit_bytes), frames(self.managed.hard_limit_bytes));
         if header.is_none() && connection.journal == "wal" {
@@ -103,10 +103,10 @@ impl CheckpointerShared {
     }
 
     fn see(&self, connection: &Connection) -> Option<Observed> {
-        let header = connection.sqlite.wal_header()?;
+        let header = connection.sqlite.wal().header()?;
         let written = Duration::from_micros(self.last_write_us.load(Ordering::Relaxed));
         let disk = Disk::of(&connection.sqlite, &header);
-        let file_bytes = connection.sqlite.wal_file_bytes().unwrap_or(0);
+        let file_bytes = connection.sqlite.files().wal_bytes().unwrap_or(0);
         self.recorder.sees(header.max_frame, header.copied, file_bytes);
         self.frames.store(header.max_frame, Ordering::Relaxed);
         self.looked_at(&disk, &header);
@@ -124,7 +124,7 @@ impl CheckpointerShared {
         let wake_at = policy.wake_at(seen, Instant::now()).clamp(1, u32::MAX - 1);
         self.wake_at.store(wake_at, Ordering::SeqCst);
         // Read after `wake_at` was stored: a later commit finds `wake_at` and wakes this thread.
-        let frames = connection.sqlite.wal_header().map_or(0, |header| header.max_frame);
+        let frames = connection.sqlite.wal().header().map_or(0, |header| header.max_frame);
         if frames < wake_at && !self.lock().must_end() {
             if !linger.has_place() {
                 return Rested::Ends(Some(time));
@@ -141,7 +141,7 @@ impl CheckpointerShared {
         let passed = self.passive(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
         let synced = passed.and_then(|progress| {
             if progress.frames >= FEW_FRAMES {
-                connection.sqlite.sync_database()?;
+                connection.sqlite.files().sync_database()?;
             }
             Ok(progress)
         });
@@ -165,7 +165,7 @@ impl CheckpointerShared {
         connection: &mut Connection,
         checkpoint: impl FnOnce(&mut Connection) -> Result<CheckpointInfo>,
     ) -> Result<Progress> {
-        let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
+        let before = connection.sqlite.wal().header().map_or(0, |header| header.copied);
         let began = Instant::now();
         self.is_copying.store(true, Ordering::SeqCst);
         let done = checkpoint(connection);
@@ -184,7 +184,7 @@ impl CheckpointerShared {
             let began = Instant::now();
             let progress = self.passive(connection, checkpoint_after_others)?;
             let copied = Instant::now();
-            connection.sqlite.sync_files()?;
+            connection.sqlite.files().sync()?;
             if progress.frames >= FEW_FRAMES {
                 // Without the wait for another process' checkpoint.
                 policy.disk_took(progress.frames, progress.took + copied.elapsed());
@@ -246,9 +246,9 @@ impl CheckpointerShared {
         let (recorder, watch) = (self.recorder.clone(), self.watch.clone());
         let asked = (self.powers.in_slot)(Box::new(move |commit| {
             let began = Instant::now();
-            connection.sqlite.set_busy(Some(polls(began + budget)));
+            connection.sqlite.hooks().set_busy(Some(polls(began + budget)));
             let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
-            connection.sqlite.set_busy(Some(no_wait()));
+            connection.sqlite.hooks().set_busy(Some(no_wait()));
             let done = match done {
                 Ok(_) if commits => commit().or_else(unless_a_sync_failed),
                 done => done.map(drop),

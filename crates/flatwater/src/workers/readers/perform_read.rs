@@ -53,7 +53,7 @@ fn open_held(reader: &mut Reader, catalogue: &Catalogue, work: Work, ticket: &Ar
     let interrupt: Arc<dyn Interrupt> = ticket.clone();
     let performed = if let Work::Snapshot = work {
         let begun = reader.begin_snapshot(ticket);
-        reader.connection.sqlite.disarm();
+        reader.connection.sqlite.hooks().interrupts.disarm();
         match begun {
             Ok(()) => {
                 reader.in_snapshot = true;
@@ -80,9 +80,9 @@ fn live(
         return (Performed::Answered(Err(not_ended())), false);
     }
     reader.see_schema(catalogue);
-    reader.connection.sqlite.arm(ticket.clone());
+    reader.connection.sqlite.hooks().interrupts.arm(ticket.clone());
     let run = run_live(&mut reader.connection, query.parts(known));
-    reader.connection.sqlite.disarm();
+    reader.connection.sqlite.hooks().interrupts.disarm();
     let usable = reader.leave(run.is_ok(), Instant::now());
     (Performed::Answered(run.map(Answer::Live)), usable)
 }

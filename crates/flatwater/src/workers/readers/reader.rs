@@ -85,15 +85,15 @@ impl Reader {
 
     /// Returns the address at which the wal-index is mapped.
     pub(super) fn index(&self) -> Option<usize> {
-        self.connection.sqlite.wal_index_address()
+        self.connection.sqlite.wal().index_address()
     }
 
     /// Returns what every commit to a file with a WAL changes, for the main file and each attached one. `None` for a file
     /// in whose WAL a commit is being published.
     pub(super) fn stamps(&self) -> impl Iterator<Item = Option<u32>> {
         let Connection { sqlite, attached, .. } = &self.connection;
-        let main = sqlite.wal_state().map(|state| state.stamp());
-        std::iter::once(main).chain(attached.in_wal_mode.iter().map(|name| sqlite.attached_change(name)))
+        let main = sqlite.wal().state().map(|state| state.stamp());
+        std::iter::once(main).chain(attached.in_wal_mode.iter().map(|name| sqlite.wal().attached_change(name)))
     }
 
     /// Sets how long the request may wait for locks. Returns the time.
@@ -116,7 +116,7 @@ impl Reader {
         self.cursors.end_all(&mut self.connection);
         self.in_snapshot = false;
         self.epoch = u64::MAX;
-        let is_over = self.connection.sqlite.is_autocommit()
+        let is_over = self.connection.sqlite.handle().is_autocommit()
             || self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
         is_over && is_idle(&self.connection)
     }
@@ -151,7 +151,7 @@ impl Reader {
     /// Returns true if no transaction is open except that of a lease. In any other open transaction the next statement
     /// would see an old snapshot.
     fn is_usable(&self) -> bool {
-        self.leases.as_ref().is_some_and(Holder::is_held) || self.connection.sqlite.is_autocommit()
+        self.leases.as_ref().is_some_and(Holder::is_held) || self.connection.sqlite.handle().is_autocommit()
     }
 
     /// Returns the number of reads that continued a lease since the last call.
@@ -181,7 +181,7 @@ impl Reader {
     pub(super) fn begin_snapshot(&mut self, ticket: &Arc<Ticket>) -> Result<()> {
         let Connection { sqlite, control, schema, attached, .. } = &mut self.connection;
         control.begin_read(sqlite)?;
-        sqlite.arm(ticket.clone());
+        sqlite.hooks().interrupts.arm(ticket.clone());
         schema.cookie(sqlite)?;
         // The closure may list what is in the schema.
         schema.load_newest(sqlite)?;

@@ -68,7 +68,7 @@ impl Holder {
         let sqlite = &connection.sqlite;
         let release = self.requests.are_pending();
         let (ended, run) =
-            self.lease.enter(AGE, |state| sqlite.is_wal_state(state), || sqlite.wal_state(), release, now);
+            self.lease.enter(AGE, |state| sqlite.wal().is_state(state), || sqlite.wal().state(), release, now);
         self.ended(connection, ended);
         match run {
             LeaseRun::Alone => {}
@@ -85,7 +85,7 @@ impl Holder {
 
     /// Called after a read. A failed read may have rolled the transaction back, which ends the lease.
     pub(super) fn leave(&mut self, connection: &mut Connection, well: bool, now: Instant) {
-        let well = well && !connection.sqlite.is_autocommit();
+        let well = well && !connection.sqlite.handle().is_autocommit();
         let ended = self.lease.leave(well, self.requests.are_pending(), now);
         self.ended(connection, ended);
     }

@@ -57,18 +57,18 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
     } else if ready.class.columns == 0 && !ready.class.asks {
         Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
     } else if in_batches && reader.connection.journal == "wal" {
-        reader.connection.sqlite.arm(interrupt.clone());
+        reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
         let started = reader.cursors.start(&mut reader.connection, ready, params.clone());
-        reader.connection.sqlite.disarm();
+        reader.connection.sqlite.hooks().interrupts.disarm();
         return match started {
             Ok(Batch { rows, cursor: Some(number) }) => Performed::Opened(Some((rows, number))),
             Ok(Batch { rows, cursor: None }) => Performed::Answered(Ok(Answer::Rows(rows))),
             Err(error) => Performed::Answered(Err(error)),
         };
     } else {
-        reader.connection.sqlite.arm(interrupt.clone());
+        reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
         let answer = run(reader, &work, &ready, params.row());
-        reader.connection.sqlite.disarm();
+        reader.connection.sqlite.hooks().interrupts.disarm();
         if answer.is_ok() && !reader.in_snapshot {
             learn(&mut reader.connection, &ready);
         }

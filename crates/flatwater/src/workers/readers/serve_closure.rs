@@ -26,7 +26,7 @@ pub(super) fn closure(reader: &mut Reader, read: ReadClosure, ticket: &Arc<Ticke
         let rolled_back = reader.connection.control.rollback(&mut reader.connection.sqlite).is_ok();
         return (Err(error), rolled_back && is_idle(&reader.connection));
     }
-    reader.connection.sqlite.set_policy(policy::read_closure);
+    reader.connection.sqlite.hooks().authorizer.set_policy(policy::read_closure);
     let sqlite = reader.connection.sqlite.rusqlite();
     let ran = catch_unwind(AssertUnwindSafe(|| read(sqlite)));
     let trusted = restore_handlers(&mut reader.connection, busy(&reader.busy_timeout));

@@ -118,15 +118,15 @@ impl Reader {
 
     /// Returns true if the transaction of the snapshot is open.
     fn is_in_snapshot(&self) -> bool {
-        !self.connection.sqlite.is_autocommit()
+        !self.connection.sqlite.handle().is_autocommit()
     }
 
     /// Performs a request of a session.
     fn in_session(&mut self, session: &Arc<ReadSession>, work: Work, interrupt: &Arc<dyn Interrupt>) -> Result<Answer> {
         if let Work::Fetch(number) = work {
-            self.connection.sqlite.arm(interrupt.clone());
+            self.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
             let batch = self.cursors.fetch(&mut self.connection, number);
-            self.connection.sqlite.disarm();
+            self.connection.sqlite.hooks().interrupts.disarm();
             return batch.map(|Batch { rows, cursor }| Answer::Fetched(Box::new((rows, cursor.is_some()))));
         }
         match query(self, work, interrupt) {

@@ -96,7 +96,7 @@ pub(super) fn fence(writer: &mut WriterConnection) -> Result<()> {
     let files = writable_files(writer)?;
     rewrite_versions(writer, &files)?;
     let sqlite = &mut writer.connection()?.sqlite;
-    let synced = files.iter().try_for_each(|file| sqlite.sync_wal(file)).map_err(Error::from);
+    let synced = files.iter().try_for_each(|file| sqlite.files().sync_wal(file)).map_err(Error::from);
     if let Err(error) = &synced {
         writer.refuse_after_failed_sync(error);
     }

@@ -37,7 +37,7 @@ impl Commits {
 /// Returns what was committed since the slot was last released.
 pub(super) fn leave_at(writer: &mut WriterConnection, state: &WalState, left: &LeftWal) -> Committed {
     let Some(Connection { sqlite, schema, .. }) = &writer.connection else { return Committed::Others };
-    let now = Commits { stamp: state.stamp(), all: state.change(), own: sqlite.published() };
+    let now = Commits { stamp: state.stamp(), all: state.change(), own: sqlite.hooks().commits.published() };
     if writer.commits == Some(now) {
         return Committed::Nothing;
     }
@@ -64,7 +64,7 @@ pub(super) fn change(writer: &WriterConnection) -> Change {
 pub(super) fn changes(writer: &WriterConnection) -> Changes {
     let connection = writer.connection.iter();
     let attached = connection.flat_map(|connection| {
-        let counted = |name: &str| Some((name.into(), connection.sqlite.attached_change(name)?));
+        let counted = |name: &str| Some((name.into(), connection.sqlite.wal().attached_change(name)?));
         connection.attached.in_wal_mode.iter().filter_map(move |name| counted(name))
     });
     Changes { main: change(writer), attached: attached.collect() }

@@ -112,9 +112,9 @@ impl WriterConnection {
                 watch.opens();
             }
             let mut connection = reopen::open(&self.options, self.watch.as_deref(), role, || self.busy())?;
-            connection.sqlite.refuse_commits_while(self.is_left.clone());
+            connection.sqlite.hooks().commits.refuse_while(self.is_left.clone());
             if let Some(watch) = &self.watch {
-                watch.opened(connection.sqlite.wal_index_address());
+                watch.opened(connection.sqlite.wal().index_address());
                 watch.unpark().inspect_err(|_| watch.closed())?;
                 self.turnstile.as_ref().inspect(|turnstile| turnstile.unpark());
             }
@@ -170,16 +170,16 @@ impl WriterConnection {
 
     /// Returns the wal-index as it is published now, if it is consistent.
     pub(super) fn wal_now(&self) -> Option<(WalState, WalHeader)> {
-        self.connection.as_ref()?.sqlite.wal_now()
+        self.connection.as_ref()?.sqlite.wal().now()
     }
 
     /// Returns the first copy of the wal-index header.
     pub(super) fn wal_header(&self) -> Option<WalHeader> {
-        self.connection.as_ref()?.sqlite.wal_header()
+        self.connection.as_ref()?.sqlite.wal().header()
     }
 
     pub(super) fn is_autocommit(&self) -> bool {
-        self.connection.as_ref().is_none_or(|connection| connection.sqlite.is_autocommit())
+        self.connection.as_ref().is_none_or(|connection| connection.sqlite.handle().is_autocommit())
     }
 
     /// Runs BEGIN IMMEDIATE.

@@ -113,7 +113,7 @@ impl Load<'_> {
             let Prepared { id, length, .. } = prepared;
             let needs_keys = attempt.without_foreign_keys && !self.dump.without_foreign_keys;
             if needs_keys && changes_rows(&prepared.events, sql) {
-                writer.connection()?.sqlite.finalize(id);
+                writer.connection()?.sqlite.statement(id).finalize();
                 return Ok(Some(Attempt { without_foreign_keys: false, looks_first: false }));
             }
             let ran = match (mark(&prepared.events), is_open) {
@@ -124,7 +124,7 @@ impl Load<'_> {
                 (Mark::None, _) => self.statement(writer, &prepared),
                 (mark, _) => Err(misplaced(&mark)),
             };
-            writer.connection()?.sqlite.finalize(id);
+            writer.connection()?.sqlite.statement(id).finalize();
             ran.map_err(|error| self.place(error, at))?;
             touched.extend(prepared.events.iter().filter_map(table));
             wrote_schema |= writes_schema(&prepared.events);
@@ -159,7 +159,7 @@ impl Load<'_> {
     fn statement(&self, writer: &mut WriterConnection, prepared: &Prepared) -> Result<()> {
         let class = classify("", prepared, &SchemaFacts::default());
         writer.refuse_cascading_drop(&class)?;
-        Ok(writer.connection()?.sqlite.run(prepared.id, &(), &mut Discard)?)
+        Ok(writer.connection()?.sqlite.statement(prepared.id).run(&(), &mut Discard)?)
     }
 
     /// Adds the place of a statement to its error.

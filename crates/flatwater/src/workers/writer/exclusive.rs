@@ -40,8 +40,8 @@ pub(super) fn with_connection(
     let before = change(writer);
     let ends = ends(writer, ticket);
     let connection = writer.connection()?;
-    connection.sqlite.set_policy(whole_policy(connection));
-    connection.sqlite.arm(ends);
+    connection.sqlite.hooks().authorizer.set_policy(whole_policy(connection));
+    connection.sqlite.hooks().interrupts.arm(ends);
     let ran = lend_whole(writer, |connection| catch_unwind(AssertUnwindSafe(|| closure(connection))))?;
     // Outside of WAL mode no counter shows it.
     let committed = !matches!((before, change(writer)), (Change::Wal(before), Change::Wal(after)) if before == after);

@@ -219,7 +219,7 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Wri
     }
     let Ok(connection) = writer.connection() else { return Member::Lost { aborting: false } };
     let result = match result {
-        Ok(_) if connection.sqlite.has_deferred_violations() => Err(deferred_violation(work)),
+        Ok(_) if connection.sqlite.handle().has_deferred_violations() => Err(deferred_violation(work)),
         result => result,
     };
     if !is_guarded {

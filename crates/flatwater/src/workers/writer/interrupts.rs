@@ -40,19 +40,19 @@ pub(super) fn ends(writer: &WriterConnection, ticket: &Arc<Ticket>) -> Arc<dyn I
 /// of no return.
 pub(super) fn arm(writer: &mut WriterConnection, ticket: &Arc<Ticket>) {
     if let Some(connection) = &writer.connection {
-        connection.sqlite.arm(ends(writer, ticket));
+        connection.sqlite.hooks().interrupts.arm(ends(writer, ticket));
     }
 }
 
 /// Lets a close that leaves it behind interrupt what runs from now on for several callers.
 pub(super) fn arm_for_all(writer: &mut WriterConnection) {
     if let Some(connection) = &writer.connection {
-        connection.sqlite.arm(writer.left.clone());
+        connection.sqlite.hooks().interrupts.arm(writer.left.clone());
     }
 }
 
 pub(super) fn disarm(writer: &mut WriterConnection) {
     if let Some(connection) = &writer.connection {
-        connection.sqlite.disarm();
+        connection.sqlite.hooks().interrupts.disarm();
     }
 }

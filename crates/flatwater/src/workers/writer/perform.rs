@@ -197,7 +197,7 @@ impl Performer<'_> {
             let first = connection.prepare_first(text, &sql[begin..], begin, self.rules.policy(), facts)?;
             let Some((ready, length)) = first else { return Ok(()) };
             if ready.class.makes_temp && !matches!(self.rules, Rules::Transaction) {
-                connection.sqlite.finalize(ready.id);
+                connection.sqlite.statement(ready.id).finalize();
                 return Err(in_script(policy::temp_refusal(), &text.sql, begin));
             }
             let may_run = self.writer.refuse_cascading_drop(&ready.class).map_err(|error| error.with_sql(&text.sql));
@@ -210,7 +210,7 @@ impl Performer<'_> {
                     bounds: Bounds::Armed,
                 })
             });
-            connection.sqlite.finalize(ready.id);
+            connection.sqlite.statement(ready.id).finalize();
             self.effects.note(&ready.class, self.writer);
             result.map_err(|error| {
                 let error = in_script(error, &text.sql, begin);

@@ -83,7 +83,7 @@ pub(super) fn checkpoint(
     let _without_leases = shared.listener.get().map(|listener| listener.end_leases());
     let (mut again, mut tries) = (writer.busy(), 0);
     let began = Instant::now();
-    let before = writer.connection()?.sqlite.wal_header().map(|header| header.copied);
+    let before = writer.connection()?.sqlite.wal().header().map(|header| header.copied);
     let done = loop {
         let error = match writer.connection()?.sqlite.checkpoint(mode) {
             Ok(done) => break done,
@@ -111,7 +111,7 @@ fn autocommit(
     work: &Work,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
-    writer.connection()?.sqlite.watch_commit();
+    writer.connection()?.sqlite.hooks().commits.watch();
     let before = changes(writer);
     arm(writer, ticket);
     let (began, waited) = (Instant::now(), writer.busy_timeout.waited());
@@ -120,7 +120,7 @@ fn autocommit(
     let mut effects = Effects::default();
     let result = perform(writer, &mut effects, rules, work);
     if let Some((text, _)) = work.statement() {
-        let end = writer.connection()?.sqlite.commit_began().unwrap_or_else(Instant::now);
+        let end = writer.connection()?.sqlite.hooks().commits.began().unwrap_or_else(Instant::now);
         let lock = writer.busy_timeout.waited().saturating_sub(waited);
         text.took(end.saturating_duration_since(began).saturating_sub(lock));
     }
@@ -169,8 +169,8 @@ fn write_with(
     let busy = writer.busy();
     let connection = writer.connection()?;
     let mut trusted = restore_handlers(connection, busy);
-    let still_open = !connection.sqlite.is_autocommit();
-    let still_runs = connection.sqlite.has_busy_statement();
+    let still_open = !connection.sqlite.handle().is_autocommit();
+    let still_runs = connection.sqlite.handle().has_busy_statement();
     let mut effects = Effects::default();
     effects.note_closure(writer);
     let result = match ran {
@@ -213,8 +213,8 @@ fn begin_closure(
 ) -> Result<std::thread::Result<Option<Returned>>> {
     let mut transaction = connection.sqlite.begin_immediate()?;
     transaction.set_drop_behavior(DropBehavior::Ignore);
-    connection.sqlite.set_policy(policy::write_closure);
-    connection.sqlite.arm(ends);
+    connection.sqlite.hooks().authorizer.set_policy(policy::write_closure);
+    connection.sqlite.hooks().interrupts.arm(ends);
     Ok(catch_unwind(AssertUnwindSafe(|| closure.take().map(|closure| closure(&transaction)))))
 }
 
@@ -228,7 +228,7 @@ fn read_with(
     let busy = writer.busy();
     let connection = writer.connection()?;
     connection.sqlite.execute_batch("BEGIN; PRAGMA query_only = ON")?;
-    connection.sqlite.set_policy(policy::read_closure);
+    connection.sqlite.hooks().authorizer.set_policy(policy::read_closure);
     arm(writer, ticket);
     let connection = writer.connection()?;
     let ran = catch_unwind(AssertUnwindSafe(|| closure(connection.sqlite.rusqlite())));

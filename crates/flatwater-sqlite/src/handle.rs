@@ -1,0 +1,123 @@
+//! SQLite's own connection, and what it says of its state.
+//!
+//! Owns: the calls that need nothing but SQLite's connection. Runs on the thread that uses the connection. Invariant: a
+//! handle is reached only through a connection that is open: each part of a connection has its own, and whoever has the
+//! part borrows the connection. Leaves out: opening and closing it (`connection`).
+
+use std::ffi::c_int;
+
+use rusqlite::ffi;
+
+use crate::error::system_failure::SystemFailure;
+use crate::error::{Error, SqliteError};
+
+/// SQLite's own connection. Neither `Send` nor `Sync`.
+pub struct Handle(*mut ffi::sqlite3);
+
+impl Handle {
+    /// # Safety
+    /// `db` is open whenever the handle is used, and no other thread uses it at the same time.
+    pub(crate) unsafe fn new(db: *mut ffi::sqlite3) -> Self {
+        Self(db)
+    }
+
+    #[inline]
+    pub(crate) fn raw(&self) -> *mut ffi::sqlite3 {
+        self.0
+    }
+
+    /// Returns true while no transaction is open (<https://sqlite.org/c3ref/get_autocommit.html>).
+    #[must_use]
+    pub fn is_autocommit(&self) -> bool {
+        // SAFETY: the connection is open.
+        unsafe { ffi::sqlite3_get_autocommit(self.0) != 0 }
+    }
+
+    /// Returns true if a deferred foreign key is violated right now, so that a COMMIT would fail
+    /// (<https://sqlite.org/c3ref/c_dbstatus_options.html#sqlitedbstatusdeferredfks>).
+    #[must_use]
+    pub fn has_deferred_violations(&self) -> bool {
+        let (mut current, mut highest): (c_int, c_int) = (0, 0);
+        // SAFETY: the connection is open; both out-pointers live for the call.
+        let rc = unsafe {
+            ffi::sqlite3_db_status(self.0, ffi::SQLITE_DBSTATUS_DEFERRED_FKS, &raw mut current, &raw mut highest, 0)
+        };
+        rc == ffi::SQLITE_OK && current != 0
+    }
+
+    /// The number of rows that the last INSERT, UPDATE or DELETE changed (<https://sqlite.org/c3ref/changes.html>).
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        // SAFETY: the connection is open.
+        unsafe { ffi::sqlite3_changes64(self.0) }.unsigned_abs()
+    }
+
+    /// The rowid of the last successful insert on this connection
+    /// (<https://sqlite.org/c3ref/last_insert_rowid.html>).
+    #[must_use]
+    pub fn last_insert_rowid(&self) -> i64 {
+        // SAFETY: the connection is open.
+        unsafe { ffi::sqlite3_last_insert_rowid(self.0) }
+    }
+
+    /// Returns true if the main database cannot be written through this connection.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        // SAFETY: the connection is open; "main" always exists.
+        unsafe { ffi::sqlite3_db_readonly(self.0, c"main".as_ptr()) == 1 }
+    }
+
+    /// Sets the longest text, blob or row that a statement may touch. Returns the previous limit. A longer value is
+    /// SQLITE_TOOBIG before the work on it begins (<https://sqlite.org/c3ref/c_limit_attached.html>).
+    pub fn set_length_limit(&self, bytes: usize) -> usize {
+        let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+        // SAFETY: the connection is open and used here alone.
+        let before = unsafe { ffi::sqlite3_limit(self.0, ffi::SQLITE_LIMIT_LENGTH, bytes) };
+        before.unsigned_abs() as usize
+    }
+
+    /// Returns true if any statement, of this crate or of the user, is stepped and not reset.
+    #[must_use]
+    pub fn has_busy_statement(&self) -> bool {
+        self.busy_statements().next().is_some()
+    }
+
+    /// All statements, of this crate or of the user, that are stepped and not reset.
+    fn busy_statements(&self) -> impl Iterator<Item = *mut ffi::sqlite3_stmt> {
+        let mut statement = std::ptr::null_mut();
+        std::iter::from_fn(move || {
+            loop {
+                // SAFETY: the connection is open, and `statement` is null or one of its statements.
+                statement = unsafe { ffi::sqlite3_next_stmt(self.0, statement) };
+                if statement.is_null() {
+                    return None;
+                }
+                // SAFETY: as above.
+                if unsafe { ffi::sqlite3_stmt_busy(statement) } != 0 {
+                    return Some(statement);
+                }
+            }
+        })
+    }
+
+    /// Resets all statements, of this crate or of the user.
+    pub(crate) fn reset_busy_statements(&self) {
+        for statement in self.busy_statements() {
+            // SAFETY: a statement of this connection, which no other code uses now; its owner, if it has one, learns
+            // from SQLite at its next step that the statement starts over.
+            unsafe { ffi::sqlite3_reset(statement) };
+        }
+    }
+
+    /// The system's reason for the last failed call on this connection, which failed with this extended code.
+    #[must_use]
+    pub fn system_failure(&self, code: i32) -> Option<SystemFailure> {
+        // SAFETY: the connection is open and used here alone.
+        unsafe { SystemFailure::of(self.0, code) }
+    }
+
+    pub(crate) fn error(&self, code: c_int) -> Error {
+        // SAFETY: the connection is open and used here alone.
+        unsafe { SqliteError::of(self.0, code) }.into()
+    }
+}
