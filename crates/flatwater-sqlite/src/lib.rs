@@ -5,6 +5,7 @@
 //! Its API follows the engine's needs and is not stable.
 //!
 //! - `connection`: a connection, made of the parts below: opening it, running its statements, lending it
+//! - `handle`: SQLite's own connection, and what it says of its state
 //! - `statements`: the prepared statements of a connection: their table, binding values, passing rows to a [`Sink`]
 //! - `hooks`: the callbacks from SQLite, and the state behind each
 //! - `wal`: the wal-index header, and SQLite's handles to the files
@@ -32,16 +33,17 @@ mod wal;
 
 pub use connection::Connection;
 pub use connection::checkpoint::{CheckpointInfo, CheckpointMode};
-pub use connection::control::Control;
 pub use connection::explain::{Op, Program};
 pub use connection::open::has_nul;
 pub use connection::prepare::Prepared;
 pub use connection::statement::Statement;
+pub use connection::transaction_control::Control;
 pub use cpu_time::thread_cpu_time;
 pub use error::system_failure::SystemFailure;
 pub use error::{Error, Result, SqliteError, from_rusqlite};
 pub use filesystem::{filesystem_magic, free_bytes, why_not_readable, why_not_writable};
-pub use guard::{PageRefusal, Refused, Unheld, refused};
+pub use guard::Unheld;
+pub use guard::refusals::{PageRefusal, Refused, refused};
 pub use handle::Handle;
 pub use hooks::authorizer::{AuthEvent, Authorizer, Policy, Verdict};
 pub use hooks::changes::{ChangedRows, Changes, ROWS, RowSet};

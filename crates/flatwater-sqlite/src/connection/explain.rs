@@ -1,8 +1,8 @@
 //! The program of a text, as EXPLAIN lists it.
 //!
-//! Owns: the listing, and the boundary between the main program and the subprograms of triggers and foreign-key actions. Runs on the thread that uses the connection. Invariants: parameters
-//! stay unbound and no part of the text runs; a listing is run as soon as it is prepared, and ended before `explain`
-//! returns. Leaves out: the meaning of a program.
+//! Owns: the listing, and the boundary between the main program and the subprograms of triggers and foreign-key actions.
+//! Runs on the thread that uses the connection. Invariants: parameters stay unbound and no part of the text runs; a listing
+//! is run as soon as it is prepared, and ended before `explain` returns. Leaves out: the meaning of a program.
 
 use std::ffi::{CStr, c_int};
 

@@ -6,7 +6,6 @@
 //! connection is open. Leaves out: what each part does, pragmas, the length of waits, and which texts may run.
 
 pub(crate) mod checkpoint;
-pub(crate) mod control;
 mod cursor;
 pub(crate) mod explain;
 mod lend;
@@ -14,6 +13,7 @@ pub(crate) mod open;
 pub(crate) mod prepare;
 mod snapshot_wait;
 pub(crate) mod statement;
+pub(crate) mod transaction_control;
 
 use std::path::Path;
 use std::time::Instant;
@@ -21,7 +21,8 @@ use std::time::Instant;
 use rusqlite::OpenFlags;
 
 use crate::error::{Error, Result, from_rusqlite};
-use crate::guard::{PageRefusal, Unheld};
+use crate::guard::Unheld;
+use crate::guard::refusals::PageRefusal;
 use crate::handle::Handle;
 use crate::hooks::Hooks;
 use crate::statements::Statements;

@@ -10,7 +10,8 @@ use rusqlite::ffi;
 
 use super::Connection;
 use crate::error::{Error, Result, SqliteError, from_rusqlite};
-use crate::guard::{PatientSnapshots, Refused, refused};
+use crate::guard::PatientSnapshots;
+use crate::guard::refusals::{Refused, refused};
 use crate::hooks::Hooks;
 
 impl Connection {

@@ -1,12 +1,12 @@
 //! Refusing SQLite, while this thread runs a statement: a page that it would read too late, and a snapshot that does
 //! not begin at once.
 //!
-//! Owns: for this thread, which connection's files are guarded and how; both refusals and their codes. Called by the
-//! file methods (`file_methods`), on the thread that is inside a SQLite call. Invariants: a thread that guards nothing is
-//! refused nothing; a page is refused only while the snapshot exists, so never to a recovery, and at most once; a
-//! snapshot that does not begin at once is refused to a caller's thread, and to a worker after a few attempts, so that
-//! the worker waits with its busy handler and not inside SQLite. Leaves out: a file that is mapped into memory, where a
-//! page fault reads; the order of locks (`snapshot_locks`).
+//! Owns: for this thread, which connection's files are guarded and how. Called by the file methods (`file_methods`), on
+//! the thread that is inside a SQLite call. Invariants: a thread that guards nothing is refused nothing; a page is refused
+//! only while the snapshot exists, so never to a recovery, and at most once; a snapshot that does not begin at once is
+//! refused to a caller's thread, and to a worker after a few attempts, so that the worker waits with its busy handler and
+//! not inside SQLite. Leaves out: a file that is mapped into memory, where a page fault reads; the order of locks
+//! (`snapshot_locks`); the codes of refusals (`refusals`).
 //!
 //! The refused page may be one that SQLite reads to roll back after another failure. A rollback that fails with an I/O
 //! error makes SQLite drop its cache; one that is interrupted leaves pages in the cache that were never committed. So a
@@ -14,7 +14,8 @@
 //! the connection must not be used again.
 
 pub(crate) mod file_methods;
-pub(crate) mod snapshot_locks;
+pub(crate) mod refusals;
+mod snapshot_locks;
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -24,54 +25,12 @@ use std::time::Instant;
 
 use rusqlite::ffi;
 
+use crate::guard::refusals::{COMMIT_SNAPSHOT, MARK, PageRefusal, SNAPSHOT};
 use crate::guard::snapshot_locks::{Decision, Place, Request, Snapshot};
 use crate::handle::Handle;
 use crate::hooks::Hooks;
 use crate::wal::files::Files;
 use crate::wal::mapping::GuardedFiles;
-
-/// The error that refuses a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageRefusal {
-    /// SQLITE_INTERRUPT, after which SQLite keeps an open transaction if the statement only reads
-    /// (<https://sqlite.org/c3ref/interrupt.html>).
-    Interrupt,
-    /// SQLITE_IOERR, after which SQLite rolls the transaction back.
-    Failure,
-}
-
-/// The thing that was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
-    /// A page that would have been read too late.
-    Page,
-    /// A snapshot that did not begin at once. The statement had no effect.
-    Snapshot,
-    /// The new snapshot of a commit that was about to start the WAL over. Nothing of the commit was written, and its
-    /// transaction is rolled back.
-    CommitSnapshot,
-}
-
-/// Marks the extended result codes of refusals. SQLite has no such codes.
-const MARK: c_int = 0x7f << 8;
-const COMMIT_MARK: c_int = 0x7e << 8;
-
-/// A code after which SQLite neither retries nor assumes a failure of the file system (`walTryBeginRead` and
-/// `sqlite3VdbeHalt`).
-const SNAPSHOT: c_int = ffi::SQLITE_PROTOCOL | MARK;
-const COMMIT_SNAPSHOT: c_int = ffi::SQLITE_PROTOCOL | COMMIT_MARK;
-
-/// Returns what was refused, given the extended error code of a failed statement; `None` if it failed for another
-/// reason.
-#[must_use]
-pub fn refused(extended_code: c_int) -> Option<Refused> {
-    match extended_code {
-        SNAPSHOT => Some(Refused::Snapshot),
-        COMMIT_SNAPSHOT => Some(Refused::CommitSnapshot),
-        code if code & !0xff == MARK => Some(Refused::Page),
-        _ => None,
-    }
-}
 
 /// The snapshots that this thread guards.
 #[derive(Clone, Copy)]
