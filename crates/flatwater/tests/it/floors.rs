@@ -23,7 +23,7 @@ fn floor(room: &str) -> usize {
     FLOORS.iter().position(|rooms| rooms.contains(&room)).unwrap_or_else(|| panic!("{room} has no floor"))
 }
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
         .flat_map(|path| match path.is_dir() {
@@ -35,7 +35,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the module of a file: its folders and its name.
-fn module(src: &Path, file: &Path) -> Vec<String> {
+pub(crate) fn module(src: &Path, file: &Path) -> Vec<String> {
     let below = file.strip_prefix(src).unwrap().with_extension("");
     let mut parts: Vec<_> = below.components().map(|part| part.as_os_str().to_str().unwrap().to_owned()).collect();
     if parts.last().is_some_and(|last| last == "mod") {
@@ -50,7 +50,7 @@ fn before_tests(text: &str) -> &str {
 }
 
 /// Returns the code of a file, without comments and tests.
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let lines = before_tests(text).lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -97,6 +97,7 @@ mod turnstile;
 mod turnstile_faults;
 #[cfg(target_os = "linux")]
 mod turnstile_rights;
+mod type_sizes;
 mod typed_reads;
 #[cfg(all(feature = "chrono", feature = "time", feature = "uuid"))]
 mod value_forms;
