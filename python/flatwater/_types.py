@@ -47,8 +47,6 @@ class Tuning(TypedDict, total=False):
 
     auto_vacuum: Literal["none", "full", "incremental"]
     """Whether a file that is created gives the space of deleted rows back. Default "none"."""
-    cascading_drop: bool
-    """Whether DROP TABLE may change rows of other tables. Default off."""
     checkpoint: Literal["managed", "external"]
     """Whether Flatwater keeps the WAL short, or another program, such as Litestream. Default "managed"."""
     extra_readers: int

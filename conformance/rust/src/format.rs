@@ -38,7 +38,6 @@ pub struct Scenario {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Options {
     pub(crate) foreign_keys: Option<bool>,
-    pub(crate) cascading_drop: Option<bool>,
     pub(crate) read_only: Option<bool>,
     pub(crate) create: Option<bool>,
     pub(crate) readers: Option<usize>,

@@ -67,7 +67,6 @@ pub const TUNING: &[(&str, Set)] = &[
         Given::Text(text) if text == "incremental" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Incremental))),
         _ => Err("\"none\", \"full\" or \"incremental\""),
     }),
-    ("cascading_drop", |options, given| switch(&given).map(|value| options.tuning(|t| t.cascading_drop(value)))),
     ("checkpoint", |options, given| match given {
         Given::Text(text) if text == "managed" => Ok(options.tuning(|t| t.checkpoint(Checkpoint::default()))),
         Given::Text(text) if text == "external" => Ok(options.tuning(|t| t.checkpoint(Checkpoint::External))),

@@ -291,7 +291,7 @@ async def test_what_few_programs_set_is_in_tuning(file):
         ({"tuning": {"qeue": 10}}, 'no key of `tuning` "qeue"; did you mean "queue"?'),
         ({"tuning": {"qeue": None}}, 'no key of `tuning` "qeue"; did you mean "queue"?'),
         ({"tuning": {"readers": 2}}, 'the option "readers" is no key of `tuning`: give it as the keyword readers=...'),
-        ({"tuning": {"nonsense": 2}}, "there are: auto_vacuum, cascading_drop, "),
+        ({"tuning": {"nonsense": 2}}, "there are: auto_vacuum, checkpoint, "),
         ({"tuning": {"max_open": 2}}, "`flatwater.process.set_max_open"),
         ({"tuning": {"queue": "long"}}, '"queue" must be a non-negative number'),
         ({"tuning": "queue"}, 'the option "tuning" must be a dict'),

@@ -53,7 +53,6 @@ impl Program<'_> {
     pub(super) fn options(&self, path: Option<&str>, options: &format::Options) -> Options {
         let mut opens = Options::new(self.named(path.unwrap_or("{path}")));
         opens = set(opens, options.foreign_keys, Options::foreign_keys);
-        opens = set(opens, options.cascading_drop, |opens, on| opens.tuning(|t| t.cascading_drop(on)));
         opens = set(opens, options.read_only, Options::read_only);
         opens = set(opens, options.create, Options::create);
         opens = set(opens, options.readers, Options::readers);

@@ -46,7 +46,6 @@ pub struct Options {
     pub(crate) create: bool,
     pub(crate) durability: Durability,
     pub(crate) foreign_keys: bool,
-    pub(crate) cascading_drop: bool,
     pub(crate) readers: usize,
     pub(crate) extra_readers: usize,
     pub(crate) stream_idle: Duration,
@@ -109,7 +108,6 @@ impl Options {
             create: true,
             durability: Durability::Normal,
             foreign_keys: true,
-            cascading_drop: false,
             readers: cores().map_or(2, |cores| cores.clamp(2, 8)),
             extra_readers: 8,
             stream_idle: Duration::from_secs(30),
@@ -233,7 +231,7 @@ mod tests {
         let options = Options::new("a.db");
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         assert_eq!(options.durability, Durability::Normal);
-        assert!(options.foreign_keys && options.create && !options.read_only && !options.cascading_drop);
+        assert!(options.foreign_keys && options.create && !options.read_only);
         assert_eq!(options.readers, cores.clamp(2, 8));
         assert_eq!((options.queue, options.extra_readers), (1024, 8));
         assert_eq!(options.live_poll, Duration::from_millis(20));

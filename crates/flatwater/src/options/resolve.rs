@@ -173,7 +173,6 @@ impl Options {
             timeout: _,
             durability,
             foreign_keys,
-            cascading_drop,
             readers,
             extra_readers,
             stream_idle,
@@ -210,7 +209,6 @@ impl Options {
         let differs = [
             ("durability", *durability != other.durability),
             ("foreign_keys", *foreign_keys != other.foreign_keys),
-            ("cascading_drop", *cascading_drop != other.cascading_drop),
             ("readers", *readers != other.readers),
             ("extra_readers", *extra_readers != other.extra_readers),
             ("stream_idle", *stream_idle != other.stream_idle),

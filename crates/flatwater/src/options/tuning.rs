@@ -134,12 +134,4 @@ impl Tuning {
         self.0.inline = inline;
         self
     }
-
-    /// Allows DROP TABLE to change rows of other tables: with foreign keys on, it first deletes all rows of the table, so
-    /// that ON DELETE CASCADE, SET NULL and SET DEFAULT take effect. Otherwise such a DROP TABLE is refused with
-    /// `Misuse`, unless no row would change. Does not apply to closures and migrations. Default off.
-    pub fn cascading_drop(mut self, allowed: bool) -> Self {
-        self.0.cascading_drop = allowed;
-        self
-    }
 }

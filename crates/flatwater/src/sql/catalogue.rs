@@ -311,7 +311,6 @@ mod tests {
             inserts_into: None,
             defines: false,
             makes_temp: false,
-            drops: None,
             writes: crate::dependencies::writes::Writes::Everything,
             lists_attached: false,
             asks: false,

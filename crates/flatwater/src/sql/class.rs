@@ -37,8 +37,6 @@ pub(crate) struct Class {
     pub(crate) defines: bool,
     /// Whether the text creates TEMP objects.
     pub(crate) makes_temp: bool,
-    /// The table of the main database that the text drops.
-    pub(crate) drops: Option<Box<str>>,
     /// What the text may change.
     pub(crate) writes: Writes,
     /// Whether the text lists objects of attached files.
@@ -76,7 +74,6 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
         inserts_into,
         defines: events.iter().any(is_definition),
         makes_temp: events.iter().any(makes_temp) || (events.iter().any(is_trigger) && names_temp(sql)),
-        drops: events.iter().filter(|_| !prepared.explain).find(drops_table).and_then(|e| e.first.clone()),
         writes: match route {
             Route::Read => Writes::Tables(Vec::new()),
             Route::Write if changes_rows => Writes::of_rows(events, silent(sql)),
@@ -183,10 +180,6 @@ fn is_trigger(event: &AuthEvent) -> bool {
 fn makes_temp(event: &AuthEvent) -> bool {
     (ffi::SQLITE_CREATE_TEMP_INDEX..=ffi::SQLITE_CREATE_TEMP_VIEW).contains(&event.action)
         || (is_definition(event) && event.database.as_deref() == Some("temp"))
-}
-
-fn drops_table(event: &&AuthEvent) -> bool {
-    event.action == ffi::SQLITE_DROP_TABLE && event.database.as_deref() == Some("main")
 }
 
 fn is_schema_table(event: &AuthEvent) -> bool {
@@ -305,12 +298,5 @@ mod tests {
         assert_eq!(classes[0].inserts_into.as_deref(), Some("noisy"));
         assert_eq!(classes[1].inserts_into, None);
         assert!(!classes[2].changes_rows && classes[2].inserts_into.is_none());
-    }
-
-    #[test]
-    fn a_table_of_the_main_database_that_is_dropped_is_known() {
-        let classes = classes(&["DROP TABLE log", "EXPLAIN DROP TABLE log", "DROP TABLE tmp", "DROP TABLE other.o"]);
-        let dropped: Vec<_> = classes.iter().map(|class| class.drops.as_deref()).collect();
-        assert_eq!(dropped, [Some("log"), None, None, None]);
     }
 }

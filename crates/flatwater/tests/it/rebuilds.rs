@@ -2,7 +2,7 @@
 //! violates a foreign key afterwards is refused, unless it did before.
 
 use flatwater::calls::ForeignKeyCheck;
-use flatwater::{Database, Error, ErrorKind, Migrations, Params};
+use flatwater::{Database, ErrorKind, Migrations};
 
 use crate::place::{Place, in_both_places};
 use crate::support::TestFile;
@@ -13,9 +13,7 @@ in_both_places!(
     a_migration_that_leaves_orphans_fails_and_changes_nothing,
     foreign_keys_are_enforced_again_after_every_end,
     only_touched_tables_are_checked_if_asked,
-    a_drop_that_would_change_children_is_refused_outside_of_migrations,
-    keys_of_several_columns_and_of_a_primary_key_are_followed,
-    a_drop_may_cascade_if_the_options_allow_it_or_foreign_keys_are_off,
+    a_drop_outside_of_migrations_does_what_the_foreign_keys_say,
     foreign_keys_may_be_deferred_in_a_transaction_and_only_there,
 );
 
@@ -146,64 +144,18 @@ fn without_foreign_keys_nothing_is_checked() {
     });
 }
 
-async fn a_drop_that_would_change_children_is_refused_outside_of_migrations(place: &Place) {
-    const DROP: &str = "DROP TABLE Parent";
-    fn refused<T: std::fmt::Debug>(answer: Result<T, Error>) {
-        let error = answer.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
-        assert!(
-            error.message().contains("rows of child") && error.hint().unwrap().contains("cascading_drop"),
-            "{error}"
-        );
-    }
-    let db = place.open().await;
-    db.migrate([INIT]).await.unwrap();
-    refused(db.execute(DROP, ()).await);
-    refused(db.execute_script(format!("CREATE TABLE x (a); {DROP}")).await);
-    refused(db.batch([(DROP, Ok(Params::default()))]).await);
-    let tx = db.begin().await.unwrap();
-    refused(tx.execute(DROP, ()).await);
-    refused(tx.execute_script(DROP).await);
-    tx.commit().await.unwrap();
-    assert_eq!(value(&db, ROWS).await, 231);
-    assert_eq!(value(&db, "SELECT count(*) FROM sqlite_schema WHERE name = 'x'").await, 0);
-
-    // Rows that would not change are no reason: of the table itself, without a parent, or none.
-    db.execute_script(
-        "DELETE FROM child; UPDATE other SET parent = NULL;
-         CREATE TABLE tree (id INTEGER PRIMARY KEY, up REFERENCES tree ON DELETE CASCADE); INSERT INTO tree VALUES (1, 1)",
-    )
-    .await
-    .unwrap();
-    db.execute("DROP TABLE tree", ()).await.unwrap();
-    db.execute(DROP, ()).await.unwrap();
-    assert_eq!(value(&db, "SELECT count(*) FROM other").await, 1);
-}
-
-async fn keys_of_several_columns_and_of_a_primary_key_are_followed(place: &Place) {
-    let db = place.open().await;
-    db.execute_script(
-        "CREATE TABLE p (a TEXT COLLATE NOCASE, b INTEGER, PRIMARY KEY (b, a));
-         CREATE TABLE \"the child\" (x, \"y\"\"z\", FOREIGN KEY (x, \"y\"\"z\") REFERENCES p ON DELETE SET NULL);
-         INSERT INTO p VALUES ('k', 1); INSERT INTO \"the child\" VALUES (1, 'K'), (1, NULL)",
-    )
-    .await
-    .unwrap();
-    let error = db.execute("DROP TABLE p", ()).await.unwrap_err();
-    assert!(error.kind() == ErrorKind::Misuse && error.message().contains("SET NULL"), "{error}");
-    db.execute("DELETE FROM \"the child\" WHERE \"y\"\"z\" = 'K'", ()).await.unwrap();
-    db.execute("DROP TABLE p", ()).await.unwrap();
-}
-
-async fn a_drop_may_cascade_if_the_options_allow_it_or_foreign_keys_are_off(place: &Place) {
-    for (cascades, children) in [(true, 0), (false, 3)] {
+async fn a_drop_outside_of_migrations_does_what_the_foreign_keys_say(place: &Place) {
+    for (enforced, rows) in [(true, 0), (false, 31)] {
         let place = place.another();
-        let db = place.options().tuning(|t| t.cascading_drop(cascades)).foreign_keys(cascades).open().await.unwrap();
+        let db = place.options().foreign_keys(enforced).open().await.unwrap();
         db.migrate([INIT]).await.unwrap();
+        let tx = db.begin().await.unwrap();
+        tx.execute("DROP TABLE parent", ()).await.unwrap();
+        tx.rollback().await.unwrap();
+        assert_eq!(value(&db, ROWS).await, 231);
         db.execute("DROP TABLE parent", ()).await.unwrap();
-        assert_eq!(value(&db, "SELECT count(*) FROM child").await, children);
-        db.execute("DROP TABLE child", ()).await.unwrap();
-        db.execute("DROP TABLE other", ()).await.unwrap();
+        assert_eq!(value(&db, &ROWS.replace("parent)", "other WHERE false)")).await, rows);
+        db.execute_script("DROP TABLE child; DROP TABLE other").await.unwrap();
     }
 }
 
@@ -229,7 +181,7 @@ async fn foreign_keys_may_be_deferred_in_a_transaction_and_only_there(place: &Pl
 }
 
 #[test]
-fn a_drop_that_did_nothing_once_is_looked_at_again_when_there_is_a_table() {
+fn a_drop_that_did_nothing_once_drops_the_table_when_there_is_one() {
     let file = TestFile::new();
     run(async {
         let db = file.open().await;
@@ -244,7 +196,8 @@ fn a_drop_that_did_nothing_once_is_looked_at_again_when_there_is_a_table() {
                  INSERT INTO parent VALUES (1); INSERT INTO child VALUES (1, 1)",
             )
             .unwrap();
-        assert!(db.execute(drop, ()).await.is_err(), "the rows of child would go with it");
-        assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM child", ()).await.unwrap(), Some(1));
+        db.execute(drop, ()).await.unwrap();
+        let left = "SELECT count(*) FROM sqlite_schema WHERE name = 'parent'";
+        assert_eq!((value(&db, left).await, value(&db, "SELECT count(*) FROM child").await), (0, 0));
     });
 }

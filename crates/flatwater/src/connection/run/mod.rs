@@ -1,7 +1,6 @@
 //! Preparing statements and running them, and what is said of those that fail.
 
 pub(crate) mod cursors;
-mod drops;
 pub(crate) mod execute;
 pub(crate) mod failed_writes;
 pub(crate) mod hidden_values;

@@ -30,7 +30,6 @@ use crate::lease::are_possible;
 use crate::options::{Checkpoint, Options};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
-use crate::sql::class::Class;
 use crate::turnstile::Turnstile;
 
 pub(crate) struct WriterConnection {
@@ -199,14 +198,6 @@ impl WriterConnection {
         let Some(connection) = &mut self.connection else { return };
         if connection.control.rollback(&mut connection.sqlite).is_err() && !self.is_autocommit() {
             self.replace();
-        }
-    }
-
-    /// Refuses a text that drops a table if rows of other tables would change, unless the options allow that.
-    pub(super) fn refuse_cascading_drop(&mut self, class: &Class) -> Result<()> {
-        match &class.drops {
-            Some(table) if !self.options.cascading_drop => self.connection()?.refuse_cascading_drop(table),
-            _ => Ok(()),
         }
     }
 

@@ -20,13 +20,11 @@ use crate::connection::exclusive::dump_statements::{
     Mark, changes_rows, mark, misplaced, prepare_dumped, renew_schema, writes_schema,
 };
 use crate::connection::exclusive::violations::{enforce_foreign_keys, tables, violations};
-use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::run::prepare::refuse_nul;
 use crate::error::location::in_script;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
-use crate::sql::class::classify;
 use crate::sql::dump_start::Dump;
 use crate::sql::terminated::terminated;
 use crate::workers::Answer;
@@ -121,7 +119,10 @@ impl Load<'_> {
                     is_open = !is_open;
                     Ok(())
                 }
-                (Mark::None, _) => self.statement(writer, &prepared),
+                (Mark::None, _) => {
+                    let ran = writer.connection()?.sqlite.statement(id).run(&(), &mut Discard);
+                    ran.map(drop).map_err(Error::from)
+                }
                 (mark, _) => Err(misplaced(&mark)),
             };
             writer.connection()?.sqlite.statement(id).finalize();
@@ -154,12 +155,6 @@ impl Load<'_> {
         writer.connection()?;
         arm(writer, self.ticket);
         prepare_dumped(writer.connection()?, &self.script[at..]).map_err(|error| self.place(error, at))
-    }
-
-    fn statement(&self, writer: &mut WriterConnection, prepared: &Prepared) -> Result<()> {
-        let class = classify("", prepared, &SchemaFacts::default());
-        writer.refuse_cascading_drop(&class)?;
-        Ok(writer.connection()?.sqlite.statement(prepared.id).run(&(), &mut Discard)?)
     }
 
     /// Adds the place of a statement to its error.

@@ -121,10 +121,8 @@ impl Performer<'_> {
             }
             text.learn(&ready.class, catalogue.epoch());
         }
-        let is_told = if self.is_first { refuse_told_of_earlier(&ready) } else { Ok(()) };
-        if let Err(error) = is_told.and_then(|()| self.writer.refuse_cascading_drop(&ready.class)) {
-            self.writer.connection()?.done_with(&ready);
-            return Err(error.with_sql(&text.sql));
+        if self.is_first {
+            refuse_told_of_earlier(&ready).inspect_err(|_| connection.done_with(&ready))?;
         }
         self.effects.note(&ready.class, self.writer);
         Ok(ready)
@@ -200,15 +198,11 @@ impl Performer<'_> {
                 connection.sqlite.statement(ready.id).finalize();
                 return Err(in_script(policy::temp_refusal(), &text.sql, begin));
             }
-            let may_run = self.writer.refuse_cascading_drop(&ready.class).map_err(|error| error.with_sql(&text.sql));
-            let connection = self.writer.connection()?;
-            let result = may_run.and_then(|()| {
-                connection.execute(&StatementRun {
-                    statement: &ready,
-                    params: Params::default().row(),
-                    output: Output::Nothing,
-                    bounds: Bounds::Armed,
-                })
+            let result = connection.execute(&StatementRun {
+                statement: &ready,
+                params: Params::default().row(),
+                output: Output::Nothing,
+                bounds: Bounds::Armed,
             });
             connection.sqlite.statement(ready.id).finalize();
             self.effects.note(&ready.class, self.writer);
