@@ -353,6 +353,31 @@ fn a_write_without_space_waits_for_the_checkpointer() {
     assert_eq!(disk.is_sound(), 100);
 }
 
+/// No statement of the engine looks at the disk here: the closures do all.
+#[test]
+fn closures_find_the_space_that_there_is_again() {
+    let disk = Disk::of(16 * MIB);
+    let db = disk.open();
+    let mut rows = 0;
+    fill(&db, &mut rows);
+    let whole = || db.with_connection(|connection| Ok::<_, flatwater::Error>(connection.execute(INSERT, [])?)).wait();
+    let part = || db.write_with(|tx| Ok::<_, flatwater::Error>(tx.execute(INSERT, [])?)).wait();
+    let closures: [&dyn Fn() -> flatwater::Result<usize>; 2] = [&whole, &part];
+    for (size, closure) in (1..).zip(closures) {
+        while closure().is_ok() {
+            rows += 1;
+        }
+        SIZE.store((16 + 8 * size) * MIB, Ordering::SeqCst);
+        // The first one may still have the limit of the disk as it was.
+        let tries = [closure(), closure()];
+        assert!(tries[1].is_ok(), "{tries:?}");
+        rows += tries.iter().filter(|answer| answer.is_ok()).count() as i64;
+        assert_eq!(count(&db), rows);
+    }
+    db.close().wait().unwrap();
+    assert_eq!(disk.is_sound(), rows);
+}
+
 #[test]
 fn a_page_limit_that_the_user_set_is_not_raised() {
     let disk = Disk::of(16 * MIB);

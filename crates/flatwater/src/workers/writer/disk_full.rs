@@ -112,8 +112,8 @@ impl WriterShared {
         writer.room.tried(made.is_ok(), Instant::now());
     }
 
-    /// Called after a closure failed, whose error may be that its pages are used up: if there are few, finds out whether
-    /// there is space for more by now.
+    /// Called after a closure, which may have failed because its pages are used up, while the connection still has their
+    /// limit: if there is one, finds out whether there is space for more by now.
     pub(super) fn look_at_disk(&self, writer: &mut WriterConnection) {
         if writer.page_limit.asked != u32::MAX
             && let Some((listener, (disk, header))) = self.listener.get().zip(writer.disk())

@@ -42,9 +42,6 @@ pub(super) fn load(
     let result = load.run(writer);
     disarm(writer);
     let taken_back = take_back(writer, shared, ticket);
-    if result.is_err() {
-        shared.look_at_disk(writer);
-    }
     result.and(taken_back).map(|_| Answer::Done)
 }
 

@@ -52,11 +52,7 @@ pub(super) fn with_connection(
         }
         Ok(left)
     });
-    let result = left.and_then(|left| answer(ran, &left, ticket, committed));
-    if result.is_err() {
-        shared.look_at_disk(writer);
-    }
-    result
+    left.and_then(|left| answer(ran, &left, ticket, committed))
 }
 
 pub(super) fn whole_policy(connection: &Connection) -> Policy {
@@ -83,6 +79,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, c
 
 /// Called when the whole connection was lent, or used like that. Returns what was left on it.
 pub(super) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Ticket>) -> Result<Remains> {
+    shared.look_at_disk(writer);
     shared.catalogue.next_epoch();
     wrote_everything(writer);
     let busy = writer.busy();

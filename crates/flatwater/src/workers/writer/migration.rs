@@ -87,9 +87,6 @@ impl<'a> Migration<'a> {
         };
         disarm(writer);
         let taken_back = take_back(writer, self.shared, self.ticket);
-        if result.is_err() {
-            self.shared.look_at_disk(writer);
-        }
         result.and(taken_back).map(|_| done)
     }
 

@@ -187,9 +187,7 @@ fn write_with(
     };
     writer.rollback();
     effects.put_right(writer, &shared.catalogue);
-    if result.is_err() {
-        shared.look_at_disk(writer);
-    }
+    shared.look_at_disk(writer);
     trusted = trusted && is_idle(writer.connection()?);
     if !trusted {
         writer.replace();
