@@ -6,20 +6,19 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 use flatwater_sqlite::{Discard, Prepared};
 
 use super::WriterShared;
 use super::commit::commit;
 use super::connection::WriterConnection;
-use super::exclusive::take_back;
+use super::exclusive::{take_back, with_foreign_keys};
 use super::interrupts::{arm, disarm};
 use super::migration::table;
 use crate::connection::exclusive::dump_statements::{
     Mark, changes_rows, mark, misplaced, prepare_dumped, renew_schema, writes_schema,
 };
-use crate::connection::exclusive::violations::{enforce_foreign_keys, tables, violations};
+use crate::connection::exclusive::violations::{tables, violations};
 use crate::connection::run::prepare::refuse_nul;
 use crate::error::location::in_script;
 use crate::error::{Error, Result};
@@ -74,15 +73,8 @@ impl Load<'_> {
 
     /// Returns how the script is to be tried again, if it was not applied.
     fn attempt(&self, writer: &mut WriterConnection, attempt: Attempt) -> Result<Option<Attempt>> {
-        let enforces = self.shared.options.foreign_keys;
-        writer.wait_for_locks(Instant::now(), self.ticket);
-        enforce_foreign_keys(&writer.connection()?.sqlite, enforces && !attempt.without_foreign_keys)?;
-        let tried = self.in_transaction(writer, attempt);
-        // A connection that was given up is opened with the options.
-        if writer.is_open() && enforce_foreign_keys(&writer.connection()?.sqlite, enforces).is_err() {
-            writer.replace();
-        }
-        tried
+        let enforced = self.shared.options.foreign_keys && !attempt.without_foreign_keys;
+        with_foreign_keys(writer, self.ticket, enforced, |writer| self.in_transaction(writer, attempt))
     }
 
     fn in_transaction(&self, writer: &mut WriterConnection, attempt: Attempt) -> Result<Option<Attempt>> {

@@ -22,6 +22,7 @@ use super::interrupts::ends;
 use super::known_schema::relearn_schema;
 use crate::connection::Connection;
 use crate::connection::exclusive::lend::{self, Remains};
+use crate::connection::exclusive::violations::enforce_foreign_keys;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
@@ -101,6 +102,24 @@ pub(super) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ti
     writer.wait_for_locks(Instant::now(), ticket);
     relearn_schema(writer);
     replaced.and(left)
+}
+
+/// Runs `f` with foreign keys enforced or not. Afterwards they are as the options say.
+pub(super) fn with_foreign_keys<T>(
+    writer: &mut WriterConnection,
+    ticket: &Arc<Ticket>,
+    enforced: bool,
+    f: impl FnOnce(&mut WriterConnection) -> Result<T>,
+) -> Result<T> {
+    writer.wait_for_locks(Instant::now(), ticket);
+    enforce_foreign_keys(&writer.connection()?.sqlite, enforced)?;
+    let ran = f(writer);
+    let as_before = writer.options.foreign_keys;
+    // A connection that was given up is opened with the options.
+    if writer.is_open() && enforce_foreign_keys(&writer.connection()?.sqlite, as_before).is_err() {
+        writer.replace();
+    }
+    ran
 }
 
 /// Returns the error for a connection that did not come back.

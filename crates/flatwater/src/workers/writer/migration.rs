@@ -16,11 +16,11 @@ use super::WriterShared;
 use super::commit::{commit, settle};
 use super::commits_seen::changes;
 use super::connection::WriterConnection;
-use super::exclusive::{take_back, whole_policy};
+use super::exclusive::{take_back, whole_policy, with_foreign_keys};
 use super::interrupts::{arm, disarm};
 use crate::connection::exclusive::history::{add_to_history, create_history, history};
 use crate::connection::exclusive::migration_statements::{StatementPlace, run_statement};
-use crate::connection::exclusive::violations::{enforce_foreign_keys, tables, violations};
+use crate::connection::exclusive::violations::{tables, violations};
 use crate::connection::run::failed_writes::explain_write;
 use crate::dependencies::writes::Writes;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
@@ -119,16 +119,7 @@ impl<'a> Migration<'a> {
     }
 
     fn without_foreign_keys(&self, writer: &mut WriterConnection, looks_first: bool) -> Result<Ran<'a>> {
-        writer.wait_for_locks(Instant::now(), self.ticket);
-        enforce_foreign_keys(&writer.connection()?.sqlite, false)?;
-        let ran = self.in_transaction(writer, looks_first);
-        // A connection that was given up is opened with the options.
-        if writer.is_open()
-            && enforce_foreign_keys(&writer.connection()?.sqlite, self.shared.options.foreign_keys).is_err()
-        {
-            writer.replace();
-        }
-        ran
+        with_foreign_keys(writer, self.ticket, false, |writer| self.in_transaction(writer, looks_first))
     }
 
     fn in_transaction(&self, writer: &mut WriterConnection, looks_first: bool) -> Result<Ran<'a>> {
