@@ -31,7 +31,6 @@ fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let words = |part: &str| text(part, Language::Python).into_owned();
     let applied = error.applied().map(|applied| match applied {
         TimeoutEffect::No => "no",
-        TimeoutEffect::Yes => "yes",
         TimeoutEffect::Unknown => "unknown",
     });
     MAKE.import(py, "flatwater._errors", "make")?.call1((

@@ -55,7 +55,6 @@ impl Ledger {
         match answer {
             Ok(_) => self.acknowledged(number),
             Err(error) if is_unknown(error) => {}
-            Err(error) if error.applied() == Some(TimeoutEffect::Yes) => self.acknowledged(number),
             Err(_) => self.refused(number),
         }
     }

@@ -29,8 +29,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum TimeoutEffect {
     /// No part of the work was done.
     No,
-    /// The work was done.
-    Yes,
     /// It is unknown whether the work was done.
     Unknown,
 }

@@ -23,7 +23,6 @@ impl Outcome {
     pub(super) fn of(error: &Error) -> Self {
         match (error.kind(), error.applied()) {
             (ErrorKind::CommitUnknown, _) | (_, Some(TimeoutEffect::Unknown)) => Self::Unknown,
-            (_, Some(TimeoutEffect::Yes)) => Self::There,
             _ => Self::NotThere,
         }
     }

@@ -36,7 +36,6 @@ pub(super) enum Outcome {
 pub(super) fn outcome(what: &str, error: &Error) -> Result<Outcome, Finding> {
     match (error.kind(), error.applied()) {
         (ErrorKind::Busy, _) | (ErrorKind::Timeout, Some(TimeoutEffect::No)) => Ok(Outcome::Denied),
-        (ErrorKind::Timeout, Some(TimeoutEffect::Yes)) => Ok(Outcome::Done),
         (ErrorKind::Timeout, _) => Ok(Outcome::Unknown),
         _ => Err(Finding::new(format!("{what} fails: {error}")).with_history(format!("{error:?}"))),
     }
