@@ -56,45 +56,25 @@ pub(crate) enum CallKind {
 }
 
 impl CallKind {
-    const ALL: [Self; 16] = [
-        Self::Execute,
-        Self::ExecuteMany,
-        Self::Batch,
-        Self::Script,
-        Self::Query,
-        Self::Fetch,
-        Self::Snapshot,
-        Self::Live,
-        Self::Begin,
-        Self::Commit,
-        Self::ReadWith,
-        Self::WriteWith,
-        Self::WithConnection,
-        Self::Migrate,
-        Self::Backup,
-        Self::Control,
+    /// All of them in their order, with their names.
+    const ALL: [(Self, &'static str); 16] = [
+        (Self::Execute, "execute"),
+        (Self::ExecuteMany, "execute_many"),
+        (Self::Batch, "batch"),
+        (Self::Script, "execute_script"),
+        (Self::Query, "query"),
+        (Self::Fetch, "fetch"),
+        (Self::Snapshot, "snapshot"),
+        (Self::Live, "live"),
+        (Self::Begin, "begin"),
+        (Self::Commit, "commit"),
+        (Self::ReadWith, "read_with"),
+        (Self::WriteWith, "write_with"),
+        (Self::WithConnection, "with_connection"),
+        (Self::Migrate, "migrate"),
+        (Self::Backup, "backup"),
+        (Self::Control, "control"),
     ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Execute => "execute",
-            Self::ExecuteMany => "execute_many",
-            Self::Batch => "batch",
-            Self::Script => "execute_script",
-            Self::Query => "query",
-            Self::Fetch => "fetch",
-            Self::Snapshot => "snapshot",
-            Self::Live => "live",
-            Self::Begin => "begin",
-            Self::Commit => "commit",
-            Self::ReadWith => "read_with",
-            Self::WriteWith => "write_with",
-            Self::WithConnection => "with_connection",
-            Self::Migrate => "migrate",
-            Self::Backup => "backup",
-            Self::Control => "control",
-        }
-    }
 }
 
 const SLOWEST_US: u64 = 3_600_000_000;
@@ -183,7 +163,7 @@ impl Recorder {
     pub(crate) fn snapshot(&self, readers: &ReaderCounters) -> Stats {
         let calls = CallKind::ALL
             .into_iter()
-            .filter_map(|kind| {
+            .filter_map(|(kind, name)| {
                 let workers = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
                 let with_readers = (kind == CallKind::Query).then(|| {
                     let mut both = readers.answered.clone();
@@ -192,7 +172,7 @@ impl Recorder {
                 });
                 let histogram = with_readers.as_ref().unwrap_or(&workers);
                 (!histogram.is_empty()).then(|| CallStats {
-                    kind: kind.name(),
+                    kind: name,
                     count: histogram.len(),
                     p50_us: histogram.value_at_quantile(0.5),
                     p99_us: histogram.value_at_quantile(0.99),
