@@ -4,7 +4,7 @@
 //! what is written sorts as text in the order of time, and SQLite's date functions understand it. Leaves out: which days a
 //! month has, which those crates check.
 
-use rusqlite::types::{FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
+use rusqlite::types::{FromSqlError, FromSqlResult, ValueRef};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Date {
@@ -60,11 +60,6 @@ fn refused(what: &str) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(format!("{what} has no form in the database").into())
 }
 
-/// The output for a text that is written.
-pub(super) fn output(text: rusqlite::Result<String>) -> rusqlite::Result<ToSqlOutput<'static>> {
-    text.map(ToSqlOutput::from)
-}
-
 /// Reads a column in one of the forms: `parse` takes the text apart, `make` checks the parts.
 pub(super) fn read<P, T>(
     value: ValueRef<'_>,
@@ -76,6 +71,26 @@ pub(super) fn read<P, T>(
         .and_then(make)
         .ok_or_else(|| FromSqlError::Other(format!("it is not of the form {form}").into()))
 }
+
+/// Makes types values: each with how one is written, the form, what parses it, and what makes the type of its parts.
+macro_rules! calendar_values {
+    ($($type:ty: $value:ident => $written:expr, $form:ident, $parse:ident, $make:ident;)+) => {$(
+        impl ToSql for $type {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                let $value = self;
+                $written.map(ToSqlOutput::from)
+            }
+        }
+
+        impl FromSql for $type {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                super::calendar::read(value, super::calendar::$form, super::calendar::$parse, $make)
+            }
+        }
+    )+};
+}
+
+pub(super) use calendar_values;
 
 pub(super) const DATE: &str = "YYYY-MM-DD";
 pub(super) const TIME: &str = "HH:MM:SS.ffffff";

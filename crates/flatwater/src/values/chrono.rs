@@ -7,7 +7,7 @@
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Timelike, Utc};
 use rusqlite::types::{FromSqlResult, ToSqlOutput, ValueRef};
 
-use super::calendar::{self, DATE, DATE_TIME, Date, TIME, Time, output, read, write_date, write_date_time, write_time};
+use super::calendar::{self, Date, Time, calendar_values, write_date, write_date_time, write_time};
 use super::convert::{FromSql, ToSql};
 
 fn date_of(date: NaiveDate) -> Date {
@@ -47,48 +47,18 @@ fn to_naive(parts: calendar::DateTime) -> Option<NaiveDateTime> {
 impl<Z: TimeZone> ToSql for DateTime<Z> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let utc = self.naive_utc();
-        output(write_date_time(date_of(utc.date()), time_of(utc.time())))
+        write_date_time(date_of(utc.date()), time_of(utc.time())).map(ToSqlOutput::from)
     }
 }
 
 impl FromSql for DateTime<Utc> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        read(value, DATE_TIME, calendar::parse_date_time, to_utc)
+        calendar::read(value, calendar::DATE_TIME, calendar::parse_date_time, to_utc)
     }
 }
 
-impl ToSql for NaiveDateTime {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        output(write_date_time(date_of(self.date()), time_of(self.time())))
-    }
-}
-
-impl FromSql for NaiveDateTime {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        read(value, DATE_TIME, calendar::parse_date_time, to_naive)
-    }
-}
-
-impl ToSql for NaiveDate {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        output(write_date(date_of(*self)))
-    }
-}
-
-impl FromSql for NaiveDate {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        read(value, DATE, calendar::parse_date, to_date)
-    }
-}
-
-impl ToSql for NaiveTime {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        output(write_time(time_of(*self)))
-    }
-}
-
-impl FromSql for NaiveTime {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        read(value, TIME, calendar::parse_time, to_time)
-    }
+calendar_values! {
+    NaiveDateTime: it => write_date_time(date_of(it.date()), time_of(it.time())), DATE_TIME, parse_date_time, to_naive;
+    NaiveDate: it => write_date(date_of(*it)), DATE, parse_date, to_date;
+    NaiveTime: it => write_time(time_of(*it)), TIME, parse_time, to_time;
 }

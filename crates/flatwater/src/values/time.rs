@@ -6,9 +6,7 @@
 use rusqlite::types::{FromSqlResult, ToSqlOutput, ValueRef};
 use time::{Month, OffsetDateTime, PrimitiveDateTime, UtcOffset};
 
-use super::calendar::{
-    self, DATE, DATE_TIME, Date, TIME, Time, output, read, refused_year, write_date, write_date_time, write_time,
-};
+use super::calendar::{self, Date, Time, calendar_values, refused_year, write_date, write_date_time, write_time};
 use super::convert::{FromSql, ToSql};
 
 fn date_of(date: time::Date) -> Date {
@@ -43,51 +41,14 @@ fn to_primitive(parts: calendar::DateTime) -> Option<PrimitiveDateTime> {
     if parts.offset.is_some() { None } else { to_date_time(parts) }
 }
 
-impl ToSql for OffsetDateTime {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        let utc = self.checked_to_offset(UtcOffset::UTC).ok_or_else(refused_year)?;
-        output(write_date_time(date_of(utc.date()), time_of(utc.time())))
-    }
+fn write_utc(value: &OffsetDateTime) -> rusqlite::Result<String> {
+    let utc = value.checked_to_offset(UtcOffset::UTC).ok_or_else(refused_year)?;
+    write_date_time(date_of(utc.date()), time_of(utc.time()))
 }
 
-impl FromSql for OffsetDateTime {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        read(value, DATE_TIME, calendar::parse_date_time, to_utc)
-    }
-}
-
-impl ToSql for PrimitiveDateTime {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        output(write_date_time(date_of(self.date()), time_of(self.time())))
-    }
-}
-
-impl FromSql for PrimitiveDateTime {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        read(value, DATE_TIME, calendar::parse_date_time, to_primitive)
-    }
-}
-
-impl ToSql for time::Date {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        output(write_date(date_of(*self)))
-    }
-}
-
-impl FromSql for time::Date {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        read(value, DATE, calendar::parse_date, to_date)
-    }
-}
-
-impl ToSql for time::Time {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        output(write_time(time_of(*self)))
-    }
-}
-
-impl FromSql for time::Time {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        read(value, TIME, calendar::parse_time, to_time)
-    }
+calendar_values! {
+    OffsetDateTime: it => write_utc(it), DATE_TIME, parse_date_time, to_utc;
+    PrimitiveDateTime: it => write_date_time(date_of(it.date()), time_of(it.time())), DATE_TIME, parse_date_time, to_primitive;
+    time::Date: it => write_date(date_of(*it)), DATE, parse_date, to_date;
+    time::Time: it => write_time(time_of(*it)), TIME, parse_time, to_time;
 }
