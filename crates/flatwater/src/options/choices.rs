@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use super::setters::setters;
+
 /// The failures that an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -51,6 +53,7 @@ impl Default for Checkpoint {
 /// The size limits of a WAL that Flatwater checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[must_use]
 pub struct CheckpointLimits {
     /// The WAL restarts at its beginning before it grows beyond this length, unless one transaction is larger, or a
     /// read or another process prevents the restart. [`WalStats::cause`](crate::stats::WalStats::cause) contains the reason.
@@ -61,18 +64,14 @@ pub struct CheckpointLimits {
     pub hard_limit_bytes: u64,
 }
 
-impl CheckpointLimits {
+setters! {
+    CheckpointLimits, limits => limits;
+
     /// Sets [`limit_bytes`](Self::limit_bytes).
-    #[must_use]
-    pub fn limit_bytes(self, limit_bytes: u64) -> Self {
-        Self { limit_bytes, ..self }
-    }
+    limit_bytes: u64;
 
     /// Sets [`hard_limit_bytes`](Self::hard_limit_bytes).
-    #[must_use]
-    pub fn hard_limit_bytes(self, hard_limit_bytes: u64) -> Self {
-        Self { hard_limit_bytes, ..self }
-    }
+    hard_limit_bytes: u64;
 }
 
 impl Default for CheckpointLimits {
@@ -143,6 +142,7 @@ pub enum AutoVacuum {
 /// The limits of a group: a set of writes that arrive together and share one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[must_use]
 pub struct GroupLimits {
     /// The maximum number of writes in a group. Default 256.
     pub members: usize,
@@ -153,24 +153,17 @@ pub struct GroupLimits {
     pub bytes: usize,
 }
 
-impl GroupLimits {
+setters! {
+    GroupLimits, limits => limits;
+
     /// Sets [`members`](Self::members).
-    #[must_use]
-    pub fn members(self, members: usize) -> Self {
-        Self { members, ..self }
-    }
+    members: usize;
 
     /// Sets [`time`](Self::time).
-    #[must_use]
-    pub fn time(self, time: Duration) -> Self {
-        Self { time, ..self }
-    }
+    time: Duration;
 
     /// Sets [`bytes`](Self::bytes).
-    #[must_use]
-    pub fn bytes(self, bytes: usize) -> Self {
-        Self { bytes, ..self }
-    }
+    bytes: usize;
 }
 
 impl Default for GroupLimits {

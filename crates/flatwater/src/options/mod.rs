@@ -9,6 +9,7 @@ mod files;
 pub(crate) mod json_options;
 mod reader_settings;
 pub(crate) mod resolve;
+mod setters;
 mod statement_listeners;
 mod tuning;
 pub(crate) mod uri;
@@ -25,6 +26,7 @@ pub use choices::{
     AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, SecondCopy, TempStore,
 };
 pub use json_options::JsonOptions;
+use setters::setters;
 pub use tuning::Tuning;
 use uri::Mode;
 
@@ -59,7 +61,7 @@ pub struct Options {
     pub(crate) spill_bytes: usize,
     pub(crate) temp_store: TempStore,
     pub(crate) mmap_bytes: usize,
-    pub(crate) page_bytes: Option<u32>,
+    pub(crate) page_size: Option<u32>,
     pub(crate) auto_vacuum: AutoVacuum,
     pub(crate) busy_timeout: Duration,
     pub(crate) fairness: Fairness,
@@ -95,6 +97,32 @@ pub(crate) struct Attached {
 /// The path of a private in-memory database.
 pub(crate) const MEMORY: &str = ":memory:";
 
+setters! {
+    Options, options => options;
+
+    /// Opens the database read-only: the file must exist and is never written. Default off.
+    read_only: bool;
+
+    /// Creates the file if it does not exist. Default on.
+    create: bool;
+
+    /// Sets which failures an acknowledged write survives. Default [`Durability::Normal`].
+    durability: Durability;
+
+    /// Enforces foreign keys. Default on.
+    foreign_keys: bool;
+
+    /// Sets how long to wait for a lock that another process holds. Default 30 s.
+    busy_timeout: Duration;
+
+    /// Sets how long a transaction may stay unused before it is rolled back. Default 30 s.
+    transaction_idle: Duration;
+
+    /// Sets how long `close` waits for what was submitted before: then it rolls an open transaction back and ends the reads,
+    /// and it returns within two seconds more, whatever still runs. Default 5 s.
+    close_wait: Duration;
+}
+
 impl Options {
     /// Returns the default options for the database file at `path`. `":memory:"` is a private in-memory database.
     ///
@@ -121,7 +149,7 @@ impl Options {
             spill_bytes: 64 << 20,
             temp_store: TempStore::Auto,
             mmap_bytes: 0,
-            page_bytes: None,
+            page_size: None,
             auto_vacuum: AutoVacuum::None,
             busy_timeout: Duration::from_secs(30),
             fairness: Fairness::Auto,
@@ -143,49 +171,6 @@ impl Options {
             on_statement: None,
             slow_statement: None,
         }
-    }
-
-    /// Opens the database read-only: the file must exist and is never written. Default off.
-    pub fn read_only(mut self, read_only: bool) -> Self {
-        self.read_only = read_only;
-        self
-    }
-
-    /// Creates the file if it does not exist. Default on.
-    pub fn create(mut self, create: bool) -> Self {
-        self.create = create;
-        self
-    }
-
-    /// Sets which failures an acknowledged write survives. Default [`Durability::Normal`].
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
-    }
-
-    /// Enforces foreign keys. Default on.
-    pub fn foreign_keys(mut self, on: bool) -> Self {
-        self.foreign_keys = on;
-        self
-    }
-
-    /// Sets how long to wait for a lock that another process holds. Default 30 s.
-    pub fn busy_timeout(mut self, wait: Duration) -> Self {
-        self.busy_timeout = wait;
-        self
-    }
-
-    /// Sets how long a transaction may stay unused before it is rolled back. Default 30 s.
-    pub fn transaction_idle(mut self, limit: Duration) -> Self {
-        self.transaction_idle = limit;
-        self
-    }
-
-    /// Sets how long `close` waits for what was submitted before: then it rolls an open transaction back and ends the reads,
-    /// and it returns within two seconds more, whatever still runs. Default 5 s.
-    pub fn close_wait(mut self, wait: Duration) -> Self {
-        self.close_wait = wait;
-        self
     }
 
     /// Sets the deadline of every call on the handle that this `open` returns, as
@@ -240,7 +225,7 @@ mod tests {
         assert_eq!(options.statement_cache, 128);
         assert_eq!((options.writer_cache_bytes, options.reader_cache_bytes), (16 << 20, 4 << 20));
         assert_eq!((options.spill_bytes, options.temp_store), (64 << 20, TempStore::Auto));
-        assert_eq!((options.mmap_bytes, options.page_bytes), (0, None));
+        assert_eq!((options.mmap_bytes, options.page_size), (0, None));
         assert_eq!(options.auto_vacuum, AutoVacuum::None);
         assert_eq!((options.busy_timeout, options.fairness), (Duration::from_secs(30), Fairness::Auto));
         assert_eq!(options.transaction_idle, Duration::from_secs(30));

@@ -5,64 +5,53 @@
 use std::time::Duration;
 
 use super::Options;
+use super::setters::setters;
 use super::tuning::Tuning;
 
-impl Options {
+setters! {
+    Options, options => options;
+
     /// Sets the maximum number of reader connections. Default: the number of cores, at least 2 and at most 8.
-    pub fn readers(mut self, readers: usize) -> Self {
-        self.readers = readers;
-        self
-    }
+    readers: usize;
 }
 
-impl Tuning {
+setters! {
+    Tuning, options => options.0;
+
     /// Sets how many connections beyond [`Options::readers`] may be held by read closures, snapshots, streams
     /// and backups, so that other reads never wait for them. They are opened when they are needed. Further ones wait.
     /// Default 8.
-    pub fn extra_readers(mut self, readers: usize) -> Self {
-        self.0.extra_readers = readers;
-        self
-    }
+    extra_readers: usize;
 
     /// Sets how long a [stream](crate::Session::stream) may stay without its rows being fetched before it ends with
     /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) and its reader is given back. Default 30 s.
-    pub fn stream_idle(mut self, limit: Duration) -> Self {
-        self.0.stream_idle = limit;
-        self
-    }
+    stream_idle: Duration;
 
     /// How often commits of programs that do not use Flatwater are looked for while a live query exists. Default: 20 ms.
     /// A look takes less than a microsecond. Commits of this process, and of others that use Flatwater and take turns
     /// ([`fairness`](Self::fairness)), are reported at once, whatever the value of this option.
-    pub fn live_poll(mut self, every: Duration) -> Self {
-        self.0.live_poll = every;
-        self
-    }
+    live_poll: Duration;
 
     /// Sets how long a [snapshot](crate::Database::snapshot) may be open before it ends with
     /// [`ErrorKind::SnapshotTooOld`](crate::ErrorKind::SnapshotTooOld), because the WAL cannot start over while it is open.
     /// Default 5 minutes.
-    pub fn snapshot_age(mut self, limit: Duration) -> Self {
-        self.0.snapshot_age = limit;
-        self
-    }
-
-    /// Ends a read that has been running for longer than this *and* prevents the WAL from restarting
-    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>). The read fails with
-    /// [`ErrorKind::SnapshotTooOld`](crate::ErrorKind::SnapshotTooOld). A read that does not block a WAL restart continues.
-    /// Default: no read is ended.
-    pub fn read_limit(mut self, limit: Duration) -> Self {
-        self.0.read_limit = Some(limit);
-        self
-    }
+    snapshot_age: Duration;
 
     /// Lets a reader keep its read transaction open for the next read, for milliseconds, while there is no commit. The
     /// next read then needs no lock. In the same way the writer keeps its read transaction open for the next short
     /// write; each write is still committed when it ends. Results are the same either way. There are no leases with
     /// attached files, with an external checkpointer ([`Checkpoint::External`](crate::options::Checkpoint::External), or
     /// Litestream), or in a journal mode other than WAL. Default on.
-    pub fn leases(mut self, on: bool) -> Self {
-        self.0.leases = on;
+    leases: bool;
+}
+
+impl Tuning {
+    /// Ends a read that has been running for longer than this *and* prevents the WAL from restarting
+    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>). The read fails with
+    /// [`ErrorKind::SnapshotTooOld`](crate::ErrorKind::SnapshotTooOld). A read that does not block a WAL restart continues.
+    /// Default: no read is ended.
+    pub fn read_limit(mut self, limit: Duration) -> Self {
+        self.0.read_limit = Some(limit);
         self
     }
 }

@@ -16,6 +16,14 @@ const SMALLEST_WAL: u64 = 256 << 10;
 /// The maximum number of symbolic links to follow, the same as in SQLite.
 const MAX_LINKS: usize = 100;
 
+/// Returns the name of the first field in which two options differ. Names every field, so that a new one is not forgotten.
+macro_rules! first_difference {
+    ($one:expr, $other:expr, except: $($excepted:ident),*; $($field:ident,)*) => {{
+        let Options { $($excepted: _,)* $($field,)* } = $one;
+        [$((stringify!($field), *$field != $other.$field)),*].into_iter().find_map(|(name, differs)| differs.then_some(name))
+    }};
+}
+
 impl Options {
     pub(crate) fn is_memory(&self) -> bool {
         self.path.as_os_str() == MEMORY
@@ -107,7 +115,7 @@ impl Options {
         if self.transaction_idle.is_zero() {
             return refuse("`transaction_idle` must be longer than zero, or no transaction could be used");
         }
-        if self.page_bytes.is_some_and(|bytes| !(512..=65_536).contains(&bytes) || !bytes.is_power_of_two()) {
+        if self.page_size.is_some_and(|bytes| !(512..=65_536).contains(&bytes) || !bytes.is_power_of_two()) {
             return refuse("`page_size` must be a power of two from 512 to 65,536");
         }
         if self.vfs.as_ref().is_some_and(|name| name.is_empty() || name.contains('\0')) {
@@ -165,85 +173,15 @@ impl Options {
     /// the access of one caller do not count: the path, its rights, permission to create the file, permission to use a
     /// network file system.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
-        let Self {
-            path: _,
-            read_only: _,
-            create: _,
-            network_filesystem: _,
-            timeout: _,
-            durability,
-            foreign_keys,
-            readers,
-            extra_readers,
-            stream_idle,
-            live_poll,
-            snapshot_age,
-            queue,
-            group,
-            statement_cache,
-            writer_cache_bytes,
-            reader_cache_bytes,
-            spill_bytes,
-            temp_store,
-            mmap_bytes,
-            page_bytes,
-            auto_vacuum,
-            busy_timeout,
-            fairness,
-            transaction_idle,
-            close_wait,
-            attach,
-            journal,
-            immutable,
-            vfs,
-            second_copy,
-            on_open,
-            checkpoint,
-            read_limit,
-            leases,
-            inline,
-            migrations,
-            on_statement,
-            slow_statement,
-        } = self;
-        let differs = [
-            ("durability", *durability != other.durability),
-            ("foreign_keys", *foreign_keys != other.foreign_keys),
-            ("readers", *readers != other.readers),
-            ("extra_readers", *extra_readers != other.extra_readers),
-            ("stream_idle", *stream_idle != other.stream_idle),
-            ("live_poll", *live_poll != other.live_poll),
-            ("snapshot_age", *snapshot_age != other.snapshot_age),
-            ("queue", *queue != other.queue),
-            ("group", *group != other.group),
-            ("statement_cache", *statement_cache != other.statement_cache),
-            ("writer_cache_bytes", *writer_cache_bytes != other.writer_cache_bytes),
-            ("reader_cache_bytes", *reader_cache_bytes != other.reader_cache_bytes),
-            ("spill_bytes", *spill_bytes != other.spill_bytes),
-            ("temp_store", *temp_store != other.temp_store),
-            ("mmap_bytes", *mmap_bytes != other.mmap_bytes),
-            ("page_size", *page_bytes != other.page_bytes),
-            ("auto_vacuum", *auto_vacuum != other.auto_vacuum),
-            ("busy_timeout", *busy_timeout != other.busy_timeout),
-            ("fairness", *fairness != other.fairness),
-            ("transaction_idle", *transaction_idle != other.transaction_idle),
-            ("close_wait", *close_wait != other.close_wait),
-            ("attach", *attach != other.attach),
-            ("journal", *journal != other.journal),
-            ("immutable", *immutable != other.immutable),
-            ("vfs", *vfs != other.vfs),
-            ("second_copy", *second_copy != other.second_copy),
-            ("on_open", *on_open != other.on_open),
-            ("checkpoint", *checkpoint != other.checkpoint),
-            ("read_limit", *read_limit != other.read_limit),
-            ("leases", *leases != other.leases),
-            ("inline", *inline != other.inline),
-            // A handle that only reads cannot apply any.
-            ("migrations", !other.read_only && *migrations != other.migrations),
-            ("on_statement", *on_statement != other.on_statement),
-            ("slow_statement", *slow_statement != other.slow_statement),
-        ];
-        differs.into_iter().find_map(|(name, differs)| differs.then_some(name))
+        let first = first_difference!(
+            self, other, except: path, read_only, create, network_filesystem, timeout, migrations;
+            durability, foreign_keys, readers, extra_readers, stream_idle, live_poll, snapshot_age, queue, group, statement_cache,
+            writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size, auto_vacuum, busy_timeout,
+            fairness, transaction_idle, close_wait, attach, journal, immutable, vfs, second_copy, on_open, checkpoint,
+            read_limit, leases, inline, on_statement, slow_statement,
+        );
+        // A handle that only reads cannot apply any.
+        first.or_else(|| (!other.read_only && self.migrations != other.migrations).then_some("migrations"))
     }
 }
 

@@ -4,6 +4,7 @@
 //! the defaults are part of the API. Leaves out: applying them.
 
 use super::choices::{Checkpoint, Fairness, GroupLimits, Journal, SecondCopy, TempStore};
+use super::setters::setters;
 use super::{Inline, Options};
 
 /// The second tier of [`Options`]: what most programs leave as it is. Set by [`Options::tuning`].
@@ -25,28 +26,62 @@ impl Options {
     }
 }
 
-impl Tuning {
+setters! {
+    Tuning, options => options.0;
+
     /// Sets what to do with the file's journal mode. Default [`Journal::Wal`].
-    pub fn journal(mut self, journal: Journal) -> Self {
-        self.0.journal = journal;
-        self
-    }
+    journal: Journal;
 
     /// Sets which program checkpoints the WAL to keep it short. Default [`Checkpoint::Managed`], 32 MiB. The WAL of an
     /// attached file is checkpointed when the database is closed.
-    pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
-        self.0.checkpoint = checkpoint;
-        self
-    }
+    checkpoint: Checkpoint;
 
     /// Sets the number of requests that may wait in a queue. The writer has one queue, the readers share another, and a
     /// third holds streams, snapshots, read closures and backups. A call that finds its queue full waits for a free place, in
     /// order of arrival. Default 1,024.
-    pub fn queue(mut self, requests: usize) -> Self {
-        self.0.queue = requests;
-        self
-    }
+    queue: usize;
 
+    /// Sets the number of prepared statements kept per connection. Default 128.
+    statement_cache: usize;
+
+    /// Sets the size of the writer's page cache in bytes. Default 16 MiB.
+    writer_cache_bytes: usize;
+
+    /// Sets the size of each reader's page cache in bytes. Default 4 MiB.
+    reader_cache_bytes: usize;
+
+    /// Sets how much of a transaction's changed pages the writer keeps in memory. A transaction that changes more writes
+    /// the rest to the WAL before it commits (<https://sqlite.org/pragma.html#pragma_cache_spill>). Default 64 MiB.
+    spill_bytes: usize;
+
+    /// Sets where large sorts and other temporary data are kept. Default [`TempStore::Auto`].
+    temp_store: TempStore;
+
+    /// Sets whether processes that write take turns in the order in which they came (the file `<db>-turn`), or only poll
+    /// for the lock. Default [`Fairness::Auto`].
+    fairness: Fairness;
+
+    /// Asserts that no process changes the file while it is open. The file is then only read, without locks, and needs
+    /// no other file beside it. If a process changes the file anyway, reads return wrong results
+    /// (<https://sqlite.org/uri.html#uriimmutable>). Default off.
+    immutable: bool;
+
+    /// Allows opening a file on a network or shared file system. WAL mode needs memory that all users of the file
+    /// share. So this is safe only while a single machine, or a single side of the share, uses the file. Default off.
+    network_filesystem: bool;
+
+    /// Sets what to do about another SQLite library in this process. Default [`SecondCopy::Refuse`].
+    second_copy: SecondCopy;
+
+    /// Sets whether short calls may run on the thread that polls them. When a statement is used for the second time,
+    /// Flatwater decides from its bytecode whether it is short. Other calls, and writes outside a transaction with
+    /// [`Durability::Full`](super::Durability::Full), always run on a worker. The result of a call is the same either way.
+    /// If a page is not in
+    /// the cache, the polling thread reads it from the disk. Default [`Inline::Auto`] with a limit of 50 us.
+    inline: Inline;
+}
+
+impl Tuning {
     /// Groups writes that arrive together, within these limits. Default on, see [`GroupLimits`].
     pub fn group(mut self, group: GroupLimits) -> Self {
         self.0.group = Some(group);
@@ -59,79 +94,10 @@ impl Tuning {
         self
     }
 
-    /// Sets the number of prepared statements kept per connection. Default 128.
-    pub fn statement_cache(mut self, statements: usize) -> Self {
-        self.0.statement_cache = statements;
-        self
-    }
-
-    /// Sets the size of the writer's page cache in bytes. Default 16 MiB.
-    pub fn writer_cache_bytes(mut self, bytes: usize) -> Self {
-        self.0.writer_cache_bytes = bytes;
-        self
-    }
-
-    /// Sets the size of each reader's page cache in bytes. Default 4 MiB.
-    pub fn reader_cache_bytes(mut self, bytes: usize) -> Self {
-        self.0.reader_cache_bytes = bytes;
-        self
-    }
-
-    /// Sets how much of a transaction's changed pages the writer keeps in memory. A transaction that changes more writes
-    /// the rest to the WAL before it commits (<https://sqlite.org/pragma.html#pragma_cache_spill>). Default 64 MiB.
-    pub fn spill_bytes(mut self, bytes: usize) -> Self {
-        self.0.spill_bytes = bytes;
-        self
-    }
-
-    /// Sets where large sorts and other temporary data are kept. Default [`TempStore::Auto`].
-    pub fn temp_store(mut self, store: TempStore) -> Self {
-        self.0.temp_store = store;
-        self
-    }
-
-    /// Sets whether processes that write take turns in the order in which they came (the file `<db>-turn`), or only poll
-    /// for the lock. Default [`Fairness::Auto`].
-    pub fn fairness(mut self, fairness: Fairness) -> Self {
-        self.0.fairness = fairness;
-        self
-    }
-
-    /// Asserts that no process changes the file while it is open. The file is then only read, without locks, and needs
-    /// no other file beside it. If a process changes the file anyway, reads return wrong results
-    /// (<https://sqlite.org/uri.html#uriimmutable>). Default off.
-    pub fn immutable(mut self, immutable: bool) -> Self {
-        self.0.immutable = immutable;
-        self
-    }
-
     /// Sets the VFS to open the file with, by its registered name (<https://sqlite.org/vfs.html>). Default: the default
     /// VFS of the operating system.
     pub fn vfs(mut self, name: impl Into<String>) -> Self {
         self.0.vfs = Some(name.into());
-        self
-    }
-
-    /// Allows opening a file on a network or shared file system. WAL mode needs memory that all users of the file
-    /// share. So this is safe only while a single machine, or a single side of the share, uses the file. Default off.
-    pub fn network_filesystem(mut self, allowed: bool) -> Self {
-        self.0.network_filesystem = allowed;
-        self
-    }
-
-    /// Sets what to do about another SQLite library in this process. Default [`SecondCopy::Refuse`].
-    pub fn second_copy(mut self, second_copy: SecondCopy) -> Self {
-        self.0.second_copy = second_copy;
-        self
-    }
-
-    /// Sets whether short calls may run on the thread that polls them. When a statement is used for the second time,
-    /// Flatwater decides from its bytecode whether it is short. Other calls, and writes outside a transaction with
-    /// [`Durability::Full`](super::Durability::Full), always run on a worker. The result of a call is the same either way.
-    /// If a page is not in
-    /// the cache, the polling thread reads it from the disk. Default [`Inline::Auto`] with a limit of 50 us.
-    pub fn inline(mut self, inline: Inline) -> Self {
-        self.0.inline = inline;
         self
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -
 
 /// Sets what a file has from its first page on, for a file that is still empty. SQLite ignores this for any other file.
 fn shape_new_file(sqlite: &Sqlite, options: &Options) -> Result<()> {
-    if let Some(bytes) = options.page_bytes {
+    if let Some(bytes) = options.page_size {
         sqlite.execute_batch(&format!("PRAGMA main.page_size = {bytes}"))?;
     }
     let auto_vacuum = match options.auto_vacuum {
