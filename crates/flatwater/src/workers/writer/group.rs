@@ -113,7 +113,8 @@ pub(super) fn run_group(
     let mut rest = members.split_off(results.len());
     finish(writer, shared, members, results, outbox);
     // If the commit failed, the group is still in `members`, and goes back before the rest.
-    put_back_after(shared, members, &mut rest);
+    members.append(&mut rest);
+    put_back(shared, members);
 }
 
 /// Commits and answers the members. If nothing was committed, they stay in `members`, to be put back and run alone.
@@ -244,14 +245,8 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Wri
 /// Returns the error of a deferred foreign key violation. In autocommit the violation would fail the statement's own
 /// commit.
 fn deferred_violation(work: &Work) -> Error {
-    let error: Error = flatwater_sqlite::SqliteError {
-        code: ffi::SQLITE_CONSTRAINT_FOREIGNKEY,
-        message: "FOREIGN KEY constraint failed".into(),
-        offset: None,
-        system: None,
-    }
-    .into();
-    work.explain(error)
+    let error = Error::from(flatwater_sqlite::SqliteError::from_code(ffi::SQLITE_CONSTRAINT_FOREIGNKEY));
+    work.explain(error.with_message("FOREIGN KEY constraint failed".into()))
 }
 
 /// Returns true if the failure is not caused by the text.
@@ -290,9 +285,4 @@ fn put_back(shared: &WriterShared, members: &mut Vec<Request>) {
         member.ticket.put_back();
     }
     shared.queue.put_back(members.drain(..));
-}
-
-fn put_back_after(shared: &WriterShared, first: &mut Vec<Request>, rest: &mut Vec<Request>) {
-    first.append(rest);
-    put_back(shared, first);
 }
