@@ -7,8 +7,8 @@ use flatwater::calls::TimeoutEffect;
 use flatwater::values::ExecuteResult;
 use flatwater::{Error, Row, Rows, ValueRef};
 
-use crate::format::{BatchResult, Failure};
-use crate::program::Outcome;
+use crate::fields::{BatchResult, Failure};
+use crate::outcome::Outcome;
 use crate::step::{Step, Verb};
 use crate::value::Value;
 

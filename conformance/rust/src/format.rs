@@ -1,15 +1,12 @@
 //! The format of scenarios (docs/design/conformance.md).
 //!
 //! Owns: the types that the files are read as. Pure. Invariant: a field that is not known is an error. Leaves out: steps
-//! (`step`) and values (`value`).
+//! (`step`), their fields (`fields`) and values (`value`).
 
-use std::collections::BTreeMap;
+use serde::Deserialize;
 
-use serde::{Deserialize, Deserializer};
-use serde_json::Value as Json;
-
+use crate::fields::Options;
 use crate::step::{self, Step, Verb};
-use crate::value::Value;
 
 /// A file of scenarios.
 #[derive(Debug, Deserialize)]
@@ -32,107 +29,6 @@ pub struct Scenario {
     #[serde(default)]
     pub(crate) options: Options,
     pub(crate) steps: Vec<Step>,
-}
-
-#[derive(Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Options {
-    pub(crate) foreign_keys: Option<bool>,
-    pub(crate) read_only: Option<bool>,
-    pub(crate) create: Option<bool>,
-    pub(crate) readers: Option<usize>,
-    pub(crate) busy_timeout_ms: Option<u64>,
-    pub(crate) on_open: Vec<String>,
-    pub(crate) attach: BTreeMap<String, String>,
-    pub(crate) migrations: Option<Vec<(String, String)>>,
-}
-
-/// What runs: SQL, a prepared statement, or parts of an `Sql`.
-#[derive(Debug, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-pub(crate) enum Text {
-    Sql(String),
-    Prepared { prepared: String },
-    Built { built: Vec<Part> },
-}
-
-/// A part of an `Sql`.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "(String, Json)")]
-pub(crate) enum Part {
-    Push(String),
-    Bind(Value),
-    BindList(Vec<Value>),
-    PushIdentifier(String),
-}
-
-/// The parameters of one run.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Params {
-    Positional(Vec<Value>),
-    Named(BTreeMap<String, Value>),
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self::Positional(Vec::new())
-    }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct BatchResult {
-    pub(crate) changes: Option<u64>,
-    #[serde(default, deserialize_with = "given")]
-    pub(crate) last_insert_rowid: Option<Option<i64>>,
-    #[serde(default, deserialize_with = "given")]
-    pub(crate) rows: Option<Option<Vec<Vec<Value>>>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct JsonOptions {
-    pub(crate) arrays: bool,
-    pub(crate) big_integers_as_strings: bool,
-    pub(crate) embed: Vec<String>,
-}
-
-/// How a call fails.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Failure {
-    pub(crate) kind: String,
-    #[serde(default, deserialize_with = "given")]
-    pub(crate) code: Option<Option<String>>,
-    pub(crate) message_contains: Option<String>,
-    pub(crate) hint_contains: Option<String>,
-    pub(crate) hint: Option<bool>,
-    pub(crate) sql_contains: Option<String>,
-    pub(crate) at: Option<String>,
-    pub(crate) retryable: Option<bool>,
-    pub(crate) applied: Option<String>,
-    pub(crate) hides: Option<String>,
-}
-
-/// Reads a field that is there, also if it is `null`.
-pub(crate) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(field).map(Some)
-}
-
-impl TryFrom<(String, Json)> for Part {
-    type Error = String;
-
-    fn try_from((part, of): (String, Json)) -> Result<Self, String> {
-        let read = match &*part {
-            "push" => serde_json::from_value(of).map(Self::Push),
-            "bind" => serde_json::from_value(of).map(Self::Bind),
-            "bind_list" => serde_json::from_value(of).map(Self::BindList),
-            "push_identifier" => serde_json::from_value(of).map(Self::PushIdentifier),
-            _ => return Err(format!("{part:?} is no part of an Sql")),
-        };
-        read.map_err(|error| error.to_string())
-    }
 }
 
 impl Scenario {

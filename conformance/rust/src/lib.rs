@@ -4,7 +4,9 @@
 //! Leaves out: finding the files, and what holds for all of them together, which the tests do.
 
 mod check;
+mod fields;
 pub mod format;
+mod outcome;
 mod plain;
 mod program;
 mod step;

@@ -8,7 +8,8 @@ use rusqlite::types::{ToSqlOutput, Value as Stored, ValueRef};
 use rusqlite::{Connection, Statement};
 
 use crate::check::{self, Checked};
-use crate::format::{Options, Params, Scenario, Text};
+use crate::fields::{Options, Params, Text};
+use crate::format::Scenario;
 use crate::step::{Step, Verb};
 use crate::value::Value;
 

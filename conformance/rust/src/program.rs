@@ -11,43 +11,18 @@ use std::path::Path;
 use std::task::Poll;
 
 use flatwater::calls::RowStream;
-use flatwater::values::{BatchResult, ExecuteResult};
-use flatwater::{Database, Error, Prepared, Row, Rows, Snapshot, Transaction};
+use flatwater::{Error, Transaction};
 use futures_util::future::{LocalBoxFuture, ready};
 
 use crate::check::{self, Checked};
-use crate::format::{Failure, Options, Scenario};
+use crate::fields::{Failure, Options};
+use crate::format::Scenario;
+use crate::outcome::{Handle, Outcome};
 use crate::step::{Step, Verb};
 use crate::value::Value;
 
 /// The name of the scenario's database.
 const DB: &str = "db";
-
-/// The result of a call.
-pub(crate) enum Outcome {
-    Done,
-    Executed(ExecuteResult),
-    Changes(u64),
-    Batch(Vec<BatchResult>),
-    Rows(Rows),
-    Row(Option<Row<'static>>),
-    Value(Option<flatwater::Value>),
-    Values(Vec<flatwater::Value>),
-    Json(String),
-    Names(Vec<String>),
-    Made(Handle<'static>),
-}
-
-/// What later steps can name.
-pub(crate) enum Handle<'s> {
-    Database(Database),
-    Transaction(Transaction<'static>),
-    Snapshot(Snapshot),
-    Stream(Box<RowStream>),
-    Prepared(Prepared),
-    /// A call that was started, and the step that says what is expected of it.
-    Call(&'s Step, calls::Pending),
-}
 
 /// Why the body of a transaction ended before its last step.
 enum Stop {

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
-use crate::format::{BatchResult, Failure, JsonOptions, Options, Params, Text, given};
+use crate::fields::{BatchResult, Failure, JsonOptions, Options, Params, Text, given};
 use crate::value::Value;
 
 /// One call, with what is expected of it.

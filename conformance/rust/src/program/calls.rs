@@ -8,14 +8,12 @@ use std::time::Duration;
 
 use flatwater::options::JsonOptions;
 use flatwater::{Database, Error, Migrations, Options, Params, Prepared, Session, Snapshot, Sql, Transaction};
-use futures_util::future::{LocalBoxFuture, ready};
+use futures_util::future::ready;
 
-use super::{Body, DB, Handle, Outcome, Program};
-use crate::format::{self, Part, Text};
+use super::{Body, DB, Program};
+use crate::fields::{self, Part, Text};
+use crate::outcome::{Handle, Outcome, Pending};
 use crate::step::{Step, Verb};
-
-/// A call that was made.
-pub(crate) type Pending = LocalBoxFuture<'static, Result<Outcome, Error>>;
 
 /// What a call is made on.
 enum On<'a> {
@@ -50,7 +48,7 @@ impl Program<'_> {
         path.replace("{path}", &self.path).replace("{directory}", &self.directory.display().to_string())
     }
 
-    pub(super) fn options(&self, path: Option<&str>, options: &format::Options) -> Options {
+    pub(super) fn options(&self, path: Option<&str>, options: &fields::Options) -> Options {
         let mut opens = Options::new(self.named(path.unwrap_or("{path}")));
         opens = set(opens, options.foreign_keys, Options::foreign_keys);
         opens = set(opens, options.read_only, Options::read_only);
@@ -147,14 +145,14 @@ impl Program<'_> {
 /// Returns the database with the JSON options of the verb.
 fn json(db: Database, verb: &Verb) -> Database {
     let Some(options) = verb.json_options() else { return db };
-    let format::JsonOptions { arrays, big_integers_as_strings, embed } = options;
+    let fields::JsonOptions { arrays, big_integers_as_strings, embed } = options;
     let options = JsonOptions::new().arrays(*arrays).big_integers_as_strings(*big_integers_as_strings);
     db.with_json(embed.iter().fold(options, |options, column| options.embed(column.as_str())))
 }
 
 fn run(on: &Session, verb: &Verb) -> Result<Pending, String> {
     let (sql, built) = verb.text().map_or_else(Default::default, sql);
-    let with = |params: &format::Params| built.unwrap_or_else(|| bound(params));
+    let with = |params: &fields::Params| built.unwrap_or_else(|| bound(params));
     Ok(match verb {
         Verb::Execute { params, .. } => pending(on.execute(&sql, with(params)), Outcome::Executed),
         Verb::Query { params, .. } => pending(on.query(&sql, with(params)), Outcome::Rows),
@@ -199,10 +197,10 @@ fn run_prepared(prepared: &Prepared, verb: &Verb) -> Result<Pending, String> {
     })
 }
 
-fn bound(params: &format::Params) -> Result<Params, Error> {
+fn bound(params: &fields::Params) -> Result<Params, Error> {
     match params {
-        format::Params::Positional(values) => Params::positional(values),
-        format::Params::Named(values) => Params::named(values.iter().map(|(name, value)| (&**name, value))),
+        fields::Params::Positional(values) => Params::positional(values),
+        fields::Params::Named(values) => Params::named(values.iter().map(|(name, value)| (&**name, value))),
     }
 }
 
