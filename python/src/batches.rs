@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
-use crate::owners;
+use crate::place;
 use crate::polls::{Next, Shared, close};
 use crate::shape::Shape;
 
@@ -30,7 +30,7 @@ impl NativeBatches {
     /// Returns the next rows, or None after the last.
     fn next_batch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(call) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(unbegun) {
-            owners::begin(py, call)?;
+            place::begin(py, call)?;
         }
         let next = Next::new(&self.0, |batches, context| {
             let output = |rows: Option<_>| rows.map_or(Output::Done, Output::Rows);

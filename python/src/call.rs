@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use crate::blocked::Blocked;
 use crate::errors::{raised, without_async};
 use crate::inbox::{Waiting, running_loop};
-use crate::owners;
+use crate::place;
 use crate::records;
 use crate::shape::{Shape, Shaping};
 use crate::slice::Slice;
@@ -39,7 +39,7 @@ pub(crate) trait Pending: Send + Sync {
 impl Pending for FrontCall {
     fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
         if let Some(call) = self.unbegun() {
-            owners::begin(py, call)?;
+            place::begin(py, call)?;
         }
         Ok(Self::poll(self, address))
     }

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use flatwater::bindings::{FrontCall, Target, close, mark, open, set_listener};
+use flatwater::bindings::{FrontCall, Output, Target, close, mark, open, set_listener};
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,14 +15,13 @@ use crate::call::Body;
 use crate::capi::audit;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
-use crate::executor::timed;
 use crate::live::{NativeLive, Pace};
 use crate::logged_query;
 use crate::many::{Collection, Statements};
 use crate::params::Datetimes;
 use crate::paths::AnyPath;
-use crate::seconds::Seconds;
-use crate::shape::Shape;
+use crate::seconds::{Seconds, timed};
+use crate::shape::{Shape, unexpected};
 use crate::statement::{Statement, statement};
 
 /// An open database.
@@ -32,8 +31,10 @@ pub(crate) struct NativeDatabase {
 }
 
 impl NativeDatabase {
-    pub(crate) fn new(database: flatwater::Database) -> Self {
-        Self { database }
+    /// Makes the handle that `connect` returns.
+    fn of(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
+        let Output::Database(database) = output else { return Err(unexpected()) };
+        Py::new(py, Self { database }).map(Py::into_any)
     }
 
     pub(crate) fn target(&self) -> Target {
@@ -63,7 +64,7 @@ pub(crate) fn connect<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     audit::watch(py)?;
     let call = inside(py, || crate::options::of(path.0, options).map(open));
-    new_call(py, Body::call("connect", call, Shape::Plain))
+    new_call(py, Body::call("connect", call, Shape::Handle(NativeDatabase::of)))
 }
 
 /// True if the `sqlite3` module must not open this file, because it is open here.

@@ -18,27 +18,20 @@ use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::database::NativeDatabase;
 use crate::errors::misuse;
-use crate::guards::{SnapshotGuard, TransactionGuard};
+use crate::guards::SnapshotGuard;
 use crate::listing::Into;
 use crate::many::{Collecting, Collection, ManyRows, Statements};
 use crate::params::Datetimes;
-use crate::seconds::Seconds;
+use crate::seconds::{Seconds, timed};
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
+use crate::transaction::TransactionGuard;
 
 /// Runs SQL. The base of `Database`, `Transaction` and `Snapshot`.
 #[pyclass(subclass, frozen, weakref, module = "flatwater._native")]
 pub(crate) struct Executor {
     /// Set when the database, the transaction or the snapshot is open.
     target: OnceLock<Target>,
-}
-
-/// Sets the deadline of a call.
-pub(crate) fn timed(call: FrontCall, timeout: Option<Seconds>) -> PyResult<FrontCall> {
-    Ok(match timeout.map(Seconds::duration).transpose()? {
-        Some(timeout) => call.timeout(timeout),
-        None => call,
-    })
 }
 
 impl Executor {
@@ -316,12 +309,12 @@ impl Executor {
     /// Begins a transaction, or in a transaction a nested one. Returns its guard.
     #[pyo3(signature = (timeout))]
     fn _begin<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.make(py, "transaction", timeout, Shape::Plain, |target| Ok(target.begin()))
+        self.make(py, "transaction", timeout, Shape::Handle(TransactionGuard::of), |target| Ok(target.begin()))
     }
 
     /// Opens a snapshot. Returns its guard.
     #[pyo3(signature = (timeout))]
     fn _snapshot<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.make(py, "snapshot", timeout, Shape::Plain, |target| Ok(target.snapshot()))
+        self.make(py, "snapshot", timeout, Shape::Handle(SnapshotGuard::of), |target| Ok(target.snapshot()))
     }
 }

@@ -1,79 +1,48 @@
-//! The rights to an open transaction and to an open snapshot.
+//! The ends of open transactions and of open snapshots.
 //!
-//! Owns: ending them. Runs on the loop's thread. Invariant: a guard that goes away ends what it is the right to. Leaves
-//! out: the operations within (`executor`).
+//! Owns: the methods of their guards, and the guard of a snapshot. Runs on the loop's thread. Invariant: a guard that goes
+//! away ends what it is the right to. Leaves out: the guard of a transaction as the place of a call (`transaction`); the
+//! operations within (`executor`).
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use flatwater::bindings::{FrontCall, Target, Unbegun, commit, rollback};
+use flatwater::bindings::{FrontCall, Output, Target, commit, rollback};
 use flatwater::{Snapshot, Transaction};
 use pyo3::prelude::*;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
-use crate::errors::misuse;
 use crate::owners;
-use crate::shape::Shape;
+use crate::shape::{Shape, unexpected};
+use crate::transaction::{TransactionGuard, is_over};
 
-/// The right to an open transaction, or to a nested one.
-#[pyclass(frozen, weakref, module = "flatwater._native")]
-pub(crate) struct TransactionGuard(Mutex<Option<Transaction<'static>>>);
+fn end<'py>(
+    py: Python<'py>,
+    name: &'static str,
+    guard: &TransactionGuard,
+    end: fn(Transaction<'static>) -> FrontCall,
+) -> PyResult<Bound<'py, PyAny>> {
+    new_call(py, Body::call(name, guard.take().map(end).ok_or_else(|| is_over(py)), Shape::Plain))
+}
 
 impl TransactionGuard {
-    pub(crate) fn new(transaction: Transaction<'static>) -> Self {
-        Self(Mutex::new(Some(transaction)))
+    /// Makes the guard of a transaction that was begun.
+    pub(crate) fn of(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
+        let Output::Transaction(transaction) = output else { return Err(unexpected()) };
+        Py::new(py, Self::new(transaction)).map(Py::into_any)
     }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Transaction<'static>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn target(&self, py: Python<'_>) -> PyResult<Target> {
-        self.lock().as_ref().map(|open| Target::of(open)).ok_or_else(|| is_over(py))
-    }
-
-    /// The flow that begins the call is inside this nested transaction. Returns true if that is where the call runs, or
-    /// is in the same transaction.
-    pub(crate) fn is_place_of(&self, call: &mut Unbegun<'_>) -> bool {
-        self.lock().as_ref().is_some_and(|nested| call.set_nested(nested))
-    }
-
-    fn take(&self) -> Option<Transaction<'static>> {
-        let transaction = self.lock().take()?;
-        owners::forget(&Target::of(&transaction));
-        Some(transaction)
-    }
-
-    fn end<'py>(
-        &self,
-        py: Python<'py>,
-        name: &'static str,
-        end: fn(Transaction<'static>) -> FrontCall,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        new_call(py, Body::call(name, self.take().map(end).ok_or_else(|| is_over(py)), Shape::Plain))
-    }
-}
-
-impl Drop for TransactionGuard {
-    fn drop(&mut self) {
-        drop(self.take());
-    }
-}
-
-fn is_over(py: Python<'_>) -> PyErr {
-    misuse(py, "the transaction is finished", Some("begin another one"))
 }
 
 #[pymethods]
 impl TransactionGuard {
     /// Commits the transaction.
     fn commit<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.end(py, "commit", commit)
+        end(py, "commit", self, commit)
     }
 
     /// Rolls the transaction back.
     fn rollback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.end(py, "rollback", rollback)
+        end(py, "rollback", self, rollback)
     }
 
     /// Rolls the transaction back, without waiting for that.
@@ -88,7 +57,7 @@ impl TransactionGuard {
 
     /// True until the transaction is over.
     fn is_open(&self) -> bool {
-        self.lock().as_ref().is_some_and(|open| open.in_transaction())
+        self.in_transaction()
     }
 }
 
@@ -97,9 +66,11 @@ impl TransactionGuard {
 pub(crate) struct SnapshotGuard(Mutex<Option<Snapshot>>, Target);
 
 impl SnapshotGuard {
-    pub(crate) fn new(snapshot: Snapshot) -> Self {
+    /// Makes the guard of a snapshot that was opened.
+    pub(crate) fn of(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
+        let Output::Snapshot(snapshot) = output else { return Err(unexpected()) };
         let target = Target::of(&snapshot);
-        Self(Mutex::new(Some(snapshot)), target)
+        Py::new(py, Self(Mutex::new(Some(snapshot)), target)).map(Py::into_any)
     }
 
     pub(crate) fn target(&self) -> Target {

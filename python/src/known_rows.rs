@@ -8,12 +8,18 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flatwater::ValueRef;
 use flatwater::bindings::cell;
+use flatwater::{Rows, ValueRef};
+use pyo3::PyClass;
 use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
-use crate::rows::Row;
+/// An object that is a row.
+pub(crate) trait RowObject: PyClass<Frozen = True> + Sync {
+    /// The result that it is of, and its number there.
+    fn place(&self) -> (&Rows, usize);
+}
 
 /// The rows that are held, by a hash of their values. Rows that are gone take no place beside the next one of the same
 /// values, nor more than as many places as those that are held.
@@ -31,9 +37,9 @@ const FEW: usize = 64;
 
 impl KnownRows {
     /// Returns the object that is held for such a row, or `new`, which is known from now on.
-    pub(crate) fn same_or<'py>(&self, new: Bound<'py, Row>) -> PyResult<Bound<'py, Row>> {
+    pub(crate) fn same_or<'py, R: RowObject>(&self, new: Bound<'py, R>) -> PyResult<Bound<'py, R>> {
         let py = new.py();
-        let hash = hash(new.get());
+        let hash = hash(new.get().place());
         // Copied, because what a weak reference does may run code of the program.
         let held = {
             let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,13 +47,13 @@ impl KnownRows {
         };
         for one in held.into_iter().flatten() {
             if let Some(row) = one.bind(py).upgrade()
-                && let Ok(row) = row.cast_into::<Row>()
-                && are_same(row.get(), new.get())
+                && let Ok(row) = row.cast_into::<R>()
+                && are_same(row.get().place(), new.get().place())
             {
                 return Ok(row);
             }
         }
-        let weak = PyWeakrefReference::new(&new)?.unbind();
+        let weak = PyWeakrefReference::new(new.as_any())?.unbind();
         let gone = self.0.lock().unwrap_or_else(PoisonError::into_inner).add(py, hash, weak);
         drop(gone);
         Ok(new)
@@ -73,12 +79,11 @@ impl Table {
     }
 }
 
-fn values(row: &Row) -> impl Iterator<Item = ValueRef<'_>> {
-    let (rows, index) = row.place();
+fn values((rows, index): (&Rows, usize)) -> impl Iterator<Item = ValueRef<'_>> {
     (0..rows.columns().len()).map(move |column| cell(rows, index, column))
 }
 
-fn hash(row: &Row) -> u64 {
+fn hash(row: (&Rows, usize)) -> u64 {
     let mut hasher = DefaultHasher::new();
     for value in values(row) {
         match value {
@@ -91,11 +96,11 @@ fn hash(row: &Row) -> u64 {
     hasher.finish()
 }
 
-fn are_same(a: &Row, b: &Row) -> bool {
+fn are_same(a: (&Rows, usize), b: (&Rows, usize)) -> bool {
     let same = |(a, b): (ValueRef<'_>, ValueRef<'_>)| match (a, b) {
         // Minus zero is another value.
         (ValueRef::Real(a), ValueRef::Real(b)) => a.to_bits() == b.to_bits(),
         (a, b) => a == b,
     };
-    a.place().0.columns().eq(b.place().0.columns()) && values(a).zip(values(b)).all(same)
+    a.0.columns().eq(b.0.columns()) && values(a).zip(values(b)).all(same)
 }

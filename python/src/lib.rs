@@ -13,6 +13,7 @@ mod call;
 mod capi;
 mod cells;
 mod changes;
+mod columns;
 mod database;
 mod errors;
 mod executor;
@@ -28,6 +29,7 @@ mod owners;
 mod params;
 mod paths;
 mod pickled;
+mod place;
 mod polls;
 mod process;
 mod records;
@@ -38,6 +40,7 @@ mod shape;
 mod slice;
 mod statement;
 mod stats;
+mod transaction;
 
 use pyo3::prelude::*;
 
@@ -55,7 +58,7 @@ mod _native {
     #[pymodule_export]
     use crate::executor::Executor;
     #[pymodule_export]
-    use crate::guards::{SnapshotGuard, TransactionGuard};
+    use crate::guards::SnapshotGuard;
     #[pymodule_export]
     use crate::live::NativeLive;
     #[pymodule_export]
@@ -64,15 +67,17 @@ mod _native {
     use crate::results::{BatchResult, CheckpointInfo, ExecuteResult};
     #[pymodule_export]
     use crate::rows::{Row, Rows};
+    #[pymodule_export]
+    use crate::transaction::TransactionGuard;
 
     #[pymodule_export]
     use crate::database::{connect, options, refuses_second_copy};
     #[pymodule_export]
-    use crate::pickled::{restore_row, restore_rows};
-    #[pymodule_export]
     use crate::process::{close_all, close_at_exit, set_max_open};
     #[pymodule_export]
     use crate::records::listen;
+    #[pymodule_export]
+    use crate::rows::{restore_row, restore_rows};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

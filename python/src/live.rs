@@ -1,26 +1,24 @@
 //! Live queries.
 //!
 //! Owns: the native side of `Live` and of its changes. Runs on the loop's thread. Invariant: closing leaves the query.
-//! Leaves out: the changes as objects (`changes`); blocks and loops, which are in Python (`flatwater._live`).
+//! Leaves out: the results and changes as objects (`shape`, `changes`); blocks and loops, which are in Python (`flatwater._live`).
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater::bindings::{Output, shared_rows};
+use flatwater::bindings::Output;
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::{Database, Params, Result};
 use futures_core::Stream;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
 use crate::changes::Kept;
 use crate::known_rows::KnownRows;
 use crate::polls::{Next, Shared, close};
-use crate::rows::Rows;
 use crate::shape::Shape;
 
 /// A live query that goes on.
@@ -88,11 +86,4 @@ impl NativeLive {
     fn close(&self) {
         close(&self.of);
     }
-}
-
-/// Returns the results, as objects.
-pub(crate) fn results<'py>(py: Python<'py>, all: &[LiveRows], known: &[KnownRows]) -> PyResult<Bound<'py, PyTuple>> {
-    let known = known.iter().cloned().map(Some).chain(std::iter::repeat(None));
-    let results = all.iter().zip(known).map(|(one, known)| Rows::with_known(py, shared_rows(one), known));
-    PyTuple::new(py, results.collect::<PyResult<Vec<_>>>()?)
 }

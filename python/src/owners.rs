@@ -1,19 +1,17 @@
-//! Where in a program a call begins: whether it would wait for a transaction of its own, and in which nested one it is.
+//! Who must go on so that a transaction ends: a call that begins there would wait for itself.
 //!
 //! Owns: who has the open transaction of a database. Runs on the loop's thread, or on the thread that waits, with the
 //! interpreter's lock. Invariants: a note is as old as its transaction's guard, and counts for as long as the transaction
-//! is open, whoever ends it; it keeps neither a task nor a frame. Leaves out: what a flow of the program is
-//! (`flatwater._flow`); refusing and moving a call, which the engine does.
+//! is open, whoever ends it; it keeps neither a task nor a frame. Leaves out: what a frame's
+//! block is (`flatwater._flow`); telling a call where it begins (`place`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flatwater::bindings::{Target, Unbegun};
+use flatwater::bindings::Target;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyList, PyWeakrefMethods, PyWeakrefReference};
-
-use crate::guards::TransactionGuard;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 /// Who must go on so that a transaction ends.
 enum Who {
@@ -61,24 +59,8 @@ pub(crate) fn forget(transaction: &Target) {
     }
 }
 
-/// Says where the call begins.
-pub(crate) fn begin(py: Python<'_>, mut call: Unbegun<'_>) -> PyResult<()> {
-    match call.database() {
-        Some(database) if is_inside(py, database)? => call.set_inside_body(),
-        None if call.may_be_nested() => {
-            for guard in function("nested", py)?.call0()?.cast::<PyList>()? {
-                if guard.cast::<TransactionGuard>()?.get().is_place_of(&mut call) {
-                    break;
-                }
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
 /// Returns true if the database has a transaction open that waits for the code which runs now.
-fn is_inside(py: Python<'_>, database: usize) -> PyResult<bool> {
+pub(crate) fn is_inside(py: Python<'_>, database: usize) -> PyResult<bool> {
     let owners = owners();
     let Some(owner) = owners.get(&database).filter(|owner| owner.transaction.in_transaction()) else {
         return Ok(false);
@@ -93,7 +75,8 @@ fn is_inside(py: Python<'_>, database: usize) -> PyResult<bool> {
         Who::Block(frame) => {
             let frame = *frame;
             drop(owners);
-            function("is_running", py)?.call1((frame,))?.extract()
+            static IS_RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            IS_RUNNING.import(py, "flatwater._flow", "is_running")?.call1((frame,))?.extract()
         }
     }
 }
@@ -102,10 +85,4 @@ fn is_inside(py: Python<'_>, database: usize) -> PyResult<bool> {
 fn current_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     FUNCTION.import(py, "asyncio", "current_task")?.call0()
-}
-
-fn function<'py>(name: &str, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let import = || py.import("flatwater._flow").map(Bound::unbind);
-    MODULE.get_or_try_init(py, import)?.bind(py).getattr(name)
 }

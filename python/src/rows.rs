@@ -2,12 +2,12 @@
 //!
 //! Owns: `Rows`, a sequence over the engine's block of values, and `Row`, a view of one of them. Runs on any thread of
 //! the interpreter. Invariants: a result is immutable; its memory holds no reference to an object of Python, so it may
-//! be given back by any thread. Leaves out: the conversion of a value (`cells`).
+//! be given back by any thread. Leaves out: the conversion of a value
+//! (`cells`), the names of columns (`columns`).
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use flatwater::bindings::{Schema, position};
+use flatwater::bindings::position;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
@@ -15,8 +15,9 @@ use pyo3::types::{PyIterator, PyList, PySlice, PyString, PyTuple};
 
 use crate::capi::untracked;
 use crate::cells::to_python;
+use crate::columns;
 use crate::errors::unknown_attribute;
-use crate::known_rows::KnownRows;
+use crate::known_rows::{KnownRows, RowObject};
 use crate::pickled;
 
 /// All rows of a query: a sequence of `Row`.
@@ -38,32 +39,8 @@ pub(crate) struct Row {
     index: usize,
 }
 
-/// Names of columns by the identity of the schema, which each entry keeps.
-type Names = HashMap<usize, (Schema, Py<PyTuple>)>;
-
-/// The names that were used last.
-static NAMES: Mutex<Option<Names>> = Mutex::new(None);
-/// When there are more, all are forgotten.
-const MOST_NAMES: usize = 512;
 /// So many columns are compared one by one.
 const FEW: usize = 16;
-
-fn names(py: Python<'_>, rows: &flatwater::Rows) -> PyResult<Py<PyTuple>> {
-    let schema = Schema::of(rows);
-    let lock = || NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = lock().as_ref().and_then(|known| known.get(&schema.key()).map(|(_, names)| names.clone_ref(py)));
-    if let Some(names) = known {
-        return Ok(names);
-    }
-    let names = PyTuple::new(py, rows.columns().map(|name| PyString::intern(py, name)).collect::<Vec<_>>())?.unbind();
-    let mut guard = lock();
-    let all = guard.get_or_insert_default();
-    let forgotten = if all.len() >= MOST_NAMES { std::mem::take(all) } else { HashMap::new() };
-    all.insert(schema.key(), (schema, names.clone_ref(py)));
-    drop(guard);
-    drop(forgotten);
-    Ok(names)
-}
 
 impl Rows {
     pub(crate) fn new(py: Python<'_>, rows: Arc<flatwater::Rows>) -> PyResult<Bound<'_, Self>> {
@@ -76,7 +53,7 @@ impl Rows {
         rows: Arc<flatwater::Rows>,
         known: Option<KnownRows>,
     ) -> PyResult<Bound<'_, Self>> {
-        let columns = names(py, &rows)?;
+        let columns = columns::names(py, &rows)?;
         Bound::new(py, Self { rows, columns, known })
     }
 
@@ -196,7 +173,7 @@ impl Rows {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        pickled::rows(py, self)
+        pickled::rows(self.columns.bind(py), &self.rows)
     }
 }
 
@@ -223,12 +200,13 @@ impl RowIterator {
     }
 }
 
-impl Row {
-    /// The result that it is of, and its number there.
-    pub(crate) fn place(&self) -> (&flatwater::Rows, usize) {
+impl RowObject for Row {
+    fn place(&self) -> (&flatwater::Rows, usize) {
         (&self.rows.get().rows, self.index)
     }
+}
 
+impl Row {
     fn value<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.rows.get().rows, self.index, column)
     }
@@ -350,4 +328,16 @@ impl Row {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         pickled::row(py, self.keys(py), self.tuple(py)?)
     }
+}
+
+/// Makes the row that was pickled.
+#[pyfunction]
+pub(crate) fn restore_row<'py>(names: Vec<String>, values: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Row>> {
+    row(&restore_rows(names, values)?, 0)
+}
+
+/// Makes the result that was pickled.
+#[pyfunction]
+pub(crate) fn restore_rows<'py>(names: Vec<String>, values: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Rows>> {
+    Rows::new(values.py(), Arc::new(pickled::restored(names, values)?))
 }

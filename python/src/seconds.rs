@@ -1,9 +1,10 @@
 //! Times as a program gives them: a number of seconds, or a `timedelta`.
 //!
-//! Owns: reading one. Leaves out: what it is for.
+//! Owns: reading one, and setting the deadline of a call. Leaves out: what else it is for.
 
 use std::time::Duration;
 
+use flatwater::bindings::FrontCall;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,6 +18,14 @@ impl Seconds {
         let wrong = |_| PyValueError::new_err("a time is a number of seconds, which is not negative, or a timedelta");
         Duration::try_from_secs_f64(self.0).map_err(wrong)
     }
+}
+
+/// Sets the deadline of a call.
+pub(crate) fn timed(call: FrontCall, timeout: Option<Seconds>) -> PyResult<FrontCall> {
+    Ok(match timeout.map(Seconds::duration).transpose()? {
+        Some(timeout) => call.timeout(timeout),
+        None => call,
+    })
 }
 
 impl<'py> FromPyObject<'_, 'py> for Seconds {

@@ -6,18 +6,16 @@
 
 use std::sync::Arc;
 
-use flatwater::bindings::Output;
+use flatwater::bindings::{Output, shared_rows};
+use flatwater::live::LiveRows;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::capi::texts::LongText;
 use crate::changes::{Changing, Kept};
-use crate::database::NativeDatabase;
-use crate::guards::{SnapshotGuard, TransactionGuard};
 use crate::known_rows::KnownRows;
 use crate::listing::{Into, Listing};
-use crate::live;
 use crate::results::{BatchResult, CheckpointInfo, ExecuteResult};
 use crate::rows::Rows;
 use crate::slice::Slice;
@@ -31,6 +29,8 @@ const FEW: usize = 32;
 pub(crate) enum Shape {
     /// What the output is by itself.
     Plain,
+    /// What this makes of the output, such as the handle of a database that was opened.
+    Handle(fn(Python<'_>, Output) -> PyResult<Py<PyAny>>),
     Rows(Into),
     /// A list, of which parts are there.
     Begun(Box<Listing>),
@@ -66,6 +66,9 @@ impl Shape {
 
     /// Begins to make the result.
     pub(crate) fn begin(self, py: Python<'_>, output: Output) -> PyResult<Shaping> {
+        if let Self::Handle(make) = self {
+            return make(py, output).map(Shaping::Done);
+        }
         let rows = match output {
             Output::Rows(rows) => rows,
             Output::Json(json) if json.len() >= SHORT => return Ok(Shaping::Text(LongText::new(json))),
@@ -75,13 +78,15 @@ impl Shape {
             }
             Output::Live(all) => {
                 let known = if let Self::Live(known, _) = &self { &**known } else { &[] };
-                return Ok(Shaping::Done(live::results(py, &all, known)?.into_any().unbind()));
+                return Ok(Shaping::Done(results(py, &all, known)?.into_any().unbind()));
             }
             output => return plain(py, output).map(Shaping::Done),
         };
         let rows_object = |rows: flatwater::Rows| Rows::new(py, rows.into());
         let done = match self {
-            Self::Rows(Into::Row) | Self::Plain | Self::Live(..) => rows_object(rows)?.into_any().unbind(),
+            Self::Rows(Into::Row) | Self::Plain | Self::Live(..) | Self::Handle(_) => {
+                rows_object(rows)?.into_any().unbind()
+            }
             Self::Rows(into) => return Listing::of(py, into, rows).map(Shaping::Listing),
             Self::Begun(mut listing) => {
                 listing.add(py, rows)?;
@@ -153,13 +158,21 @@ fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
             Ok(PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
         }
         Output::Done => Ok(py.None()),
-        Output::Database(database) => object(py, NativeDatabase::new(database)),
-        Output::Transaction(transaction) => object(py, TransactionGuard::new(transaction)),
-        Output::Snapshot(snapshot) => object(py, SnapshotGuard::new(snapshot)),
         Output::Checkpointed(done) => object(py, CheckpointInfo::from(done)),
         Output::Migrated(names) => Ok(PyList::new(py, names)?.into_any().unbind()),
-        Output::Rows(_) | Output::Live(_) | Output::Change(_) => {
-            Err(PyRuntimeError::new_err("rows are no plain output; please report it"))
-        }
+        _ => Err(unexpected()),
     }
+}
+
+/// The error of an output that the call cannot have.
+#[cold]
+pub(crate) fn unexpected() -> PyErr {
+    PyRuntimeError::new_err("the call has another result than its kind has; please report it")
+}
+
+/// Returns the results of live queries, as objects.
+fn results<'py>(py: Python<'py>, all: &[LiveRows], known: &[KnownRows]) -> PyResult<Bound<'py, PyTuple>> {
+    let known = known.iter().cloned().map(Some).chain(std::iter::repeat(None));
+    let results = all.iter().zip(known).map(|(one, known)| Rows::with_known(py, shared_rows(one), known));
+    PyTuple::new(py, results.collect::<PyResult<Vec<_>>>()?)
 }

@@ -1,0 +1,59 @@
+//! The right to an open transaction, or to a nested one.
+//!
+//! Owns: the guard, and whether it is where a call begins. Runs on the loop's thread. Invariant: a guard that goes away rolls
+//! its transaction back. Leaves out: its methods, which make calls (`guards`).
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use flatwater::Transaction;
+use flatwater::bindings::{Target, Unbegun};
+use pyo3::prelude::*;
+
+use crate::errors::misuse;
+use crate::owners;
+
+/// The right to an open transaction, or to a nested one.
+#[pyclass(frozen, weakref, module = "flatwater._native")]
+pub(crate) struct TransactionGuard(Mutex<Option<Transaction<'static>>>);
+
+impl TransactionGuard {
+    pub(crate) fn new(transaction: Transaction<'static>) -> Self {
+        Self(Mutex::new(Some(transaction)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Transaction<'static>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn target(&self, py: Python<'_>) -> PyResult<Target> {
+        self.lock().as_ref().map(|open| Target::of(open)).ok_or_else(|| is_over(py))
+    }
+
+    /// The flow that begins the call is inside this nested transaction. Returns true if that is where the call runs, or
+    /// is in the same transaction.
+    pub(crate) fn is_place_of(&self, call: &mut Unbegun<'_>) -> bool {
+        self.lock().as_ref().is_some_and(|nested| call.set_nested(nested))
+    }
+
+    /// True until the transaction is over.
+    pub(crate) fn in_transaction(&self) -> bool {
+        self.lock().as_ref().is_some_and(|open| open.in_transaction())
+    }
+
+    /// Takes the transaction, whose end is no longer the guard's.
+    pub(crate) fn take(&self) -> Option<Transaction<'static>> {
+        let transaction = self.lock().take()?;
+        owners::forget(&Target::of(&transaction));
+        Some(transaction)
+    }
+}
+
+impl Drop for TransactionGuard {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+pub(crate) fn is_over(py: Python<'_>) -> PyErr {
+    misuse(py, "the transaction is finished", Some("begin another one"))
+}
