@@ -42,7 +42,7 @@ PYTHON ?= python3
 VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d%s" % (*sys.version_info[:2], sys.abiflags))')
 VENV = python/.venv$(if $(filter-out python3,$(PYTHON)),-$(VERSION))
 EXAMPLES = ../examples/python
-TYPED = flatwater tests/typed.py $(addprefix $(EXAMPLES)/,flights.py jobs.py web tests)
+TYPED = flatwater tools tests/typed.py $(addprefix $(EXAMPLES)/,flights.py jobs.py web tests)
 .PHONY: test-python python-package
 test-python: python-package
 	. $(VENV)/bin/activate && cd python && \

@@ -1,6 +1,8 @@
 """A statement that was compiled once, whose errors are known before it runs.
 
-Owns the handle. Leaves out running it: that is done by its database, which finds the compiled statement by its text.
+Owns the handle. Leaves out running it: its database does that, and finds the compiled statement by its text.
+
+Made by `python/tools/twins.py` from `_native.pyi`: change that, and run it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from ._scopes import Reads
     from ._types import Params, Seconds
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Prepared:
@@ -26,6 +28,9 @@ class Prepared:
         self._on = on
         self.sql = sql
 
+    def __repr__(self) -> str:
+        return f"<flatwater.Prepared {self.sql!r}>"
+
     def execute(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[ExecuteResult]:
         """As `Database.execute`."""
         return self._on.execute(self.sql, params, timeout=timeout)
@@ -36,44 +41,36 @@ class Prepared:
 
     @overload
     def query(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Call[Rows]: ...
-
     @overload
     def query(
         self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
     ) -> Call[list[dict[str, Any]]]: ...
-
     @overload
     def query(
         self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
     ) -> Call[list[tuple[Any, ...]]]: ...
-
     @overload
     def query(
-        self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
-    ) -> Call[list[T]]: ...
-
+        self, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+    ) -> Call[list[_T]]: ...
     def query(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
         """As `Database.query`."""
         return self._on.query(self.sql, params, into=into, timeout=timeout)
 
     @overload
     def query_one(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Call[Row]: ...
-
     @overload
     def query_one(
         self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
     ) -> Call[dict[str, Any]]: ...
-
     @overload
     def query_one(
         self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
     ) -> Call[tuple[Any, ...]]: ...
-
     @overload
     def query_one(
-        self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
-    ) -> Call[T]: ...
-
+        self, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+    ) -> Call[_T]: ...
     def query_one(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
         """As `Database.query_one`."""
         return self._on.query_one(self.sql, params, into=into, timeout=timeout)
@@ -82,22 +79,18 @@ class Prepared:
     def query_optional(
         self, params: Params = None, *, into: None = None, timeout: Seconds | None = None
     ) -> Call[Row | None]: ...
-
     @overload
     def query_optional(
         self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
     ) -> Call[dict[str, Any] | None]: ...
-
     @overload
     def query_optional(
         self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
     ) -> Call[tuple[Any, ...] | None]: ...
-
     @overload
     def query_optional(
-        self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
-    ) -> Call[T | None]: ...
-
+        self, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+    ) -> Call[_T | None]: ...
     def query_optional(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
         """As `Database.query_optional`."""
         return self._on.query_optional(self.sql, params, into=into, timeout=timeout)
@@ -124,10 +117,11 @@ class Prepared:
         timeout: Seconds | None = None,
     ) -> Call[str]:
         """As `Database.query_json`."""
-        strings = big_integers_as_strings
         return self._on.query_json(
-            self.sql, params, arrays=arrays, big_integers_as_strings=strings, embed=embed, timeout=timeout
+            self.sql,
+            params,
+            arrays=arrays,
+            big_integers_as_strings=big_integers_as_strings,
+            embed=embed,
+            timeout=timeout,
         )
-
-    def __repr__(self) -> str:
-        return f"<flatwater.Prepared {self.sql!r}>"

@@ -8,37 +8,29 @@ There are no live queries.
         for user in db.query("SELECT id, name FROM users"):
             print(user["name"])
 
-Owns the calls that wait, and their blocks. A `Database` may be used by any number of threads. Do not use it on a
-thread that runs an event loop: it would hold the loop.
+Owns the blocks, and the calls that do more than to wait for another one. A `Database` may be used by any number of
+threads. Do not use it on a thread that runs an event loop: it would hold the loop.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sized
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 from . import _blocking_process as process
 from . import _flow, _logging, _native
-from ._blocking_reads import Batches, Prepared, Stream
+from ._blocking_calls import Calls
+from ._blocking_prepared import Prepared
+from ._blocking_reads import Batches, Stream
 from ._database import Opened
 from ._dump import Ask, Lines, dump
 from ._errors import Error, misuse
 from ._names import check_options, no_attribute, not_in_transaction, of_module, refuse_unknown, take_datetimes
-from ._native import (
-    BatchResult,
-    CheckpointInfo,
-    ExecuteResult,
-    NativeDatabase,
-    Row,
-    Rows,
-    SnapshotGuard,
-    TransactionGuard,
-    wait,
-)
+from ._native import CheckpointInfo, NativeDatabase, SnapshotGuard, TransactionGuard, wait
 from ._seconds import deadline
 
 if TYPE_CHECKING:
@@ -52,18 +44,12 @@ __all__ = ["Batches", "Database", "Prepared", "Snapshot", "Stream", "Transaction
 PART = 512
 TURN = 0.5
 
-T = TypeVar("T")
 
-
-class Executor:
+class Executor(Calls):
     """What runs SQL, and waits for it."""
 
     def __init__(self) -> None:
         self._on = _native.Executor()
-
-    def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> ExecuteResult:
-        """Runs one statement that returns no rows."""
-        return wait(self._on.execute(sql, params, timeout=timeout))
 
     def executemany(self, sql: str, rows: Iterable[Params], *, timeout: Seconds | None = None) -> int:
         """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed.
@@ -73,123 +59,6 @@ class Executor:
         if isinstance(rows, Sized) or not isinstance(self, (Database, Transaction)):
             return wait(self._on.executemany(sql, rows, timeout=timeout))
         return _run_in_parts(self, sql, iter(rows), timeout)
-
-    def executescript(self, sql: str, *, timeout: Seconds | None = None) -> None:
-        """Runs several statements without parameters, separated by semicolons, all or nothing."""
-        wait(self._on.executescript(sql, timeout=timeout))
-
-    def batch(
-        self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: Seconds | None = None
-    ) -> list[BatchResult]:
-        """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
-        return wait(self._on.batch(statements, timeout=timeout))
-
-    @overload
-    def query(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
-    ) -> Rows: ...
-
-    @overload
-    def query(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
-    ) -> list[dict[str, Any]]: ...
-
-    @overload
-    def query(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
-    ) -> list[tuple[Any, ...]]: ...
-
-    @overload
-    def query(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
-    ) -> list[T]: ...
-
-    def query(self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
-        """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
-        return wait(self._on.query(sql, params, into=into, timeout=timeout))
-
-    @overload
-    def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
-    ) -> Row: ...
-
-    @overload
-    def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
-    ) -> dict[str, Any]: ...
-
-    @overload
-    def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
-    ) -> tuple[Any, ...]: ...
-
-    @overload
-    def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
-    ) -> T: ...
-
-    def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None
-    ) -> Any:
-        """Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` if there is
-        no row."""
-        return wait(self._on.query_one(sql, params, into=into, timeout=timeout))
-
-    @overload
-    def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
-    ) -> Row | None: ...
-
-    @overload
-    def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
-    ) -> dict[str, Any] | None: ...
-
-    @overload
-    def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
-    ) -> tuple[Any, ...] | None: ...
-
-    @overload
-    def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
-    ) -> T | None: ...
-
-    def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None
-    ) -> Any:
-        """Runs one statement and returns its first row, or what `into` makes of it; None if there is no row."""
-        return wait(self._on.query_optional(sql, params, into=into, timeout=timeout))
-
-    def query_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Any:
-        """Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` if there
-        is no row."""
-        return wait(self._on.query_value(sql, params, timeout=timeout))
-
-    def query_optional_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Any:
-        """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
-        return wait(self._on.query_optional_value(sql, params, timeout=timeout))
-
-    def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> list[Any]:
-        """Runs one statement and returns the first value of every row."""
-        return wait(self._on.query_values(sql, params, timeout=timeout))
-
-    def query_json(
-        self,
-        sql: SqlLike,
-        params: Params = None,
-        *,
-        arrays: bool = False,
-        big_integers_as_strings: bool = False,
-        embed: list[str] | None = None,
-        timeout: Seconds | None = None,
-    ) -> str:
-        """Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays."""
-        strings = big_integers_as_strings
-        call = self._on.query_json(
-            sql, params, arrays=arrays, big_integers_as_strings=strings, embed=embed, timeout=timeout
-        )
-        return wait(call)
 
     def stream(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Stream:
         """Returns the rows of a query one by one, in bounded memory and of one point in time, for `with`. `timeout` is
