@@ -14,7 +14,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::blocked::Blocked;
-use crate::errors::{raised, without_async};
+use crate::errors::{raised, raised_blocking};
 use crate::inbox::{Waiting, running_loop};
 use crate::place;
 use crate::records;
@@ -145,7 +145,7 @@ impl Body {
     pub(crate) fn wait(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let result = self.wait_for_result(py);
         records::deliver(py);
-        result.inspect_err(|error| without_async(py, error))
+        result
     }
 
     fn wait_for_result(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -163,7 +163,7 @@ impl Body {
             }
             match polled {
                 Polled::Ready(_) if self.cancelled.is_some() => break Output::Done,
-                Polled::Ready(result) => break result.map_err(|error| raised(py, &error))?,
+                Polled::Ready(result) => break result.map_err(|error| raised_blocking(py, &error))?,
                 Polled::Part(rows) => {
                     self.add(py, rows)?;
                     while !self.list(py, &mut Slice::begin())? {

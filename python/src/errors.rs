@@ -5,19 +5,25 @@
 
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind};
-use flatwater_bridge::{Class, Language, class, text};
+use flatwater_bridge::{Class, Language, class, hint};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-/// Returns the exception for an error of the engine.
+/// Returns the exception for an error of the engine, in code that awaits.
 #[cold]
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    make(py, error).map_or_else(|failed| failed, PyErr::from_value)
+    make(py, error, Language::Python).map_or_else(|failed| failed, PyErr::from_value)
 }
 
-fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
+/// The same in code without an event loop.
+#[cold]
+pub(crate) fn raised_blocking(py: Python<'_>, error: &Error) -> PyErr {
+    make(py, error, Language::BlockingPython).map_or_else(|failed| failed, PyErr::from_value)
+}
+
+fn make<'py>(py: Python<'py>, error: &Error, language: Language) -> PyResult<Bound<'py, PyAny>> {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let name = match class(error) {
         _ if error.kind() == ErrorKind::Timeout => "TimeoutError",
@@ -28,31 +34,21 @@ fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
         Class::Programming => "ProgrammingError",
         Class::Database => "DatabaseError",
     };
-    let words = |part: &str| text(part, Language::Python).into_owned();
     let applied = error.applied().map(|applied| match applied {
         TimeoutEffect::No => "no",
         TimeoutEffect::Unknown => "unknown",
     });
     MAKE.import(py, "flatwater._errors", "make")?.call1((
         name,
-        words(error.message()),
+        error.message(),
         error.kind().name(),
         error.is_retryable(),
         error.sql(),
-        error.hint().map(words),
+        hint(error, language),
         (error.sqlite_code(), error.sqlite_name()),
         error.offset(),
         applied,
     ))
-}
-
-/// Fits the hint of an exception to code without an event loop.
-#[cold]
-pub(crate) fn without_async(py: Python<'_>, error: &PyErr) {
-    let fit = || py.import("flatwater._errors")?.getattr("without_async")?.call1((error.value(py),));
-    if let Err(failed) = fit() {
-        failed.write_unraisable(py, None);
-    }
 }
 
 /// Returns the exception for an attribute that an object of the package does not have. `hints` is a function of

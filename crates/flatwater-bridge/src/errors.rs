@@ -1,11 +1,13 @@
-//! The error table: which class an error has in a language, and its text in the words of that language.
+//! Errors as front ends show them: which class an error has, and its hint in the words of the language.
 //!
-//! Owns: the classes, which are those of PEP 249, and the spelling of names in messages and hints. Pure. Invariant:
-//! every kind has a class. Leaves out: making the language's own error.
+//! Owns: the classes, which are those of PEP 249. Pure. Invariant: every kind has a class. Leaves out: how a language spells
+//! the names in a hint (`spelling`), and making the language's own error.
 
 use std::borrow::Cow;
 
 use flatwater::{Error, ErrorKind};
+
+use crate::spelling::Language;
 
 /// The class of an error, as in PEP 249 (<https://peps.python.org/pep-0249/#exceptions>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,78 +46,15 @@ pub fn class(error: &Error) -> Class {
     }
 }
 
-/// How a language spells what the messages of the engine name in Rust.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
-    /// With `snake_case`, and the names of PEP 249.
-    Python,
-}
-
-const ENDED: &str = "ends with its `async with` block: with a commit, or with a rollback if the block raises";
-const NESTED: &str = "nest with `async with tx.transaction()`, which is a savepoint";
-
-impl Language {
-    /// What stands in the engine's texts, and what stands in its place.
-    fn words(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Python => &[
-                ("use `transaction(async |tx| ...)`, or `begin()`", "begin it with `async with db.transaction()`"),
-                ("nest: `tx.transaction(async |tx| ...)` or `tx.begin()`; by name: `tx.savepoint(name)`", NESTED),
-                ("`savepoint` opens one; `release` closes it, and so does `rollback_to` of an earlier one", NESTED),
-                ("ends with `tx.commit()` or `tx.rollback()`", ENDED),
-                ("inside a transaction or `write_with`", "inside a transaction"),
-                ("`Options::", "`"),
-                ("`Tuning::", "`tuning=` key `"),
-                ("`process::", "`flatwater.process."),
-                ("`Migrations::", "`"),
-                ("`JsonOptions::", "`"),
-                ("`execute_many`", "`executemany`"),
-                ("`execute_script`", "`executescript`"),
-            ],
-        }
-    }
-}
-
-/// Returns a text of the engine in the words of the language.
+/// Returns what an error says to do, with the names of the language.
 #[must_use]
-pub fn text(text: &str, language: Language) -> Cow<'_, str> {
-    let replace = |text: Cow<'static, str>, (from, to): &(&str, &str)| Cow::Owned(text.replace(from, to));
-    if language.words().iter().any(|(from, _)| text.contains(from)) {
-        return language.words().iter().fold(Cow::Owned(text.to_owned()), replace);
-    }
-    Cow::Borrowed(text)
+pub fn hint(error: &Error, language: Language) -> Option<Cow<'_, str>> {
+    flatwater::bindings::hint(error, |name| language.spell(name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn texts_use_the_names_of_the_language() {
-        let hint = "set `Options::busy_timeout` higher, or use `execute_many`";
-        assert_eq!(text(hint, Language::Python), "set `busy_timeout` higher, or use `executemany`");
-        assert!(matches!(text("no such table: t", Language::Python), Cow::Borrowed(_)));
-    }
-
-    #[test]
-    fn hints_of_calls_name_nothing_of_rust() {
-        let db = flatwater::Database::open(":memory:").wait().unwrap();
-        for sql in [
-            "BEGIN",
-            "COMMIT",
-            "SAVEPOINT a",
-            "RELEASE a",
-            "ROLLBACK TO a",
-            "CREATE TEMP TABLE t (a)",
-            "ATTACH 'a' AS b",
-        ] {
-            let error = db.execute(sql, ()).wait().unwrap_err();
-            let hint = text(error.hint().unwrap(), Language::Python).into_owned();
-            for rust in ["::", "|tx|", "begin()", "commit()", "write_with", "savepoint(", "rollback_to"] {
-                assert!(!hint.contains(rust), "{sql}: {hint}");
-            }
-        }
-    }
 
     #[test]
     fn errors_of_calls_have_their_class() {

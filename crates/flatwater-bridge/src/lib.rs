@@ -1,5 +1,5 @@
 //! What the front ends of Flatwater in other languages share: replies of many calls with one wake of an event loop,
-//! options by name, the classes of errors, and hints for names that are nearly right.
+//! options by name, the classes of errors, what hints name in each language, and hints for names that are nearly right.
 //!
 //! Pure Rust: no interpreter, no unsafe code, no thread of its own. The design is in `docs/design/bridge.md`.
 
@@ -9,10 +9,12 @@ mod errors;
 mod inbox;
 mod names;
 mod options;
+mod spelling;
 mod tokens;
 
-pub use errors::{Class, Language, class, text};
+pub use errors::{Class, class, hint};
 pub use inbox::{Inbox, waker};
 pub use names::{nearest, unknown};
 pub use options::{Given, OPTIONS, TUNING, set};
+pub use spelling::Language;
 pub use tokens::Tokens;

@@ -12,6 +12,7 @@ use crate::api::execute_many::ExecuteMany;
 use crate::api::statement::{Given, Statement, bound_twice, has_values};
 use crate::api::stream::RowStream;
 use crate::engine::dispatch::Caller;
+use crate::error::reading::OPTIONAL_ROW;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::values::convert::FromSql;
@@ -132,7 +133,7 @@ impl Session {
     #[doc(alias = "fetch_one")]
     pub fn query_one(&self, sql: impl Statement, params: impl IntoParams) -> Call<Row<'static>> {
         self.call("query_one", self.read(&sql, params, Wanted::First), |answer, _| {
-            let rows = answer.needed_rows("query_optional").map_err(|error| error.in_operation("query_one"))?;
+            let rows = answer.needed_rows(OPTIONAL_ROW).map_err(|error| error.in_operation("query_one"))?;
             rows.into_first().ok_or_else(Error::closed)
         })
     }

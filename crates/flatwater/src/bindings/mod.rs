@@ -1,13 +1,14 @@
 //! What the front ends in other languages need beyond the API. Not for programs: it may change in any version.
 //!
 //! Owns: making the calls of a front end; the cells of a result without a `Row`; rows of parameters that are filled in
-//! slices. Runs on the caller's thread. Invariant: a call of a
+//! slices; hints in the words of another language. Runs on the caller's thread. Invariant: a call of a
 //! front end does what the call of the API does. Leaves out: polling a call (`front_call`), where it begins (`begin`), telling the
 //! host's event loop (`flatwater-bridge`).
 
 mod begin;
 mod front_call;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -30,6 +31,8 @@ use crate::api::transaction::Transaction;
 use crate::connection::exclusive::page_copy::Target as BackupTarget;
 use crate::engine::dispatch::Caller;
 use crate::engine::registry;
+pub use crate::error::names::Name;
+use crate::error::reading::{OPTIONAL_ROW, OPTIONAL_VALUE};
 use crate::error::{Error, Result};
 use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;
@@ -44,6 +47,12 @@ pub use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::Rows;
 use crate::workers::work::{Wanted, Work};
+
+/// Returns what an error says to do, with the names of the API as `spell` has them.
+#[must_use]
+pub fn hint(error: &Error, spell: impl Fn(Name) -> &'static str) -> Option<Cow<'_, str>> {
+    error.hint_spelled(spell)
+}
 
 /// What a front end's calls are made on: a database, a transaction or a snapshot. It does not keep a transaction open.
 pub struct Target(Session);
@@ -125,8 +134,8 @@ impl Target {
         let (wanted, read): (_, Read<Output, Error>) = match rows {
             Needed::All => (Wanted::All, |answer, _| answer.rows().map(Output::Rows)),
             Needed::First => (Wanted::First, |answer, _| answer.rows().map(Output::Rows)),
-            Needed::Row => (Wanted::First, |answer, _| answer.needed_rows("query_optional").map(Output::Rows)),
-            Needed::Value => (Wanted::First, |answer, _| answer.needed_rows("query_optional_value").map(Output::Rows)),
+            Needed::Row => (Wanted::First, |answer, _| answer.needed_rows(OPTIONAL_ROW).map(Output::Rows)),
+            Needed::Value => (Wanted::First, |answer, _| answer.needed_rows(OPTIONAL_VALUE).map(Output::Rows)),
         };
         self.call(operation, self.0.read(&sql, params, wanted), read)
     }

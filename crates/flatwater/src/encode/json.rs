@@ -15,6 +15,7 @@ use flatwater_sqlite::{FirstRow, Flow, Sink};
 #[cfg(feature = "serde_json")]
 use super::embedded::is_json;
 use super::escape::push_string;
+use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::options::json_options::JsonOptions;
 use crate::values::document::Document;
@@ -34,7 +35,7 @@ impl Keys {
             return Err(Error::misuse(format!(
                 "two columns are named {twice}, and an object has one value for a name"
             ))
-            .with_hint("name one of them with AS, or use `JsonOptions::arrays`"));
+            .with_hint(hint!["name one of them with AS, or use " JsonArrays]));
         }
         let key = |column: usize| {
             let mut key = String::from(if column == 0 { "{" } else { "," });

@@ -15,6 +15,7 @@ use flatwater_sqlite::PerProcess;
 
 use super::clock::{Clock, Hand, Met};
 use super::{Engine, parked_files};
+use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::copies::mappings;
 use crate::file::guard;
@@ -98,7 +99,7 @@ pub(crate) fn wait_for_room(is_over: &dyn Fn() -> bool) -> Result<Permit> {
 
 fn no_room(most: usize) -> Error {
     Error::new(ErrorKind::Busy, format!("twice as many databases as {most} have connections, and all are in use"))
-        .with_hint("set a higher limit with `process::set_max_open`, if the process may have more descriptors")
+        .with_hint(hint!["set a higher limit with " SetMaxOpen ", if the process may have more descriptors"])
 }
 
 /// The engine, as the thread sees it that opens its connections.

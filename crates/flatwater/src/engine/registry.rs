@@ -23,6 +23,7 @@ use flatwater_sqlite::InUse;
 use super::file_table::{CHANGED, Entry, FILES, FileState};
 use super::opening::Opening;
 use super::{Engine, check};
+use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::identity::FileId;
 use crate::file::watch::Watch;
@@ -111,7 +112,7 @@ fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
 fn still_claimed(options: &Options) -> Error {
     let sentence = format!("{} is still being opened or closed in this process", options.path.display());
     Error::new(ErrorKind::Busy, sentence)
-        .with_hint("a close waits for what was submitted before; the wait is `Options::busy_timeout`")
+        .with_hint(hint!["a close waits for what was submitted before; the wait is " BusyTimeout])
         .in_operation("open")
 }
 

@@ -6,8 +6,10 @@
 
 pub(crate) mod cause;
 mod code;
+pub(crate) mod hint;
 pub(crate) mod kind;
 pub(crate) mod location;
+pub(crate) mod names;
 mod of_sqlite;
 pub(crate) mod reading;
 pub(crate) mod system;
@@ -19,7 +21,9 @@ use flatwater_sqlite::SystemFailure;
 
 use cause::Cause;
 use code::code_name;
+use hint::Hint;
 pub use kind::ErrorKind;
+use names::Name;
 
 /// The result of a Flatwater call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -46,7 +50,7 @@ struct Inner {
     sql: Option<Box<str>>,
     row: Option<usize>,
     offset: Option<usize>,
-    hint: Option<Cow<'static, str>>,
+    hint: Option<Hint>,
     applied: Option<TimeoutEffect>,
     cause: Cause,
 }
@@ -90,14 +94,14 @@ impl Error {
     }
 
     #[must_use]
-    pub(crate) fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hint.get_or_insert(hint.into());
         self
     }
 
     /// Puts the hint in the place of another one.
     #[must_use]
-    pub(crate) fn with_other_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn with_other_hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
@@ -188,7 +192,12 @@ impl Error {
     /// Returns a hint on how to resolve the error, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
-        self.0.hint.as_deref()
+        self.0.hint.as_ref().map(Hint::rust)
+    }
+
+    /// Returns the hint with the names as `spell` has them.
+    pub(crate) fn hint_spelled(&self, spell: impl Fn(Name) -> &'static str) -> Option<Cow<'_, str>> {
+        self.0.hint.as_ref().map(|hint| hint.spelled(spell))
     }
 
     /// For a [`ErrorKind::Timeout`], returns whether the work was done.
@@ -245,7 +254,7 @@ impl fmt::Display for Error {
         if let Some(offset) = inner.offset {
             write!(f, " [at byte {offset}]")?;
         }
-        if let Some(hint) = &inner.hint {
+        if let Some(hint) = self.hint() {
             write!(f, " -- {hint}")?;
         }
         Ok(())
@@ -275,8 +284,8 @@ impl fmt::Debug for Error {
         if let Some(applied) = inner.applied {
             out.field("applied", &applied);
         }
-        if let Some(hint) = &inner.hint {
-            out.field("hint", hint);
+        if let Some(hint) = self.hint() {
+            out.field("hint", &hint);
         }
         out.finish()
     }

@@ -5,7 +5,13 @@
 
 use std::fmt;
 
+use super::hint::{Sentence, hint};
 use super::{Error, ErrorKind};
+
+/// The hints of the calls that need a row.
+pub(crate) const OPTIONAL_ROW: &Sentence = hint!["if no row is a valid answer, use " QueryOptional];
+pub(crate) const OPTIONAL_AS: &Sentence = hint!["if no row is a valid answer, use " QueryOptionalAs];
+pub(crate) const OPTIONAL_VALUE: &Sentence = hint!["if no row is a valid answer, use " QueryOptionalValue];
 
 impl Error {
     /// Returns the error for a value that is read from `column`, by name or position, and that one of your own types
@@ -26,11 +32,10 @@ impl Error {
     }
 }
 
-/// `optional` is the call that needs no row.
+/// `hint` names the call that needs no row.
 #[cold]
-pub(crate) fn row_not_found(optional: &str) -> Error {
-    Error::new(ErrorKind::RowNotFound, "the query returned no row")
-        .with_hint(format!("if no row is a valid answer, use `{optional}`"))
+pub(crate) fn row_not_found(hint: &'static Sentence) -> Error {
+    Error::new(ErrorKind::RowNotFound, "the query returned no row").with_hint(hint)
 }
 
 /// Adds the number of the row that could not be read.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use flatwater_sqlite::filesystem_magic;
 
+use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The magic numbers of `statfs` (linux/magic.h and the file systems' own headers).
@@ -72,10 +73,10 @@ pub(crate) fn refuse_network(path: &Path) -> Result<()> {
         ErrorKind::Open,
         format!("{} is on a file system shared with other machines ({kind}{at})", path.display()),
     )
-    .with_hint(
-        "SQLite loses data there; put the file on a local disk or a named volume, or set \
-             `Tuning::network_filesystem` if only this machine uses it",
-    )
+    .with_hint(hint![
+        "SQLite loses data there; put the file on a local disk or a named volume, or set " NetworkFilesystem
+        " if only this machine uses it"
+    ])
     .in_operation("open"))
 }
 

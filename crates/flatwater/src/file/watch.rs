@@ -27,6 +27,7 @@ use super::guard::Guard;
 use super::identity::FileId;
 use super::parked::ParkedState;
 use super::recall::Recalls;
+use crate::error::hint::hint;
 use crate::error::kind::is_failed_sync;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events;
@@ -261,7 +262,7 @@ impl Watch {
              can be lost",
             self.path.display()
         ))
-        .with_hint("open the file through one library only, then open it here again; `Tuning::second_copy` decides")
+        .with_hint(hint!["open the file through one library only, then open it here again; " SecondCopy " decides"])
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Step;
+use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::steps::step;
 
@@ -40,10 +41,10 @@ fn changed(step: &Step) -> Error {
 fn missing(steps: &[Step], row: &Applied) -> Error {
     if steps.last().is_none_or(|last| last.version < row.version) {
         return Error::misuse(format!("the database is newer than this program: it has the migration {}", row.name))
-            .with_hint("start the newer program, or set `Migrations::ignore_missing` while both are in use");
+            .with_hint(hint!["start the newer program, or set " IgnoreMissing " while both are in use"]);
     }
     Error::misuse(format!("the database has the migration {}, which is not in the list", row.name))
-        .with_hint("add it to the list again, or set `Migrations::ignore_missing`")
+        .with_hint(hint!["add it to the list again, or set " IgnoreMissing])
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use rusqlite::ffi;
 
 use super::notes::{Notes, RunNotes, Started};
 use super::sync::{AtomicBool, AtomicU8};
+use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, TimeoutEffect};
 use crate::events::statement_event::ExecutedOn;
 use crate::time::later;
@@ -273,9 +274,9 @@ impl Error {
             ErrorKind::Cancelled if ticket.cut_off.load(Ordering::Acquire) => self
                 .with_kind(ErrorKind::SnapshotTooOld)
                 .with_message("the read kept the WAL from starting over for too long and was ended".into())
-                .with_hint("read less at once, or set `Tuning::read_limit` higher"),
+                .with_hint(hint!["read less at once, or set " ReadLimit " higher"]),
             ErrorKind::Busy => {
-                self.with_hint("another process or connection held the lock for longer than `Options::busy_timeout`")
+                self.with_hint(hint!["another process or connection held the lock for longer than " BusyTimeout])
             }
             _ => self,
         }

@@ -9,6 +9,7 @@ use rusqlite::ffi;
 
 use super::tokens::may_call;
 use crate::error::Error;
+use crate::error::hint::hint;
 
 const FUNCTIONS: [&str; 3] = ["last_insert_rowid", "changes", "total_changes"];
 
@@ -70,9 +71,9 @@ pub(crate) fn refusal(function: &str) -> Error {
     ))
     .with_hint(match function {
         "last_insert_rowid" => {
-            "take `last_insert_rowid` of the result of `execute`, or RETURNING, or use one transaction for both"
+            hint!["take " LastInsertRowid " of the result of " Execute ", or RETURNING, or use one transaction for both"]
         }
-        _ => "take `changes` of the result of `execute`, or RETURNING, or use one transaction for both",
+        _ => hint!["take " Changes " of the result of " Execute ", or RETURNING, or use one transaction for both"],
     })
 }
 

@@ -6,13 +6,12 @@
 //! what is in force already changes nothing, which no policy can know: the policies of texts ignore it, and whoever
 //! prepares the text refuses it or answers it. Pure. Leaves out: the classes of PRAGMAs (`pragma`), what is in force.
 
-use std::borrow::Cow;
-
 use flatwater_sqlite::{AuthEvent, Verdict};
 use rusqlite::ffi;
 
 use super::pragma::{self, Pragma, is_of_new_files};
 use crate::error::Error;
+use crate::error::hint::{Hint, hint};
 
 /// The policy for Flatwater's own SQL, and for texts that were checked before.
 pub(crate) fn trusted(_: &AuthEvent) -> Verdict {
@@ -152,14 +151,14 @@ pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
     match event.action {
         ffi::SQLITE_TRANSACTION if first.eq_ignore_ascii_case("BEGIN") => {
             Error::misuse("BEGIN as text would not hold: the next call may run on another connection")
-                .with_hint("use `transaction(async |tx| ...)`, or `begin()`")
+                .with_hint(hint![BeginTransaction])
         }
         ffi::SQLITE_TRANSACTION => Error::misuse(format!("{first} as text has no transaction to end"))
-            .with_hint("a single write is committed when its call answers; a transaction ends with `tx.commit()` or `tx.rollback()`"),
+            .with_hint(hint!["a single write is committed when its call answers; a transaction " EndsTransaction]),
         ffi::SQLITE_SAVEPOINT => Error::misuse("SAVEPOINT, RELEASE and ROLLBACK TO as text are not accepted")
-            .with_hint("nest: `tx.transaction(async |tx| ...)` or `tx.begin()`; by name: `tx.savepoint(name)`"),
+            .with_hint(hint![NestTransaction]),
         ffi::SQLITE_ATTACH | ffi::SQLITE_DETACH => {
-            Error::misuse("ATTACH and DETACH would change one connection of several").with_hint("use `Options::attach`")
+            Error::misuse("ATTACH and DETACH would change one connection of several").with_hint(hint!["use " Attach])
         }
         ffi::SQLITE_PRAGMA => match pragma_of(event) {
             Pragma::ConnectionState(hint) if is_of_new_files(first) => {
@@ -169,7 +168,7 @@ pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
                 Error::misuse(format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
             }
             _ => Error::misuse(format!("there is no PRAGMA {first}"))
-                .with_hint(nearest.map_or("SQLite ignores unknown PRAGMAs silently".into(), Cow::Owned)),
+                .with_hint(nearest.map_or_else(|| "SQLite ignores unknown PRAGMAs silently".into(), Hint::from)),
         },
         _ => temp_refusal(),
     }
@@ -178,7 +177,7 @@ pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
 /// Returns the error for a text that creates a TEMP object where none is allowed.
 pub(crate) fn temp_refusal() -> Error {
     Error::misuse("a TEMP object would be seen by one connection of several")
-        .with_hint("create it inside a transaction or `write_with`, where it lives until the end")
+        .with_hint(hint!["create it " InsideTransaction ", where it lives until the end"])
 }
 
 #[cfg(test)]

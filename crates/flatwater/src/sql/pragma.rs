@@ -5,16 +5,18 @@
 //! connection. Only the options may do the last, because a caller does not know which connection serves it. Leaves out:
 //! refusing a PRAGMA (`policy`).
 
+use crate::error::hint::{Sentence, hint};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pragma {
     Answer,
     DatabaseState,
     /// Contains a hint on the supported alternative.
-    ConnectionState(&'static str),
+    ConnectionState(&'static Sentence),
     Unknown,
 }
 
-const ON_OPEN: &str = "set it in the options, for every connection: `Options::on_open`";
+const ON_OPEN: &Sentence = hint!["set it in the options, for every connection: " OnOpen];
 
 /// Returns the class of `PRAGMA name` or, with an argument, of `PRAGMA name = argument`.
 pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
@@ -32,9 +34,9 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
                 Pragma::Answer
             }
         }
-        "shrink_memory" => Pragma::ConnectionState("Flatwater's connections come and go by themselves"),
+        "shrink_memory" => Pragma::ConnectionState(hint!["Flatwater's connections come and go by themselves"]),
         "case_sensitive_like" => Pragma::ConnectionState(
-            "write the comparison into the SQL, for example with GLOB, or set it in the options: `Options::on_open`",
+            hint!["write the comparison into the SQL, for example with GLOB, or set it in the options: " OnOpen],
         ),
         "foreign_keys"
         | "synchronous"
@@ -97,27 +99,26 @@ pub(crate) fn is_ours(name: &str) -> bool {
     advice(&name.to_ascii_lowercase()) != ON_OPEN
 }
 
-fn advice(name: &str) -> &'static str {
+fn advice(name: &str) -> &'static Sentence {
     match name {
-        "foreign_keys" => "set it in the options: `Options::foreign_keys`",
-        "synchronous" => "set it in the options: `Options::durability`",
-        "cache_size" => "set it in the options: `Tuning::writer_cache_bytes` and `Tuning::reader_cache_bytes`",
-        "mmap_size" => "set it in the options: `Tuning::mmap_bytes`",
-        "busy_timeout" => "set it in the options: `Options::busy_timeout`",
-        "query_only" => "set it in the options: `Options::read_only`",
-        "journal_mode" => "Flatwater keeps the database in WAL mode; see `Tuning::journal`",
-        "wal_autocheckpoint" | "journal_size_limit" => "checkpoints are Flatwater's own",
-        "temp_store" => "set it in the options: `Tuning::temp_store`",
-        "cache_spill" => "set it in the options: `Tuning::spill_bytes`",
-        "page_size" => "set it in the options, for a file that is created: `Tuning::page_size`",
+        "foreign_keys" => hint!["set it in the options: " ForeignKeys],
+        "synchronous" => hint!["set it in the options: " Durability],
+        "cache_size" => hint!["set it in the options: " WriterCacheBytes " and " ReaderCacheBytes],
+        "mmap_size" => hint!["set it in the options: " MmapBytes],
+        "busy_timeout" => hint!["set it in the options: " BusyTimeout],
+        "query_only" => hint!["set it in the options: " ReadOnly],
+        "journal_mode" => hint!["Flatwater keeps the database in WAL mode; see " Journal],
+        "wal_autocheckpoint" | "journal_size_limit" => hint!["checkpoints are Flatwater's own"],
+        "temp_store" => hint!["set it in the options: " TempStore],
+        "cache_spill" => hint!["set it in the options: " SpillBytes],
+        "page_size" => hint!["set it in the options, for a file that is created: " PageSize],
         "auto_vacuum" => {
-            "set it in the options, for a file that is created: `Tuning::auto_vacuum`; of another file, `with_connection` changes \
-             it with a VACUUM"
+            hint!["set it in the options, for a file that is created: " AutoVacuum "; of another file, " VacuumsFile]
         }
-        "encoding" => "a file keeps the encoding that it was created with",
-        "locking_mode" => "a database is shared by several connections",
+        "encoding" => hint!["a file keeps the encoding that it was created with"],
+        "locking_mode" => hint!["a database is shared by several connections"],
         "defer_foreign_keys" => {
-            "use it inside of a transaction, or declare the foreign key DEFERRABLE INITIALLY DEFERRED"
+            hint!["use it inside of a transaction, or declare the foreign key DEFERRABLE INITIALLY DEFERRED"]
         }
         _ => ON_OPEN,
     }
@@ -134,7 +135,8 @@ mod tests {
         assert_eq!(class("user_version", true), Pragma::DatabaseState);
         assert_eq!(class("wal_checkpoint", false), Pragma::DatabaseState);
         assert_eq!(class("foreign_keys", false), Pragma::Answer);
-        assert!(matches!(class("foreign_keys", true), Pragma::ConnectionState(hint) if hint.contains("foreign_keys")));
+        let hint = hint!["set it in the options: " ForeignKeys];
+        assert_eq!(class("foreign_keys", true), Pragma::ConnectionState(hint));
         assert_eq!(class("no_such_pragma", false), Pragma::Unknown);
     }
 }

@@ -7,7 +7,7 @@ use super::convert::FromSql;
 use super::from_row::{Cells, Columns, Found, FromRow};
 use super::row::{Row, Rows};
 use crate::error::Result;
-use crate::error::reading::row_not_found;
+use crate::error::reading::{OPTIONAL_AS, OPTIONAL_VALUE, row_not_found};
 
 impl Rows {
     /// Converts every row to a `T`. The columns of `T` are looked up once.
@@ -49,7 +49,7 @@ impl Rows {
 
     /// Reads the only row, which must be there.
     pub(crate) fn read_one<T: FromRow>(&self) -> Result<T> {
-        self.read_first()?.ok_or_else(|| self.explain(row_not_found("query_optional_as")))
+        self.read_first()?.ok_or_else(|| self.explain(row_not_found(OPTIONAL_AS)))
     }
 
     /// Reads the first value of the first row, if there is a row.
@@ -59,7 +59,7 @@ impl Rows {
 
     /// Reads the first value of the only row, which must be there.
     pub(crate) fn read_value<T: FromSql>(&self) -> Result<T> {
-        self.read_optional_value()?.ok_or_else(|| self.explain(row_not_found("query_optional_value")))
+        self.read_optional_value()?.ok_or_else(|| self.explain(row_not_found(OPTIONAL_VALUE)))
     }
 }
 

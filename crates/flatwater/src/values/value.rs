@@ -8,6 +8,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use super::block::Block;
 use super::convert::ToSql;
+use crate::error::hint::hint;
 use crate::error::{Error, Result};
 
 /// Adds a value to a block.
@@ -36,7 +37,8 @@ fn not_convertible(error: rusqlite::Error) -> Error {
 
 #[cold]
 fn nan() -> Error {
-    Error::misuse("NaN cannot be stored: SQLite would make it NULL").with_hint("bind None where NULL is meant")
+    Error::misuse("NaN cannot be stored: SQLite would make it NULL")
+        .with_hint(hint!["bind " Null " where NULL is meant"])
 }
 
 #[cold]

@@ -10,6 +10,7 @@ use flatwater_sqlite::CheckpointInfo;
 
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::execute::{Collected, Outcome};
+use crate::error::hint::Sentence;
 use crate::error::reading::row_not_found;
 use crate::error::{Error, Result};
 use crate::queue::notes::Counts;
@@ -107,10 +108,10 @@ impl Answer {
         Ok(self.rows()?.into_first())
     }
 
-    /// Returns the rows, of which there must be one. `optional` is the call that needs none.
-    pub(crate) fn needed_rows(self, optional: &str) -> Result<Rows> {
+    /// Returns the rows, of which there must be one. `hint` names the call that needs none.
+    pub(crate) fn needed_rows(self, hint: &'static Sentence) -> Result<Rows> {
         let rows = self.rows()?;
-        if rows.is_empty() { Err(rows.explain(row_not_found(optional))) } else { Ok(rows) }
+        if rows.is_empty() { Err(rows.explain(row_not_found(hint))) } else { Ok(rows) }
     }
 
     /// Returns the rows as values of `T`; `read` makes them if no worker did. A panic of the caller's code that made them

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
 
+use crate::error::hint::hint;
 use crate::error::{Error, Result, TimeoutEffect};
 use crate::events;
 use crate::inline::limits::InlineLimits;
@@ -56,7 +57,7 @@ impl End {
                 format!("the transaction was rolled back because it was not used for {limit:?}"),
                 TimeoutEffect::No,
             )
-            .with_hint("it holds the writer: keep waits for others out of it, or set `Options::transaction_idle`"),
+            .with_hint(hint!["it holds the writer: keep waits for others out of it, or set " TransactionIdle]),
             Self::Lost(error) => Error::misuse(format!(
                 "the transaction was rolled back by SQLite because of an earlier error: {}",
                 error.message()

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, TimeoutEffect};
 
 /// Returns the error for a write that the body of a transaction makes outside of that transaction: the write would wait
@@ -32,7 +33,7 @@ pub(crate) fn opened_to_read(path: &Path) -> Error {
     Error::from(code)
         .with_kind(ErrorKind::Misuse)
         .with_message(format!("{} was opened to be read only", path.display()))
-        .with_hint("open it without `Options::read_only` to write")
+        .with_hint(hint!["open it without " ReadOnly " to write"])
 }
 
 #[cold]

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use flatwater::bindings::Name;
+
 /// The floors of `src`, lowest first. Folders of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["steps"],
@@ -246,6 +248,24 @@ fn every_file_says_what_it_owns_and_stays_small() {
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn a_hint_names_the_api_by_its_table() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let of_rust = ["`Options::", "`Tuning::", "`Migrations::", "`JsonOptions::", "`process::", "`tx."];
+    let names = Name::ALL.iter().map(|name| name.rust()).filter(|rust| rust.contains('`'));
+    let names: Vec<&str> = of_rust.into_iter().chain(names).collect();
+    let mut faults = Vec::new();
+    for file in sources(&src).iter().filter(|file| !file.ends_with("error/names.rs")) {
+        let code = code(&std::fs::read_to_string(file).unwrap());
+        // What the compiler says of a wrong type is for Rust alone.
+        let is_for_rust = |line: &&str| ["message = ", "label = ", "note = "].iter().any(|key| line.contains(key));
+        let lines = code.lines().filter(|line| !is_for_rust(line));
+        let named = lines.filter(|line| names.iter().any(|name| line.contains(name)));
+        faults.extend(named.map(|line| format!("{}: {}", file.display(), line.trim())));
+    }
+    assert!(faults.is_empty(), "a front end in another language cannot spell these: {faults:#?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use crate::connection::run::prepare::refuse_told_of_earlier;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::dependencies::reads::{Reads, ReadsTemp, RowReads, TableReads};
+use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
@@ -163,7 +164,7 @@ fn finds(table: &str, rowid: &str, columns: &[(Box<str>, i32)]) -> String {
 
 fn not_a_query() -> Error {
     Error::misuse("a live query is a statement that only reads and returns rows")
-        .with_hint("use `query` for RETURNING, PRAGMA and EXPLAIN")
+        .with_hint(hint!["use " Query " for RETURNING, PRAGMA and EXPLAIN"])
 }
 
 #[cfg(test)]

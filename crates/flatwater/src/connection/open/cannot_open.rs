@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use flatwater_sqlite::{Connection as Sqlite, has_nul, why_not_readable};
 use rusqlite::ffi;
 
+use crate::error::hint::{Sentence, hint};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::resolve::beside;
@@ -33,40 +34,40 @@ fn left_over(path: &Path) -> Option<PathBuf> {
 /// Refuses paths for which SQLite has no good message. `creates`: a missing file is created.
 pub(crate) fn check_path(options: &Options, creates: bool) -> Result<()> {
     let path: &Path = &options.path;
-    let refuse = |sentence: String, hint: &'static str| {
+    let refuse = |sentence: String, hint: &'static Sentence| {
         Err(Error::new(ErrorKind::Open, sentence).with_hint(hint).in_operation("open"))
     };
     if options.is_memory() {
         return Ok(());
     }
     if has_nul(path) {
-        return refuse("the path has a NUL byte".into(), "a path ends at a NUL, so another file would be opened");
+        return refuse(
+            "the path has a NUL byte".into(),
+            hint!["a path ends at a NUL, so another file would be opened"],
+        );
     }
     if path.is_dir() {
-        return refuse(format!("{} is a directory", path.display()), "name a file in it");
+        return refuse(format!("{} is a directory", path.display()), hint!["name a file in it"]);
     }
     if is_pipe(path) {
-        return refuse(format!("{} is a pipe or a socket", path.display()), "name a file");
+        return refuse(format!("{} is a pipe or a socket", path.display()), hint!["name a file"]);
     }
     let attached = options.attach.iter().filter(|attached| attached.immutable).map(|attached| &*attached.path);
     let immutable = options.immutable.then_some(path).into_iter().chain(attached);
     if let Some(left) = immutable.filter_map(left_over).next() {
         return refuse(
             format!("{} has commits, or what undoes one, that an immutable file would be read without", left.display()),
-            "open the file once without `immutable`, as another program would, and close it",
+            hint!["open the file once without `immutable`, as another program would, and close it"],
         );
     }
     if !path.exists() {
         if !creates {
-            return refuse(
-                format!("{} does not exist", path.display()),
-                "check the path, or open it without `read_only` and with `create`",
-            );
+            return refuse(format!("{} does not exist", path.display()), hint!["check the path, or " OpenToCreate]);
         }
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
             && !parent.is_dir()
         {
-            return refuse(format!("the directory {} does not exist", parent.display()), "create it first");
+            return refuse(format!("the directory {} does not exist", parent.display()), hint!["create it first"]);
         }
     }
     Ok(())
@@ -105,7 +106,7 @@ pub(crate) fn cannot_open(error: Error, options: &Options) -> Error {
                 "{} has a -journal, left by a program that died while it wrote, which must be rolled back first",
                 options.path.display()
             ))
-            .with_hint("open it once without `Options::read_only`"),
+            .with_hint(hint!["open it once without " ReadOnly]),
         ffi::SQLITE_CANTOPEN if options.path.exists() && why_not_readable(&options.path).is_some() => error
             .with_kind(ErrorKind::Open)
             .with_message(format!("{} may not be read by this user: permission denied", options.path.display()))
@@ -114,13 +115,15 @@ pub(crate) fn cannot_open(error: Error, options: &Options) -> Error {
             // An existing WAL holds rows that are not in the file, and reading the file as immutable would miss them.
             let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
             error.with_kind(ErrorKind::Open).with_hint(if is_whole {
-                "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
-                 does not change can be read without them, with `Tuning::immutable`"
+                hint![
+                    "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
+                     does not change can be read without them, with " Immutable
+                ]
             } else {
-                "the directory must be writable too: the -wal and -shm files lie beside the database"
+                hint!["the directory must be writable too: the -wal and -shm files lie beside the database"]
             })
         }
-        ffi::SQLITE_BUSY => error.with_hint("another process kept the file locked for longer than `Options::busy_timeout`"),
+        ffi::SQLITE_BUSY => error.with_hint(hint!["another process kept the file locked for longer than " BusyTimeout]),
         _ if error.kind() == ErrorKind::Misuse => error.with_kind(ErrorKind::Open),
         _ => error,
     }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use flatwater_sqlite::{Connection as Sqlite, SqliteError, SystemFailure, why_not_writable};
 use rusqlite::ffi;
 
+use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::resolve::beside;
 use crate::options::uri::Mode;
@@ -78,7 +79,7 @@ pub(crate) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
     let error = error.with_kind(ErrorKind::Open).in_operation("open");
     match why {
         Some(why) => {
-            error.because(why).with_hint("check the permissions of the file, or open it with `Options::read_only`")
+            error.because(why).with_hint(hint!["check the permissions of the file, or open it with " ReadOnly])
         }
         None => error.with_hint(
             "the permissions allow it, but the file was opened for reading only, as happens at the limit of open files \

@@ -14,6 +14,7 @@ use super::statement_cache::CachedStatement;
 use crate::connection::Connection;
 use crate::connection::open::attached_files::AttachedFiles;
 use crate::connection::open::pragma_answers::{Judged, judge};
+use crate::error::hint::hint;
 use crate::error::location::{in_script, offset_by};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{KEPT_TEXT_BYTES, StatementInfo};
@@ -45,7 +46,7 @@ impl Connection {
         if self.sqlite.has_statement(&text.sql[length..]) {
             self.sqlite.statement(ready.id).finalize();
             return Err(Error::misuse("the SQL has several statements, and one is expected")
-                .with_hint("use `execute_script`, or `batch` if they have parameters")
+                .with_hint(hint!["use " ExecuteScript ", or " Batch " if they have parameters"])
                 .with_sql(&text.sql));
         }
         let ready = Arc::new(ready);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::ReadersShared;
 use super::reader::Reader;
+use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::time::later;
@@ -57,18 +58,20 @@ impl End {
                 format!("the result was given up because no rows were fetched for {limit:?}"),
                 TimeoutEffect::No,
             )
-            .with_hint(
-                "fetch faster, read less at once, or set `Tuning::stream_idle`; if its task waited for another stream or a \
-                 snapshot meanwhile, set `Tuning::extra_readers`",
-            ),
-            Self::Old(limit) => {
-                Error::new(ErrorKind::SnapshotTooOld, format!("the snapshot was ended because it was open for {limit:?}"))
-                    .with_hint("open another one, or set `Tuning::snapshot_age`")
-            }
-            Self::CutOff => {
-                Error::new(ErrorKind::SnapshotTooOld, "the read kept the WAL from starting over for too long and was ended")
-                    .with_hint("read less at once, or set `Tuning::read_limit` higher")
-            }
+            .with_hint(hint![
+                "fetch faster, read less at once, or set " StreamIdle
+                "; if its task waited for another stream or a snapshot meanwhile, set " ExtraReaders
+            ]),
+            Self::Old(limit) => Error::new(
+                ErrorKind::SnapshotTooOld,
+                format!("the snapshot was ended because it was open for {limit:?}"),
+            )
+            .with_hint(hint!["open another one, or set " SnapshotAge]),
+            Self::CutOff => Error::new(
+                ErrorKind::SnapshotTooOld,
+                "the read kept the WAL from starting over for too long and was ended",
+            )
+            .with_hint(hint!["read less at once, or set " ReadLimit " higher"]),
             Self::Lost(error) => {
                 Error::misuse(format!("the snapshot was lost to an earlier error: {}", error.message()))
                     .with_hint("open another one")

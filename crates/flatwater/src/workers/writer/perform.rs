@@ -15,6 +15,7 @@ use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun};
 use crate::connection::run::prepare::{refuse_nul, refuse_told_of_earlier};
 use crate::connection::run::statement_cache::CachedStatement;
+use crate::error::hint::hint;
 use crate::error::location::in_script;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
@@ -150,7 +151,7 @@ impl Performer<'_> {
             }
             if only_reads && ready.class.route == Route::Write {
                 return Err(Error::misuse("the database was opened to be read only")
-                    .with_hint("open it without `Options::read_only` to write")
+                    .with_hint(hint!["open it without " ReadOnly " to write"])
                     .with_sql(&text.sql));
             }
             let (params, _) = wanted(ready, work)?;
@@ -220,7 +221,7 @@ fn need_rows(ready: &CachedStatement) -> Result<()> {
         return Ok(());
     }
     Err(Error::misuse("the statement returns no rows")
-        .with_hint("use `execute`, or add RETURNING")
+        .with_hint(hint!["use " Execute ", or add RETURNING"])
         .with_sql(&ready.text.sql))
 }
 
@@ -229,8 +230,8 @@ fn refuse_rows(ready: &CachedStatement) -> Result<()> {
         return Ok(());
     }
     let hint = match ready.class.route {
-        Route::Read => "use `query`, `query_one` or `query_value`",
-        Route::Write => "it has RETURNING, or is a PRAGMA that answers: use `query`",
+        Route::Read => hint!["use " Query ", " QueryOne " or " QueryValue],
+        Route::Write => hint!["it has RETURNING, or is a PRAGMA that answers: use " Query],
     };
     Err(Error::misuse("the statement returns rows").with_hint(hint).with_sql(&ready.text.sql))
 }
