@@ -113,19 +113,6 @@ def in_row(error: BaseException, row: int) -> None:
         error.args = (f"{error.args[0]} (row {row})",)
 
 
-def for_threads(hint: str) -> str:
-    """Returns a hint as it is for code without an event loop."""
-    return hint.replace("await ", "").replace("async ", "")
-
-
-def without_async(error: BaseException) -> None:
-    """Fits the hint of an exception to code without an event loop. Called by the native part."""
-    if isinstance(error, Error) and error.hint:
-        hint = for_threads(error.hint)
-        error.args = (str(error.args[0]).replace(error.hint, hint),)
-        error.hint = hint
-
-
 def name_of_type(value: object) -> str:
     """Returns the name of a value's type with its module: numpy has a `bool` too."""
     kind = type(value)

@@ -9,30 +9,33 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from ._errors import for_threads
+# What stands for the words in a hint, in code that awaits and in code without an event loop.
+_AWAITING = {"await_": "await ", "async_": "async ", "call": "await"}
+_BLOCKING = {"await_": "", "async_": "", "call": "call"}
 
 _HINTS = {
-    "commit": "each statement is committed when its await returns; several belong into `async with db.transaction()`",
-    "rollback": "`async with db.transaction()` rolls back if its body raises",
-    "begin": "use `async with db.transaction()`",
-    "fetchall": "use `await db.query(sql, params)`, which returns all rows",
-    "fetchone": "use `await db.query_optional(sql, params)`, which returns the first row or None",
+    "commit": "each statement is committed when its {call} returns; "
+    "several belong into `{async_}with db.transaction()`",
+    "rollback": "`{async_}with db.transaction()` rolls back if its body raises",
+    "begin": "use `{async_}with db.transaction()`",
+    "fetchall": "use `{await_}db.query(sql, params)`, which returns all rows",
+    "fetchone": "use `{await_}db.query_optional(sql, params)`, which returns the first row or None",
     "fetchmany": "use `db.stream(sql, params)` for a large result",
-    "fetch": "use `await db.query(sql, params)`",
-    "fetchrow": "use `await db.query_optional(sql, params)`",
-    "fetchval": "use `await db.query_optional_value(sql, params)`",
-    "fetch_all": "use `await db.query(sql, params)`",
-    "fetch_one": "use `await db.query_optional(sql, params)`",
-    "fetch_val": "use `await db.query_optional_value(sql, params)`",
-    "cursor": "use `db.batches(sql, params)` for rows in batches, and `await db.query(sql, params)` for all of them",
-    "execute_fetchall": "use `await db.query(sql, params)`",
-    "execute_insert": "use `await db.execute(sql, params)`, whose result has `last_insert_rowid`",
+    "fetch": "use `{await_}db.query(sql, params)`",
+    "fetchrow": "use `{await_}db.query_optional(sql, params)`",
+    "fetchval": "use `{await_}db.query_optional_value(sql, params)`",
+    "fetch_all": "use `{await_}db.query(sql, params)`",
+    "fetch_one": "use `{await_}db.query_optional(sql, params)`",
+    "fetch_val": "use `{await_}db.query_optional_value(sql, params)`",
+    "cursor": "use `db.batches(sql, params)` for rows in batches, and `{await_}db.query(sql, params)` for all of them",
+    "execute_fetchall": "use `{await_}db.query(sql, params)`",
+    "execute_insert": "use `{await_}db.execute(sql, params)`, whose result has `last_insert_rowid`",
     "execute_many": "use `executemany`",
     "execute_script": "use `executescript`",
     "row_factory": "rows have names and positions; `query(..., into=dict)` makes others",
     "text_factory": "TEXT is str and BLOB is bytes; CAST in SQL changes that",
-    "isolation_level": "there is autocommit, and `async with db.transaction()`",
-    "autocommit": "there is autocommit, and `async with db.transaction()`",
+    "isolation_level": "there is autocommit, and `{async_}with db.transaction()`",
+    "autocommit": "there is autocommit, and `{async_}with db.transaction()`",
     "lastrowid": "the result of `execute` has `last_insert_rowid`",
     "rowcount": "the result of `execute` has `changes`",
     "total_changes": "the result of `execute` has `changes`",
@@ -44,28 +47,28 @@ _HINTS = {
     "enable_load_extension": "extensions are not supported",
     "set_authorizer": "use a `read_only` database for what must not write",
     "set_progress_handler": "cancel the task, or give the call a `timeout`",
-    "in_transaction": "outside of `async with db.transaction()` each statement is its own transaction",
-    "stop": "use `await db.close()`",
+    "in_transaction": "outside of `{async_}with db.transaction()` each statement is its own transaction",
+    "stop": "use `{await_}db.close()`",
 }
 
 _IN_TRANSACTION = {
-    "commit": "it is committed when its `async with` block ends",
-    "begin": "use `async with tx.transaction()` for a nested one",
-    "savepoint": "use `async with tx.transaction()`, which is one",
+    "commit": "it is committed when its `{async_}with` block ends",
+    "begin": "use `{async_}with tx.transaction()` for a nested one",
+    "savepoint": "use `{async_}with tx.transaction()`, which is one",
 }
 
 # Of what calls return.
 _OF_RESULT = {
     "lastrowid": "it is `last_insert_rowid`",
     "rowcount": "it is `changes`",
-    "fetchall": "`execute` is for statements without rows; use `await db.query(sql, params)`",
-    "fetchone": "`execute` is for statements without rows; use `await db.query_optional(sql, params)`",
+    "fetchall": "`execute` is for statements without rows; use `{await_}db.query(sql, params)`",
+    "fetchone": "`execute` is for statements without rows; use `{await_}db.query_optional(sql, params)`",
     "fetchmany": "`execute` is for statements without rows; use `db.stream(sql, params)`",
     "close": "there is nothing to close",
 }
 _OF_ROWS = {
     "fetchall": "these are all rows; `list(rows)` is a list of them",
-    "fetchone": "use `rows[0]`, or `await db.query_optional(sql, params)`",
+    "fetchone": "use `rows[0]`, or `{await_}db.query_optional(sql, params)`",
     "fetchmany": "use `rows[:n]`, or `db.stream(sql, params)` for a large result",
     "description": "the names are `rows.columns`",
     "rowcount": "use `len(rows)`",
@@ -73,9 +76,9 @@ _OF_ROWS = {
     "close": "there is nothing to close",
 }
 _OF_BATCHES = {
-    "fetchall": "use `await db.query(sql, params)`",
-    "fetchone": "use `async for row in stream`",
-    "fetchmany": "use `async for rows in batches`, or `await batches.next_batch()`",
+    "fetchall": "use `{await_}db.query(sql, params)`",
+    "fetchone": "use `{async_}for row in stream`",
+    "fetchmany": "use `{async_}for rows in batches`, or `{await_}batches.next_batch()`",
     "execute": "it belongs to one query: `db.batches(sql, params)`",
     "description": "the names are `rows.columns`",
 }
@@ -85,7 +88,7 @@ _OF_MODULE = {
     "Checkpointed": "it is `CheckpointInfo`",
     "Cursor": "it is `Batches`",
     "Executed": "it is `ExecuteResult`",
-    "shutdown": "use `await process.close_all(wait)`",
+    "shutdown": "use `{await_}process.close_all(wait)`",
 }
 
 
@@ -120,6 +123,11 @@ def take_datetimes(options: Any) -> bool:
     return bool(form == "sqlite3")
 
 
+def _said(hint: str, blocking: bool) -> str:
+    """Returns a hint with the words of code that awaits, or of code without an event loop."""
+    return hint.format(**(_BLOCKING if blocking else _AWAITING))
+
+
 def not_open(owner: object, name: str, kind: type) -> NoReturn:
     """Raises what an unknown attribute raises, with a hint if it is one of the database that is not open yet."""
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
@@ -132,9 +140,7 @@ def no_attribute(owner: object, name: str, *, hints: dict[str, str] | None = Non
     """Raises what an unknown attribute raises, with a hint if other libraries have it."""
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
     if hint := (hints or {}).get(name) or _HINTS.get(name):
-        if blocking:
-            hint = for_threads(hint)
-        text = f"{text}: {hint}"
+        text = f"{text}: {_said(hint, blocking)}"
     raise AttributeError(text, name=name, obj=owner)
 
 
@@ -168,7 +174,7 @@ def of_module(module: str, name: str, *, blocking: bool = False) -> NoReturn:
     """The same for a module."""
     text = f"module {module!r} has no attribute {name!r}"
     if hint := _OF_MODULE.get(name):
-        text = f"{text}: {for_threads(hint) if blocking else hint}"
+        text = f"{text}: {_said(hint, blocking)}"
     raise AttributeError(text, name=name, obj=sys.modules[module])
 
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import SECONDS
 
 import flatwater
-from flatwater import blocking
+from flatwater import _names, blocking
 
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
 
@@ -110,8 +110,17 @@ def test_hints_of_errors_are_for_code_without_an_event_loop():
 
 
 def test_names_of_other_libraries_are_answered_with_a_hint():
-    with blocking.connect(":memory:") as db, pytest.raises(AttributeError, match="no attribute 'commit': "):
+    said = "no attribute 'commit': each statement is committed when its call returns; several belong into `with db"
+    with blocking.connect(":memory:") as db, pytest.raises(AttributeError, match=said):
         db.commit()
+
+
+@pytest.mark.parametrize("table", ["_HINTS", "_IN_TRANSACTION", "_OF_RESULT", "_OF_ROWS", "_OF_BATCHES", "_OF_MODULE"])
+def test_hints_of_names_are_for_code_with_and_without_an_event_loop(table):
+    for hint in getattr(_names, table).values():
+        awaiting, waiting = _names._said(hint, blocking=False), _names._said(hint, blocking=True)
+        assert "{" not in awaiting + waiting
+        assert not any(word in waiting for word in ("await", "async"))
 
 
 LOCKED = """
