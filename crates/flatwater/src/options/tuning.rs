@@ -1,7 +1,7 @@
 //! The settings that most programs leave as they are.
 //!
-//! Owns: their setters; those of reads and of files are in `reader_settings` and `files`. Plain values, usable on any thread. Invariant:
-//! the defaults are part of the API. Leaves out: applying them.
+//! Owns: their setters; those of reads and of files are in `reader_settings` and `files`. Plain values, usable on any thread.
+//! Invariant: the defaults are part of the API. Leaves out: applying them.
 
 use super::choices::{Checkpoint, Fairness, GroupLimits, Journal, SecondCopy, TempStore};
 use super::setters::setters;

@@ -5,7 +5,7 @@
 //! any thread. Invariant: if a statement finds another schema than the one its connection has seen, SQLite reads the
 //! whole schema again without calling any handler (`OP_Transaction`). So a statement runs on a thread that must not
 //! block only if the schema is known to be the seen one, or its cookie was compared in the same snapshot. Leaves out:
-//! what is prepared under a schema (`statements`).
+//! what is prepared under a schema (`connection::run`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

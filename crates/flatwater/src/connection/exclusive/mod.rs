@@ -1,4 +1,7 @@
-//! What has a connection to itself: closures of the user, migrations, dumps and backups.
+//! What needs a connection for itself: closures of the user, migrations, dumps and backups.
+//!
+//! Owns: what they do on the connection, and making it usable again. Runs on the thread that has the connection, and blocks it.
+//! Leaves out: their transactions, and who has the connection (`workers`).
 
 pub(crate) mod dump_statements;
 pub(crate) mod history;

@@ -1,4 +1,7 @@
-//! What a connection learns: of the schema, of the programs of its statements, and what live queries read.
+//! What a connection learns.
+//!
+//! Owns: the schema as the connection sees it, what the programs of its statements may do, and what live queries read. Runs on
+//! the thread that has the connection. Leaves out: what follows from it (`bytecode`, `dependencies`).
 
 pub(crate) mod analyse;
 mod calls_changes;

@@ -1,4 +1,7 @@
-//! Preparing statements and running them, and what is said of those that fail.
+//! Preparing statements and running them.
+//!
+//! Owns: the way from a text to its rows, for workers, transactions and inline runs, and what is said of a statement that
+//! fails. Runs on the thread that has the connection. Leaves out: transactions, and which text runs (`workers`).
 
 pub(crate) mod cursors;
 pub(crate) mod execute;
