@@ -252,12 +252,12 @@ mod model {
     use super::*;
 
     #[derive(Default)]
-    struct SharedTicks {
+    struct Shared {
         is_wanted: AtomicBool,
         place: Mutex<Ticks>,
     }
 
-    impl SharedTicks {
+    impl Shared {
         /// Wants something; the first one to do so asks for a tick, as the writer's lease does.
         fn wants(&self, when: Instant) {
             if !self.is_wanted.swap(true, Ordering::SeqCst) {
@@ -281,8 +281,8 @@ mod model {
         }
     }
 
-    fn shared() -> (Arc<SharedTicks>, u64, Instant) {
-        let (shared, when) = (Arc::new(SharedTicks::default()), Instant::now());
+    fn shared() -> (Arc<Shared>, u64, Instant) {
+        let (shared, when) = (Arc::new(Shared::default()), Instant::now());
         assert!(shared.place.lock().unwrap().asks(when));
         (shared, 0, when)
     }
