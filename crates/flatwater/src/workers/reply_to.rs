@@ -46,9 +46,11 @@ impl From<Promise<Result<Answer>>> for ReplyTo {
     }
 }
 
+type Completion = Box<dyn FnOnce(Option<Result<Answer>>) + Send>;
+
 /// What goes on with an answer.
 pub(crate) struct Then {
-    then: Option<Box<dyn FnOnce(Option<Result<Answer>>) + Send>>,
+    then: Option<Completion>,
     /// In a forked child the locks that it takes may be ones that a thread held.
     origin: Origin,
 }
