@@ -52,6 +52,8 @@ pub(crate) struct WriterConnection {
     was_open: bool,
     /// True if another program keeps the WAL short.
     pub(super) external: bool,
+    /// The last connection left frames in the WAL, because copying them took too long when the database was parked.
+    pub(super) left_wal: bool,
     pub(super) facts: SchemaFacts,
     pub(super) busy_timeout: BusyWait,
     /// `None` where writers of several processes only poll for the lock.
@@ -83,6 +85,7 @@ impl WriterConnection {
             attached_left: Vec::new(),
             was_open: false,
             external: false,
+            left_wal: false,
             facts: SchemaFacts::default(),
             busy_timeout: BusyWait::default(),
             turnstile,
@@ -130,6 +133,7 @@ impl WriterConnection {
             self.page_limit = PageLimit::default();
             self.connection = Some(connection);
             self.was_open = true;
+            self.left_wal = false;
         }
         match &mut self.connection {
             Some(connection) => Ok((connection, &self.facts)),

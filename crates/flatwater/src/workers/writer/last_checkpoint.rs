@@ -9,12 +9,23 @@ use flatwater_sqlite::CheckpointMode;
 
 use super::connection::WriterConnection;
 use crate::error::{Error, ErrorKind, Result};
+use crate::file::copies::mappings;
 use crate::time::later;
 use crate::time::timer;
 
 /// Closes the connection. The rest of the WAL is copied into the database and the WAL is removed, if the copy ends
-/// within `wait`. Otherwise the WAL stays, and the next open uses it.
+/// within `wait`. Otherwise the WAL stays, and the next open uses it. A parked database gets a connection for that, if
+/// parking left a part of the WAL.
 pub(super) fn close(writer: &mut WriterConnection, wait: Duration) {
+    if writer.left_wal && !wait.is_zero() {
+        writer.busy_timeout.until_for_all(later(Instant::now(), wait));
+        // If this fails, the WAL stays.
+        let _ = writer.connection();
+        if let Some(watch) = writer.watch.as_ref().filter(|watch| !watch.has_second_copy(mappings)) {
+            // SQLite must be the last user of the files, so that it can remove the WAL.
+            drop(watch.unguard());
+        }
+    }
     let is_copied = !wait.is_zero() && copy_wal(writer, wait).unwrap_or(false);
     drop_connection(writer, is_copied);
 }

@@ -57,6 +57,7 @@ impl Writer {
             // SQLite must be the last user of the files, so that it can remove the WAL.
             drop(watch.unguard());
             drop_connection(writer, is_copied);
+            writer.left_wal = !(is_copied || writer.external);
             watch.parked.begin();
             writer.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
             let after = Stamp::of(&self.0.options.path);
