@@ -11,7 +11,7 @@ use flatwater_sqlite::{Connection, WalHeader, free_bytes};
 /// One part in so many of what a disk has room for stays free, for the `-shm` and for the file system itself.
 const SPARE: u64 = 8;
 /// No disk makes the limit of the WAL smaller than this.
-const LIMIT_AT_LEAST: u32 = 16;
+pub(crate) const LIMIT_AT_LEAST: u32 = 16;
 /// The reserve, which the database does not grow into: this part of the soft limit, but at most that part of the disk.
 const RESERVE_OF_LIMIT: u64 = 8;
 const RESERVE_OF_DISK: u64 = 16;
@@ -45,11 +45,11 @@ impl Disk {
         }
     }
 
-    /// The soft limit on this disk. A checkpoint may make the database longer by as many frames as the WAL has, so that
+    /// The longest WAL that this disk has space for, if it is not longer than `limit`. A checkpoint may make the database longer by as many frames as the WAL has, so that
     /// many must be free. Frames within the length of the file take no free space; frames beyond it do.
-    pub(crate) fn limit(&self, soft: u32) -> u32 {
+    pub(crate) fn limit(&self, limit: u32) -> u32 {
         let fits = u64::from(self.free.min(self.free.midpoint(self.wal)));
-        soft.min(u32::try_from(fits - fits / SPARE).unwrap_or(u32::MAX)).max(LIMIT_AT_LEAST)
+        limit.min(u32::try_from(fits - fits / SPARE).unwrap_or(u32::MAX)).max(LIMIT_AT_LEAST)
     }
 
     /// Returns true if the file of the WAL takes space that its checkpoint may need.

@@ -55,12 +55,12 @@ impl Default for Checkpoint {
 #[non_exhaustive]
 #[must_use]
 pub struct CheckpointLimits {
-    /// The WAL restarts at its beginning before it grows beyond this length, unless one transaction is larger, or a
-    /// read or another process prevents the restart. [`WalStats::cause`](crate::stats::WalStats::cause) contains the reason.
-    /// Default 32 MiB; at least 256 KiB.
+    /// The WAL restarts at its beginning before it grows beyond this length, unless one transaction is larger, writes are faster
+    /// than the disk, or a read or another process prevents the restart. [`WalStats::cause`](crate::stats::WalStats::cause)
+    /// contains the reason. Default 32 MiB; at least 256 KiB.
     pub limit_bytes: u64,
-    /// Beyond this length each write, or each group of writes, waits up to 100 ms for the WAL to restart, and then runs
-    /// regardless. Default 256 MiB; must be more than `limit_bytes`.
+    /// From half of the way between the limits on, writes are delayed, the more the longer the WAL. Beyond this length each
+    /// write, or each group of writes, waits up to 100 ms for the WAL to restart, and then runs regardless. Default 256 MiB; must be more than `limit_bytes`.
     pub hard_limit_bytes: u64,
 }
 

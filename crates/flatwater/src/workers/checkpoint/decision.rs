@@ -17,7 +17,7 @@
 use std::time::{Duration, Instant};
 
 use super::delay::DiskRate;
-use crate::file::disk::Disk;
+use crate::file::disk::{Disk, LIMIT_AT_LEAST};
 
 /// What the checkpointer observes of the WAL and of its writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,11 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
+    /// Returns true if the WAL is short again after a burst that made its file longer than the limit.
+    fn was_beyond(&self, limit: u32) -> bool {
+        self.disk.wal > limit && self.frames < QUIET_FRAMES
+    }
+
     fn backlog(&self) -> u32 {
         self.frames.saturating_sub(self.copied)
     }
@@ -64,12 +69,13 @@ const PAUSES_APART: Duration = Duration::from_secs(5);
 /// A WAL of at least `QUIET_FRAMES` frames is restarted when nothing was written for `QUIET`.
 const QUIET: Duration = Duration::from_secs(1);
 const QUIET_FRAMES: u32 = 64;
-/// A file is truncated when nothing was written for `IDLE`, if it is longer than this part of the limit.
+/// A file is truncated when nothing was written for `IDLE`, if it is longer than this part of the limit; and when nothing was
+/// written for `QUIET`, if it is longer than the limit.
 const IDLE: Duration = Duration::from_secs(30);
 const KEPT: u32 = 4;
 /// A restart truncates a file that is longer than this many times the limit: no checkpoint was possible for a time, or one
 /// transaction was as large.
-const LONG: u32 = 2;
+const LONG: u32 = 8;
 /// How long to wait for readers, at first and at most; how long a blocked restart is not retried, at first and at most.
 const BUDGET: Duration = Duration::from_millis(5);
 const BUDGET_MAX: Duration = Duration::from_millis(20);
@@ -188,7 +194,8 @@ impl Policy {
 
     /// Adapts the limit to the disk, and measures how fast the WAL grows.
     pub(crate) fn saw(&mut self, seen: &Observed, now: Instant) {
-        self.limit = seen.disk.limit(self.soft);
+        // The hard limit, up to which a burst may go, must fit as well.
+        self.limit = self.soft.min(seen.disk.limit(self.soft.saturating_mul(2)) / 2).max(LIMIT_AT_LEAST);
         let (since, before) = *self.last_seen.get_or_insert((now, seen.frames));
         let ms = now.saturating_duration_since(since).as_secs_f64() * 1e3;
         // An observation less than a millisecond after another is too inexact.
@@ -206,8 +213,9 @@ impl Policy {
     }
 
     pub(crate) fn next(&self, seen: &Observed, now: Instant) -> Step {
-        let is_long = seen.disk.wal > self.limit / KEPT && !self.truncated;
-        if is_long && seen.idle >= IDLE {
+        let is_long = seen.disk.wal > self.limit / KEPT;
+        let is_due = is_long && seen.idle >= IDLE || seen.was_beyond(self.limit) && seen.idle >= QUIET;
+        if is_due && !self.truncated {
             return Step::Truncate;
         }
         let (restart_in, checkpoint_in) = (left(self.restart_after, now), left(self.checkpoint_after, now));
@@ -244,6 +252,7 @@ impl Policy {
         }
         match (seen.frames >= QUIET_FRAMES, IDLE.saturating_sub(seen.idle)) {
             (true, _) => QUIET.saturating_sub(seen.idle),
+            (false, _) if seen.was_beyond(self.limit) && !self.truncated => QUIET.saturating_sub(seen.idle),
             // Every step that becomes due with time is done.
             (false, Duration::ZERO) => IDLE,
             (false, left) => left,

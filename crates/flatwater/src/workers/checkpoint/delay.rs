@@ -1,15 +1,14 @@
 //! How long a write waits when the WAL grows faster than the disk takes it. Pure.
 //!
 //! Owns: the delayed write rate, and the measure of the disk that it is a part of. Runs where the WAL's length is
-//! reported: on the thread that holds the slot, after a write, and on the checkpointer's thread. Invariants: the rate
-//! falls as the WAL grows, from the rate of the disk at the start of the delays to a small part of it at the soft limit,
-//! so that a checkpoint always gets nearer to the end of the WAL; no delay is longer than twice the time that the disk
-//! needs for the write, or `LONGEST`, and no wait is longer than a delay and `PAUSE`. Leaves out: waiting.
+//! reported: on the thread that holds the slot, after a write, and on the checkpointer's thread. Invariants: no write is
+//! delayed in the first half of the way from the soft limit to the hard one, so that a burst that fits there is written at
+//! full speed; from there on the rate falls as the WAL grows, from the rate of the disk to a small part of it at the hard
+//! limit, so that a checkpoint always gets nearer to the end of the WAL; no delay is longer than twice the time that the
+//! disk needs for the write, or `LONGEST`, and no wait is longer than a delay and `PAUSE`. Leaves out: waiting.
 
 use std::time::Duration;
 
-/// Writes are delayed when the WAL has more than this part of the soft limit.
-const FROM: f64 = 0.75;
 /// The smallest part of the disk's rate at which writes go on.
 const SLOWEST: f64 = 1.0 / 16.0;
 /// The longest delay of a write of few frames.
@@ -31,6 +30,18 @@ pub(super) fn worth_a_pause(left: Duration) -> Option<Duration> {
     (left >= PAUSE).then_some(left)
 }
 
+/// A pass counts as one of so many frames at least: a sync takes some time, however little there is to sync.
+pub(super) const PASS: u32 = 500;
+
+/// Writers can wait for the copying of so many frames, or of as many as the disk takes in so long.
+const SHORT_FRAMES: u32 = 256;
+const SHORT: Duration = Duration::from_millis(5);
+
+/// Returns true if so little is to be copied that a restart may do it while writers wait.
+pub(super) fn is_short(backlog: u32, frame: Duration) -> bool {
+    backlog <= SHORT_FRAMES || frame.saturating_mul(backlog) <= SHORT
+}
+
 /// The limits of the WAL in frames, and the time that the disk takes for a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
@@ -40,9 +51,14 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// Returns how many frames a WAL has at most in which no write is delayed.
+    fn free(&self) -> u32 {
+        self.soft.saturating_add(self.hard.saturating_sub(self.soft) / 2)
+    }
+
     /// Returns true if writes are delayed in a WAL of so many frames.
     pub(super) fn delays(&self, frames: u32) -> bool {
-        frames >= self.hard || f64::from(frames) > f64::from(self.soft) * FROM
+        frames >= self.hard || frames > self.free()
     }
 
     /// Returns how long the next write waits after one that wrote `written` frames and left the WAL with `frames`.
@@ -53,8 +69,7 @@ impl Pace {
         if frames >= self.hard {
             return ROOM;
         }
-        let soft = f64::from(self.soft);
-        let left = (soft - f64::from(frames)) / (soft * (1.0 - FROM));
+        let left = f64::from(self.hard - frames) / f64::from(self.hard - self.free());
         let of_the_disk = self.frame * written;
         of_the_disk.div_f64(left.clamp(SLOWEST, 1.0)).min(LONGEST.max(of_the_disk * 2)).min(ROOM)
     }

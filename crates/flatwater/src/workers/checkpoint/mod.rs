@@ -75,6 +75,9 @@ struct CheckpointerShared {
     frame_ns: AtomicU64,
     /// Written by the thread, around each of its checkpoints outside of the slot.
     is_copying: AtomicBool,
+    /// How many frames the thread copies and syncs at the moment, 0 if none, and since when, in microseconds since `began`.
+    pass_frames: AtomicU32,
+    pass_began_us: AtomicU64,
     /// When the next write may begin, in microseconds since `began`, and whether it waits because of the hard limit. Written
     /// by the holder of the token.
     next_write_us: AtomicU64,
@@ -119,6 +122,8 @@ impl Checkpointer {
             pages: AtomicU32::new(u32::MAX),
             frame_ns: AtomicU64::new(0),
             is_copying: AtomicBool::new(false),
+            pass_frames: AtomicU32::new(0),
+            pass_began_us: AtomicU64::new(0),
             next_write_us: AtomicU64::new(0),
             waits_for_room: AtomicBool::new(false),
             state: Mutex::default(),
@@ -171,12 +176,13 @@ impl CommitListener for Checkpointer {
     }
 
     fn delay(&self, now: Instant) -> Option<Duration> {
+        let now = now.saturating_duration_since(self.0.began);
         // The limits may have been lifted, and the WAL restarted by another process.
-        if !self.0.pace().delays(self.0.frames.load(Ordering::Relaxed)) {
+        if !self.0.pace(now).delays(self.0.frames.load(Ordering::Relaxed)) {
             return None;
         }
         let next = Duration::from_micros(self.0.next_write_us.load(Ordering::Relaxed));
-        delay::worth_a_pause(next.saturating_sub(now.saturating_duration_since(self.0.began)))
+        delay::worth_a_pause(next.saturating_sub(now))
     }
 
     fn delayed(&self, took: Duration) {
@@ -196,14 +202,33 @@ impl CheckpointerShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pace(&self) -> Pace {
+    /// Returns how writes are slowed down now. A disk that stands still in the middle of a sync has no rate that was measured
+    /// lately, so the time of the pass that runs counts.
+    fn pace(&self, now: Duration) -> Pace {
         let [soft, hard] = [&self.soft, &self.hard].map(|limit| limit.load(Ordering::Relaxed));
-        Pace { soft, hard, frame: Duration::from_nanos(self.frame_ns.load(Ordering::Relaxed)) }
+        let measured = Duration::from_nanos(self.frame_ns.load(Ordering::Relaxed));
+        let began = Duration::from_micros(self.pass_began_us.load(Ordering::Relaxed));
+        let frame = match self.pass_frames.load(Ordering::Relaxed) {
+            0 => measured,
+            frames => measured.max(now.saturating_sub(began) / frames.max(delay::PASS)),
+        };
+        Pace { soft, hard, frame }
+    }
+
+    /// Notes that a pass begins, which copies and syncs so many frames.
+    fn begin_pass(&self, frames: u32) {
+        let now = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.pass_began_us.store(now, Ordering::Relaxed);
+        self.pass_frames.store(frames, Ordering::Relaxed);
+    }
+
+    fn end_pass(&self) {
+        self.pass_frames.store(0, Ordering::Relaxed);
     }
 
     /// Decides when the next write may begin, after one that left the WAL with `frames` instead of `before`.
     fn space_out(&self, before: u32, frames: u32, now: Duration) {
-        let pace = self.pace();
+        let pace = self.pace(now);
         let delay = pace.delay(frames.checked_sub(before).unwrap_or(frames), frames);
         if !delay.is_zero() {
             self.waits_for_room.store(frames >= pace.hard, Ordering::Relaxed);

@@ -13,6 +13,7 @@ use flatwater_sqlite::{Busy, CheckpointInfo, CheckpointMode};
 use rusqlite::ffi;
 
 use super::decision::{Observed, Policy, Step};
+use super::delay::is_short;
 use super::{CheckpointerShared, frames};
 use crate::connection::Connection;
 use crate::connection::open::role::Role;
@@ -24,8 +25,11 @@ use crate::thread::linger::Linger;
 
 /// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);
-/// The maximum number of passes that prepare a restart, and the limits below which another pass is not worthwhile.
+/// The number of passes that prepare a restart, if each leaves something, and the limits below which another pass is not
+/// worthwhile. There are more passes as long as they leave more than writers can wait for: the WAL grows meanwhile, until
+/// writes are delayed and each pass has less to copy than the one before.
 const PASSES: u32 = 8;
+const PASSES_AT_MOST: u32 = 64;
 const FEW_FRAMES: u32 = 100;
 const SHORT: Duration = Duration::from_millis(3);
 /// How long to wait for another process' checkpoint before a restart.
@@ -83,7 +87,8 @@ impl CheckpointerShared {
             policy.saw(&seen, Instant::now());
             self.soft.store(if policy.is_blocked() { u32::MAX } else { policy.limit() }, Ordering::Relaxed);
             self.frame_ns.store(policy.frame().as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
-            self.hard.store(if policy.is_failing() { u32::MAX } else { hard }, Ordering::Relaxed);
+            let hard_here = seen.disk.limit(hard).max(policy.limit());
+            self.hard.store(if policy.is_failing() { u32::MAX } else { hard_here }, Ordering::Relaxed);
             let left = match policy.next(&seen, Instant::now()) {
                 Step::Rest(time) => match self.rest(&connection, policy, &seen, time) {
                     Rested::GoesOn => Some(connection),
@@ -138,6 +143,7 @@ impl CheckpointerShared {
     /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a restart has little left to sync.
     fn checkpoint(&self, connection: &mut Connection, policy: &mut Policy) {
         let began = Instant::now();
+        self.begin_pass(backlog(connection));
         let passed = self.passive(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
         let synced = passed.and_then(|progress| {
             if progress.frames >= FEW_FRAMES {
@@ -145,6 +151,7 @@ impl CheckpointerShared {
             }
             Ok(progress)
         });
+        self.end_pass();
         match synced {
             Ok(Progress { frames, left, took }) => {
                 if frames >= FEW_FRAMES {
@@ -180,16 +187,21 @@ impl CheckpointerShared {
     /// Checkpoints and syncs while writers continue. Each pass copies what was written during the previous one, until so
     /// little is left that writers can wait for it.
     fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<()> {
-        for _ in 0..PASSES {
+        for pass in 1..=PASSES_AT_MOST {
             let began = Instant::now();
-            let progress = self.passive(connection, checkpoint_after_others)?;
+            self.begin_pass(backlog(connection));
+            let passed = self.passive(connection, checkpoint_after_others);
             let copied = Instant::now();
-            connection.sqlite.files().sync()?;
+            let synced =
+                passed.and_then(|progress| connection.sqlite.files().sync().map(|()| progress).map_err(Error::from));
+            self.end_pass();
+            let progress = synced?;
             if progress.frames >= FEW_FRAMES {
                 // Without the wait for another process' checkpoint.
                 policy.disk_took(progress.frames, progress.took + copied.elapsed());
             }
-            if progress.frames < FEW_FRAMES || progress.left >= FEW_FRAMES || began.elapsed() < SHORT {
+            let is_last = pass >= PASSES && is_short(backlog(connection), policy.frame());
+            if is_last || progress.frames < FEW_FRAMES || progress.left >= FEW_FRAMES || began.elapsed() < SHORT {
                 break;
             }
         }
@@ -293,6 +305,11 @@ impl CheckpointerShared {
             self.recorder.cut_off(read.age, &read.sql);
         }
     }
+}
+
+/// Returns how many frames are to be copied.
+fn backlog(connection: &Connection) -> u32 {
+    connection.sqlite.wal().header().map_or(0, |header| header.max_frame.saturating_sub(header.copied))
 }
 
 /// The connection, the number of the recall it was opened under, and the limits of the WAL in frames.

@@ -10,6 +10,11 @@ fn seen(frames: u32, copied: u32, idle_ms: u64) -> Observed {
     Observed { frames, copied, idle: Duration::from_millis(idle_ms), disk }
 }
 
+/// After a burst that made the file longer than the limit.
+fn beyond(frames: u32, idle_ms: u64) -> Observed {
+    Observed { disk: Disk { wal: 2 * LIMIT, database: 10_000, free: u32::MAX }, ..seen(frames, 0, idle_ms) }
+}
+
 /// A policy for which a pause of the writer is not enough, because a restart was just done.
 fn just_restarted() -> (Policy, Instant) {
     let (mut policy, now) = (Policy::new(LIMIT), Instant::now());
@@ -29,6 +34,9 @@ fn each_state_of_the_wal_has_its_step() {
         ("and is started over then", seen(100, 0, 1000), Step::Restart(BUDGET)),
         ("one frame is nothing", seen(1, 0, 5000), Step::Rest(Duration::from_secs(25))),
         ("a long file is made short when idle", seen(1, 0, 30_000), Step::Truncate),
+        ("one beyond the limit earlier", beyond(1, 1000), Step::Truncate),
+        ("but not while there is something to restart", beyond(100, 1000), Step::Restart(BUDGET)),
+        ("nor while it is written", beyond(1, 900), Step::Rest(Duration::from_millis(100))),
     ];
     let policy = Policy::new(LIMIT);
     for (what, seen, step) in table {
@@ -70,7 +78,7 @@ fn a_file_that_grew_far_beyond_the_limit_is_made_shorter_by_the_next_restart() {
     for (wal, step) in [
         (LIMIT, Step::Restart(BUDGET)),
         (2 * LIMIT, Step::Restart(BUDGET)),
-        (3 * LIMIT, Step::Shorten(BUDGET)),
+        (9 * LIMIT, Step::Shorten(BUDGET)),
         (100 * LIMIT, Step::Shorten(BUDGET)),
     ] {
         assert_eq!(policy.next(&with(wal), now), step, "{wal}");
@@ -89,10 +97,10 @@ fn on_a_small_disk_the_wal_starts_over_sooner_and_its_file_gets_shorter() {
     policy.saw(&on(1000, 10_000), now);
     assert!(matches!(policy.next(&on(1000, 10_000), now), Step::Rest(_)));
     policy.saw(&on(1000, 2000), now);
-    assert_eq!(policy.limit(), 1313);
+    assert_eq!(policy.limit(), 656);
     assert_eq!(policy.next(&on(1000, 2000), now), Step::Restart(BUDGET));
     assert_eq!(policy.next(&on(1000, 900), now), Step::Shorten(BUDGET));
-    policy.saw(&on(0, 20_000), now);
+    policy.saw(&on(0, 40_000), now);
     assert_eq!(policy.limit(), LIMIT, "other files were removed");
 }
 

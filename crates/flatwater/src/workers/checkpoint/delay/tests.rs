@@ -11,13 +11,13 @@ const HARD: u32 = 65_536;
 
 #[test]
 fn the_longer_the_wal_the_longer_the_delay() {
-    let pace = Pace { soft: 8000, hard: HARD, frame: Duration::from_micros(40) };
-    let delays = [0, 6000, 6001, 7000, 7500, 7900, 8000, 20_000].map(|frames| pace.delay(3, frames).as_micros());
-    assert_eq!(delays, [0, 0, 120, 240, 480, 1920, 1920, 1920]);
-    assert_eq!(pace.delay(100, 8000), LONGEST, "few frames do not wait for long");
-    assert_eq!(pace.delay(1000, 8000), Duration::from_millis(80), "many frames wait for what they cost");
-    assert_eq!(pace.delay(10_000, 8000), ROOM);
-    assert_eq!(pace.delay(1, HARD), ROOM);
+    let pace = Pace { soft: 8000, hard: 24_000, frame: Duration::from_micros(40) };
+    let delays = [0, 8000, 16_000, 20_000, 22_000, 23_800, 23_999].map(|frames| pace.delay(3, frames).as_micros());
+    assert_eq!(delays, [0, 0, 0, 240, 480, 1920, 1920]);
+    assert_eq!(pace.delay(100, 23_999), LONGEST, "few frames do not wait for long");
+    assert_eq!(pace.delay(1000, 23_999), Duration::from_millis(80), "many frames wait for what they cost");
+    assert_eq!(pace.delay(10_000, 23_999), ROOM);
+    assert_eq!(pace.delay(1, 24_000), ROOM);
     let lifted = Pace { soft: u32::MAX, hard: u32::MAX, ..pace };
     assert!(!lifted.delays(1_000_000_000));
 }
@@ -88,6 +88,10 @@ impl Simulation {
         }
     }
 
+    fn pace(&self) -> Pace {
+        Pace { soft: SOFT, hard: HARD, frame: self.policy.frame() }
+    }
+
     /// A sync takes as long as writing this many frames.
     fn sync(&self) -> f64 {
         100.0 / self.frames_per_ms
@@ -104,7 +108,7 @@ impl Simulation {
             self.now = self.next_write;
             self.last_write = self.now;
             self.frames += WRITE;
-            let pace = Pace { soft: SOFT, hard: HARD, frame: self.policy.frame() };
+            let pace = self.pace();
             let now = Duration::from_secs_f64(self.now / 1e3);
             self.allowed = after(self.allowed, now, pace.delay(WRITE, self.frames));
             let pause = worth_a_pause(self.allowed - now).map_or(0.0, |pause| pause.as_secs_f64() * 1e3);
@@ -131,9 +135,10 @@ impl Simulation {
 
     fn restart(&mut self) {
         let began = self.now;
-        for _ in 0..8 {
+        for pass in 1..=64 {
             let (copied, took) = self.passive();
-            if copied < 100 || took < 3.0 {
+            let is_last = pass >= 8 && is_short(self.frames - self.copied, self.policy.frame());
+            if is_last || copied < 100 || took < 3.0 {
                 break;
             }
         }
@@ -173,16 +178,20 @@ impl Simulation {
 }
 
 #[test]
-fn the_wal_of_a_writer_that_is_faster_than_the_disk_stays_near_its_limit() {
+fn the_wal_of_a_writer_that_is_faster_than_the_disk_stays_below_its_hard_limit() {
     for frames_per_ms in [3.0, 25.0, 200.0] {
-        for (load, bound) in [(0.5, 1.0), (1.0, 1.25), (1.5, 1.25), (2.0, 1.25), (20.0, 1.8)] {
+        for (load, bound) in [(0.5, 2.0), (1.0, 8.0), (1.5, 8.0), (2.0, 8.0), (20.0, 8.0)] {
             let mut simulation = Simulation::new(frames_per_ms, load);
             let outcome = simulation.run(60_000.0);
             assert!(f64::from(outcome.longest_wal) <= bound * f64::from(SOFT), "{frames_per_ms} {load}: {outcome:?}");
             assert!(
-                outcome.longest_delay <= LONGEST_WAIT && outcome.restarts > 5,
+                outcome.longest_delay <= LONGEST_WAIT && outcome.restarts > 2,
                 "{frames_per_ms} {load}: {outcome:?}"
             );
+            // What is copied, and a sync, which takes as long as 100 frames.
+            let bound =
+                (f64::from(SHORT_FRAMES) / frames_per_ms).max(SHORT.as_secs_f64() * 1e3) + 200.0 / frames_per_ms;
+            assert!(outcome.longest_pause < bound, "{frames_per_ms} {load}: {bound}: {outcome:?}");
             let rate = f64::from(outcome.written) / 60_000.0 / frames_per_ms;
             assert!(rate > 0.8 * load.min(0.9), "{frames_per_ms} {load}: {rate}: {outcome:?}");
             let share = f64::from(outcome.delayed * WRITE) / f64::from(outcome.written);
@@ -199,7 +208,7 @@ fn the_delays_follow_a_disk_whose_rate_changes() {
         simulation.frames_per_ms = frames_per_ms;
         simulation.run(5000.0);
         let outcome = simulation.run(20_000.0);
-        assert!(f64::from(outcome.longest_wal) <= 1.25 * f64::from(SOFT), "{frames_per_ms}: {outcome:?}");
+        assert!(outcome.longest_wal < HARD, "{frames_per_ms}: {outcome:?}");
         assert!(outcome.longest_delay <= LONGEST_WAIT, "{frames_per_ms}: {outcome:?}");
         let share = f64::from(outcome.delayed * WRITE) / f64::from(outcome.written);
         assert!(frames_per_ms < 100.0 || share < 0.1, "{frames_per_ms}: {outcome:?}");
