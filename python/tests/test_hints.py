@@ -34,7 +34,7 @@ async def test_the_highest_rowid_is_no_full_disk():
     async with flatwater.connect(":memory:") as db:
         await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, a)")
         await db.execute("INSERT INTO t VALUES (9223372036854775807, 1)")
-        with pytest.raises(flatwater.OperationalError, match="has given its highest rowid") as raised:
+        with pytest.raises(flatwater.OperationalError, match="has used the highest rowid") as raised:
             await db.execute("INSERT INTO t (a) VALUES (2)")
         assert (raised.value.kind, raised.value.sqlite_errorname) == ("sql", "SQLITE_FULL")
         assert "disk" not in str(raised.value)

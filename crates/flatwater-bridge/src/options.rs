@@ -37,7 +37,7 @@ type Set = fn(Options, Given) -> Result<Options, &'static str>;
 pub const OPTIONS: &[(&str, Set)] = &[
     ("attach", |options, given| match given {
         Given::Pairs(files) => Ok(files.into_iter().fold(options, |options, (name, path)| options.attach(name, path))),
-        _ => Err("names with the path of a file each"),
+        _ => Err("names, each with the path of a file"),
     }),
     ("busy_timeout", |options, given| Ok(options.busy_timeout(seconds(&given)?))),
     ("close_wait", |options, given| Ok(options.close_wait(seconds(&given)?))),
@@ -51,7 +51,7 @@ pub const OPTIONS: &[(&str, Set)] = &[
     ("on_open", |options, given| match given {
         Given::Text(sql) => Ok(options.on_open(sql)),
         Given::Texts(all) => Ok(all.into_iter().fold(options, |options, sql| options.on_open(sql))),
-        _ => Err("SQL, or a list of it"),
+        _ => Err("SQL, or a list of SQL texts"),
     }),
     ("read_only", |options, given| Ok(options.read_only(switch(&given)?))),
     ("readers", |options, given| Ok(options.readers(count(&given)?))),

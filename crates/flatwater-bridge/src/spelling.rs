@@ -36,6 +36,7 @@ fn python(name: Name) -> &'static str {
         Name::Durability => "`durability`",
         Name::TransactionIdle => "`transaction_idle`",
         Name::AutoVacuum => "`tuning=` key `auto_vacuum`",
+        Name::Checkpoint => "`tuning=` key `checkpoint`",
         Name::CascadingDrop => "`tuning=` key `cascading_drop`",
         Name::ExtraReaders => "`tuning=` key `extra_readers`",
         Name::Immutable => "`tuning=` key `immutable`",
@@ -54,6 +55,7 @@ fn python(name: Name) -> &'static str {
         Name::IgnoreMissing => "`ignore_missing`",
         Name::JsonArrays => "`arrays`",
         Name::SetMaxOpen => "`flatwater.process.set_max_open`",
+        Name::Open => "`connect`",
         Name::Batch => "`batch`",
         Name::Execute => "`execute`",
         Name::ExecuteScript => "`executescript`",
@@ -72,7 +74,7 @@ fn python(name: Name) -> &'static str {
         }
         Name::NestTransaction => "nest with `async with tx.transaction()`, which is a savepoint",
         Name::InsideTransaction => "inside a transaction",
-        Name::VacuumsFile => "the `sqlite3` shell changes it with a VACUUM",
+        Name::VacuumsFile => "the `sqlite3` shell and VACUUM",
     }
 }
 

@@ -113,7 +113,7 @@ impl Field {
                 return Err(meta.error(format!("`{name}` is given twice")));
             }
             if excludes(name, other) || excludes(other, name) {
-                return Err(meta.error(format!("`{name}` and `{other}` cannot stand at one field")));
+                return Err(meta.error(format!("`{name}` and `{other}` cannot be used on one field")));
             }
         }
         self.given.push((name.to_owned(), meta.path.segments[0].ident.span()));

@@ -55,7 +55,7 @@ impl Form {
                 (None, None) => plain,
             };
             if let Some((other, _)) = texts.iter().find(|(_, known)| *known == text) {
-                return Err(Error::new(variant.ident.span(), format!("stored as \"{text}\", as `{other}` is")));
+                return Err(Error::new(variant.ident.span(), format!("stored as \"{text}\", like `{other}`")));
             }
             texts.push((variant.ident.clone(), text));
         }
@@ -100,7 +100,7 @@ fn number_type(input: &DeriveInput) -> Result<Option<Ident>> {
             } else if ["u64", "usize", "u128", "i128"].iter().any(|large| name == large) {
                 return Err(Error::new(
                     name.span(),
-                    "SQLite's integers are i64, which does not hold all numbers of this type",
+                    "SQLite's integers are i64, which cannot hold every number of this type",
                 ));
             }
             Ok(())
@@ -121,7 +121,7 @@ pub(crate) fn derive_from_sql(input: &DeriveInput) -> Result<TokenStream> {
         }
         Form::Text(texts) => {
             let (variants, names): (Vec<_>, Vec<_>) = texts.into_iter().unzip();
-            let unknown = format!("it is none of \"{}\"", names.join("\", \""));
+            let unknown = format!("it is not one of \"{}\"", names.join("\", \""));
             quote! {
                 match value.as_str()? {
                     #(#names => ::core::result::Result::Ok(Self::#variants),)*
@@ -132,7 +132,7 @@ pub(crate) fn derive_from_sql(input: &DeriveInput) -> Result<TokenStream> {
         Form::Number(number, variants) => quote! {
             match value.as_i64()? {
                 #(known if known == Self::#variants as #number as i64 => ::core::result::Result::Ok(Self::#variants),)*
-                _ => #flatwater::__private::unknown("it is no number of a variant"),
+                _ => #flatwater::__private::unknown("no variant has this number"),
             }
         },
     };

@@ -178,7 +178,7 @@ fn a_checkpoint_that_fails_again_and_again_is_not_tried_without_a_pause() {
 }
 
 fn is_refusal(error: &flatwater::Error) -> bool {
-    error.hint().is_some_and(|advice| advice.contains("open it again"))
+    error.hint().is_some_and(|advice| advice.contains("reopen the file"))
 }
 
 /// One failed sync, and every later one says that all is well: what the system forgot is not written by them.

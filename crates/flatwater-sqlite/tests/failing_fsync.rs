@@ -103,7 +103,7 @@ fn after_a_failed_sync_nothing_is_written_any_more_and_reads_go_on() {
         assert_eq!(after_a_crash(path), [0], "it leaves no ghost");
         let refused = db.execute("INSERT INTO t VALUES (2)", ()).wait().unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Io, "{refused}");
-        assert!(refused.to_string().contains("open it again"), "{refused}");
+        assert!(refused.to_string().contains("reopen the file"), "{refused}");
         assert_eq!(db.query_optional_value("SELECT count(*) FROM t", ()).wait().unwrap(), Some(1));
         db.close().wait().unwrap();
         let again = Options::new(path).open().wait().unwrap();

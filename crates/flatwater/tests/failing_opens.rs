@@ -338,10 +338,10 @@ fn an_open_that_the_system_refuses_says_what_the_system_said() {
     let table = [
         (EMFILE, "too many open files", "ulimit -n"),
         (23, "too many open files on this machine", "limit"),
-        (28, "no space left", "room"),
-        (5, "the disk failed", "need not be damaged"),
+        (28, "no space left", "free space"),
+        (5, "the disk failed", "may be intact"),
         (13, "permission denied", ""),
-        (30, "mounted for reading only", ""),
+        (30, "mounted read-only", ""),
     ];
     for (errno, words, advice) in table {
         for end in ["test.db", "-wal", "-shm"] {

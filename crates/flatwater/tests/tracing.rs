@@ -96,7 +96,7 @@ fn the_steps_of_the_checkpointer_are_told() {
     let file = TestFile::new();
     run(async {
         let db = open(small(&file, 64 << 20)).await;
-        write_until(&db, || !told(&file, Level::DEBUG, "started the WAL over").is_empty()).await;
+        write_until(&db, || !told(&file, Level::DEBUG, "restarted the WAL").is_empty()).await;
         let copied = told(&file, Level::DEBUG, "copied frames of the WAL into the database");
         assert!(copied.iter().any(|line| line.contains(" frames=") && line.contains(" took_us=")), "{copied:?}");
         assert!(told(&file, Level::WARN, "").is_empty());
@@ -114,9 +114,9 @@ fn a_checkpoint_on_demand_is_told() {
         let copied = told(&file, Level::DEBUG, "copied frames of the WAL into the database");
         assert!(copied.len() == 1 && copied[0].contains(" left=0 ") && !copied[0].contains(" frames=0 "), "{copied:?}");
         db.checkpoint(CheckpointMode::Restart).await.unwrap();
-        assert_eq!(told(&file, Level::DEBUG, "started the WAL over").len(), 1);
+        assert_eq!(told(&file, Level::DEBUG, "restarted the WAL").len(), 1);
         db.checkpoint(CheckpointMode::Truncate).await.unwrap();
-        assert_eq!(told(&file, Level::DEBUG, "made the WAL's file empty").len(), 1);
+        assert_eq!(told(&file, Level::DEBUG, "truncated the WAL").len(), 1);
         assert_eq!(told(&file, Level::DEBUG, "copied frames of the WAL into the database").len(), 1);
         db.close().await.unwrap();
     });
@@ -129,7 +129,7 @@ fn a_checkpoint_without_a_wal_is_not_told() {
         let db = open(file.options().tuning(|t| t.journal(Journal::Keep))).await;
         assert_eq!(db.stats().journal, "delete");
         db.checkpoint(CheckpointMode::Truncate).await.unwrap();
-        assert!(told(&file, Level::DEBUG, "made the WAL's file empty").is_empty());
+        assert!(told(&file, Level::DEBUG, "truncated the WAL").is_empty());
         db.close().await.unwrap();
     });
 }
@@ -142,10 +142,10 @@ fn a_foreign_reader_that_starves_the_wal_is_told_once_until_it_is_gone() {
         db.execute(INSERT, ()).await.unwrap();
         let other = file.plain();
         other.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
-        let is_told = || !told(&file, Level::WARN, "the WAL cannot be started over and grows").is_empty();
+        let is_told = || !told(&file, Level::WARN, "the WAL cannot be restarted and grows").is_empty();
         write_until(&db, || db.stats().wal.starved > 2 && db.stats().wal.waits_for_room > 2 && is_told()).await;
         assert!(told(&file, Level::DEBUG, "a checkpoint was blocked").len() > 2);
-        let starved = told(&file, Level::WARN, "the WAL cannot be started over and grows");
+        let starved = told(&file, Level::WARN, "the WAL cannot be restarted and grows");
         assert!(starved.len() == 1 && starved[0].ends_with(" cause=\"foreign\""), "{starved:?}");
         assert_eq!(told(&file, Level::WARN, "the WAL is beyond its hard limit: writes wait").len(), 1);
         other.execute_batch("COMMIT").unwrap();
@@ -161,10 +161,10 @@ fn a_read_that_is_cut_off_is_told_with_its_sql_and_without_its_values() {
         let read = tokio::spawn(db.query(format!("SELECT ?, * FROM t, ({ENDLESS})"), ("secret",)));
         until(|| db.stats().wal.oldest_read.is_some()).await;
         write_until(&db, || read.is_finished()).await;
-        let cut_off = told(&file, Level::WARN, "ended a read that kept the WAL from starting over");
+        let cut_off = told(&file, Level::WARN, "ended a read that blocked a restart of the WAL");
         assert_eq!(cut_off.len(), 1);
         assert!(cut_off[0].contains("db.query.text=\"SELECT ?, * FROM t, (WITH RECURSIVE"), "{cut_off:?}");
-        let starved = told(&file, Level::WARN, "the WAL cannot be started over and grows");
+        let starved = told(&file, Level::WARN, "the WAL cannot be restarted and grows");
         assert!(starved.iter().all(|line| line.contains(" cause=\"read\" age_us=")), "{starved:?}");
         assert!(LISTENER.lines.lock().unwrap().iter().all(|line| !line.contains("secret")));
     });
@@ -176,7 +176,7 @@ fn a_transaction_that_nobody_uses_is_told() {
     run(async {
         let db = open(file.options()).await;
         let idle = db.begin().await.unwrap();
-        until(|| !told(&file, Level::WARN, "a transaction holds the writer and is not used").is_empty()).await;
+        until(|| !told(&file, Level::WARN, "an idle transaction holds the writer").is_empty()).await;
         idle.commit().await.unwrap();
     });
 }

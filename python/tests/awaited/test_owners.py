@@ -25,7 +25,7 @@ async def test_a_transaction_that_has_ended_belongs_to_no_task(place):
             # What it asks for is so.
             await tx.rollback()
             await tx.rollback()
-        with pytest.raises(flatwater.ProgrammingError, match="rolled back by SQLite"):
+        with pytest.raises(flatwater.ProgrammingError, match="SQLite rolled back the transaction"):
             async with db.transaction() as tx:
                 with pytest.raises(flatwater.IntegrityError):
                     await tx.execute("INSERT OR ROLLBACK INTO one VALUES (1), (1)")

@@ -82,7 +82,7 @@ fn c_path(path: &Path) -> Result<CString> {
 
 #[cfg(not(unix))]
 fn c_path(path: &Path) -> Result<CString> {
-    let path = path.to_str().ok_or_else(|| misuse("the path is no valid Unicode"))?;
+    let path = path.to_str().ok_or_else(|| misuse("the path is not valid Unicode"))?;
     CString::new(path).map_err(|_| misuse("the path has a NUL byte"))
 }
 

@@ -171,7 +171,7 @@ impl fmt::Display for Error {
                 write!(f, "the statement has {expected} parameter(s) and {given} value(s) were given")
             }
             Self::MisnumberedParameter { name, place } => {
-                write!(f, "{name} is parameter {place} of the statement: to SQLite it is a name and no number")
+                write!(f, "{name} is parameter {place} of the statement: SQLite takes it as a name, not a number")
             }
             Self::UnknownParameter { name, known } if known.is_empty() => {
                 write!(f, "the statement has no parameter named {name:?}: it has no named parameters")
@@ -181,7 +181,7 @@ impl fmt::Display for Error {
             }
             Self::RepeatedParameter { name } => write!(f, "two values were given for the parameter {name}"),
             Self::MissingParameter { name } => write!(f, "no value was given for the parameter {name}"),
-            Self::StaleStatement => f.write_str("the statement is not one of this connection"),
+            Self::StaleStatement => f.write_str("the statement belongs to another connection"),
             Self::LibraryTooOld { found } => write!(
                 f,
                 "the linked SQLite is {found}; Flatwater needs 3.51.3 or later, because earlier ones can corrupt a \

@@ -41,7 +41,7 @@ enum Next {
 ///
 /// It begins when it is first polled. It holds a reader until its last batch was fetched, it is dropped, or no batch
 /// was fetched for [`Tuning::stream_idle`](crate::options::Tuning::stream_idle).
-#[must_use = "nothing begins before the first batch is fetched"]
+#[must_use = "the query begins when the first batch is fetched"]
 pub struct Batches {
     next: Next,
     rest: Option<CursorGuard>,

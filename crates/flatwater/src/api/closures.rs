@@ -106,11 +106,11 @@ fn returned<R: Send + 'static, E: Send + 'static>(operation: &'static str, mut r
 fn not_authorized(error: Error, operation: &str) -> Error {
     match error.sqlite_code() {
         Some(ffi::SQLITE_AUTH) if operation == "with_connection" => {
-            error.with_hint("the file stays in its journal mode, and no connection locks it for itself")
+            error.with_hint("a closure may not change the journal mode or the locking mode")
         }
         Some(ffi::SQLITE_AUTH) => error.with_hint(
-            "transaction control, ATTACH, TEMP objects and PRAGMAs that change the connection are for `with_connection`, \
-             which gives a closure the whole connection",
+            "for transaction control, ATTACH, TEMP objects and PRAGMAs that change the connection use \
+             `with_connection`, which gives the closure exclusive use of one",
         ),
         _ => error,
     }

@@ -106,11 +106,11 @@ impl Report {
     /// Ends the report of a call that was dropped.
     pub(crate) fn dropped(self, cancelled: CancelOutcome, into: Option<&Collection>) {
         let message = match cancelled {
-            CancelOutcome::Withdrawn => "the caller dropped the call, and it never ran",
-            CancelOutcome::ReadInterrupted => "the caller dropped the call while it ran, and the read is interrupted",
-            CancelOutcome::WriteInterrupted => "the caller dropped the call while it ran, and it is undone",
-            CancelOutcome::WriteRunning => "the caller dropped the call while it ran, and the write is finished",
-            CancelOutcome::Answered => "the caller dropped the call after it had ended",
+            CancelOutcome::Withdrawn => "the caller dropped the call before it ran",
+            CancelOutcome::ReadInterrupted => "the caller dropped the call while it ran; the read was interrupted",
+            CancelOutcome::WriteInterrupted => "the caller dropped the call while it ran; it was rolled back",
+            CancelOutcome::WriteRunning => "the caller dropped the call while it ran; the write completes",
+            CancelOutcome::Answered => "the caller dropped the call after it ended",
         };
         if cancelled == CancelOutcome::Withdrawn {
             // A member of a lost group had begun, and its run was undone.

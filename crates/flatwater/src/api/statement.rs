@@ -77,12 +77,12 @@ impl IsGiven for &Sql {
 /// Returns the error for a statement that has its values, with which others were given.
 #[cold]
 pub(crate) fn bound_twice() -> Error {
-    Error::misuse("the statement is an `Sql` that has its values, and there are parameters too")
+    Error::misuse("the `Sql` has values, but the call has parameters too")
         .with_hint("pass `()` as the parameters of an `Sql`")
 }
 
 /// Returns the error for a statement that has its values, where none may be given.
 #[cold]
 pub(crate) fn has_values() -> Error {
-    Error::misuse("the statement is an `Sql` that has values").with_hint("pass the text alone")
+    Error::misuse("an `Sql` that has values cannot be used here").with_hint("pass the text alone")
 }

@@ -32,10 +32,8 @@ impl Keys {
     pub(crate) fn new(names: &[Box<str>]) -> Result<Self> {
         let mut seen = HashSet::new();
         if let Some(twice) = names.iter().find(|name| !seen.insert(&***name)) {
-            return Err(Error::misuse(format!(
-                "two columns are named {twice}, and an object has one value for a name"
-            ))
-            .with_hint(hint!["name one of them with AS, or use " JsonArrays]));
+            return Err(Error::misuse(format!("two columns are named {twice}, but an object has one value per name"))
+                .with_hint(hint!["name one of them with AS, or use " JsonArrays]));
         }
         let key = |column: usize| {
             let mut key = String::from(if column == 0 { "{" } else { "," });
@@ -205,7 +203,7 @@ impl Sink for JsonSink<'_> {
         } else if is_json(text) {
             self.out.push_str(text);
         } else {
-            self.fail("its TEXT is not JSON that can be embedded", "CHECK (json_valid(column)) keeps other texts out");
+            self.fail("its TEXT is not valid JSON", "CHECK (json_valid(column)) keeps other texts out");
         }
     }
 
@@ -213,7 +211,7 @@ impl Sink for JsonSink<'_> {
     fn blob(&mut self, value: &[u8]) {
         self.begin_value();
         if self.is_embedded() {
-            return self.fail("it is a BLOB, and is to be embedded", "read JSONB as text: json(column)");
+            return self.fail("it is a BLOB, which cannot be embedded", "read JSONB as text: json(column)");
         }
         self.out.push('"');
         STANDARD.encode_string(value, &mut self.out);

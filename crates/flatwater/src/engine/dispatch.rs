@@ -266,8 +266,8 @@ impl Caller {
         } else if self.handle.is_closed() {
             Error::closed()
         } else {
-            Error::misuse("the request was lost to a panic inside Flatwater, and the connection was replaced")
-                .with_hint("please report it; whether a write was applied can be read from the database")
+            Error::misuse("a panic inside Flatwater ended the request, and the connection was replaced")
+                .with_hint("please report it; read the database to learn whether a write was applied")
         }
     }
 }

@@ -113,8 +113,8 @@ impl Files {
 
 /// Returns the error for a file that a close could not leave, because `what` runs.
 pub(super) fn left_behind(what: &str, path: &Path) -> Error {
-    let sentence = format!("{} is not closed yet: a close has left {what} behind, which still runs", path.display());
+    let sentence = format!("{} is not closed yet: {what} is still running", path.display());
     Error::new(ErrorKind::Busy, sentence).with_hint(
-        "the file closes when it returns, and nothing is committed; put a timeout around code that can block",
+        "the file closes when that ends; nothing of it is committed; put a timeout around code that can block",
     )
 }

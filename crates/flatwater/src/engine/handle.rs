@@ -166,7 +166,7 @@ fn prepare_child() -> Result<()> {
     if may_open() {
         return Ok(());
     }
-    Err(Error::misuse("this process was forked while a database was open, and on this system none can be opened in it")
+    Err(Error::misuse("this process was forked while a database was open, so on this system it cannot open databases")
         .with_hint("fork before the first open, or start the child with exec")
         .in_operation("open"))
 }

@@ -78,5 +78,5 @@ impl Opening {
 }
 
 fn given_up() -> Error {
-    Error::new(ErrorKind::Cancelled, "the caller gave the opening up")
+    Error::new(ErrorKind::Cancelled, "the caller cancelled the opening")
 }

@@ -98,8 +98,11 @@ pub(crate) fn wait_for_room(is_over: &dyn Fn() -> bool) -> Result<Permit> {
 }
 
 fn no_room(most: usize) -> Error {
-    Error::new(ErrorKind::Busy, format!("twice as many databases as {most} have connections, and all are in use"))
-        .with_hint(hint!["set a higher limit with " SetMaxOpen ", if the process may have more descriptors"])
+    Error::new(
+        ErrorKind::Busy,
+        format!("twice as many databases as the limit of {most} have connections, and all are in use"),
+    )
+    .with_hint(hint!["raise the limit with " SetMaxOpen ", if the process may have more descriptors"])
 }
 
 /// The engine, as the thread sees it that opens its connections.

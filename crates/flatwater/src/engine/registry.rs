@@ -89,8 +89,8 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
             }
         }
         if in_closure() {
-            return Err(Error::misuse("a closure on a database opened a file that is just being opened or closed")
-                .with_hint("open it before or after")
+            return Err(Error::misuse("a closure tried to open a database that is being opened or closed")
+                .with_hint("open it before the closure or after it")
                 .in_operation("open"));
         }
         opening.is_wanted()?;
@@ -112,7 +112,7 @@ fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
 fn still_claimed(options: &Options) -> Error {
     let sentence = format!("{} is still being opened or closed in this process", options.path.display());
     Error::new(ErrorKind::Busy, sentence)
-        .with_hint(hint!["a close waits for what was submitted before; the wait is " BusyTimeout])
+        .with_hint(hint!["a close first finishes the submitted calls; " Open " waits for it up to " BusyTimeout])
         .in_operation("open")
 }
 

@@ -37,6 +37,7 @@ names! {
     Durability = "`Options::durability`",
     TransactionIdle = "`Options::transaction_idle`",
     AutoVacuum = "`Tuning::auto_vacuum`",
+    Checkpoint = "`Tuning::checkpoint`",
     CascadingDrop = "`Tuning::cascading_drop`",
     ExtraReaders = "`Tuning::extra_readers`",
     Immutable = "`Tuning::immutable`",
@@ -55,6 +56,7 @@ names! {
     IgnoreMissing = "`Migrations::ignore_missing`",
     JsonArrays = "`JsonOptions::arrays`",
     SetMaxOpen = "`process::set_max_open`",
+    Open = "`open`",
     Batch = "`batch`",
     Execute = "`execute`",
     ExecuteScript = "`execute_script`",
@@ -72,5 +74,5 @@ names! {
     EndsTransaction = "ends with `tx.commit()` or `tx.rollback()`",
     NestTransaction = "nest: `tx.transaction(async |tx| ...)` or `tx.begin()`; by name: `tx.savepoint(name)`",
     InsideTransaction = "inside a transaction or `write_with`",
-    VacuumsFile = "`with_connection` changes it with a VACUUM",
+    VacuumsFile = "`with_connection` and VACUUM",
 }

@@ -46,14 +46,14 @@ fn rebuild(message: &str) -> Option<String> {
     let object = object.split_once(" after ").map_or(object, |(object, _)| object);
     (object.starts_with("view ") || object.starts_with("trigger ")).then(|| {
         format!(
-            "drop the {object} before the table is changed, and create it again behind that; or begin a migration with \
-             `PRAGMA legacy_alter_table = ON`, which reads none of them"
+            "drop the {object} before the ALTER TABLE, and create it again afterwards; or begin a migration with \
+             `PRAGMA legacy_alter_table = ON`, so that SQLite does not check views and triggers"
         )
     })
 }
 
 /// The hint for a failure that SQLite reports in the same way for the disk and for its own limit.
-const FULL: &str = "make room on the disk, or raise `max_page_count` if it was set";
+const FULL: &str = "free space on the disk, or raise `max_page_count` if it was set";
 
 impl From<flatwater_sqlite::Error> for Error {
     fn from(error: flatwater_sqlite::Error) -> Self {

@@ -14,8 +14,8 @@ use super::{Error, ErrorKind};
 pub(crate) fn no_thread(which: &str, error: &std::io::Error) -> Error {
     let new = Error::new(ErrorKind::Io, format!("{which} cannot be started: {error}"));
     let new = new.with_hint(
-        "this may pass: the system has no thread or no memory for it; if it does not, raise the limit of processes \
-         (ulimit -u), or have the program start fewer threads",
+        "the system has no thread or memory for it now; if that persists, raise the limit of processes (ulimit -u), or \
+         start fewer threads",
     );
     caused_by_io(new, error)
 }
@@ -26,7 +26,7 @@ pub(crate) fn clause(failure: SystemFailure) -> Option<Cow<'static, str>> {
         SystemFailure::TooManyFiles => "this process has too many open files".into(),
         SystemFailure::TooManyFilesInSystem => "there are too many open files on this machine".into(),
         SystemFailure::Permission => "permission denied".into(),
-        SystemFailure::ReadOnlyFileSystem => "the file system is mounted for reading only".into(),
+        SystemFailure::ReadOnlyFileSystem => "the file system is mounted read-only".into(),
         SystemFailure::DiskFull => "there is no space left on the disk".into(),
         SystemFailure::Device => "the disk failed".into(),
         SystemFailure::Memory => "the machine is out of memory".into(),
@@ -45,10 +45,8 @@ pub(crate) fn hint(failure: SystemFailure) -> Option<&'static str> {
             "raise the limit of open files (ulimit -n), or open fewer: each connection has a file and its -wal"
         }
         SystemFailure::TooManyFilesInSystem => "close files in other programs, or raise the system's limit",
-        SystemFailure::DiskFull => "make room on the disk, or in this user's share of it",
-        SystemFailure::Device => {
-            "the file need not be damaged: look at the system's log and check the disk before anything else"
-        }
+        SystemFailure::DiskFull => "free space on the disk, or raise this user's quota",
+        SystemFailure::Device => "the file may be intact: check the system's log and the disk first",
         _ => return None,
     })
 }
@@ -64,9 +62,9 @@ mod tests {
             (F::TooManyFiles, "too many open files", Some("ulimit -n")),
             (F::TooManyFilesInSystem, "on this machine", Some("limit")),
             (F::Permission, "permission", None),
-            (F::ReadOnlyFileSystem, "reading only", None),
-            (F::DiskFull, "space", Some("room")),
-            (F::Device, "the disk failed", Some("need not be damaged")),
+            (F::ReadOnlyFileSystem, "read-only", None),
+            (F::DiskFull, "space", Some("free space")),
+            (F::Device, "the disk failed", Some("may be intact")),
             (F::Memory, "memory", None),
         ];
         for (failure, words, advice) in table {

@@ -48,7 +48,7 @@ pub(crate) fn statements_are_heard(has_limit: bool) -> bool {
 
 /// Processes do not take turns: the file for that cannot be used.
 pub(crate) fn no_turns(path: &Path, error: &std::io::Error) {
-    event!(warn, path, { error = %error }, "writers of several processes only poll for the lock, in no order");
+    event!(warn, path, { error = %error }, "the turn file cannot be used: processes poll for the write lock");
 }
 
 /// A call ended.
@@ -105,12 +105,12 @@ pub(crate) fn checkpointed(path: &Path, frames: u32, left: u32, took: Duration) 
 
 /// A checkpoint restarted the WAL.
 pub(crate) fn was_restarted(path: &Path, took: Duration) {
-    event!(debug, path, { took_us = us(took), }, "started the WAL over");
+    event!(debug, path, { took_us = us(took), }, "restarted the WAL");
 }
 
 /// A checkpoint truncated the WAL file to zero bytes.
 pub(crate) fn truncated(path: &Path) {
-    event!(debug, path, {}, "made the WAL's file empty");
+    event!(debug, path, {}, "truncated the WAL");
 }
 
 /// A lock blocked a checkpoint, which will be tried again later.
@@ -121,12 +121,12 @@ pub(crate) fn blocked(path: &Path, by: InTheWay<'_>) {
 /// A lock blocked several checkpoints in a row, and the WAL is beyond its soft limit, for the first time since it restarted.
 pub(crate) fn starved(path: &Path, by: InTheWay<'_>) {
     event!(warn, path, { cause = cause(by), age_us = by.map(|(age, _)| us(age)), db.query.text = by.map(|(_, sql)| sql), },
-        "the WAL cannot be started over and grows");
+        "the WAL cannot be restarted and grows");
 }
 
 /// A read was ended because it exceeded `Tuning::read_limit`.
 pub(crate) fn cut_off(path: &Path, age: Duration, sql: &str) {
-    event!(warn, path, { age_us = us(age), db.query.text = sql, }, "ended a read that kept the WAL from starting over");
+    event!(warn, path, { age_us = us(age), db.query.text = sql, }, "ended a read that blocked a restart of the WAL");
 }
 
 /// Writers waited because the WAL exceeds its hard limit, for the first time since the WAL restarted.
@@ -152,7 +152,7 @@ pub(crate) fn refused(path: &Path, error: &Error) {
 
 /// A close has answered although `what` still runs.
 pub(crate) fn left_behind(path: &Path, what: &str) {
-    event!(warn, path, { db.query.text = what, }, "a close has left something behind that does not end");
+    event!(warn, path, { db.query.text = what, }, "a close has returned although something is still running");
 }
 
 /// Another SQLite library in this process has the file open, which `SecondCopy::Warn` allows.
@@ -162,7 +162,7 @@ pub(crate) fn second_copy(path: &Path, libraries: &[String]) {
 
 /// A transaction that holds the writer has been unused for `idle`.
 pub(crate) fn idle_transaction(path: &Path, idle: Duration) {
-    event!(warn, path, { idle_us = us(idle), }, "a transaction holds the writer and is not used");
+    event!(warn, path, { idle_us = us(idle), }, "an idle transaction holds the writer");
 }
 
 /// A COMMIT failed.

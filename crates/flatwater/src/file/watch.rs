@@ -243,12 +243,12 @@ impl Watch {
                     error.message()
                 ),
             )
-            .with_hint("check the disk; close every handle on it, open it again and run PRAGMA integrity_check")
+            .with_hint("check the disk, close all handles, reopen the file and run PRAGMA integrity_check")
         });
     }
 
     fn lost(&self, what: &str) -> Error {
-        Error::new(ErrorKind::Io, format!("the {what} of {} was taken away while it was open", self.path.display()))
+        Error::new(ErrorKind::Io, format!("the {what} of {} was removed while it was open", self.path.display()))
             .with_hint("writes are refused because they would be lost: close all handles and reopen the file")
     }
 
@@ -262,7 +262,7 @@ impl Watch {
              can be lost",
             self.path.display()
         ))
-        .with_hint(hint!["open the file through one library only, then open it here again; " SecondCopy " decides"])
+        .with_hint(hint!["open the file with one library only, then reopen it; " SecondCopy " turns this check off"])
     }
 }
 

@@ -169,7 +169,7 @@ fn checksum(sql: &str) -> Vec<u8> {
 fn in_order(steps: Vec<Step>) -> Result<Vec<Step>> {
     match steps.windows(2).find(|two| two[0].version >= two[1].version) {
         Some(two) => Err(Error::misuse(format!("the migration {} comes after {}", two[1].name, two[0].name))
-            .with_hint("each migration has a number of its own, higher than the ones before it")),
+            .with_hint("each migration needs a higher number than the one before it")),
         None => Ok(steps),
     }
 }

@@ -192,7 +192,7 @@ impl Attached {
             return Ok(());
         }
         if read.vfs.is_some() || read.mode == Some(Mode::Memory) {
-            return refuse(format!("the `file:` URI of {:?} can say `mode` (ro, rw, rwc) and `immutable`", self.name));
+            return refuse(format!("the `file:` URI of {:?} may set `mode` (ro, rw, rwc) and `immutable`", self.name));
         }
         self.path = read.path;
         self.mode = if read.immutable { Some(Mode::ReadOnly) } else { read.mode };

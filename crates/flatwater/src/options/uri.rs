@@ -70,10 +70,10 @@ impl Uri {
             ("vfs", name) => self.vfs = Some(name.to_owned()),
             ("cache", _) => {
                 return Err(refused("has `cache`: connections of one database do not share a cache")
-                    .with_hint("leave it out; a file that is opened twice is one engine anyway"));
+                    .with_hint("leave it out; all handles of a file share one engine"));
             }
             _ => {
-                return Err(refused(&format!("has the key {key:?}, which is not known"))
+                return Err(refused(&format!("has the unknown key {key:?}"))
                     .with_hint("the keys are `mode`, `immutable` and `vfs`"));
             }
         }
@@ -88,7 +88,7 @@ fn without_host(path: &[u8]) -> Result<&[u8]> {
     match &rest[..at] {
         b"" | b"localhost" => Ok(&rest[at..]),
         host => Err(refused(&format!(
-            "names the host {:?}; a file of this machine is needed",
+            "names the host {:?}; only files of this machine can be opened",
             String::from_utf8_lossy(host)
         ))
         .with_hint("write file:/path or file:///path")),
@@ -107,7 +107,7 @@ fn decode(bytes: &[u8]) -> Result<Vec<u8>> {
         let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        decoded.push(byte.ok_or_else(|| refused("has a % that two hexadecimal digits do not follow"))?);
+        decoded.push(byte.ok_or_else(|| refused("has a % without two hexadecimal digits after it"))?);
         rest = &rest[2..];
     }
     Ok(decoded)

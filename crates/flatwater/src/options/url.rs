@@ -18,7 +18,7 @@ pub(super) fn refuse(path: &Path) -> Result<()> {
         [form] => format!("write {form:?}, or \"./{text}\" if the file has that name"),
         _ => "write the path of the file, or \":memory:\" for a database in memory".to_owned(),
     };
-    Err(Error::misuse(format!("{text:?} is no path and no `file:` URI")).with_hint(hint).in_operation("open"))
+    Err(Error::misuse(format!("{text:?} is neither a path nor a `file:` URI")).with_hint(hint).in_operation("open"))
 }
 
 /// Returns the scheme, if it is `sqlite:` or its like, and what follows it. A name that begins with a colon, which SQLite

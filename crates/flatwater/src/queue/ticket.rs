@@ -245,7 +245,7 @@ impl Interrupt for Ticket {
 
 /// The error of a request that its caller left, and that is undone.
 pub(crate) fn left_request() -> Error {
-    Error::new(ErrorKind::Cancelled, "the caller gave the call up, and it was undone")
+    Error::new(ErrorKind::Cancelled, "the caller cancelled the call, and it was rolled back")
 }
 
 impl Error {
@@ -273,8 +273,8 @@ impl Error {
             }
             ErrorKind::Cancelled if ticket.cut_off.load(Ordering::Acquire) => self
                 .with_kind(ErrorKind::SnapshotTooOld)
-                .with_message("the read kept the WAL from starting over for too long and was ended".into())
-                .with_hint(hint!["read less at once, or set " ReadLimit " higher"]),
+                .with_message("the read blocked a restart of the WAL for too long and was ended".into())
+                .with_hint(hint!["read less at once, or raise " ReadLimit]),
             ErrorKind::Busy => {
                 self.with_hint(hint!["another process or connection held the lock for longer than " BusyTimeout])
             }

@@ -67,13 +67,13 @@ fn is_in_trigger(event: &AuthEvent, events: &[AuthEvent], is_trigger: &impl Fn(&
 #[cold]
 pub(crate) fn refusal(function: &str) -> Error {
     Error::misuse(format!(
-        "{function}() tells of the last statement of a connection, which may be that of another call"
+        "{function}() is about the last statement of a connection, which may be that of another call"
     ))
     .with_hint(match function {
         "last_insert_rowid" => {
-            hint!["take " LastInsertRowid " of the result of " Execute ", or RETURNING, or use one transaction for both"]
+            hint!["use " LastInsertRowid " of the result of " Execute ", RETURNING, or one transaction for both"]
         }
-        _ => hint!["take " Changes " of the result of " Execute ", or RETURNING, or use one transaction for both"],
+        _ => hint!["use " Changes " of the result of " Execute ", RETURNING, or one transaction for both"],
     })
 }
 

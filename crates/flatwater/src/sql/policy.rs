@@ -150,11 +150,11 @@ pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
     let first = event.first.as_deref().unwrap_or_default();
     match event.action {
         ffi::SQLITE_TRANSACTION if first.eq_ignore_ascii_case("BEGIN") => {
-            Error::misuse("BEGIN as text would not hold: the next call may run on another connection")
+            Error::misuse("BEGIN as text would have no effect on the next call, which may run on another connection")
                 .with_hint(hint![BeginTransaction])
         }
         ffi::SQLITE_TRANSACTION => Error::misuse(format!("{first} as text has no transaction to end"))
-            .with_hint(hint!["a single write is committed when its call answers; a transaction " EndsTransaction]),
+            .with_hint(hint!["a single write is committed when its call returns; a transaction " EndsTransaction]),
         ffi::SQLITE_SAVEPOINT => Error::misuse("SAVEPOINT, RELEASE and ROLLBACK TO as text are not accepted")
             .with_hint(hint![NestTransaction]),
         ffi::SQLITE_ATTACH | ffi::SQLITE_DETACH => {
@@ -176,7 +176,7 @@ pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
 
 /// Returns the error for a text that creates a TEMP object where none is allowed.
 pub(crate) fn temp_refusal() -> Error {
-    Error::misuse("a TEMP object would be seen by one connection of several")
+    Error::misuse("a TEMP object exists on one connection of several")
         .with_hint(hint!["create it " InsideTransaction ", where it lives until the end"])
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
                 Pragma::Answer
             }
         }
-        "shrink_memory" => Pragma::ConnectionState(hint!["Flatwater's connections come and go by themselves"]),
+        "shrink_memory" => Pragma::ConnectionState(hint!["Flatwater opens and closes its connections as needed"]),
         "case_sensitive_like" => Pragma::ConnectionState(
             hint!["write the comparison into the SQL, for example with GLOB, or set it in the options: " OnOpen],
         ),
@@ -108,12 +108,15 @@ fn advice(name: &str) -> &'static Sentence {
         "busy_timeout" => hint!["set it in the options: " BusyTimeout],
         "query_only" => hint!["set it in the options: " ReadOnly],
         "journal_mode" => hint!["Flatwater keeps the database in WAL mode; see " Journal],
-        "wal_autocheckpoint" | "journal_size_limit" => hint!["checkpoints are Flatwater's own"],
+        "wal_autocheckpoint" | "journal_size_limit" => hint!["Flatwater runs the checkpoints; see " Checkpoint],
         "temp_store" => hint!["set it in the options: " TempStore],
         "cache_spill" => hint!["set it in the options: " SpillBytes],
         "page_size" => hint!["set it in the options, for a file that is created: " PageSize],
         "auto_vacuum" => {
-            hint!["set it in the options, for a file that is created: " AutoVacuum "; of another file, " VacuumsFile]
+            hint![
+                "set it in the options, for a file that is created: " AutoVacuum
+                "; to change an existing file, use " VacuumsFile
+            ]
         }
         "encoding" => hint!["a file keeps the encoding that it was created with"],
         "locking_mode" => hint!["a database is shared by several connections"],

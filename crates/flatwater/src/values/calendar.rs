@@ -57,7 +57,7 @@ pub(super) fn refused_year() -> rusqlite::Error {
 
 #[cold]
 fn refused(what: &str) -> rusqlite::Error {
-    rusqlite::Error::ToSqlConversionFailure(format!("{what} has no form in the database").into())
+    rusqlite::Error::ToSqlConversionFailure(format!("{what} cannot be stored").into())
 }
 
 /// Reads a column in one of the forms: `parse` takes the text apart, `make` checks the parts.

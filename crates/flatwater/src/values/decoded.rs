@@ -46,7 +46,7 @@ impl Decoded {
         match self.0.downcast::<Values<T>>().map(|values| *values) {
             Ok(Ok(values)) => values,
             Ok(Err(panic)) => resume_unwind(panic),
-            Err(_) => Err(Error::misuse("a worker made values of another type than was asked for; please report it")),
+            Err(_) => Err(Error::misuse("a worker returned values of another type than requested; please report it")),
         }
     }
 }

@@ -194,7 +194,7 @@ impl Cell<'_> {
         U::try_from(self.read()?).map_err(|error| {
             let column = column_of(self.position, &self.row.names()[self.position]);
             let (from, to) = (short_name(std::any::type_name::<T>()), short_name(std::any::type_name::<U>()));
-            Error::misuse(format!("{column}: {from} is no {to}: {error}"))
+            Error::misuse(format!("{column}: {from} is not a {to}: {error}"))
         })
     }
 }

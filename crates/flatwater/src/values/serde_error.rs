@@ -83,7 +83,7 @@ impl Refusal for Failure {
     }
 
     fn unknown_variant(_: &str, variants: &'static [&'static str]) -> Self {
-        Self::new(format!("its TEXT is none of the variants {}", variants.join(", ")))
+        Self::new(format!("its TEXT is not one of the variants {}", variants.join(", ")))
     }
 
     fn unknown_field(_: &str, fields: &'static [&'static str]) -> Self {

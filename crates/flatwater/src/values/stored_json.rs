@@ -30,9 +30,9 @@ impl<T: DeserializeOwned> FromSql for Json<T> {
             ValueRef::Text(text) => serde_json::from_slice(text),
             ValueRef::Null => serde_json::from_slice(b"null"),
             ValueRef::Integer(number) => serde_json::from_value(number.into()),
-            ValueRef::Real(number) if !number.is_finite() => return Err(refused("infinity is no JSON")),
+            ValueRef::Real(number) if !number.is_finite() => return Err(refused("infinity is not JSON")),
             ValueRef::Real(number) => serde_json::from_value(number.into()),
-            ValueRef::Blob(_) => return Err(refused("a BLOB is no JSON text; if it is JSONB, select json(column)")),
+            ValueRef::Blob(_) => return Err(refused("a BLOB is not JSON text; if it is JSONB, select json(column)")),
         };
         read.map(Json).map_err(|error| explain(&error))
     }
@@ -43,7 +43,7 @@ impl<T: DeserializeOwned> FromSql for Json<T> {
 fn explain(error: &serde_json::Error) -> FromSqlError {
     let place = format!("at line {}, column {}", error.line(), error.column());
     match error.classify() {
-        Category::Data => refused(&format!("the JSON has another form {place}")),
+        Category::Data => refused(&format!("the JSON does not fit the type {place}")),
         _ => refused(&format!("the JSON is malformed {place}")),
     }
 }

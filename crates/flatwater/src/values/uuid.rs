@@ -21,6 +21,6 @@ impl FromSql for Uuid {
             // The error of the crate quotes the text.
             value => Self::try_parse(value.as_str()?).ok(),
         };
-        read.ok_or_else(|| FromSqlError::Other("it is no UUID".into()))
+        read.ok_or_else(|| FromSqlError::Other("it is not a UUID".into()))
     }
 }

@@ -57,7 +57,7 @@ impl Answer {
 impl Answer {
     #[cold]
     fn unexpected<T>() -> Result<T> {
-        Err(Error::misuse("a worker answered something else than was asked; please report it"))
+        Err(Error::misuse("a worker returned another kind of result than requested; please report it"))
     }
 
     pub(crate) fn executed(self) -> Result<ExecuteResult> {

@@ -57,9 +57,11 @@ impl End {
                 format!("the transaction was rolled back because it was not used for {limit:?}"),
                 TimeoutEffect::No,
             )
-            .with_hint(hint!["it holds the writer: keep waits for others out of it, or set " TransactionIdle]),
+            .with_hint(hint![
+                "a transaction holds the writer: wait for nothing else inside it, or raise " TransactionIdle
+            ]),
             Self::Lost(error) => Error::misuse(format!(
-                "the transaction was rolled back by SQLite because of an earlier error: {}",
+                "SQLite rolled back the transaction because of an earlier error: {}",
                 error.message()
             ))
             .with_hint("begin another one"),

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, TimeoutEffect};
 /// for the end of the transaction.
 #[cold]
 pub(crate) fn waits_for_itself() -> Error {
-    Error::misuse("the database was used inside its own transaction, and would deadlock")
+    Error::misuse("the database was used inside its own transaction, which would deadlock")
         .with_hint("use the transaction the body was given")
 }
 
@@ -32,18 +32,18 @@ pub(crate) fn opened_to_read(path: &Path) -> Error {
     let code = flatwater_sqlite::SqliteError::from_code(rusqlite::ffi::SQLITE_READONLY);
     Error::from(code)
         .with_kind(ErrorKind::Misuse)
-        .with_message(format!("{} was opened to be read only", path.display()))
+        .with_message(format!("{} was opened read-only", path.display()))
         .with_hint(hint!["open it without " ReadOnly " to write"])
 }
 
 #[cold]
 pub(crate) fn polled_again() -> Error {
-    Error::misuse("the call was polled again after it had answered")
+    Error::misuse("the call was polled again after it had returned")
 }
 
 #[cold]
 pub(crate) fn not_ended() -> Error {
-    Error::new(ErrorKind::Io, "a read transaction could not be ended, and its connection was given up")
+    Error::new(ErrorKind::Io, "a read transaction could not be ended, and its connection was discarded")
         .with_hint("try again")
 }
 
@@ -51,6 +51,6 @@ pub(crate) fn not_ended() -> Error {
 #[cold]
 pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
     let said = panic.downcast_ref::<&str>().copied();
-    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why");
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message");
     Error::misuse(format!("the closure panicked: {said}"))
 }

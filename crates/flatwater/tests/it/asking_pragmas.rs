@@ -193,7 +193,7 @@ fn a_database_that_is_only_read_answers_too() {
         }
         for sql in ["PRAGMA user_version = 1", "PRAGMA user_version", "DROP TABLE IF EXISTS t", "EXPLAIN SELECT 1"] {
             let error = db.execute(sql, ()).await.unwrap_err();
-            assert!(error.kind() == ErrorKind::Misuse && error.message().contains("read only"), "{sql}: {error}");
+            assert!(error.kind() == ErrorKind::Misuse && error.message().contains("read-only"), "{sql}: {error}");
         }
     });
 }

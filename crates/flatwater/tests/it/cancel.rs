@@ -266,7 +266,7 @@ fn what_a_reader_hands_over_keeps_its_caller_and_its_rights() {
         assert!(no_rows.message().contains("returns no rows"), "{no_rows}");
         let only_reads = file.options().readers(1).read_only(true).open().await.unwrap();
         let refused = only_reads.query("PRAGMA user_version = 8", ()).await.unwrap_err();
-        assert!(refused.message().contains("read only"), "{refused}");
+        assert!(refused.message().contains("read-only"), "{refused}");
         // In the body of a transaction it would wait for itself.
         let inside = db
             .transaction(async |_| Ok::<_, Error>(db.query("PRAGMA user_version = 9", ()).await.unwrap_err()))

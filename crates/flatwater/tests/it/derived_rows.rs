@@ -199,10 +199,10 @@ async fn a_converted_value_that_does_not_fit_names_both_types(place: &Place) {
     assert_eq!(db.query_one_as::<OneEmail>("SELECT 'a@b'", ()).await, Ok(OneEmail(email())));
     let sql = "VALUES ('a@b'), ('hunter2')";
     let error = db.query_as::<OneEmail>(sql, ()).await.unwrap_err();
-    assert_eq!(error.message(), "column 0 (column1): String is no Email: there is no @ in it");
+    assert_eq!(error.message(), "column 0 (column1): String is not a Email: there is no @ in it");
     assert_eq!((error.row(), error.sql()), (Some(1), Some(sql)));
     let error = read("SELECT 'a@b' AS email, 300 AS level").await.unwrap_err();
-    assert!(error.message().starts_with("column 1 (level): i64 is no u8: ") && !error.message().contains("300"));
+    assert!(error.message().starts_with("column 1 (level): i64 is not a u8: ") && !error.message().contains("300"));
     let error = read("SELECT 'a@b' AS email, 'x' AS level").await.unwrap_err();
     assert_eq!(error.message(), "column 1 (level): TEXT cannot be read as i64");
     db.close().await.unwrap();

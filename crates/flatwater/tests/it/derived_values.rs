@@ -51,7 +51,7 @@ async fn an_enum_is_stored_as_the_name_of_its_variant(place: &Place) {
     let error = db.query_as::<(State,)>("VALUES ('open'), ('hunter2')", ()).await.unwrap_err();
     assert_eq!(
         error.message(),
-        "column 0 (column1): its TEXT cannot be read as State: it is none of \"open\", \"in_progress\", \"Closed!\""
+        "column 0 (column1): its TEXT cannot be read as State: it is not one of \"open\", \"in_progress\", \"Closed!\""
     );
     assert_eq!((error.kind(), error.row()), (ErrorKind::Misuse, Some(1)));
     let error = db.query_optional_value::<State>("SELECT 1", ()).await.unwrap_err();
@@ -74,7 +74,7 @@ async fn an_enum_with_a_repr_is_stored_as_its_number(place: &Place) {
     }
     for number in [0, 65_536 + 300, i64::MIN] {
         let error = db.query_optional_value::<Level>("SELECT ?", (number,)).await.unwrap_err();
-        assert!(error.message().contains("cannot be read as Level: it is no number of a variant"), "{error}");
+        assert!(error.message().contains("cannot be read as Level: no variant has this number"), "{error}");
         assert!(!error.to_string().contains(&number.to_string()) || number == 0, "{error}");
     }
     db.close().await.unwrap();
@@ -114,7 +114,9 @@ async fn json_is_stored_as_text_and_read_as_a_value_or_as_a_field(place: &Place)
     assert_eq!(number, [Json(5)], "numeric affinity has made it a number");
     let error = db.query_as::<Profile>("SELECT 1 AS id, '{\"theme\": \"hunter2\"}' AS settings", ()).await.unwrap_err();
     assert!(
-        error.message().starts_with("column 1 (settings): its TEXT cannot be read as Json<Settings>: the JSON has")
+        error
+            .message()
+            .starts_with("column 1 (settings): its TEXT cannot be read as Json<Settings>: the JSON does not fit")
     );
     assert!(!error.message().contains("hunter2"), "{error}");
     assert!(db.query_as::<Profile>("SELECT 1 AS id, NULL AS settings", ()).await.is_err(), "null is no Settings");

@@ -215,7 +215,7 @@ async fn a_write_in_a_transaction_takes_the_transaction_along_or_is_undone_alone
         (CancelOutcome::Withdrawn, Ok(_)) => {}
         (CancelOutcome::WriteInterrupted, Err(error)) => {
             assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
-            assert!(error.message().contains("the caller gave the call up"), "{error}");
+            assert!(error.message().contains("the caller cancelled the call"), "{error}");
         }
         (cancelled, result) => panic!("{cancelled:?} {result:?}"),
     }

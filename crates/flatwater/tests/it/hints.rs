@@ -45,7 +45,7 @@ async fn a_table_that_has_given_its_highest_rowid_is_no_full_disk(place: &Place)
     errors.push(db.migrate(Migrations::new([("1_a", "INSERT INTO numbered (a) VALUES (1)")])).await.unwrap_err());
     for error in errors {
         assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Sql, Some("SQLITE_FULL")), "{error}");
-        assert!(error.message().contains("numbered has given its highest rowid"), "{error}");
+        assert!(error.message().contains("numbered has used the highest rowid"), "{error}");
         assert!(hint(&error).contains("AUTOINCREMENT") && !error.to_string().contains("disk"), "{error}");
     }
     let after = db.stats().wal;

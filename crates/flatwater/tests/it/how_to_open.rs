@@ -59,7 +59,7 @@ fn a_file_that_keeps_its_journal_mode_has_one_connection() {
         let reader = file.options().tuning(|t| t.journal(Journal::Keep)).read_only(true).open().await.unwrap();
         assert_eq!(count(&reader).await, 50);
         let refused = reader.query("DELETE FROM t RETURNING a", ()).await.unwrap_err();
-        assert!(refused.kind() == ErrorKind::Misuse && refused.message().contains("read only"), "{refused}");
+        assert!(refused.kind() == ErrorKind::Misuse && refused.message().contains("read-only"), "{refused}");
     });
 }
 

@@ -182,9 +182,7 @@ async fn inside(tx: &flatwater::Transaction<'_>, step: &Step) -> Result<Outcome,
 
 fn told(result: Result<Outcome, Error>) -> Result<Outcome, Error> {
     match result {
-        Err(error) if error.message().contains("was rolled back by SQLite") => {
-            Ok(Outcome::Lost(error.message().to_owned()))
-        }
+        Err(error) if error.message().contains("SQLite rolled back") => Ok(Outcome::Lost(error.message().to_owned())),
         result => result,
     }
 }

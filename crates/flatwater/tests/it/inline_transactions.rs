@@ -127,7 +127,7 @@ fn a_stay_that_loses_the_transaction_tells_so_like_a_worker() {
             tx.execute(INSERT, (None::<i64>, 1)).await.unwrap();
             assert_eq!(tx.execute(harsh, (None::<i64>, 1)).await.unwrap_err().kind(), ErrorKind::Constraint);
             let error = tx.execute(INSERT, (None::<i64>, 2)).await.unwrap_err();
-            assert!(error.message().contains("rolled back by SQLite"), "{error}");
+            assert!(error.message().contains("SQLite rolled back"), "{error}");
             assert!(tx.commit().await.is_err());
             assert_eq!(count(&db).await, rows);
         }

@@ -113,8 +113,8 @@ async fn a_nested_transaction_has_its_own_names(place: &Place) {
     tx.savepoint("a").await.unwrap();
     insert(&tx, 1).await;
     let nested = tx.begin().await.unwrap();
-    assert_unknown(nested.rollback_to("a").await, "one of the outer transaction");
-    assert_unknown(nested.release("A").await, "one of the outer transaction");
+    assert_unknown(nested.rollback_to("a").await, "belongs to the outer transaction");
+    assert_unknown(nested.release("A").await, "belongs to the outer transaction");
     nested.savepoint("a").await.unwrap();
     insert(&nested, 2).await;
     nested.rollback_to("a").await.unwrap();

@@ -142,7 +142,7 @@ fn a_handle_with_fewer_rights_only_reads() {
         ];
         for error in refused {
             assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
-            assert!(error.to_string().contains("read only"), "{error}");
+            assert!(error.to_string().contains("read-only"), "{error}");
         }
         assert_eq!(count(&db).await, 1);
         db.close().await.unwrap();

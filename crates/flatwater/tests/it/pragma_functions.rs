@@ -93,7 +93,7 @@ async fn a_table_that_optimizes_is_the_writers(place: &Place) {
         let db = file.options().read_only(true).open().await.unwrap();
         for sql in ["PRAGMA optimize(-1)", texts[0], texts[2]] {
             let error = db.query(sql, ()).await.unwrap_err();
-            assert!(error.kind() == ErrorKind::Misuse && error.message().contains("read only"), "{sql}: {error}");
+            assert!(error.kind() == ErrorKind::Misuse && error.message().contains("read-only"), "{sql}: {error}");
         }
         assert_eq!(db.query("SELECT * FROM pragma_table_info('t')", ()).await.unwrap().len(), 1);
     }

@@ -126,7 +126,10 @@ fn violations_that_were_there_before_fail_no_migration() {
         let steps = [INIT, ("002_rebuild", REBUILD), ("003_worse", "INSERT INTO child VALUES (60, 9)")];
         assert_eq!(db.migrate([steps[0], steps[1]]).await.unwrap(), ["002_rebuild"]);
         let error = db.migrate(steps).await.unwrap_err();
-        assert!(error.message().contains("leaves 1 violations") && error.message().contains("rowid 60"), "{error}");
+        assert!(
+            error.message().contains("adds 1 foreign key violations") && error.message().contains("rowid 60"),
+            "{error}"
+        );
         let repair = ("003_repair", "DELETE FROM child WHERE id = 40");
         assert_eq!(db.migrate([steps[0], steps[1], repair]).await.unwrap(), ["003_repair"]);
         assert_eq!(integer(&plain, "SELECT count(*) FROM pragma_foreign_key_check"), 1);

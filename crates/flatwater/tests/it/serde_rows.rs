@@ -171,9 +171,9 @@ async fn errors_name_column_row_sql_and_both_types_and_no_value(place: &Place) {
     let twice = one::<User>(&db, "SELECT 1 AS id, 2 AS id, 1 AS isAdmin").await.unwrap_err();
     assert!(twice.message().contains("two columns are read as id"), "{twice}");
     let unknown = one::<State>(&db, "SELECT 's3cret'").await.unwrap_err();
-    assert_eq!(unknown.message(), "column 0 ('s3cret'): its TEXT is none of the variants open, in_progress");
+    assert_eq!(unknown.message(), "column 0 ('s3cret'): its TEXT is not one of the variants open, in_progress");
     let state = db.query_one_as::<Serde<State>>("SELECT ? AS state", ("s3cret",)).await.unwrap_err();
-    assert_eq!(state.message(), "column 0 (state): its TEXT is none of the variants open, in_progress");
+    assert_eq!(state.message(), "column 0 (state): its TEXT is not one of the variants open, in_progress");
     let number = db.query_one_as::<Serde<State>>("SELECT ? AS state", (5,)).await.unwrap_err();
     assert_eq!(number.message(), "column 0 (state): INTEGER cannot be read as an enum");
     let short = one::<([u8; 4],)>(&db, "SELECT x'01'").await.unwrap_err();

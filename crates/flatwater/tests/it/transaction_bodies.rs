@@ -166,7 +166,7 @@ async fn a_body_whose_transaction_has_ended_may_use_the_database(place: &Place) 
         db.execute("INSERT INTO t VALUES (3)", ()).await?;
         Ok::<_, Error>(())
     });
-    assert!(ended.await.unwrap_err().message().contains("rolled back by SQLite"));
+    assert!(ended.await.unwrap_err().message().contains("SQLite rolled back"));
     assert_eq!(content(&db).await, [2, 3]);
 }
 

@@ -144,7 +144,7 @@ async fn a_panic_in_a_transaction_is_told_and_rolled_back(place: &Place) {
         panic!("half way");
     });
     let error = call.await.unwrap_err();
-    assert!(error.message().contains("half way") && error.hint().unwrap().contains("stays"), "{error}");
+    assert!(error.message().contains("half way") && error.hint().unwrap().contains("stay"), "{error}");
     assert_eq!(count(&db).await, 1);
     is_clean(&db, place).await;
 }
@@ -304,7 +304,7 @@ fn a_connection_that_a_closure_takes_away_is_not_used_again() {
             Ok::<_, Error>(())
         });
         let error = call.await.unwrap_err();
-        assert!(error.kind() == ErrorKind::Misuse && error.message().contains("took the connection"), "{error}");
+        assert!(error.kind() == ErrorKind::Misuse && error.message().contains("moved the connection"), "{error}");
         is_clean(&db, &place).await;
         let taken = taken.recv().unwrap();
         assert_eq!(integer(&taken, "SELECT count(*) FROM t"), 1);

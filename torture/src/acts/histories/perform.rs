@@ -247,7 +247,7 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
 
 /// Returns the part of an error that is compared.
 pub(super) fn failed(error: &Error) -> Told {
-    let is_lost = error.message().starts_with("the transaction was rolled back by SQLite");
+    let is_lost = error.message().starts_with("SQLite rolled back the transaction");
     match (error.kind(), error.sqlite_code()) {
         (ErrorKind::Timeout, _) if error.applied() == Some(flatwater::calls::TimeoutEffect::No) => Told::TimedOut,
         (ErrorKind::Misuse, None) if is_lost => Told::Lost,

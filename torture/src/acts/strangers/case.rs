@@ -56,7 +56,7 @@ impl Case {
         let mut asked = Vec::new();
         let is_equal = self.session(place, &sides, &self.questions(rng), &mut asked, rng)?;
         if self.way.only_reads() {
-            return self.is_untouched(&sides, "was opened to be read only");
+            return self.is_untouched(&sides, "was opened read-only");
         }
         // Compare the files as the close left them.
         if is_equal && !asked.is_empty() {

@@ -87,7 +87,7 @@ pub(crate) fn misplaced(mark: &Mark) -> Error {
         Mark::Commit => Error::misuse("the script commits a transaction that it has not begun")
             .with_hint("leave COMMIT out: the whole script is one transaction"),
         Mark::Rollback => Error::misuse("the script rolls its transaction back, so nothing of it was applied")
-            .with_hint("a dump that ends with ROLLBACK met an error when it was made, and is not complete"),
+            .with_hint("a dump that ends with ROLLBACK is incomplete: making it failed"),
         Mark::None => Error::misuse("the script does not commit its transaction, so nothing of it was applied")
             .with_hint("end it with COMMIT"),
     }

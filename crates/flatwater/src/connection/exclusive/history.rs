@@ -46,7 +46,7 @@ pub(crate) fn create_history(sqlite: &Sqlite) -> Result<()> {
     if failed > 0 {
         let version = version.unwrap_or_default();
         return Err(Error::misuse(format!("sqlx's runner began the migration {version} and did not finish it"))
-            .with_hint("put right what it did, and then its row in _sqlx_migrations"));
+            .with_hint("clean up what it did, then correct its row in _sqlx_migrations"));
     }
     sqlite.execute_batch(ADOPT)?;
     Ok(())

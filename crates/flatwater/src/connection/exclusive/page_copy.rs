@@ -41,7 +41,7 @@ impl Target {
                 .with_hint(hint))
         };
         if path == ":memory:" || path.as_os_str().as_encoded_bytes().starts_with(b"file:") {
-            return refuse("it is no path", "name a file that does not exist");
+            return refuse("it is not a path", "name a file that does not exist");
         }
         if has_nul(path) {
             return refuse("it has a NUL byte", "a path ends at a NUL, so another file would be written");
@@ -53,7 +53,7 @@ impl Target {
             return refuse("it names a directory", "name a file in it");
         }
         if SIDE_FILES.iter().any(|end| name.len() > end.len() && name.ends_with(end.as_bytes())) {
-            return refuse("SQLite takes a file of that name for a part of another database", "choose another ending");
+            return refuse("SQLite treats a file of that name as a part of another database", "choose another ending");
         }
         let absolute = std::path::absolute(path);
         absolute
@@ -82,7 +82,7 @@ impl Target {
     }
 
     fn is_taken(&self) -> Error {
-        Error::misuse(format!("{} exists already, and a backup replaces nothing", self.0.display()))
+        Error::misuse(format!("{} exists already, and a backup overwrites nothing", self.0.display()))
             .with_hint("remove it, or choose another name")
     }
 
@@ -134,7 +134,7 @@ impl Target {
     }
 }
 
-const ROOM: &str = "make room on the disk of the backup; it needs as much as the database";
+const ROOM: &str = "free space on the disk of the backup; it needs as much as the database";
 const WRITABLE: &str = "check the directory of the backup, its permissions and its disk";
 
 /// The copy may be read by whom the database may be read by.
@@ -199,7 +199,7 @@ fn copy(
         match backup.step(STEP_PAGES).map_err(told)? {
             StepResult::Done => break,
             StepResult::More => {}
-            _ => return Err(Error::misuse("the connection of the backup writes; please report it")),
+            _ => return Err(Error::misuse("the backup's connection has a write transaction; please report it")),
         }
         if step % SYNC_STEPS == 0 {
             file.as_file().sync_data().map_err(|error| target.failed("synced", &error))?;
@@ -215,7 +215,7 @@ fn copy(
 }
 
 fn stop(ends: &dyn Interrupt) -> Result<()> {
-    if ends.should_stop() { Err(Error::new(ErrorKind::Cancelled, "the backup was given up")) } else { Ok(()) }
+    if ends.should_stop() { Err(Error::new(ErrorKind::Cancelled, "the backup was cancelled")) } else { Ok(()) }
 }
 
 /// SQLite's message is that of the connection, which knows nothing of a step.

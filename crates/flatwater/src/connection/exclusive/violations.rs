@@ -27,12 +27,10 @@ impl Violations {
         new.sort();
         let Some((table, rowid, parent)) = new.first() else { return Ok(()) };
         let row = rowid.map_or_else(String::new, |rowid| format!(", rowid {rowid}"));
-        let message = format!(
-            "it leaves {} violations of foreign keys that were not there before; the first: table {table}{row}, parent {parent}",
-            new.len()
-        );
+        let message =
+            format!("it adds {} foreign key violations; the first: table {table}{row}, parent {parent}", new.len());
         Err(Error::new(ErrorKind::Constraint, message)
-            .with_hint("foreign keys are off while a migration or a dump runs, CASCADE too"))
+            .with_hint("foreign keys, CASCADE included, are off while a migration or a dump runs"))
     }
 }
 
@@ -98,7 +96,7 @@ mod tests {
         for worse in [&[("a", Some(2), 1)][..], &[("b", None, 3)], &[("a", Some(1), 1), ("c", None, 1)]] {
             let error = of(worse).refuse_new_since(&before).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Constraint, "{worse:?}");
-            assert!(error.message().contains("leaves 1 "), "{error}");
+            assert!(error.message().contains("adds 1 "), "{error}");
         }
     }
 }

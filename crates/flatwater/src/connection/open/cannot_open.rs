@@ -56,7 +56,7 @@ pub(crate) fn check_path(options: &Options, creates: bool) -> Result<()> {
     let immutable = options.immutable.then_some(path).into_iter().chain(attached);
     if let Some(left) = immutable.filter_map(left_over).next() {
         return refuse(
-            format!("{} has commits, or what undoes one, that an immutable file would be read without", left.display()),
+            format!("{} has commits, or a rollback, that a reader of the immutable file would miss", left.display()),
             hint!["open the file once without `immutable`, as another program would, and close it"],
         );
     }
@@ -116,11 +116,11 @@ pub(crate) fn cannot_open(error: Error, options: &Options) -> Error {
             let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
             error.with_kind(ErrorKind::Open).with_hint(if is_whole {
                 hint![
-                    "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
-                     does not change can be read without them, with " Immutable
+                    "the directory must be writable too: the -wal and -shm files are created beside the database; a \
+                     file that no process changes can be read without them, with " Immutable
                 ]
             } else {
-                hint!["the directory must be writable too: the -wal and -shm files lie beside the database"]
+                hint!["the directory must be writable too: the -wal and -shm files are created beside the database"]
             })
         }
         ffi::SQLITE_BUSY => error.with_hint(hint!["another process kept the file locked for longer than " BusyTimeout]),

@@ -28,8 +28,8 @@ pub(crate) fn is_read_only(error: &Error) -> bool {
 pub(crate) fn of_read(error: Error) -> Error {
     error
         .with_kind(ErrorKind::Io)
-        .with_message("the -shm file could be opened for reading only, and is out of date".to_owned())
-        .with_hint("try again: the connection that has it is closed")
+        .with_message("SQLite could open the -shm file only for reading, and it is out of date".to_owned())
+        .with_hint("try again: Flatwater closed the connection that has it open")
 }
 
 /// Returns true if one of the files beside the database, main or attached, is open for reading only. Waits for no lock:
@@ -82,9 +82,9 @@ pub(crate) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
             error.because(why).with_hint(hint!["check the permissions of the file, or open it with " ReadOnly])
         }
         None => error.with_hint(
-            "the permissions allow it, but the file was opened for reading only, as happens at the limit of open files \
-             (ulimit -n); that lasts while any connection of this process has it open: close those that are not \
-             Flatwater's, end long reads, and try again",
+            "the permissions allow it, but SQLite opened the file only for reading, as happens at the limit of open \
+             files (ulimit -n), and cannot reopen it while a connection of this process has it open: close those that \
+             are not Flatwater's, end long reads, and try again",
         ),
     }
 }

@@ -59,18 +59,17 @@ fn no_journal(sqlite: &Sqlite, error: Error) -> Error {
         Some((directory, _)) => format!("the directory {} cannot be written", directory.display()),
         None => "the directory of the database cannot be written".to_owned(),
     };
-    error
-        .with_kind(ErrorKind::Io)
-        .with_message(message)
-        .with_hint("SQLite makes a journal beside the database to write: check the permissions of the directory")
+    error.with_kind(ErrorKind::Io).with_message(message).with_hint(
+        "SQLite creates a journal beside the database for each write: check the permissions of the directory",
+    )
 }
 
 fn no_rowid(error: Error, table: &str) -> Error {
     error
         .with_kind(ErrorKind::Sql)
-        .with_message(format!("the table {table} has given its highest rowid, {}, so a new row gets none", i64::MAX))
+        .with_message(format!("the table {table} has used the highest rowid, {}, so no new row can get one", i64::MAX))
         .with_other_hint(
-            "AUTOINCREMENT uses no rowid twice: give the row a rowid of its own, or delete the row with the highest one and set \
-             `seq` in sqlite_sequence back",
+            "AUTOINCREMENT never reuses a rowid: choose the rowid in the INSERT, or delete the row with the highest \
+             one and lower `seq` in sqlite_sequence",
         )
 }

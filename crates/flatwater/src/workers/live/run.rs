@@ -46,7 +46,7 @@ fn are_small(run: &Result<Vec<LiveRun>>) -> bool {
 
 #[cold]
 fn lost() -> Error {
-    Error::misuse("the run of a live query was lost, because it was withdrawn or to a panic inside Flatwater")
+    Error::misuse("the run of a live query was withdrawn, or a panic inside Flatwater ended it")
 }
 
 thread_local! {

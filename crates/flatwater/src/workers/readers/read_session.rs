@@ -53,25 +53,25 @@ impl End {
     /// The error for a request that comes afterwards.
     pub(super) fn error(&self) -> Error {
         match self {
-            Self::Finished => Error::misuse("the snapshot or the result is finished"),
+            Self::Finished => Error::misuse("the snapshot or the stream is finished"),
             Self::Idle(limit) => Error::timeout(
-                format!("the result was given up because no rows were fetched for {limit:?}"),
+                format!("the stream was ended because no rows were fetched for {limit:?}"),
                 TimeoutEffect::No,
             )
             .with_hint(hint![
-                "fetch faster, read less at once, or set " StreamIdle
-                "; if its task waited for another stream or a snapshot meanwhile, set " ExtraReaders
+                "fetch faster, read less at once, or raise " StreamIdle
+                "; if its task waited for another stream or a snapshot meanwhile, raise " ExtraReaders
             ]),
             Self::Old(limit) => Error::new(
                 ErrorKind::SnapshotTooOld,
                 format!("the snapshot was ended because it was open for {limit:?}"),
             )
-            .with_hint(hint!["open another one, or set " SnapshotAge]),
+            .with_hint(hint!["open another one, or raise " SnapshotAge]),
             Self::CutOff => Error::new(
                 ErrorKind::SnapshotTooOld,
-                "the read kept the WAL from starting over for too long and was ended",
+                "the read blocked a restart of the WAL for too long and was ended",
             )
-            .with_hint(hint!["read less at once, or set " ReadLimit " higher"]),
+            .with_hint(hint!["read less at once, or raise " ReadLimit]),
             Self::Lost(error) => {
                 Error::misuse(format!("the snapshot was lost to an earlier error: {}", error.message()))
                     .with_hint("open another one")

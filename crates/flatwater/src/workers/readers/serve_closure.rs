@@ -34,7 +34,7 @@ pub(super) fn closure(reader: &mut Reader, read: ReadClosure, ticket: &Arc<Ticke
     let usable = trusted && rolled_back && is_idle(&reader.connection);
     let answer = match ran {
         Ok(returned) => returned.answer(ticket),
-        Err(panic) => Err(panicked(&*panic).with_hint("nothing of it was committed")),
+        Err(panic) => Err(panicked(&*panic).with_hint("nothing was committed")),
     };
     (answer, usable)
 }

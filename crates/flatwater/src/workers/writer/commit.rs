@@ -60,14 +60,14 @@ pub(super) fn settle(writer: &mut WriterConnection, shared: &WriterShared, error
             writer.replace();
             shared.recorder.replaced_connection();
             let message = format!(
-                "the commit failed ({}) and it cannot be known whether it will be found after a restart{}",
+                "the commit failed ({}), and it is unknown whether its changes will be there after a restart{}",
                 error.message(),
                 after.map_or_else(String::new, |after| where_it_may_be(before, &after)),
             );
             error
                 .with_kind(ErrorKind::CommitUnknown)
                 .with_message(message)
-                .with_hint("read what it should have written before you try again")
+                .with_hint("before you retry, read what it should have written")
         }
     }
 }
@@ -78,10 +78,7 @@ fn where_it_may_be(before: &Changes, after: &Changes) -> String {
     if before.attached.is_empty() || moved.is_empty() {
         return String::new();
     }
-    format!(
-        "; SQLite commits file by file, and of the attached files and the main one there is a new commit in: {}",
-        moved.join(", ")
-    )
+    format!("; SQLite commits file by file, and these files have a new commit: {}", moved.join(", "))
 }
 
 /// Makes the smallest possible commit, in the main file.

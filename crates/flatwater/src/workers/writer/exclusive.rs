@@ -63,7 +63,7 @@ pub(super) fn whole_policy(connection: &Connection) -> Policy {
 
 /// Returns the answer of a closure after which this was `left`.
 fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, committed: bool) -> Result<Answer> {
-    const STAYS: &str = "an open transaction was rolled back; what the closure committed before stays";
+    const STAYS: &str = "an open transaction was rolled back; earlier commits of the closure stay";
     match ran {
         Err(panic) => Err(panicked(&*panic).with_hint(STAYS)),
         Ok(returned) if !returned.is_ok && ticket.is_past_deadline() => {
@@ -71,8 +71,8 @@ fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, c
             Err(Error::timeout("the deadline of the call passed", applied))
         }
         Ok(returned) if returned.is_ok && left.transaction => {
-            Err(Error::misuse("the closure left a transaction open, and it was rolled back")
-                .with_hint("commit it before the closure ends; what the closure committed before stays"))
+            Err(Error::misuse("the closure left a transaction open, which was rolled back")
+                .with_hint("commit it before the closure ends; its earlier commits stay"))
         }
         Ok(returned) => Ok(Answer::Returned(returned.result, returned.error)),
     }
@@ -124,23 +124,24 @@ pub(super) fn with_foreign_keys<T>(
 
 /// Returns the error for a connection that did not come back.
 fn taken(writer: &WriterConnection) -> Error {
-    let error = Error::misuse("the closure took the connection away, and Flatwater will not use it again");
+    let error = Error::misuse("the closure moved the connection away, so Flatwater cannot use it again");
     if writer.is_in_memory() {
-        return error.with_hint("the database in memory is lost with it; another, empty one was opened");
+        return error.with_hint("its database in memory is lost; a new, empty one was opened");
     }
-    error.with_hint("what is not committed on it stays open until it is dropped, and may keep locks")
+    error.with_hint("an open transaction on it may hold locks until the connection is dropped")
 }
 
 /// Returns the error for commits that may have failed, and whose remains could not be overwritten.
 fn unknown(error: Error) -> Error {
     let message = format!(
-        "a commit of the closure may have failed, and it cannot be known whether it will be found after a restart: {}",
+        "a commit of the closure may have failed, and it is unknown whether its changes will be there after a \
+         restart: {}",
         error.message()
     );
     error
         .with_kind(ErrorKind::CommitUnknown)
         .with_message(message)
-        .with_hint("read what it should have written before you try again")
+        .with_hint("before you retry, read what it should have written")
 }
 
 /// Lends the whole connection to `f`, which may take it away.

@@ -192,7 +192,7 @@ impl<'a> Migration<'a> {
         let left_open = !writer.is_autocommit();
         writer.rollback();
         if left_open {
-            return Err(of_step(step, Error::misuse("it left a transaction open, and it was rolled back")));
+            return Err(of_step(step, Error::misuse("it left a transaction open, which was rolled back")));
         }
         writer.wait_for_locks(Instant::now(), self.ticket);
         writer.begin()?;

@@ -150,7 +150,7 @@ impl Performer<'_> {
                 return Err(snapshot_writes().with_sql(&text.sql));
             }
             if only_reads && ready.class.route == Route::Write {
-                return Err(Error::misuse("the database was opened to be read only")
+                return Err(Error::misuse("the database was opened read-only")
                     .with_hint(hint!["open it without " ReadOnly " to write"])
                     .with_sql(&text.sql));
             }
@@ -231,7 +231,7 @@ fn refuse_rows(ready: &CachedStatement) -> Result<()> {
     }
     let hint = match ready.class.route {
         Route::Read => hint!["use " Query ", " QueryOne " or " QueryValue],
-        Route::Write => hint!["it has RETURNING, or is a PRAGMA that answers: use " Query],
+        Route::Write => hint!["it has RETURNING, or is a PRAGMA that returns rows: use " Query],
     };
     Err(Error::misuse("the statement returns rows").with_hint(hint).with_sql(&ready.text.sql))
 }

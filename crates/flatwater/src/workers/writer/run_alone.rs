@@ -183,7 +183,7 @@ fn write_with(
         Ok(Some(returned)) if !returned.is_ok => returned.answer(ticket),
         Ok(_) => Err(Error::misuse("the closure ended the transaction it was given")
             .with_hint("return Ok to commit, or an error to roll back")),
-        Err(panic) => Err(panicked(&*panic).with_hint("nothing of it was committed")),
+        Err(panic) => Err(panicked(&*panic).with_hint("nothing was committed")),
     };
     writer.rollback();
     effects.put_right(writer, &shared.catalogue);
@@ -240,6 +240,6 @@ fn read_with(
     }
     match ran {
         Ok(returned) => returned.answer(ticket),
-        Err(panic) => Err(panicked(&*panic).with_hint("nothing of it was committed")),
+        Err(panic) => Err(panicked(&*panic).with_hint("nothing was committed")),
     }
 }

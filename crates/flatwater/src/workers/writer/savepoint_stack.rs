@@ -177,13 +177,13 @@ impl Savepoint {
 #[cold]
 fn in_use() -> Error {
     Error::misuse("a nested transaction is open, and this call does not belong to it")
-        .with_hint("use the nested transaction, or wait for its end; concurrent ones are begun one after the other")
+        .with_hint("use the nested transaction, or wait for its end; begin concurrent ones one after the other")
 }
 
 fn unknown(name: &str, outer: &[OpenSavepoint], inner: &[OpenSavepoint]) -> Error {
     let error = Error::misuse(format!("there is no savepoint \"{name}\""));
     if outer.iter().any(|open| open.savepoint.is_named(name)) {
-        return error.with_hint("it is one of the outer transaction: use it there, after this nested one has ended");
+        return error.with_hint("it belongs to the outer transaction: use it there, after this nested one has ended");
     }
     let names = inner.iter().filter_map(|open| open.savepoint.name()).map(|name| (name.to_owned(), name));
     match most_alike(name, names) {
