@@ -15,7 +15,7 @@
 //!
 //! - [`Database`]: open, transactions, closures on rusqlite's connection, backups, live queries
 //! - [`Prepared`]: a statement whose SQL was looked up once, for hot loops
-//! - [`Sql`]: SQL that is put together at run time, with bound values
+//! - [`Sql`]: SQL that is built at run time, with bound values
 //! - [`Row`], [`Rows`], [`FromRow`]: results, and reading them as types
 //! - [`Transaction`]: interactive transactions and savepoints
 //! - [`Session`]: the operations, which a database, a transaction and a [`Snapshot`] share
@@ -24,7 +24,8 @@
 //! - [`Error`], [`ErrorKind`]: one error type, with a hint on what to do
 //! - [`Call`]: the future that every operation returns; [`wait`](Call::wait) for plain threads
 //!
-//! What is rarer is in [`options`], [`values`], [`live`], [`stats`], [`events`], [`calls`] and [`process`].
+//! The modules [`options`], [`values`], [`live`], [`stats`], [`events`], [`calls`] and [`process`] have the other
+//! names.
 
 #![forbid(unsafe_code)]
 
@@ -77,7 +78,7 @@ pub use values::params::Params;
 pub use values::row::{Row, Rows};
 pub use values::sql::Sql;
 
-/// What the operations return and take beyond values: batches, streams, rows of parameters, and what became of a call.
+/// Types that the operations return and take beyond values: batches, streams, rows of parameters, outcomes of calls.
 pub mod calls {
     pub use crate::api::batches::Batches;
     pub use crate::api::execute_many::ExecuteMany;
@@ -88,7 +89,7 @@ pub mod calls {
     pub use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 }
 
-/// What a live query yields.
+/// The types that a live query yields.
 pub mod live {
     pub use crate::api::live::forms::{LiveQueries, LiveResult};
     pub use crate::api::live::row_changes::{Change, RowChanges, UpdatedRow};
@@ -98,10 +99,10 @@ pub mod live {
 /// The rusqlite crate in the version Flatwater uses: for closures, and for [`Value`] and [`ValueRef`], which are its types.
 ///
 /// It is a part of this crate's API: a version of Flatwater that uses another incompatible version of rusqlite is itself an
-/// incompatible version. Use it by this path, and a program has one rusqlite.
+/// incompatible version. Use it by this path, so that the program has one rusqlite.
 pub use rusqlite;
 
-/// What the code of the derive macros calls. Not for programs: it may change in any version.
+/// Called by the code of the derive macros. Not for programs: it may change in any version.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::values::from_row::{Cell, Cells, Columns, in_two_steps, unknown};

@@ -15,12 +15,13 @@ impl Database {
     ///
     /// The pages are copied as they are, so the copy has the same rowids, application ID, user version, page size and
     /// journal mode. Attached files are not copied. The copy is written under another name beside `path`, which ends with
-    /// `.partial`, and gets its name when it is whole and on the disk. Dropping the call, its deadline and a close end the
-    /// backup, and the partial file is removed; only a process that is killed leaves it.
+    /// `.partial`, and gets its name when it is complete and synced. Dropping the call, its deadline and a close end
+    /// the backup and remove the partial file; only a process that is killed leaves it.
     ///
     /// The backup uses a connection beyond those of other reads ([`Tuning::extra_readers`](crate::options::Tuning::extra_readers)),
-    /// and keeps the WAL from starting over while it runs, so [`Tuning::read_limit`](crate::options::Tuning::read_limit) ends it
-    /// too. In a database with one connection (in memory, or in another journal mode than WAL) all calls wait for it.
+    /// and blocks a restart of the WAL while it runs, so [`Tuning::read_limit`](crate::options::Tuning::read_limit)
+    /// ends it too. In a database with one connection (in memory, or in another journal mode than WAL) all calls wait
+    /// for it.
     ///
     /// ```no_run
     /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
@@ -29,9 +30,9 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// `Misuse` if `path` exists, or a `-wal` or `-journal` of that name, and if it has such an ending itself; `Open` if no file can be created there; `Full` if
-    /// the disk of the copy is full; `Timeout`, `SnapshotTooOld`, `Io`, `Closed`. After an error there is no file at `path`
-    /// but the one that was there before.
+    /// `Misuse` if `path` exists, or a `-wal` or `-journal` of that name, or if `path` itself ends like that; `Open` if
+    /// no file can be created there; `Full` if the disk of the copy is full; `Timeout`, `SnapshotTooOld`, `Io`,
+    /// `Closed`. After an error `path` is as it was before.
     pub fn backup(&self, path: impl AsRef<Path>) -> Call<()> {
         let work = Target::new(path.as_ref()).map(|target| Work::Backup(Box::new(target)));
         self.session.call("backup", work, |answer, _| answer.done())

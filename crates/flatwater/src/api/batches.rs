@@ -39,8 +39,8 @@ enum Next {
 /// [`Session::stream`](crate::Session::stream) yields its
 /// rows one by one.
 ///
-/// It begins when it is first polled. It holds a reader until its last batch was fetched, it is dropped, or no batch
-/// was fetched for [`Tuning::stream_idle`](crate::options::Tuning::stream_idle).
+/// The query begins when it is first polled. It holds a reader until the last batch was fetched, the result is dropped,
+/// or no batch was fetched for [`Tuning::stream_idle`](crate::options::Tuning::stream_idle).
 #[must_use = "the query begins when the first batch is fetched"]
 pub struct Batches {
     next: Next,

@@ -38,7 +38,7 @@ use crate::workers::work::Work;
 /// Dropping a call cancels it: a request that is still waiting never runs, and what runs is interrupted. A write is then
 /// rolled back, unless it shares its commit with other writes or its commit has begun: such a write is finished although
 /// nothing receives its result. Inside a transaction an interrupted write may end the whole transaction.
-/// [`cancel`](Call::cancel) says which of them it was.
+/// [`cancel`](Call::cancel) returns which of these happened.
 #[must_use = "a call begins when it is awaited"]
 pub struct Call<T, E = Error> {
     /// `None` while the database is being opened.
@@ -125,8 +125,8 @@ impl<T, E: From<Error>> Call<T, E> {
 
     /// Sends this call to one of the database's threads even if it is known to be short, as
     /// [`Inline::Never`](crate::options::Inline::Never) does for all calls. Use it when you start many writes before awaiting
-    /// them: on the writer's thread they share a commit. Has no effect on [`wait`](Self::wait), nor on the calls of what this
-    /// call returns.
+    /// them: on the writer's thread they share a commit. Has no effect on [`wait`](Self::wait), nor on the calls of an
+    /// object that this call returns.
     pub fn never_inline(mut self) -> Self {
         self.set_option(|options| options.never_inline = true);
         self
@@ -140,11 +140,11 @@ impl<T, E: From<Error>> Call<T, E> {
         }
     }
 
-    /// Blocks this thread until the result is there. Do not call this on a thread that runs an event loop. If a
-    /// connection is free, this thread does the work.
+    /// Blocks this thread until the call completes. Do not use it on a thread that runs an event loop. If a connection
+    /// is free, this thread does the work.
     ///
     /// # Errors
-    /// Returns the errors of the operation, and `Misuse` where this thread might wait for itself: in a closure on a
+    /// Returns the errors of the operation, and `Misuse` where this thread could deadlock: in a closure on a
     /// connection, or on a thread of the database.
     pub fn wait(mut self) -> Result<T, E> {
         if self.caller.is_some() && must_not_block() {

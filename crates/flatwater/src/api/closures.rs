@@ -44,9 +44,9 @@ impl Database {
     /// returns an error or panics. The closure may use everything rusqlite offers on the transaction it is given.
     ///
     /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped while the closure
-    /// runs, its statements are interrupted, and nothing of it is committed. The same if the database is closed meanwhile and
-    /// [`Options::close_wait`](crate::Options::close_wait) is over; the call then returns `Closed`. A closure that waits for
-    /// something else than SQLite runs to its end all the same.
+    /// runs, Flatwater interrupts its statements and commits nothing. It does the same when the database is closed
+    /// meanwhile and [`Options::close_wait`](crate::Options::close_wait) has passed; the call then returns `Closed`. A
+    /// closure that waits for anything but SQLite still runs to its end.
     ///
     /// # Errors
     /// The closure's own error; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and any error of COMMIT.
@@ -62,23 +62,24 @@ impl Database {
 }
 
 impl Database {
-    /// Runs a closure with the writer's whole connection, for code that manages its own transactions, such as the runner
-    /// of a migration library.
+    /// Runs a closure with exclusive use of the writer's connection, for code that manages its own transactions, such
+    /// as a migration library.
     ///
-    /// The closure runs on the writer's thread, alone: other writes wait for it. Unlike in
+    /// The closure runs on the writer's thread, and other writes wait for it. Unlike in
     /// [`write_with`](Self::write_with), no transaction is open when it begins: it may begin and commit its own, attach
     /// files, and set PRAGMAs. Two are refused, as SQLITE_AUTH: a journal mode other than WAL, and an exclusive locking
-    /// mode. After the closure the connection is closed and the next write opens another, so nothing that the closure
-    /// set or registered on it stays. A database in memory keeps its connection; its options are set again, and what no
-    /// option sets stays as the closure left it.
+    /// mode. After the closure Flatwater closes the connection, and the next write opens another, so nothing that the
+    /// closure set or registered stays. A database in memory keeps its connection; Flatwater sets its options again and
+    /// leaves all other settings as they are.
     ///
-    /// Dropping the call, the deadline of [`with_timeout`](Self::with_timeout), and a close whose time is over, end the waits for locks,
-    /// and interrupt statements until the closure's first commit. The closure runs to its end all the same.
+    /// Dropping the call, the deadline of [`with_timeout`](Self::with_timeout), and a close whose wait has passed end
+    /// waits for locks, and interrupt statements until the closure's first commit. The closure itself still runs to its
+    /// end.
     ///
     /// # Errors
-    /// The closure's own error; `Misuse` if it panics, leaves a transaction open, or takes the connection away (an open
-    /// transaction is rolled back, and what the closure committed before stays); `Timeout` if it fails after its
-    /// deadline; `CommitUnknown` if one of its commits failed and the outcome cannot be known; `Closed`, `Io`.
+    /// The closure's own error; `Misuse` if it panics, leaves a transaction open, or moves the connection away (an open
+    /// transaction is rolled back, earlier commits stay); `Timeout` if it fails after its deadline; `CommitUnknown` if
+    /// one of its commits failed and the outcome cannot be known; `Closed`, `Io`.
     pub fn with_connection<F, R, E>(&self, closure: F) -> Call<R, E>
     where
         F: FnOnce(&mut rusqlite::Connection) -> Result<R, E> + Send + 'static,

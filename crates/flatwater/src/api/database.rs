@@ -48,8 +48,8 @@ pub struct Database {
 impl Database {
     /// Opens or creates the database file at `path` with the default [`Options`].
     ///
-    /// The file is opened on a separate thread, so the caller's thread does not block. If the future is dropped
-    /// meanwhile, the database is closed again.
+    /// The file is opened on a separate thread, so the caller's thread does not block. If the future is dropped before
+    /// it completes, the database is closed again.
     ///
     /// # Errors
     /// `Open` if the path, the file or its directory cannot be used; `Busy` if another process keeps it locked.
@@ -64,7 +64,7 @@ impl Database {
         Self { session: Session(caller) }
     }
 
-    /// Returns a handle whose writes are never members of a group: each runs in its own transaction.
+    /// Returns a handle whose writes are never grouped: each runs in its own transaction.
     #[doc(alias = "alone")]
     #[must_use]
     pub fn ungrouped(&self) -> Self {
@@ -73,10 +73,9 @@ impl Database {
 
     /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. For one call there is
     /// [`Call::timeout`], for every call [`Options::timeout`](crate::Options::timeout). The time covers waiting in the
-    /// queue, waiting for locks, and execution; a timeout of zero has passed before anything runs. A call that timed out
-    /// has done nothing, unless [`Error::applied`] says otherwise. Two kinds of write are not interrupted once they run: a
-    /// write that shares a transaction with others, which takes about a millisecond, and a short write that runs on the
-    /// thread that polls it.
+    /// queue, waiting for locks, and execution; with a timeout of zero no call runs. A call that timed out has changed
+    /// nothing, unless [`Error::applied`] says otherwise. A running write is not interrupted if it shares a transaction
+    /// with others, which takes about a millisecond, or if it is short and runs on the thread that polls it.
     #[doc(alias = "timeout")]
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
@@ -98,7 +97,8 @@ impl Database {
     /// Looks up `sql` once, for a loop that runs it many times, and compiles it on one of the database's connections, so
     /// that an error in it is reported here. A PRAGMA or an EXPLAIN is compiled only when it runs.
     ///
-    /// Nothing runs. In a database without readers (in memory) the call waits for writes and transactions, as reads do.
+    /// The statement does not run. In a database without readers (in memory) the call waits for writes and
+    /// transactions, as reads do.
     ///
     /// # Errors
     /// `Sql` from SQLite; `Misuse` for more than one statement, for SQL that no call accepts, and in a process that was
@@ -166,14 +166,14 @@ impl Database {
     /// copied into the database (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>). You do not have to call this: see
     /// [`Checkpoint`](crate::options::Checkpoint).
     ///
-    /// The checkpoint waits its turn among the writes, and the writes behind it wait for it. If another checkpoint is
-    /// in the way, or in all modes but [`Passive`](CheckpointMode::Passive) a reader or another process, it waits until
+    /// The checkpoint is queued among the writes, and later writes wait for it. If another checkpoint blocks it, or in
+    /// all modes but [`Passive`](CheckpointMode::Passive) a reader or another process, it waits until
     /// [`Options::busy_timeout`](crate::Options::busy_timeout) or the deadline ends. In a journal mode other than WAL
-    /// it returns 0 frames. If the call is dropped while it waits, the wait ends; what is copied by then is
+    /// it returns 0 frames. If the call is dropped while it waits, the wait ends; frames that it has copied stay
     /// copied.
     ///
     /// # Errors
-    /// `Busy` or `Timeout` if another checkpoint, a reader or another process was in the way for that long; `Misuse` on
+    /// `Busy` or `Timeout` if another checkpoint, a reader or another process blocked it for that long; `Misuse` on
     /// a read-only handle; `Io`, `Full`, `Closed`. After a failed sync, writes are refused until the database is opened
     /// again.
     pub fn checkpoint(&self, mode: CheckpointMode) -> Call<CheckpointInfo> {
@@ -190,18 +190,18 @@ impl Database {
 
     /// Closes the database: executes the writes submitted before, waits for an open transaction
     /// ([`Options::close_wait`](crate::Options::close_wait), 5 s by default) and then rolls it back, and closes the connections.
-    /// Calls that begin later fail with `Closed`. Closing twice is not an error. At most two seconds after the
-    /// wait the call returns, even if work still runs: running writes are rolled back, and a closure that does not end is left
-    /// behind. If the future is dropped after its first poll, the database is closed all the same.
+    /// Calls that begin later fail with `Closed`. Closing twice is not an error. At most two seconds after the wait the
+    /// call returns, even if work still runs: running writes are rolled back, and a closure that does not end keeps
+    /// running. If the future is dropped after its first poll, the database is still closed.
     ///
-    /// If the file was opened more than once in this process, this ends only the handle of this `open` and its clones,
-    /// at once; the requests they submitted still run. Closing the last such handle closes the database.
+    /// If the file was opened more than once in this process, this closes only the handle of this `open` and its
+    /// clones, immediately; the requests they submitted still run. Closing the last such handle closes the database.
     ///
     /// # Errors
-    /// `Misuse` if called from inside a closure on one of the database's connections, which would wait for itself;
-    /// nothing is closed then. `Busy`, with the name of the closure or statement that does not end. Its changes
-    /// are not committed. The file stays open until it returns, and cannot be reopened before that. If SQLite fails to close
-    /// the file, the file is left as after a crash, and the next open recovers it.
+    /// `Misuse` inside a closure on one of the database's connections, where it would deadlock; nothing is closed then.
+    /// `Busy`, with the name of the closure or statement that does not end. Its changes are not committed. The file
+    /// stays open until that ends, and cannot be reopened before. If SQLite fails to close the file, the file is left
+    /// as after a crash, and the next open recovers it.
     pub fn close(&self) -> Call<()> {
         self.close_as(|answer, _| answer.done())
     }

@@ -73,10 +73,10 @@ where
         })
     }
 
-    /// Blocks this thread until the result is there. See [`Call::wait`].
+    /// Blocks this thread until the call completes. See [`Call::wait`].
     ///
     /// # Errors
-    /// Returns the errors of the operation, and `Misuse` where this thread might wait for itself.
+    /// Returns the errors of the operation, and `Misuse` where this thread could deadlock.
     pub fn wait(mut self) -> Result<u64> {
         match std::mem::replace(&mut self.0, Progress::Done) {
             Progress::Collecting(mut collecting) => {

@@ -14,12 +14,12 @@ use crate::workers::Answer;
 use crate::workers::work::Work;
 
 impl Options {
-    /// Opens the database on a separate thread, so the caller's thread does not block. A file that is already open in
-    /// this process, by whatever path or link, is not opened a second time: the result is another handle to the same
-    /// database. That handle may have fewer rights ([`read_only`](Self::read_only)).
+    /// Opens the database on a separate thread, so the caller's thread does not block. If this process has the file
+    /// open already, by any path or link, the result is another handle to the same database. That handle may have fewer
+    /// rights ([`read_only`](Self::read_only)).
     ///
-    /// Dropping the call ends what it waits for, and interrupts a migration that runs: the database is then closed again in
-    /// the background. The file may have been created, and the migrations that were committed stay.
+    /// Dropping the call ends its wait, and interrupts a migration that runs; the database is then closed again in the
+    /// background. The file may have been created, and committed migrations stay.
     ///
     /// # Errors
     /// `Misuse` for options that cannot work (checked before anything is opened), for options that differ from those

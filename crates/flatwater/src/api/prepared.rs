@@ -19,10 +19,10 @@ use crate::values::row::{Row, Rows};
 use crate::workers::work::Work;
 
 /// One SQL statement of a database, for running it many times; made by [`Database::prepare`](crate::Database::prepare).
-/// Cloning it is cheap. Its operations are those of the same names of a [`Session`], with the same errors, but skip looking
-/// up the SQL. Its calls have the deadline and the other options of the handle that made it, and do not belong to a
-/// transaction; in a transaction pass it as the SQL: `tx.execute(&prepared, (1,))`. A connection that has not compiled the
-/// SQL yet does so when it first runs it. A `Prepared` keeps the database open.
+/// Cloning it is cheap. Its operations are those of the same names of a [`Session`], with the same errors, without the
+/// lookup of the SQL. Its calls have the deadline and the other options of the handle that made it, and run outside of
+/// transactions; in a transaction pass it as the SQL: `tx.execute(&prepared, (1,))`. A connection that has not compiled
+/// the SQL yet does so when it first runs it. A `Prepared` keeps the database open.
 ///
 /// ```no_run
 /// # async fn example(db: flatwater::Database, ids: Vec<i64>) -> flatwater::Result<()> {

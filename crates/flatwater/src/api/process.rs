@@ -17,20 +17,19 @@ use crate::queue::reply::reply;
 use crate::thread::block_on::{block_on, in_closure, must_not_block};
 use crate::workers::Answer;
 
-/// Closes every database file that is open in this process, all at the same time, whoever opened it: for the end of a
-/// service with many databases, whose closes one after another would each take their own time. For each file it does what
-/// [`Database::close`](crate::Database::close) does for the last handle: it executes the writes submitted before, waits for
-/// open transactions, and rolls these back after `wait`, or after the database's
-/// [`Options::close_wait`](crate::Options::close_wait) if that is shorter. The answer arrives at most two seconds later.
+/// Closes all database files that are open in this process at the same time, when a service with many databases ends.
+/// For each file it does what [`Database::close`](crate::Database::close) does for the last handle: it executes the
+/// writes submitted before, waits for open transactions, and rolls these back after `wait`, or after the database's
+/// [`Options::close_wait`](crate::Options::close_wait) if that is shorter. The call returns at most two seconds later.
 ///
-/// It also waits for files whose close has begun before, as long as that takes. Handles that are left refuse calls with
-/// `Closed`, and closing them too is no error. A file may be opened again afterwards. Databases in memory, and files that are
-/// just being opened, stay open. If the future is dropped after its first poll, the databases are closed all the same.
+/// It also waits for closes that began earlier, as long as they take. Calls on the remaining handles return `Closed`,
+/// except `close`, which succeeds. A file may be opened again afterwards. Databases in memory, and files that are being
+/// opened, stay open. If the future is dropped after its first poll, the databases are still closed.
 ///
 /// # Errors
-/// `Busy`, with the name of the closure or statement that does not end, of the first file that has one; the other files are
-/// closed. `Misuse` inside a closure on a connection, which would wait for itself, and `Io` if no thread can be started;
-/// nothing is closed then.
+/// `Busy` if a closure or a statement of a file does not end, with its name; the other files are closed. `Misuse`
+/// inside a closure on a connection, where it would deadlock, and `Io` if no thread can be started; nothing is closed
+/// then.
 ///
 /// ```
 /// # async fn example() -> flatwater::Result<()> {
@@ -48,10 +47,11 @@ pub fn close_all(wait: Duration) -> Call<()> {
     Call::starting(None, "close_all", Box::new(start), |answer, _| answer.done())
 }
 
-/// Sets how many databases of the process may have connections at a time; 0 counts as 1. Beyond that, the connections of those
-/// that were not used for longest are closed, and the next call on one of them opens them again: the databases stay open, and
-/// their handles valid. A call that needs connections while twice as many databases have some waits until others are closed,
-/// up to its deadline, unless transactions, snapshots or cursors are open in all of them. Default 64. Does not block.
+/// Sets how many databases of the process may have connections at a time; 0 counts as 1. Beyond that, Flatwater closes
+/// the connections of the least recently used databases, and the next call on one of them opens them again: the
+/// databases stay open, and their handles valid. A call that needs connections while twice as many databases have some
+/// waits until others are closed, up to its deadline, unless transactions, snapshots or cursors are open in all of
+/// them. Default 64. Does not block.
 #[doc(alias = "max_open")]
 pub fn set_max_open(databases: usize) {
     parking::set_max_open(databases);

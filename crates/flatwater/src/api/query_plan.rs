@@ -14,13 +14,13 @@ use crate::error::location::offset_by;
 const EXPLAIN: &str = "EXPLAIN QUERY PLAN ";
 
 impl Database {
-    /// Returns how SQLite would run a statement, which is not run: the rows of EXPLAIN QUERY PLAN as lines, indented as a
-    /// tree (<https://sqlite.org/eqp.html>). Parameters need no values.
+    /// Returns how SQLite would run a statement, without running it: the rows of EXPLAIN QUERY PLAN as lines, indented
+    /// as a tree (<https://sqlite.org/eqp.html>). Parameters need no values.
     ///
-    /// It runs on a reader, and does not see what an open transaction changed. If the call is dropped, it ends.
+    /// The call runs on a reader, and does not see the changes of an open transaction. Dropping the call ends it.
     ///
     /// # Errors
-    /// Those of a text that cannot be prepared; `Misuse` for a text with several statements.
+    /// Errors of preparing the SQL; `Misuse` for several statements.
     pub fn query_plan(&self, sql: &str) -> Call<String> {
         let sql = sql.to_owned();
         self.closure("query_plan", move |connection| {

@@ -11,10 +11,10 @@ use crate::workers::work::{NamedStep, Work};
 impl Transaction<'_> {
     /// Opens a savepoint, to which [`rollback_to`](Self::rollback_to) returns.
     ///
-    /// Savepoints form a stack, as [SQLite's](https://sqlite.org/lang_savepoint.html) do. A name may be any text but an
-    /// empty one, and may be used again: it then stands for the savepoint that was opened last. ASCII letters are equal
-    /// in both cases. A savepoint ends with its transaction at the latest. To nest transactions by scopes instead, use
-    /// [`transaction`](Self::transaction).
+    /// Savepoints form a stack, as [SQLite's](https://sqlite.org/lang_savepoint.html) do. A name may be any text that
+    /// is not empty, and may be used again: it then refers to the newest savepoint of this name. Names are compared
+    /// without regard to the case of ASCII letters. A savepoint ends with its transaction at the latest. To nest
+    /// transactions by scopes instead, use [`transaction`](Self::transaction).
     ///
     /// If the call is dropped before it completes, it is undefined whether the savepoint was opened.
     ///
@@ -25,8 +25,8 @@ impl Transaction<'_> {
     }
 
     /// Closes the savepoint of this name and all that were opened after it, and keeps their changes. The transaction
-    /// stays open, whichever savepoint it is. If the call is dropped before it completes, it is undefined whether they
-    /// were closed.
+    /// stays open, even if this is its first savepoint. If the call is dropped before it completes, it is undefined
+    /// whether they were closed.
     ///
     /// # Errors
     /// `Misuse` if there is no such savepoint in this transaction, or if the transaction is over. A nested transaction

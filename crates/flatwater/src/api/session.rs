@@ -43,7 +43,8 @@ use crate::workers::work::{Wanted, Work};
 ///
 /// In a transaction, reads see the transaction's own writes, and a statement that fails changes nothing, unless it says
 /// `OR FAIL`. After the end of the transaction each call fails with `Misuse`, which names the reason. In a snapshot, a
-/// statement that writes fails with `Misuse`, and a call after the snapshot was ended with `SnapshotTooOld`.
+/// statement that writes fails with `Misuse`. After Flatwater ended the snapshot, each call fails with
+/// `SnapshotTooOld`.
 ///
 /// SQL is a text, an [`Sql`](crate::Sql) with its values, or a [`Prepared`](crate::Prepared): see [`Statement`].
 pub struct Session(pub(crate) Caller);
@@ -51,9 +52,9 @@ pub struct Session(pub(crate) Caller);
 impl Session {
     /// Runs one statement that returns no rows.
     ///
-    /// The call completes when the write is committed, perhaps in one commit with other writes that arrived at the same
-    /// time; each write keeps its own result. If the call is dropped while it waits, the write does not happen; if it
-    /// is dropped while the write runs, the write is rolled back, unless it shares its commit or the commit has begun.
+    /// The call completes when the write is committed. Other writes that arrive at the same time may share the commit;
+    /// each write keeps its own result. If the call is dropped while it waits, the write does not happen; if it is
+    /// dropped while the write runs, the write is rolled back, unless it shares its commit or the commit has begun.
     ///
     /// # Errors
     /// `Constraint` or `Sql` from SQLite; `Misuse` for more than one statement, for parameters that do not match the
@@ -68,7 +69,7 @@ impl Session {
     ///
     /// The rows are taken from the iterator while the future is polled, in slices of half a millisecond, between which
     /// other tasks run. The call takes its place in the queue when it has the last row. Dropping the future before that
-    /// does nothing to the database.
+    /// leaves the database unchanged.
     ///
     /// # Errors
     /// As [`execute`](Self::execute); if one row fails, all rows are undone. `Misuse` for an [`Sql`](crate::Sql) that has
@@ -102,9 +103,9 @@ impl Session {
     /// Runs several statements without parameters, separated by semicolons, all or nothing. Any rows they return are
     /// discarded.
     ///
-    /// A script that begins with BEGIN, or with PRAGMAs and BEGIN, and ends with COMMIT is taken for the dump of a database,
-    /// as the `sqlite3` shell writes it, and is still one transaction. Unless it changes rows that are there, foreign keys
-    /// are off meanwhile, and are checked before the commit.
+    /// A script that begins with BEGIN, or with PRAGMAs and BEGIN, and ends with COMMIT is treated as the dump of a
+    /// database, as the `sqlite3` shell writes it, and is still one transaction. Unless it changes existing rows,
+    /// foreign keys are off while it runs, and are checked before the commit.
     ///
     /// # Errors
     /// As [`execute`](Self::execute); if one statement fails, all statements are undone. `Constraint` if a dump leaves a row
@@ -225,8 +226,8 @@ impl Session {
         })
     }
 
-    /// Runs one statement and returns all its rows as JSON: an array of objects. It is written straight from SQLite's
-    /// values, where the statement runs; no intermediate rows are allocated.
+    /// Runs one statement and returns all its rows as JSON: an array of objects. The thread that runs the statement
+    /// writes it straight from SQLite's values; no intermediate rows are allocated.
     ///
     /// INTEGER and REAL are numbers, TEXT is a string, a BLOB is a string in Base64, NULL and infinity are `null`.
     /// [`with_json`](crate::Database::with_json) sets other choices. A write is allowed here if it has a RETURNING clause. If
@@ -234,20 +235,21 @@ impl Session {
     ///
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if two columns have the same name, before the statement runs, or if a TEXT is
-    /// not UTF-8. A write is still committed then, as it is if [`query_as`](Self::query_as) cannot read a row.
+    /// not UTF-8. In the second case a write is still committed, as it is if [`query_as`](Self::query_as) cannot read a
+    /// row.
     pub fn query_json(&self, sql: impl Statement, params: impl IntoParams) -> Call<String> {
         let work = self.read(&sql, params, Wanted::Json(self.0.json.clone().unwrap_or_default()));
         self.call("query_json", work, |answer, _| answer.json().map_err(|error| error.in_operation("query_json")))
     }
 
     /// Runs one statement and returns its rows one by one, as a [`Stream`](futures_core::Stream): all of one point in
-    /// time, and in bounded memory, whatever the size of the result. Nothing begins before the first poll.
+    /// time, and in bounded memory, for a result of any size. The statement begins with the first poll.
     ///
     /// The stream holds a reader beyond those that other reads use
     /// ([`Tuning::extra_readers`](crate::options::Tuning::extra_readers)). Dropping it gives the reader back. A stream whose
     /// rows are not fetched for [`Tuning::stream_idle`](crate::options::Tuning::stream_idle) ends with `Timeout`. In a
-    /// database with one connection, in a transaction, and for a statement that writes (RETURNING), the whole result is
-    /// read first.
+    /// database with one connection, in a transaction, and for a statement that writes (RETURNING), the stream reads
+    /// the whole result first.
     ///
     /// ```no_run
     /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {

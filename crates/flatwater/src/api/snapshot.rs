@@ -15,11 +15,12 @@ use crate::workers::Answer;
 use crate::workers::open_read::SnapshotGuard;
 use crate::workers::open_transaction::{Inside, TransactionGuard};
 
-/// One point in time of the database, which any number of reads see, whatever is committed meanwhile.
+/// One point in time of the database: all reads of it see the same state, whatever is committed meanwhile.
 ///
 /// It holds a reader and its read transaction until it is dropped, for
-/// [`Tuning::snapshot_age`](crate::options::Tuning::snapshot_age) at most: while it is open the WAL cannot start over. Its
-/// reads, those of a [`Session`], run one after the other; several streams may be open at once. It only reads.
+/// [`Tuning::snapshot_age`](crate::options::Tuning::snapshot_age) at most, because it blocks a restart of the WAL. Its
+/// operations are those of a [`Session`], without writes; they run one after the other. Several streams may be open at
+/// once.
 ///
 /// In a database with one connection ([`Stats::one_connection`](crate::stats::Stats::one_connection)) writes wait until the
 /// snapshot ends, as for a transaction, and it ends if it is not used for

@@ -29,8 +29,8 @@ mod sealed {
     }
 }
 
-/// SQL, where an operation takes it: a text; an [`Sql`], which brings its values, so that the parameters are `()`; or a
-/// [`Prepared`](crate::Prepared), which saves looking the text up.
+/// What an operation takes as SQL: a text; an [`Sql`], which contains its values, so the parameters are `()`; or a
+/// [`Prepared`](crate::Prepared), which saves the lookup of the text.
 ///
 /// ```no_run
 /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {

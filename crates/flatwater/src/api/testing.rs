@@ -10,8 +10,8 @@ use crate::api::database::Database;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
-/// A database for one test, empty but for the migrations of its options. It is used like a [`Database`], and a clone of
-/// that can be handed to the code under test.
+/// A database for one test, empty but for the migrations of its options. Use it like a [`Database`], and pass a clone
+/// of that to the code under test.
 ///
 /// ```
 /// use flatwater::testing::TestDatabase;
@@ -62,7 +62,7 @@ impl TestDatabase {
     /// Closes the database and opens it again with other options, as after a restart of the program.
     ///
     /// # Errors
-    /// As [`Database::close`] and [`Options::open`]; `Misuse` in memory, where nothing would be left.
+    /// As [`Database::close`] and [`Options::open`]; `Misuse` in memory, because the data would be lost.
     pub async fn reopen(self, configure: impl FnOnce(Options) -> Options) -> Result<Self> {
         let Some(folder) = self.folder else {
             return Err(Error::misuse("a database in memory cannot be opened again").with_hint("use `on_file`"));

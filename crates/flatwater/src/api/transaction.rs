@@ -103,8 +103,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Commits the transaction, or releases the savepoint and keeps what was done since it began. If the call is
-    /// dropped before it completes, the outcome is open: either all of it is committed (or kept), or nothing.
+    /// Commits the transaction, or releases the savepoint and keeps its changes. If the call is dropped before it
+    /// completes, either all changes are committed (or kept), or none.
     ///
     /// # Errors
     /// `Constraint` for a deferred foreign key; `Io`, `Full`; `CommitUnknown` if the outcome cannot be known. After any
@@ -113,8 +113,8 @@ impl<'a> Transaction<'a> {
         self.commit_as(|answer, _| answer.done())
     }
 
-    /// Rolls back the transaction, or undoes what was done since the savepoint began. Dropping the transaction does the
-    /// same without waiting. It is no error if SQLite, the idle limit or a close has rolled it back already.
+    /// Rolls back the transaction, or the changes since the savepoint began. Dropping the transaction does the same
+    /// without waiting. Succeeds if SQLite, the idle limit or a close has already rolled it back.
     ///
     /// # Errors
     /// `Misuse` in a closure on a connection, and in a forked process; `Closed` if the database was closed and its threads have ended.

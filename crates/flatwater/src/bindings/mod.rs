@@ -227,11 +227,11 @@ pub fn mark(database: &Database) {
     database.session.0.handle.mark();
 }
 
-/// What is told of the calls of one handle.
+/// The listener for the calls of one handle.
 pub type Hear = Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>;
 
-/// Sets who is told of the calls of this handle, as [`Options::on_statement`] says who is told of those of all handles.
-/// It may be changed at any time. A call that began while nobody listened is not told of.
+/// Sets the listener for the calls of this handle, as [`Options::on_statement`] does for those of all handles. It may
+/// be changed at any time. A call that began without a listener is not reported.
 pub fn set_listener(database: &Database, listener: Option<Hear>) {
     database.session.0.handle.set_listener(listener.map(Listener::new));
 }

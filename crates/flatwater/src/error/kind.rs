@@ -36,7 +36,8 @@ pub enum ErrorKind {
     RowNotFound,
     /// A COMMIT failed, and it is unknown whether the transaction will be present after a restart.
     CommitUnknown,
-    /// A read was ended because it prevented the WAL from restarting for longer than `Tuning::read_limit`.
+    /// Flatwater ended a read that blocked a restart of the WAL for longer than `Tuning::read_limit`, or a snapshot
+    /// that was open for longer than `Tuning::snapshot_age`.
     SnapshotTooOld,
 }
 

@@ -292,7 +292,7 @@ impl fmt::Debug for Error {
 }
 
 /// The source is the operating system's error, as an `io::Error`, or the error of a type that refuses a value
-/// ([`Error::decode`]). SQLite's own errors are no source: what they say is in this one, without bound values.
+/// ([`Error::decode`]). SQLite's own errors are not sources: this error has their text, without bound values.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.0.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static))

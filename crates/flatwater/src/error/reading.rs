@@ -14,9 +14,9 @@ pub(crate) const OPTIONAL_AS: &Sentence = hint!["if no row is a valid answer, us
 pub(crate) const OPTIONAL_VALUE: &Sentence = hint!["if no row is a valid answer, use " QueryOptionalValue];
 
 impl Error {
-    /// Returns the error for a value that is read from `column`, by name or position, and that one of your own types
-    /// refuses. For implementing [`FromRow`](crate::FromRow): the call that reads the rows adds the number of the row and
-    /// the SQL. The text of `error` becomes part of the message, so keep the value out of it if it must not be logged.
+    /// Returns the error for a value of `column`, by name or position, that a type of yours refuses, in an
+    /// implementation of [`FromRow`](crate::FromRow). The call that reads the rows adds the number of the row and the
+    /// SQL. The text of `error` becomes part of the message, so keep the value out of it if it must not be logged.
     ///
     /// A type that implements `FromSql` returns `FromSqlError::other` instead, to the same effect.
     #[cold]

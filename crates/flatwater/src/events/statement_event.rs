@@ -38,10 +38,10 @@ impl ExecutedOn {
     }
 }
 
-/// What became of one call: see [`Options::on_statement`](crate::Options::on_statement).
+/// The outcome of one call: see [`Options::on_statement`](crate::Options::on_statement).
 ///
-/// A call has one event, when it ends: also a `batch`, a stream with all its batches, a closure, a `begin` and a `commit`.
-/// Bound values are never part of it.
+/// Each call has one event, when it ends. A `batch`, a stream with all its batches, a closure, a `begin` and a `commit`
+/// are calls too. The event never contains bound values.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StatementEvent<'a> {
@@ -70,8 +70,8 @@ pub struct StatementEvent<'a> {
     pub changes: Option<u64>,
     /// Why it failed. A call that was dropped has the kind [`Cancelled`](crate::ErrorKind::Cancelled).
     pub error: Option<&'a Error>,
-    /// True if `total` is at least [`Tuning::slow_statement`](crate::options::Tuning::slow_statement). For a stream or a cursor the
-    /// sum of `queue`, `lock` and `run` counts, and not the time in which its rows were used.
+    /// True if `total` is at least [`Tuning::slow_statement`](crate::options::Tuning::slow_statement). For a stream or
+    /// batches the sum of `queue`, `lock` and `run` counts, without the time in which the caller used the rows.
     pub is_slow: bool,
 }
 

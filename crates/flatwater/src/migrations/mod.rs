@@ -98,7 +98,7 @@ impl Migrations {
         Self { steps: steps.map(Arc::from), ignore_missing: false, check: ForeignKeyCheck::All }
     }
 
-    /// Accepts a database with migrations that the list does not have, as an older program finds it during a rolling
+    /// Accepts a database with migrations that the list does not have, as an older program finds during a rolling
     /// deployment. Default off: such a database is refused.
     pub fn ignore_missing(mut self, on: bool) -> Self {
         self.ignore_missing = on;

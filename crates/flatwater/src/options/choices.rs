@@ -102,16 +102,16 @@ pub enum SecondCopy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Fairness {
-    /// They do, if they use Flatwater: the first one that meets another creates the file `<db>-turn`. A process whose turn
-    /// it is still takes SQLite's lock, so programs that know nothing of turns are safe beside it. Where turns are not
-    /// possible, processes poll for the lock.
+    /// Processes that use Flatwater take turns: the first one that finds the write lock taken creates the file
+    /// `<db>-turn`. A process still takes SQLite's lock in its turn, so programs without turns are safe beside it.
+    /// Where turns are not possible, processes poll for the lock.
     #[default]
     Auto,
     /// This process polls for the lock, and gets it in no particular order.
     Off,
 }
 
-/// Where SQLite keeps temporary data: large sorts, GROUP BY and DISTINCT of many rows, and what is needed to undo one
+/// Where SQLite keeps temporary data: large sorts, GROUP BY and DISTINCT of many rows, and the journal that undoes one
 /// statement (<https://sqlite.org/tempfiles.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -120,7 +120,8 @@ pub enum TempStore {
     /// a statement journal for each write of a group.
     #[default]
     Auto,
-    /// Files, on all connections. They lie in the system's directory for temporary files and are removed at once.
+    /// Files, on all connections, in the system's directory for temporary files. SQLite unlinks them when it creates
+    /// them.
     File,
     /// Memory, on all connections. A large sort then takes as much memory as its rows.
     Memory,
@@ -146,8 +147,8 @@ pub enum AutoVacuum {
 pub struct GroupLimits {
     /// The maximum number of writes in a group. Default 256.
     pub members: usize,
-    /// The running time after which no further write is added to the group. A statement that takes longer than this by
-    /// itself, on average, is in no group. Default 1 ms.
+    /// The running time after which no further write is added to the group. A statement that takes longer than this on
+    /// average is never grouped. Default 1 ms.
     pub time: Duration,
     /// The maximum total size of text and blob parameters, in bytes. Default 1 MiB.
     pub bytes: usize,

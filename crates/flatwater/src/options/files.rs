@@ -9,8 +9,8 @@ use super::tuning::Tuning;
 setters! {
     Tuning, options => options.0;
 
-    /// Sets whether a file that is created gives the space of deleted rows back. A file that exists, and is not empty, keeps
-    /// what it has. Default [`AutoVacuum::None`].
+    /// Sets whether a file that is created gives the space of deleted rows back. A file that exists, and is not empty,
+    /// keeps its setting. Default [`AutoVacuum::None`].
     auto_vacuum: AutoVacuum;
 
     /// Sets the number of bytes of the file to map into memory. Default 0, because SQLite unmaps the file at every

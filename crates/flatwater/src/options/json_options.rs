@@ -43,11 +43,11 @@ impl JsonOptions {
         self
     }
 
-    /// Inserts the texts of the columns of this name as the JSON that they are, instead of as strings. Can be called
-    /// several times. The name is that of the result, and its case matters; a result without such a column is written as
+    /// Inserts the texts of the columns of this name as JSON instead of as strings. Can be called several times. The
+    /// name is the column's name in the result, and is case-sensitive; a result without such a column is written as
     /// usual.
     ///
-    /// Each text is checked, so no text can break the document. NULL and numbers are written as usual.
+    /// Flatwater checks each text, so that none can break the document. NULL and numbers are written as usual.
     ///
     /// Needs feature `serde_json`, which checks the texts.
     #[cfg(feature = "serde_json")]

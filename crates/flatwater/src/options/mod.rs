@@ -30,8 +30,8 @@ use setters::setters;
 pub use tuning::Tuning;
 use uri::Mode;
 
-/// How to open a database. The path is required; every other setting has a default. What most programs leave as it is, is set
-/// by [`tuning`](Self::tuning).
+/// How to open a database. The path is required; every other setting has a default. [`tuning`](Self::tuning) has the
+/// settings that most programs leave as they are.
 ///
 /// ```no_run
 /// # async fn example() -> flatwater::Result<()> {
@@ -118,8 +118,8 @@ setters! {
     /// Sets how long a transaction may stay unused before it is rolled back. Default 30 s.
     transaction_idle: Duration;
 
-    /// Sets how long `close` waits for what was submitted before: then it rolls an open transaction back and ends the reads,
-    /// and it returns within two seconds more, whatever still runs. Default 5 s.
+    /// Sets how long `close` waits for submitted calls. Then it rolls an open transaction back, interrupts reads, and
+    /// returns within two more seconds, even if a closure still runs. Default 5 s.
     close_wait: Duration;
 }
 
@@ -174,7 +174,8 @@ impl Options {
     }
 
     /// Sets the deadline of every call on the handle that this `open` returns, as
-    /// [`Database::with_timeout`](crate::Database::with_timeout) does. Other handles of the file may have another. Default: none.
+    /// [`Database::with_timeout`](crate::Database::with_timeout) does. Other handles of the file may have other
+    /// deadlines. Default: none.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -198,8 +199,9 @@ impl Options {
         self
     }
 
-    /// Applies these migrations when the database is opened, each once, whichever process comes first. The open fails if
-    /// one of them fails. See [`Database::migrate`](crate::Database::migrate). Default: none.
+    /// Applies these migrations when the database is opened. Each is applied once, by the first process that opens the
+    /// database. The open fails if one of them fails. See [`Database::migrate`](crate::Database::migrate). Default:
+    /// none.
     pub fn migrations(mut self, migrations: impl Into<Migrations>) -> Self {
         self.migrations = Some(migrations.into());
         self

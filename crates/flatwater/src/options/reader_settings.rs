@@ -19,21 +19,21 @@ setters! {
     Tuning, options => options.0;
 
     /// Sets how many connections beyond [`Options::readers`] may be held by read closures, snapshots, streams
-    /// and backups, so that other reads never wait for them. They are opened when they are needed. Further ones wait.
-    /// Default 8.
+    /// and backups, so that other reads never wait for them. They are opened when needed. When all are held, further
+    /// such calls wait. Default 8.
     extra_readers: usize;
 
     /// Sets how long a [stream](crate::Session::stream) may stay without its rows being fetched before it ends with
     /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) and its reader is given back. Default 30 s.
     stream_idle: Duration;
 
-    /// How often commits of programs that do not use Flatwater are looked for while a live query exists. Default: 20 ms.
-    /// A look takes less than a microsecond. Commits of this process, and of others that use Flatwater and take turns
-    /// ([`fairness`](Self::fairness)), are reported at once, whatever the value of this option.
+    /// Sets how often Flatwater checks for commits of programs that do not use Flatwater, while a live query exists.
+    /// Default 20 ms. A check takes less than a microsecond. Commits of this process, and of others that use Flatwater
+    /// and take turns ([`fairness`](Self::fairness)), are reported at once.
     live_poll: Duration;
 
     /// Sets how long a [snapshot](crate::Database::snapshot) may be open before it ends with
-    /// [`ErrorKind::SnapshotTooOld`](crate::ErrorKind::SnapshotTooOld), because the WAL cannot start over while it is open.
+    /// [`ErrorKind::SnapshotTooOld`](crate::ErrorKind::SnapshotTooOld), because it blocks a restart of the WAL.
     /// Default 5 minutes.
     snapshot_age: Duration;
 

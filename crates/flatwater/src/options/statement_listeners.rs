@@ -13,12 +13,12 @@ impl Options {
     /// Calls `listener` once for each call that ends, with its SQL, its times and its outcome: for a log of queries, for
     /// metrics, or for a list of slow statements. Without a listener nothing is measured. Default: none.
     ///
-    /// The listener runs on the thread that polls the call to its end, or drops it, before the call returns. A slow one
-    /// delays whatever runs on that thread, and in a transaction all other writes. It may call the database; what it calls
-    /// is not reported. It must not wait for the database while its own task has a transaction, a snapshot or a stream
-    /// open. If the listener holds a handle, the database stays open until [`close`](crate::Database::close). If it
-    /// panics, the call still returns its result. To open the file again in this process, pass
-    /// a clone of these options.
+    /// The listener runs on the thread that polls the call to its end, or drops it, before the call returns. A slow
+    /// listener delays everything on that thread, and in a transaction all other writes. It may call the database;
+    /// these calls are not reported. It must not wait for the database while its own task has a transaction, a snapshot
+    /// or a stream open. If the listener holds a handle, the database stays open until
+    /// [`close`](crate::Database::close). If it panics, the call still returns its result. To open the file again in
+    /// this process, pass a clone of these options.
     ///
     /// ```no_run
     /// # async fn example() -> flatwater::Result<()> {

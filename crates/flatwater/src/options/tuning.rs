@@ -7,13 +7,13 @@ use super::choices::{Checkpoint, Fairness, GroupLimits, Journal, SecondCopy, Tem
 use super::setters::setters;
 use super::{Inline, Options};
 
-/// The second tier of [`Options`]: what most programs leave as it is. Set by [`Options::tuning`].
+/// The second tier of [`Options`]: settings that most programs leave as they are. Set by [`Options::tuning`].
 #[derive(Debug)]
 #[must_use]
 pub struct Tuning(pub(super) Options);
 
 impl Options {
-    /// Sets what most programs leave as it is: see [`Tuning`].
+    /// Sets options of the second tier: see [`Tuning`].
     ///
     /// ```no_run
     /// # async fn example() -> flatwater::Result<()> {

@@ -23,7 +23,7 @@ counters! {
         pub writes: u64 = Counter,
         /// Calls that began on that thread, turned out not to be short, and were run again by a worker.
         pub moved: u64 = Counter,
-        /// The calls among `moved` that ran for too long, or were stopped before they read a page, because their time was over.
+        /// The calls among `moved` that exceeded the time limit, or were stopped before they read another page.
         pub interrupted: u64 = Counter,
         /// Calls that did not begin on that thread, because they are not a single short statement, or because no connection
         /// was free. A worker ran them, or the calling thread in the case of a blocking call.

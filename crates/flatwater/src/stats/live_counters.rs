@@ -68,7 +68,7 @@ impl LiveCounts {
     }
 }
 
-/// What live queries did.
+/// The counters of live queries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveStats {
@@ -76,15 +76,16 @@ pub struct LiveStats {
     pub queries: usize,
     /// Streams that receive the results of live queries at the moment.
     pub subscribers: usize,
-    /// Live queries that run at the moment, or wait for that.
+    /// Live queries that run at the moment, or wait to run.
     pub pending: usize,
     /// Runs that a change of one row caused, in queries that look rows up by their rowid.
     pub by_row: u64,
     /// Runs caused by an UPDATE of a column that the query reads.
     pub by_column: u64,
-    /// Runs caused by inserted or deleted rows, or by a change of which only the table is known.
+    /// Runs caused by inserted or deleted rows, or by a change for which only the table is known.
     pub by_table: u64,
-    /// Runs that a commit caused because the query may depend on any commit, or because it is not known what it reads.
+    /// Runs that a commit caused because the query may depend on any commit, or because Flatwater does not know what it
+    /// reads.
     pub by_commit: u64,
     /// Commits after which every live query ran again: changes of the schema, closures, other processes.
     pub everything: u64,

@@ -213,9 +213,9 @@ counters! {
         /// Reader connections that closures, snapshots and streams hold at the moment, of
         /// [`Tuning::extra_readers`](crate::options::Tuning::extra_readers).
         pub readers_held: usize,
-        /// Groups of two or more members that were committed.
+        /// Commits that two or more writes shared.
         pub groups: u64 = Counter,
-        /// Members of those groups.
+        /// Writes in those groups.
         pub members: u64 = Counter,
         /// Writes that were run again because a group's transaction was lost.
         pub replays: u64 = Counter,
@@ -223,11 +223,11 @@ counters! {
         pub failed_commits: u64 = Counter,
         /// Requests that never began, because their caller dropped them or their deadline passed.
         pub abandoned: u64 = Counter,
-        /// Requests that had begun and were ended, because their caller dropped them, their deadline passed, or the time of a
-        /// close was over: reads that were interrupted, and writes of which nothing is kept.
+        /// Requests that had begun and were ended, because their caller dropped them, their deadline passed, or the
+        /// wait of a close was over: interrupted reads, and writes that were rolled back.
         pub interrupted: u64 = Counter,
-        /// Connections that were replaced, because a closure left them in an unexpected state or a commit could not be
-        /// undone.
+        /// Connections that Flatwater replaced, because a closure left them in an unexpected state or a commit could
+        /// not be undone.
         pub replaced_connections: u64 = Counter,
         /// How often the connections were closed because more databases were open than
         /// [may have some](crate::process::set_max_open).

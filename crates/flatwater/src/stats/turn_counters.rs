@@ -21,13 +21,13 @@ counters! {
         pub taken: u64 = Counter,
         /// How long it waited for them, in microseconds.
         pub waited_us: u64 = Counter,
-        /// Turns that it took before it was next, because no turn had ended for 20 ms: who was next had stopped.
+        /// Turns that it took out of order, because no turn had ended for 20 ms: the process that was next had stopped.
         pub stalled: u64 = Counter,
         /// How often the file `<db>-turn` could not be used, so that writes only polled for the lock.
         pub failures: u64 = Counter,
-        /// Commits that other processes with live queries were told of.
+        /// Commits that this process announced to other processes with live queries.
         pub commits_told: u64 = Counter,
-        /// How often a commit of another process woke the live queries of this one, before they looked for it.
+        /// How often the announcement of another process's commit woke the live queries of this one.
         pub commits_heard: u64 = Counter,
     }
 }

@@ -16,7 +16,7 @@ use super::{Times, record, times};
 use crate::error::Error;
 use crate::events::{self, InTheWay};
 
-/// What prevents a restart of the WAL: the WAL can start over only when no connection reads from it
+/// What prevents a restart of the WAL: the WAL can restart only when no connection reads from it
 /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

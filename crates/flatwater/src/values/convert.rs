@@ -30,7 +30,7 @@ pub trait ToSql {
     /// Converts the value to one that SQLite stores.
     ///
     /// # Errors
-    /// For a value that has no such form. Its text becomes part of the error of the call.
+    /// If SQLite cannot store the value. The text of this error becomes part of the error of the call.
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>>;
 }
 

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 /// [`Params`], and the results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that
 /// implements [`ToSql`](crate::ToSql).
 ///
-/// A list of `u8` is refused with `Misuse`, because it may be one blob or as many parameters as it has bytes. Bind a blob
-/// as `(bytes,)`.
+/// A list of `u8` is refused with `Misuse`, because it is ambiguous: one blob, or one parameter for each byte. Bind a
+/// blob as `(bytes,)`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the parameters of a statement",
     label = "parameters are `()`, a tuple, an array, a slice, a `Vec` or `Params`",

@@ -21,10 +21,10 @@ use crate::error::Result;
 /// the only column. A cell is a number, a text, or a blob, which is read as bytes or as a list of `u8`; an INTEGER is read
 /// as a `bool` too, and a TEXT as an enum without data. A NULL needs an `Option`.
 ///
-/// It follows serde's rules: a column that is missing is `None` in a field of type `Option`, names are compared as they
-/// are written, and columns that no field wants are passed over. Inside of `flatten` and of an untagged enum a cell has the
-/// type that SQLite stores, so that no `bool` and no list of `u8` is read there. Dates, UUIDs and JSON have the form that serde gives
-/// them, which may differ from the one that Flatwater stores; [`FromRow`](macro@crate::FromRow) reads these, and is
+/// It follows serde's rules: a column that is missing is `None` in a field of type `Option`, names are case-sensitive,
+/// and columns without a field are ignored. Inside of `flatten` and of an untagged enum a cell has the type that SQLite
+/// stores, so a `bool` or a list of `u8` cannot be read there. Dates, UUIDs and JSON are read in serde's form, which
+/// may differ from the form that Flatwater stores; [`FromRow`](macro@crate::FromRow) reads Flatwater's form, and is
 /// faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Serde<T>(pub T);

@@ -8,8 +8,8 @@ use crate::values::convert::ToSql;
 use super::params::Params;
 use crate::error::{Error, Result};
 
-/// SQL that depends on the call: a search with optional filters, a list of values for `IN`. It is passed as the SQL of any
-/// operation, with `()` as the parameters, for it brings its values.
+/// SQL that depends on the call: a search with optional filters, a list of values for `IN`. Pass it as the SQL of any
+/// operation, with `()` as the parameters, because it contains its values.
 ///
 /// ```no_run
 /// # async fn example(db: flatwater::Database, state: Option<&str>, ids: &[i64]) -> flatwater::Result<()> {
@@ -51,8 +51,8 @@ impl Sql {
         self
     }
 
-    /// Appends the name of a table, a column or an index in backticks. SQLite takes it for a name whatever it contains,
-    /// while it takes an unknown column in double quotes for a string.
+    /// Appends the name of a table, a column or an index in backticks. SQLite reads any text in backticks as a name,
+    /// but reads an unknown column in double quotes as a string.
     pub fn push_identifier(mut self, name: &str) -> Self {
         if name.contains('\0') {
             self.params = self.params.and(Err(Error::misuse("an identifier has a NUL byte")));
@@ -86,7 +86,7 @@ impl Sql {
         self
     }
 
-    /// Appends a list in parentheses, `(?, ?, ?)`, and binds the values to it. The list may be empty: `IN ()` is true of
+    /// Appends a list in parentheses, `(?, ?, ?)`, and binds the values to it. The list may be empty: `IN ()` matches
     /// no row. SQLite takes at most [32,766](https://sqlite.org/limits.html#max_variable_number) values in one
     /// statement; for more, bind a JSON list: `IN (SELECT value FROM json_each(?))`.
     pub fn bind_list<I>(mut self, values: I) -> Self

@@ -13,8 +13,8 @@ use crate::values::into_params::IntoParams;
 use crate::workers::work::LivePart;
 
 impl Database {
-    /// Runs several queries in one snapshot, and all of them again whenever the result of one changed. So a list and its
-    /// count never disagree. Nothing begins before the first poll.
+    /// Runs several queries in one snapshot, and all of them again whenever the result of one changed. So a list and
+    /// its count never disagree. The queries begin with the first poll.
     ///
     /// The queries are a tuple of up to eight, an array or a `Vec`, each with its parameters; the results have the same form.
     ///
@@ -38,15 +38,15 @@ impl Database {
 
 impl<T: LiveResult> Live<T> {
     /// Yields what has changed in the result, row by row, instead of the result: rows that were inserted, updated and
-    /// deleted, as seen by the query. The pace set by [`debounce`](Self::debounce) and [`throttle`](Self::throttle) holds.
+    /// deleted, as seen by the query. [`debounce`](Self::debounce) and [`throttle`](Self::throttle) still apply.
     ///
-    /// Rows are told apart by their key: the result columns that return a table's primary key, or its rowid,
-    /// unchanged. A join may have the keys of several tables; then all of them together are the key. A row
-    /// that gets another key is deleted and inserted. Keys are compared by type and value: 1 and 1.0 differ, and so do 'a'
-    /// and 'A' in a column with NOCASE. NULL is a key like another. The order of rows is not compared.
+    /// Rows are identified by their key: the result columns that return a table's primary key, or its rowid, unchanged.
+    /// A join may have the keys of several tables; then all of them together are the key. A row that gets another key
+    /// is deleted and inserted. Keys are compared by type and value: 1 and 1.0 differ, and so do 'a' and 'A' in a
+    /// column with NOCASE. NULL is a key value like any other. The order of rows is not compared.
     ///
-    /// Results are compared on the thread that ran the query, which takes a time that grows with the number of rows. A stream
-    /// that was polled before begins anew, with the full result.
+    /// The thread that ran the query compares the results, in a time proportional to the number of rows. A stream that
+    /// was polled before starts again with the full result.
     ///
     /// ```no_run
     /// use std::collections::HashMap;
@@ -76,8 +76,8 @@ impl<T: LiveResult> Live<T> {
     /// The key is found by the [origin](crate::values::Column::origin_name) of columns, which a SQLite other than the bundled
     /// one reports with the feature `column_metadata`.
     ///
-    /// Of a [group](Database::live_group), the first item has the full result of each query, and each later one the rows that
-    /// changed, which are none for a query whose result stayed the same. Each query needs a key.
+    /// For a [group](Database::live_group), the first item has the full result of each query, and each later item the
+    /// changed rows of each, none for a query whose result stayed the same. Each query needs a key.
     pub fn changes(self) -> Live<T::Changes> {
         Live::of(self.results.with_differences(), |results, taken| changes(results, taken).and_then(T::changes))
     }

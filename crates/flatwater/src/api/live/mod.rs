@@ -38,12 +38,12 @@ use crate::workers::work::{LivePart, LiveQuery};
 /// [`Change`](crate::live::Change)s of either. [`next`](Self::next) needs no other crate.
 ///
 /// The first result comes as soon as it is computed, and another one whenever a commit has changed it. A stream that is
-/// not polled keeps the newest result only, so a slow consumer skips results and costs the memory of one; a stream of
-/// changes keeps the one that it has yielded too, and several changes become one.
+/// not polled keeps the newest result only, so a slow consumer skips results and uses the memory of one. A stream of
+/// changes also keeps the result that it yielded last, and merges several changes into one.
 ///
-/// An error is an item too: after an error of SQLite, such as a table that was dropped, the query runs again after each
-/// commit, and the stream goes on when it succeeds. A stream ends when the database is closed, and after an error of the
-/// call itself, such as wrong parameters.
+/// An error is an item: after an error of SQLite, such as a table that was dropped, the query runs again after each
+/// commit, and the stream continues when it succeeds. A stream ends when the database is closed, and after an error of
+/// the call itself, such as wrong parameters.
 #[must_use = "a live query begins when it is polled"]
 pub struct Live<T = LiveRows> {
     results: Results,
@@ -97,8 +97,9 @@ impl LiveRows {
         parts.pop().ok_or_else(Error::closed)
     }
 
-    /// A number: the result includes at least every commit up to it. The commits of this database in this process
-    /// are counted from its first live query on; a commit of another process counts when it is noticed.
+    /// The number of the newest commit that the result is known to include. The commits of this database in this
+    /// process are counted from its first live query on; a commit of another process counts when this process detects
+    /// it.
     #[must_use]
     pub fn commit(&self) -> u64 {
         self.commit
@@ -120,8 +121,8 @@ impl Deref for LiveRows {
 }
 
 impl Database {
-    /// Runs a query, and again whenever its result changed, whether another task, a trigger, a migration or another process
-    /// changed it. Nothing begins before the first poll.
+    /// Runs a query, and again whenever its result changed, whether another task, a trigger, a migration or another
+    /// process changed it. The query begins with the first poll.
     ///
     /// Callers with equal SQL and parameters share one run. A query that cannot be affected by a commit does not run
     /// again, and a result that equals the one before is not yielded.
@@ -136,9 +137,9 @@ impl Database {
     /// # Ok(()) }
     /// ```
     ///
-    /// While a live query exists, commits of other processes are looked for every
-    /// [`Tuning::live_poll`](crate::options::Tuning::live_poll). The order of rows without ORDER BY is SQLite's choice, and may
-    /// differ from one result to the next.
+    /// While a live query exists, Flatwater checks for commits of other processes every
+    /// [`Tuning::live_poll`](crate::options::Tuning::live_poll). The order of rows without ORDER BY is SQLite's choice,
+    /// and may differ from one result to the next.
     pub fn live(&self, sql: impl Statement, params: impl IntoParams) -> Live {
         let part = self.session.live_part(&sql, params);
         Live::of(Results::new(&self.session, part.map(|part| Box::from([part]))), |_, (parts, _)| LiveRows::of(parts))
@@ -171,10 +172,10 @@ impl<T> Live<T> {
     /// Returns the next item, or `None` when the stream is over. If the future is dropped, nothing is lost.
     ///
     /// # Errors
-    /// As [`Session::query`]; `Misuse` if the statement writes, or reads a TEMP table. An error of one query is one of its
-    /// group. For changes also `Misuse` if the result has no key: the stream is over then; and if two rows of a result have
-    /// the same key, such as those of a join that repeats the rows of a table: the stream yields this error once, and the
-    /// next result whose keys are unique in full.
+    /// As [`Session::query`]; `Misuse` if the statement writes, or reads a TEMP table. An error of one query of a group
+    /// is an error of the group. For changes also `Misuse` if the result has no key, which ends the stream; or if two
+    /// rows of a result have the same key, as in a join that repeats the rows of a table: the stream yields this error
+    /// once, and later the next result with unique keys in full.
     #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
     pub async fn next(&mut self) -> Option<Result<T>> {
         poll_fn(|context| self.poll_item(context)).await

@@ -12,8 +12,8 @@ use crate::values::from_row::FromRow;
 use crate::workers::outbox::FEW;
 
 impl Live {
-    /// The same as [`next`](Self::next), with each row as a `T`. More than 256 rows are read as `T` on a thread of their own.
-    /// If `T` panics, the call does.
+    /// The same as [`next`](Self::next), with each row as a `T`. More than 256 rows are read as `T` on a separate
+    /// thread. If `T` panics, the call does.
     ///
     /// # Errors
     /// As [`next`](Self::next); `Misuse` if a row cannot be read as a `T`.
