@@ -1,7 +1,7 @@
 """The database: opening and closing it, and what only a database can do.
 
-Owns the handle of a program. A database that is dropped while it is open is closed in the background, with a
-`ResourceWarning` and a record of the log. When the interpreter ends, databases that are still open are closed.
+Owns the handle of a program. Dropping an open database closes it in the background, with a `ResourceWarning` and a log
+record. When the interpreter ends, the module closes all open databases.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ class Opened:
 
     def add_query_logger(self, logger: Callable[[_native.LoggedQuery], object]) -> None:
         """Calls `logger` with a `LoggedQuery` for each call of this database that ends: a statement, a batch, a whole
-        stream, the beginning and the end of a transaction. Calls that began before are left out.
+        stream, the beginning and the end of a transaction. It does not report calls that began before.
 
-        It is called by the event loop, soon after the call has ended, with the context variables of its task; for a
-        thread without a loop before the call returns. An exception in it is logged. Nothing is measured while there is
-        no logger. A logger that writes into the same file does it by another `connect`, or it logs its own writes."""
+        The event loop calls it, soon after the call has ended, with the context variables of its task; a thread without
+        a loop calls it before the call returns. An exception in it is logged. Without a logger nothing is measured. A
+        logger that writes into the same file must use another `connect`, or it logs its own writes."""
         _logging.check(logger)
         if logger not in self._loggers:
             self._loggers.append(logger)
         self._native.log_queries(_logging.teller(self))
 
     def remove_query_logger(self, logger: Callable[[_native.LoggedQuery], object]) -> None:
-        """Calls `logger` no more. It is no error if it was not added."""
+        """Removes `logger`. Succeeds if it was not added."""
         if logger in self._loggers:
             self._loggers.remove(logger)
         if not self._loggers:
@@ -90,7 +90,7 @@ class Database(Opened, Reads):
         Opened.__init__(self, native, path, self)
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
-        """Returns a transaction, for `async with`. `timeout` is that of its beginning: it waits for other writes."""
+        """Returns a transaction, for `async with`. `timeout` limits the wait for other writes at its beginning."""
         return Transaction(self, timeout)
 
     def snapshot(self, *, timeout: Seconds | None = None) -> Snapshot:
@@ -103,9 +103,9 @@ class Database(Opened, Reads):
         return Prepared(self, sql)
 
     def live(self, sql: SqlLike, params: Params = None, *, debounce: Seconds = 0, throttle: Seconds = 0) -> Live:
-        """Returns the results of a query, again whenever they changed, for `async with`: whoever changed them, this
-        program or another process. `debounce` waits until no newer result has come for so many seconds, `throttle`
-        delivers at most one in so many."""
+        """Returns the results of a query, for `async with`, and again whenever this program or another process changed
+        them. `debounce` waits until no newer result has come for so many seconds, `throttle` delivers at most one in so
+        many."""
         return Live(
             lambda: self._native.live([(sql, params)], debounce, throttle),
             lambda: self._native.live_changes(sql, params, debounce, throttle),
@@ -114,9 +114,9 @@ class Database(Opened, Reads):
     def live_group(
         self, queries: Iterable[SqlLike | tuple[SqlLike, Params]], *, debounce: Seconds = 0, throttle: Seconds = 0
     ) -> Subscription[tuple[Rows, ...]]:
-        """Returns the results of several queries again whenever one of them changed, for `async with`: a tuple with one
-        for each. A query is its SQL, or a pair of SQL and parameters. They are of one point in time, so a list and its
-        count never disagree."""
+        """Returns the results of several queries, for `async with`, and again whenever one of them changed: a tuple
+        with one result for each. A query is its SQL, or a pair of SQL and parameters. The results are of one point in
+        time, so a list and its count never disagree."""
         statements = list(queries)
         return Subscription(lambda: self._native.live(statements, debounce, throttle), lambda results: results)
 
@@ -129,17 +129,17 @@ class Database(Opened, Reads):
     ) -> Call[list[str]]:
         """Applies the migrations that the database does not have yet, and returns their names.
 
-        They are pairs of a name, such as "0001_users", and SQL; or a folder with a file for each. Each is applied once,
-        however many processes start at the same time.
+        Migrations are pairs of a name, such as "0001_users", and SQL; or a folder with a file for each. Each is applied
+        once, even if several processes start at the same time.
         """
         return self._native.migrate(migrations, ignore_missing, timeout)
 
     def backup(self, path: AnyPath, *, timeout: Seconds | None = None) -> Call[None]:
-        """Copies the database into a new file: the same database at one point in time, while reads and writes go on.
+        """Copies the database into a new file, as of one point in time, while reads and writes continue.
 
-        It replaces nothing: `path` must not exist. The file has its name only when it is whole and on the disk, and is
-        called `PATH.RANDOM.partial` before. A backup that fails, is cancelled or passes its `timeout` removes that.
-        Attached files are not copied. A database in memory answers no other call meanwhile.
+        It overwrites nothing: `path` must not exist. The file gets its name when it is complete and synced, and is
+        called `PATH.RANDOM.partial` until then. A backup that fails, is cancelled or passes its `timeout` removes that
+        file. Attached files are not copied. In a database in memory other calls wait meanwhile.
         """
         return self._native.backup(path, timeout)
 
@@ -147,7 +147,7 @@ class Database(Opened, Reads):
         """The database as SQL, for `async for`: lines that `executescript` and the `sqlite3` shell load, of one point
         in time. `filter` is a pattern of LIKE for the names of tables, indexes, triggers and views.
 
-        Go through all lines, or close it: until then it has a reader, as a snapshot has."""
+        Read all lines, or close the iterator: until then it holds a reader, like a snapshot."""
         asked, rows = dump(filter), None
         async with self.snapshot() as snapshot:
             while True:
@@ -173,8 +173,8 @@ class Database(Opened, Reads):
 
     def close(self) -> Call[None]:
         """Closes the database: executes the writes that were begun before, waits for an open transaction
-        (`close_wait`), and then rolls it back. Calls that begin later raise `ProgrammingError`. Closing twice is no
-        error."""
+        (`close_wait`), and then rolls it back. Calls that begin later raise `ProgrammingError`. Closing twice is
+        allowed."""
         return self._begin_close()
 
     async def __aenter__(self) -> Self:
@@ -189,12 +189,12 @@ class Database(Opened, Reads):
 class Connecting(Coroutine[Any, Any, Database]):
     """What `connect` returns: a database that is about to be opened. `await` returns it; `async with` also closes it.
 
-    A function of your own that calls `connect` returns this too, and is used in the same two ways::
+    Your own function that calls `connect` returns this too, and is used in the same two ways::
 
         def connect_app(**options: Unpack[flatwater.Options]) -> flatwater.Connecting:
             return flatwater.connect("app.db", **options)
 
-    Nothing is opened before the await.
+    The await opens the database.
     """
 
     __slots__ = ("_call", "_database", "_keeps_datetimes", "_path")
@@ -254,7 +254,7 @@ def connect(path: AnyPath, **options: Unpack[Options]) -> Connecting:
     """Opens or creates the database file at `path`: `db = await connect(path)`, or `async with connect(path) as db`.
 
     ":memory:" is a private database in memory. `Options` lists the options; durations are seconds or a `timedelta`.
-    Those that most programs leave as they are belong into the dict `tuning`; `Tuning` lists them. An unknown option is
+    Options that most programs leave as they are go into the dict `tuning`; `Tuning` lists them. An unknown option is
     a `TypeError` that names the nearest one.
     """
     check_options(options)

@@ -16,7 +16,7 @@ class Warning(sqlite3.Warning):
 
 
 class Error(sqlite3.Error):
-    """Any failure of a call. Bound values are in none of its attributes.
+    """Any failure of a call. Its attributes never contain bound values.
 
     `sqlite_errorcode` is SQLite's extended result code, and `sqlite_errorname` its name, such as
     "SQLITE_CONSTRAINT_UNIQUE". Both are None if the error is not SQLite's.
@@ -45,7 +45,7 @@ class InterfaceError(Error, sqlite3.InterfaceError):
 
 
 class DatabaseError(Error, sqlite3.DatabaseError):
-    """The file is damaged, or is no database."""
+    """The file is damaged, or is not a database."""
 
 
 class DataError(DatabaseError, sqlite3.DataError):
@@ -69,7 +69,7 @@ class InternalError(DatabaseError, sqlite3.InternalError):
 
 
 class ProgrammingError(DatabaseError, sqlite3.ProgrammingError):
-    """The call is wrong, whatever the database contains; or the database is closed."""
+    """The call is wrong, regardless of what the database contains; or the database is closed."""
 
 
 class RowNotFound(ProgrammingError):

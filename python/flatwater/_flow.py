@@ -47,7 +47,7 @@ def nested() -> list[TransactionGuard]:
 def block() -> int | None:
     """Returns the frame whose `with` statement calls the `__enter__` that asks, by its address: it runs until the block
     has ended, so no other frame has that address before. None if no such statement does, as in an `ExitStack` or where
-    one thread enters and another leaves: then nobody can tell who ends the block.
+    one thread enters and another leaves: then the frame that ends the block is unknown.
 
     A generator may be suspended within its block. If it is one of `contextlib.contextmanager`, the statement that
     entered it is asked for."""

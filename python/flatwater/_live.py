@@ -1,4 +1,4 @@
-"""Live queries: results that come again whenever they changed.
+"""Live queries: results that are delivered again whenever they changed.
 
 Owns the blocks and the loops. Invariant: when the block ends, the query is left, however the loop was left.
 """
@@ -21,9 +21,9 @@ T = TypeVar("T")
 class Subscription(Generic[T]):
     """The results of a live query: `async with db.live(sql) as results`, `async for rows in results`.
 
-    The first one comes as soon as it is computed, and another one whenever a commit has changed it. Who is slow gets
-    the newest. An error of SQLite is raised, and the next one may be awaited again: the query goes on. The loop ends
-    when the database is closed.
+    The first one comes as soon as it is computed, and another one whenever a commit has changed it. Slow consumers skip
+    to the newest result. An error of SQLite is raised, and the query continues: the next result can be awaited. The
+    loop ends when the database is closed.
     """
 
     def __init__(self, begin: Callable[[], NativeLive], of: Callable[[Any], T]) -> None:
@@ -48,7 +48,7 @@ class Subscription(Generic[T]):
 
     async def __anext__(self) -> T:
         if self._native is None:
-            raise misuse("a loop that is left does not end what it loops over", "use `async with` around the loop")
+            raise misuse("the loop has no `async with` block to end the query", "use `async with` around the loop")
         result = await self._native.next()
         if result is None:
             raise StopAsyncIteration
@@ -63,6 +63,6 @@ class Live(Subscription[Rows]):
         self._begin_changes = begin_changes
 
     def changes(self) -> Subscription[Change]:
-        """Returns what changes in the result, row by row: the full result first, and then the rows that were inserted,
-        updated and deleted. The rows are told apart by the primary keys that the query selects."""
+        """Returns the changes of the result, row by row: the full result first, and then the rows that were inserted,
+        updated and deleted. Rows are identified by the primary keys that the query selects."""
         return Subscription(self._begin_changes, lambda change: change)

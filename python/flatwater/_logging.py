@@ -1,7 +1,7 @@
-"""What the package tells: records of the logger "flatwater", and the calls of query loggers.
+"""What the package reports: records of the logger "flatwater", and the calls of query loggers.
 
-Owns the form of the records, and where a query logger runs. The engine tells on any thread; here it is a thread of
-Python: that of an event loop, or one whose call waits. Invariant: an exception in a logger harms no call.
+Owns the form of the records, and where a query logger runs. The engine reports on any thread; loggers run on a thread
+of Python: that of an event loop, or one whose call waits. Invariant: an exception in a logger harms no call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _statements = logging.getLogger("flatwater.statement")
 
 
 def listen() -> None:
-    """Takes over the levels of the loggers, so that nothing is made that nobody wants."""
+    """Takes over the levels of the loggers, so that no unwanted records are made."""
     _native.listen(log.isEnabledFor(logging.DEBUG), _statements.isEnabledFor(logging.DEBUG))
 
 
@@ -35,13 +35,13 @@ def write(told: list[tuple[int, str, str, list[tuple[str, Any]]]], lost: int) ->
         text = " ".join(f"{name}={value}" for name, value in pairs if name != "db.system.name")
         logging.getLogger(target.replace("::", ".")).log(level, "%s: %s", message, text, extra={"fields": fields})
     if lost:
-        log.warning("%d events were not logged, because nobody took them in time", lost)
+        log.warning("%d events were not logged, because no loop read them in time", lost)
 
 
 def check(logger: Any) -> None:
     """Refuses what cannot be a query logger."""
     if not callable(logger) or inspect.iscoroutinefunction(logger):
-        raise TypeError("a query logger is a plain function of one argument; it may make a task")
+        raise TypeError("a query logger must be a plain function of one argument; it may create a task")
 
 
 def teller(opened: Opened) -> Callable[[LoggedQuery], None]:

@@ -119,7 +119,7 @@ def take_datetimes(options: Any) -> bool:
     """Takes the option that belongs to Python alone. Returns True if datetimes are stored as `sqlite3` does."""
     form = options.pop("datetimes", None)
     if form not in (None, "utc", "sqlite3"):
-        raise TypeError('the option "datetimes" is "utc" or "sqlite3"')
+        raise TypeError('the option "datetimes" must be "utc" or "sqlite3"')
     return bool(form == "sqlite3")
 
 

@@ -1,4 +1,4 @@
-"""The types of the native part. What of it is for programs is in `flatwater`."""
+"""The types of the native part. Programs import them from `flatwater`."""
 
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -151,20 +151,20 @@ class Change:
 
     @property
     def full(self) -> Rows | None:
-        """The whole result, if it replaces what was known before; otherwise None."""
+        """The whole result, if it replaces the results before; otherwise None."""
     @property
     def inserted(self) -> list[Row]:
         """The rows whose key is new."""
     @property
     def updated(self) -> list[tuple[Row, Row]]:
-        """Pairs of a row as it was and as it is."""
+        """Pairs of the old and the new version of a row."""
     @property
     def deleted(self) -> list[Row]:
         """The rows whose key is gone."""
 
 @final
 class LoggedQuery:
-    """One call that has ended. Times are in microseconds. Bound values are in none of it."""
+    """One call that has ended. Times are in microseconds. It never contains bound values."""
 
     @property
     def path(self) -> Path:

@@ -62,7 +62,7 @@ class Parts:
 
     def _entered(self) -> list[NativeBatches]:
         if not self._is_entered:
-            raise misuse("a loop that is left does not end what it loops over", "use `async with` around the loop")
+            raise misuse("the loop has no `async with` block to free the reader", "use `async with` around the loop")
         return self._open
 
 

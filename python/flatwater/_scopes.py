@@ -95,15 +95,15 @@ class Transaction(Reads):
         return self._is_undone or (isinstance(self._outer, Transaction) and self._outer._was_undone())
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
-        """Returns a nested transaction. What it did is undone if its block raises; this one stays open. While its block
-        is open it is the current one: what the block does with the outer one is done in it. What another task does with
-        the outer one meanwhile is refused."""
+        """Returns a nested transaction. If its block raises, its changes are rolled back; this one stays open. While
+        its block is open it is the current one: calls of the block on the outer one run in it. Calls of other tasks on
+        the outer one are refused meanwhile."""
         return Transaction(self, timeout)
 
     async def rollback(self) -> None:
-        """Undoes the transaction before its block ends, without an exception. It is over then: another call on it
-        raises `ProgrammingError`, and the end of the block does nothing. It is no error if SQLite, the idle limit or a
-        close has undone it before."""
+        """Rolls the transaction back before its block ends, without an exception. Later calls on it raise
+        `ProgrammingError`, and the end of the block does nothing. Succeeds if SQLite, the idle limit or a close has
+        already rolled it back."""
         if self._guard is None:
             raise misuse("the transaction has not begun", "use `async with`")
         if not self._was_undone():
@@ -125,7 +125,8 @@ class Transaction(Reads):
 
 
 class Snapshot(Reads):
-    """One point in time: `async with db.snapshot() as snapshot`. Its reads see it whatever is committed meanwhile."""
+    """One point in time: `async with db.snapshot() as snapshot`. All its reads see the same state, whatever is
+    committed meanwhile."""
 
     def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
         self._outer = outer

@@ -1,7 +1,7 @@
 """The `sqlite3` module beside this package.
 
-It has a SQLite of its own. When that closes a file, the system releases all locks that the process has on it, those of
-transactions that run here too. Owns the refusal to open a file that is open here.
+It has its own SQLite. When that closes a file, the system releases all locks that the process has on it, including
+those of transactions that run here. Owns the refusal to open a file that is open here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from ._errors import misuse
 
 
 def opens(database: Any) -> None:
-    """Called by the interpreter before the `sqlite3` module opens a file. What this raises is raised there."""
+    """Called by the interpreter before the `sqlite3` module opens a file, which raises the exception of this
+    function."""
     try:
         path = os.fsdecode(database)
     except TypeError:

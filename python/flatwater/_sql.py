@@ -1,4 +1,4 @@
-"""SQL that is put together at run time: text of the program, and values that are bound.
+"""SQL that is built at run time: text of the program, and values that are bound.
 
 Owns the builder, and taking t-strings apart (Python 3.14). Invariant: a value never becomes part of the text.
 """
@@ -27,7 +27,7 @@ class Sql:
         self._params: list[object] = []
 
     def push(self, text: str) -> Sql:
-        """Appends a text of the program. It must not contain what a user typed: bind that."""
+        """Appends a text of the program. It must not contain user input: bind that."""
         self._text.append(text)
         return self
 
@@ -78,7 +78,7 @@ def take_apart(sql: Any, params: object) -> tuple[str, object]:
     if _is_template(sql):
         sql = _of_template(sql)
     if not isinstance(sql, Sql):
-        raise TypeError(f"SQL is a str, a t-string or an Sql, not {name_of_type(sql)}")
+        raise TypeError(f"SQL must be a str, a t-string or an Sql, not {name_of_type(sql)}")
     if params is not None:
         raise misuse("there are two sets of values: the Sql has its own", "bind all of them in the Sql")
     return sql.text, sql.params

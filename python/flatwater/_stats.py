@@ -140,7 +140,7 @@ class TurnStats(TypedDict):
 
 
 class LiveStats(TypedDict):
-    """What live queries did."""
+    """The counters of live queries."""
 
     queries: int
     """Live queries at the moment. Callers with equal queries share one."""

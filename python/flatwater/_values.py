@@ -24,7 +24,7 @@ _adapters: dict[type, Callable[[Any], object]] = {}
 
 
 def register_adapter(type: type[T], adapter: Callable[[T], object]) -> None:
-    """Binds values of this type, and of derived ones, as what the adapter returns for them."""
+    """Sets how values of this type, and of derived ones, are bound: as the value that the adapter returns."""
     _adapters[type] = adapter
 
 
@@ -78,7 +78,7 @@ def _number(value: Any) -> object:
     if isinstance(value, numbers.Real) and not isinstance(value, (numbers.Rational, decimal.Decimal)):
         number = float(value)
         if number != value and value == value:
-            raise misuse(f"a value of type {name_of_type(value)} is no float", "store text, or round it")
+            raise misuse(f"a value of type {name_of_type(value)} is not a float", "store text, or round it")
         return number
     if numpy is not None and isinstance(value, numpy.generic):
         raise misuse(
@@ -109,7 +109,7 @@ def _checked(value: object, own: type, text: str, form: re.Pattern[str]) -> str:
     """Returns the text of a value. One of a derived class, such as `pandas.NaT`, may have a text of another form."""
     if type(value) is not own and not form.fullmatch(text):
         hint = "bind None or a plain value, or say how it is stored: `flatwater.register_adapter`"
-        raise misuse(f"a value of type {name_of_type(value)} has not the form of a {own.__name__}", hint)
+        raise misuse(f"a value of type {name_of_type(value)} does not have the form of a {own.__name__}", hint)
     return text
 
 

@@ -9,7 +9,7 @@ There are no live queries.
             print(user["name"])
 
 Owns the blocks, and the calls that do more than to wait for another one. A `Database` may be used by any number of
-threads. Do not use it on a thread that runs an event loop: it would hold the loop.
+threads. Do not use it on a thread that runs an event loop: it would block the loop.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Executor(Calls):
     def executemany(self, sql: str, rows: Iterable[Params], *, timeout: Seconds | None = None) -> int:
         """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed.
 
-        A list is taken as a whole. Rows of a generator are run as they come, some hundred at a time; if there are more,
-        that is a transaction, and other writes wait until the generator has ended."""
+        A list is taken as a whole. Rows of a generator run as they come, some hundred at a time; if there are more,
+        they run in a transaction, and other writes wait until the generator ends."""
         if isinstance(rows, Sized) or not isinstance(self, (Database, Transaction)):
             return wait(self._on.executemany(sql, rows, timeout=timeout))
         return _run_in_parts(self, sql, iter(rows), timeout)
@@ -131,15 +131,15 @@ class Transaction(Executor):
         return self._is_undone or (isinstance(self._outer, Transaction) and self._outer._was_undone())
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
-        """Returns a nested transaction. What it did is undone if its block raises; this one stays open. While its block
-        is open it is the current one: what the block does with the outer one is done in it. What another thread does
-        with the outer one meanwhile is refused."""
+        """Returns a nested transaction. If its block raises, its changes are rolled back; this one stays open. While
+        its block is open it is the current one: calls of the block on the outer one run in it. Calls of other threads
+        on the outer one are refused meanwhile."""
         return Transaction(self, timeout)
 
     def rollback(self) -> None:
-        """Undoes the transaction before its block ends, without an exception. It is over then: another call on it
-        raises `ProgrammingError`, and the end of the block does nothing. It is no error if SQLite, the idle limit or a
-        close has undone it before."""
+        """Rolls the transaction back before its block ends, without an exception. Later calls on it raise
+        `ProgrammingError`, and the end of the block does nothing. Succeeds if SQLite, the idle limit or a close has
+        already rolled it back."""
         if self._guard is None:
             raise misuse("the transaction has not begun", "use `with`")
         if not self._was_undone():
@@ -158,7 +158,8 @@ class Transaction(Executor):
 
 
 class Snapshot(Executor):
-    """One point in time: `with db.snapshot() as snapshot`. Its reads see it whatever is committed meanwhile."""
+    """One point in time: `with db.snapshot() as snapshot`. All its reads see the same state, whatever is committed
+    meanwhile."""
 
     def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
         super().__init__()
@@ -211,15 +212,15 @@ class Database(Opened, Executor):
         return self._native.migrate(migrations, ignore_missing, timeout)._wait()
 
     def backup(self, path: AnyPath, *, timeout: Seconds | None = None) -> None:
-        """Copies the database into a new file: the same database at one point in time, while other threads read and
-        write. It replaces nothing: `path` must not exist."""
+        """Copies the database into a new file, as of one point in time, while other threads read and write. It
+        overwrites nothing: `path` must not exist."""
         self._native.backup(path, timeout)._wait()
 
     def iterdump(self, *, filter: str | None = None) -> Iterator[str]:  # noqa: A002, the name in `sqlite3`
         """The database as SQL: lines that `executescript` and the `sqlite3` shell load, of one point in time. `filter`
         is a pattern of LIKE for the names of tables, indexes, triggers and views.
 
-        Go through all lines, or close it: until then it has a reader, as a snapshot has."""
+        Read all lines, or close the iterator: until then it holds a reader, like a snapshot."""
         asked, rows = dump(filter), None
         with self.snapshot() as snapshot:
             while True:
@@ -242,7 +243,7 @@ class Database(Opened, Executor):
         return self._native.checkpoint(mode)._wait()
 
     def close(self) -> None:
-        """Closes the database, and waits for that. Closing twice is no error."""
+        """Closes the database, and waits for that. Closing twice is allowed."""
         wait(self._begin_close())
 
     def __enter__(self) -> Self:

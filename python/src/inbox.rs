@@ -54,7 +54,7 @@ fn no_loop(py: Python<'_>, error: PyErr) -> PyErr {
     let hint =
         "under trio use `flatwater.blocking` with `trio.to_thread.run_sync`; under anyio the backend \"asyncio\"";
     let refused =
-        misuse(py, "a call is awaited by a task of asyncio, and no event loop of asyncio runs here", Some(hint));
+        misuse(py, "a call must be awaited in an asyncio task, but no asyncio event loop runs here", Some(hint));
     refused.set_cause(py, Some(error));
     refused
 }

@@ -47,7 +47,7 @@ impl ManyRows {
 
 impl Collection for ManyRows {
     const IS_STRING: (&'static str, &'static str) =
-        ("the rows of parameters are a string", "give a list of tuples: [(value,), ...]");
+        ("the rows of parameters must not be a string", "pass a list of tuples: [(value,), ...]");
 
     fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
         let Self { sql, rows, row, datetimes, first } = self;
@@ -73,7 +73,7 @@ impl Statements {
 
 impl Collection for Statements {
     const IS_STRING: (&'static str, &'static str) =
-        ("the statements are a string", "give a list: [(sql, params), sql, ...]; or use `executescript`");
+        ("the statements must not be a string", "pass a list: [(sql, params), sql, ...]; or use `executescript`");
 
     fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
         let (sql, params) = match given.cast::<PyTuple>() {

@@ -68,7 +68,7 @@ fn set_to(options: Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Op
 #[cold]
 fn no_keyword(name: &str) -> String {
     if tuning().any(|key| key == name) {
-        return format!("the option {name:?} is no keyword: give it as tuning={{{name:?}: ...}}");
+        return format!("the option {name:?} is not a keyword: pass it as tuning={{{name:?}: ...}}");
     }
     match (nearest(name, keywords()), nearest(name, tuning())) {
         (None, Some(key)) => format!("there is no option {name:?}; did you mean tuning={{{key:?}: ...}}?"),
@@ -80,7 +80,7 @@ fn no_keyword(name: &str) -> String {
 #[cold]
 fn no_key(name: &str) -> String {
     if keywords().any(|known| known == name) {
-        return format!("the option {name:?} is no key of `tuning`: give it as the keyword {name}=...");
+        return format!("the option {name:?} is not a key of `tuning`: pass it as the keyword {name}=...");
     }
     unknown("key of `tuning`", name, tuning())
 }

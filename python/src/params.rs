@@ -61,7 +61,7 @@ fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes:
     } else if given.is_none() {
     } else if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
         let hint = "one value needs the comma of a tuple: (value,)";
-        return Err(misuse(py, "parameters are a sequence or a mapping, not one value", Some(hint)));
+        return Err(misuse(py, "parameters must be a sequence or a mapping, not one value", Some(hint)));
     } else if given.is_instance_of::<PyDict>() || given.cast::<PyMapping>().is_ok() {
         *params = named(given.cast::<PyMapping>()?, sql, datetimes)?;
     } else if given.cast::<PySequence>().is_ok() || is_sequence(given) {
@@ -70,8 +70,8 @@ fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes:
         }
     } else {
         let kind = given.get_type().fully_qualified_name()?;
-        let hint = "give a tuple or a list for `?`, a dict for `:name`";
-        return Err(misuse(py, &format!("parameters are a sequence or a mapping, not {kind}"), Some(hint)));
+        let hint = "pass a tuple or a list for `?`, a dict for `:name`";
+        return Err(misuse(py, &format!("parameters must be a sequence or a mapping, not {kind}"), Some(hint)));
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ fn named(given: &Bound<'_, PyMapping>, sql: &str, datetimes: Datetimes) -> PyRes
         for pair in given.items()? {
             let (name, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
             let name =
-                name.cast::<PyString>().map_err(|_| PyTypeError::new_err("the names of parameters are strings"))?;
+                name.cast::<PyString>().map_err(|_| PyTypeError::new_err("the names of parameters must be strings"))?;
             add(name.to_str()?, &value)?;
         }
         // For the engine, no values are neither named nor in order.

@@ -107,7 +107,7 @@ impl Rows {
             return Ok(list.into_any());
         }
         let index = in_range(index.extract::<isize>()?, length);
-        let index = index.ok_or_else(|| PyIndexError::new_err("the result has no row of this number"))?;
+        let index = index.ok_or_else(|| PyIndexError::new_err("row index out of range"))?;
         Ok(row(this, index)?.into_any())
     }
 
@@ -250,9 +250,10 @@ impl Row {
         if key.is_instance_of::<PySlice>() {
             return self.tuple(py)?.into_any().get_item(key);
         }
-        let index = key.extract::<isize>().map_err(|_| PyTypeError::new_err("a row is read by position or by name"))?;
+        let index =
+            key.extract::<isize>().map_err(|_| PyTypeError::new_err("a row index must be a position or a name"))?;
         let column = in_range(index, self.width(py));
-        self.value(py, column.ok_or_else(|| PyIndexError::new_err("the row has no column of this number"))?)
+        self.value(py, column.ok_or_else(|| PyIndexError::new_err("column index out of range"))?)
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {

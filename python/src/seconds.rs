@@ -15,7 +15,7 @@ pub(crate) struct Seconds(f64);
 
 impl Seconds {
     pub(crate) fn duration(self) -> PyResult<Duration> {
-        let wrong = |_| PyValueError::new_err("a time is a number of seconds, which is not negative, or a timedelta");
+        let wrong = |_| PyValueError::new_err("a time must be a non-negative number of seconds or a timedelta");
         Duration::try_from_secs_f64(self.0).map_err(wrong)
     }
 }
@@ -35,7 +35,7 @@ impl<'py> FromPyObject<'_, 'py> for Seconds {
         if let Ok(seconds) = given.extract::<f64>() {
             return Ok(Self(seconds));
         }
-        let wrong = || PyTypeError::new_err("a time is a number of seconds or a timedelta");
+        let wrong = || PyTypeError::new_err("a time must be a number of seconds or a timedelta");
         let seconds = given.call_method0(intern!(given.py(), "total_seconds")).map_err(|_| wrong())?;
         seconds.extract().map(Self).map_err(|_: PyErr| wrong())
     }

@@ -60,7 +60,7 @@ impl Shape {
         }
         match self {
             Self::Begun(listing) => listing.add(py, rows),
-            _ => Err(PyRuntimeError::new_err("the result is no list; please report it")),
+            _ => Err(PyRuntimeError::new_err("the result is not a list; please report it")),
         }
     }
 

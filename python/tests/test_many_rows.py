@@ -102,7 +102,7 @@ def test_a_snapshot_refuses_it_and_a_list_is_one_call(db):
     assert logged == ["executemany"] * 2
     with pytest.raises(TypeError, match="not iterable"):
         db.executemany(INSERT, 5)
-    with pytest.raises(flatwater.ProgrammingError, match="rows of parameters are a string"):
+    with pytest.raises(flatwater.ProgrammingError, match="rows of parameters must not be a string"):
         db.executemany(INSERT, "ab")
 
 

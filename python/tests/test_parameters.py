@@ -103,7 +103,7 @@ def test_a_number_that_is_an_integer_by_its_own_word_is_one(db):
     [
         (numpy.uint64(2**64 - 1), OverflowError, "64 bits"),
         (numpy.float32("nan"), flatwater.ProgrammingError, "NaN"),
-        (numpy.longdouble(1) / 3, flatwater.ProgrammingError, "numpy.longdouble is no float"),
+        (numpy.longdouble(1) / 3, flatwater.ProgrammingError, "numpy.longdouble is not a float"),
         (numpy.complex64(1), flatwater.ProgrammingError, "numpy.complex64 cannot be bound.*item"),
         (numpy.datetime64("2024-02-29"), flatwater.ProgrammingError, "numpy.datetime64 cannot be bound"),
         (numpy.datetime64("2024-02-29", "ns"), flatwater.ProgrammingError, "numpy.datetime64 cannot be bound"),
@@ -157,7 +157,7 @@ class Hour(datetime.time):
 def test_a_datetime_whose_text_says_something_else_is_refused(value, datetimes):
     with blocking.connect(":memory:", datetimes=datetimes) as db:
         with pytest.raises(
-            flatwater.ProgrammingError, match="test_parameters.* has not the form of a .*bind None"
+            flatwater.ProgrammingError, match="test_parameters.* does not have the form of a .*bind None"
         ) as caught:
             db.query_value("SELECT ?", (value,))
     assert "2024" not in str(caught.value)
@@ -222,7 +222,7 @@ def test_the_name_of_a_type_has_its_module(db):
             db.query("SELECT ?", (Own(2024, 1, 1),))
     finally:
         flatwater._values._adapters.pop(Own)
-    with pytest.raises(TypeError, match="SQL is a str, a t-string or an Sql, not numpy.bool"):
+    with pytest.raises(TypeError, match="SQL must be a str, a t-string or an Sql, not numpy.bool"):
         db.query(numpy.bool_(True))
     with pytest.raises(TypeError, match="cannot be numpy.ndarray"):
         blocking.connect(":memory:", readers=numpy.array([1]))

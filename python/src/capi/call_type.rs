@@ -75,17 +75,17 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
     // The type refers to these tables for as long as it lives, which is until the process ends.
     let methods = Box::leak(Box::new([
         method(c"send", c_function(send_method), ffi::METH_O, c"Resumes the call."),
-        method(c"throw", c_function(throw_method), ffi::METH_VARARGS, c"Gives the call up, and raises the exception."),
-        method(c"close", c_function(close_method), ffi::METH_NOARGS, c"Gives the call up."),
+        method(c"throw", c_function(throw_method), ffi::METH_VARARGS, c"Cancels the call, and raises the exception."),
+        method(c"close", c_function(close_method), ffi::METH_NOARGS, c"Cancels the call."),
         method(
             c"__await__",
             c_function(await_method),
             ffi::METH_NOARGS | ffi::METH_COEXIST,
             c"Returns an iterator that resumes the call.",
         ),
-        method(c"__aenter__", c_function(enter_method), ffi::METH_NOARGS, c"A call is no block: it raises."),
-        method(c"__aexit__", c_function(enter_method), ffi::METH_VARARGS, c"A call is no block: it raises."),
-        method(c"_wait", c_function(wait_method), ffi::METH_NOARGS, c"Blocks this thread until the result is there."),
+        method(c"__aenter__", c_function(enter_method), ffi::METH_NOARGS, c"A call is not a block: it raises."),
+        method(c"__aexit__", c_function(enter_method), ffi::METH_VARARGS, c"A call is not a block: it raises."),
+        method(c"_wait", c_function(wait_method), ffi::METH_NOARGS, c"Blocks this thread until the call completes."),
         ffi::PyMethodDef::zeroed(),
     ]));
     let getters = Box::leak(Box::new([
@@ -93,7 +93,7 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
         getter(c"__qualname__", get_name, c"The name of the operation."),
         getter(c"cr_running", get_running, c"True while the call is being resumed."),
         getter(c"cr_await", get_none, c"None."),
-        getter(c"cr_code", get_none, c"None: a call has no code of Python."),
+        getter(c"cr_code", get_none, c"None: a call has no Python code."),
         getter(c"cr_frame", get_none, c"None: a call has no frame."),
         getter(c"cr_origin", get_none, c"None."),
         ffi::PyGetSetDef { name: std::ptr::null(), get: None, set: None, doc: std::ptr::null(), closure: null_mut() },
@@ -233,7 +233,7 @@ unsafe extern "C" fn iter(_: *mut PyObject) -> *mut PyObject {
 }
 
 unsafe extern "C" fn aiter(_: *mut PyObject) -> *mut PyObject {
-    not_awaited("'flatwater.Call' object is no asynchronous iterable, as `db.stream(sql)` is");
+    not_awaited("'flatwater.Call' object is not an asynchronous iterable; use `db.stream(sql)`");
     null_mut()
 }
 

@@ -285,12 +285,12 @@ async def test_what_few_programs_set_is_in_tuning(file):
     async with flatwater.connect(file, tuning=None) as db:
         assert await db.query_value("SELECT 1") == 1
     for wrong, said in [
-        ({"queue": 10}, 'the option "queue" is no keyword: give it as tuning={"queue": ...}'),
-        ({"queue": None}, 'the option "queue" is no keyword: give it as tuning={"queue": ...}'),
+        ({"queue": 10}, 'the option "queue" is not a keyword: pass it as tuning={"queue": ...}'),
+        ({"queue": None}, 'the option "queue" is not a keyword: pass it as tuning={"queue": ...}'),
         ({"second_cpy": "off"}, 'did you mean tuning={"second_copy": ...}?'),
         ({"tuning": {"qeue": 10}}, 'no key of `tuning` "qeue"; did you mean "queue"?'),
         ({"tuning": {"qeue": None}}, 'no key of `tuning` "qeue"; did you mean "queue"?'),
-        ({"tuning": {"readers": 2}}, 'the option "readers" is no key of `tuning`: give it as the keyword readers=...'),
+        ({"tuning": {"readers": 2}}, '"readers" is not a key of `tuning`: pass it as the keyword readers=...'),
         ({"tuning": {"nonsense": 2}}, "there are: auto_vacuum, checkpoint, "),
         ({"tuning": {"max_open": 2}}, "`flatwater.process.set_max_open"),
         ({"tuning": {"queue": "long"}}, '"queue" must be a non-negative number'),
