@@ -113,7 +113,7 @@ impl Report {
             CancelOutcome::Answered => "the caller dropped the call after it ended",
         };
         if cancelled == CancelOutcome::Withdrawn {
-            // A member of a lost group had begun, and its run was undone.
+            // A write of a lost group had begun, and its run was undone.
             self.notes.forget();
         }
         let facts = self.facts(Some(Error::new(ErrorKind::Cancelled, message)));

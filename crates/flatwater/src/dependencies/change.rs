@@ -1,7 +1,7 @@
-//! What one use of the writer slot changed, and whether that meets what a query reads. Pure.
+//! What one use of the writer slot changed, and whether that invalidates a query. Pure.
 //!
 //! Owns: joining the writes of statements with the rows that SQLite reported, and the rules of precision. Invariant: a
-//! change meets every query whose result it can have changed. Leaves out: which queries there are (`index`).
+//! change invalidates every query whose result it can have changed. Leaves out: which queries there are (`index`).
 
 use flatwater_sqlite::{ChangedRows, RowSet};
 
@@ -27,7 +27,7 @@ pub(crate) struct TableChange {
     updated: RowSet,
 }
 
-/// The rows of a query's table that a change meets.
+/// The rows of a query's table that a change invalidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Met<'a> {
     Nothing,
@@ -96,7 +96,7 @@ impl Change {
 }
 
 impl TableChange {
-    /// Returns what this change meets of a table that a query reads.
+    /// Returns which rows this change invalidates of a table that a query reads.
     pub(crate) fn meets(&self, reads: &TableReads) -> Met<'_> {
         let writes = &self.writes;
         // Rows that are replaced go without a report, and each statement may replace.

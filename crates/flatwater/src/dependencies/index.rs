@@ -1,8 +1,9 @@
-//! Which live queries a change meets: an inverted index by table, then by the reads of a text, then by row. Pure.
+//! Which live queries a change invalidates: an inverted index by table, then by the reads of a text, then by row. Pure.
 //!
 //! Owns: the index. Invariant: looking a change up costs one comparison for each text that reads one of its tables, and
-//! one for each row, however many live queries there are; and then one step for each query that it meets. Adding and
-//! removing one takes a step for each table and row that it reads. Leaves out: the rules (`change`), and running queries.
+//! one for each row, however many live queries there are; and then one step for each query that it invalidates. Adding
+//! and removing one takes a step for each table and row that it reads. Leaves out: the rules (`change`), and running
+//! queries.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub(crate) type Rows = Option<Vec<i64>>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// What every commit meets.
+    /// What every commit invalidates.
     every_commit: HashSet<Id>,
     /// By table, and by the address of the reads, which each entry keeps.
     tables: HashMap<Box<str>, HashMap<usize, Dependents>>,
@@ -38,7 +39,7 @@ struct Dependents {
     by_row: HashMap<i64, HashSet<Id>>,
 }
 
-/// How a live query was met.
+/// How a live query was invalidated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Precision {
     /// By a row that it looks up.
@@ -123,7 +124,7 @@ impl Index {
         }
     }
 
-    /// Calls `meet` for each live query that the change meets, maybe more than once. The caller handles
+    /// Calls `meet` for each live query that the change invalidates, maybe more than once. The caller handles
     /// [`Change::Everything`].
     pub(crate) fn look_up(&self, change: &Change, mut meet: impl FnMut(Id, Precision)) {
         self.every_commit.iter().for_each(|id| meet(*id, Precision::EveryCommit));

@@ -1,4 +1,4 @@
-//! What queries read, what writes change, and which live queries a change meets. Pure.
+//! What queries read, what writes change, and which live queries a change invalidates. Pure.
 //!
 //! Owns: the rules of [live.md](../../../docs/design/live.md). Runs on the threads that prepare and publish. Invariant:
 //! what is not understood reads, or changes, everything. Leaves out: asking SQLite, and running queries again

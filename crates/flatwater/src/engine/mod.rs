@@ -107,7 +107,7 @@ impl Engine {
             if let Some(readers) =
                 readers.as_ref().filter(|_| !(options.attach.is_empty() && options.on_open.is_empty()))
             {
-                // Opens one reader, so that an error that only readers meet occurs at open and not at the first read.
+                // Opens one reader, so that an error that only readers find occurs at open and not at the first read.
                 readers.open_one(&opening.ticket)?;
             }
             (Some(writer), readers, journal)

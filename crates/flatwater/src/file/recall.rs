@@ -3,16 +3,15 @@
 //! Owns: asking the owners of connections to close them, and delaying new connections meanwhile. SQLite opens the
 //! `-shm` of a file once in a process, when the first connection needs it, and closes it with the last one: if it could
 //! be opened for reading only, no connection can write before all are closed. Runs on the writer's thread; the waiting
-//! happens on the threads that open connections. Invariants: only the writer begins a recall, while it holds the token,
-//! so there is one recall at a time; opening a connection waits no longer than the recall lasts,
-//! nor than it is wanted. Leaves out: when to
-//! recall, and for how long.
+//! happens on the threads that open connections. Invariants: only the writer begins a drain, while it holds the token,
+//! so there is one drain at a time; opening a connection waits no longer than the drain lasts, nor than it is wanted.
+//! Leaves out: when to drain, and for how long.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How often a thread that waits for the end of a recall looks whether its connection is still wanted.
+/// How often a thread that waits for the end of a drain looks whether its connection is still wanted.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Closes idle connections, and makes the others close when their users give them back.
@@ -33,7 +32,7 @@ impl Recalls {
         let _ = self.let_go.set(let_go);
     }
 
-    /// Returns the number that a new connection must remember. Waits until a recall is over; `None` if `is_unwanted` before.
+    /// Returns the number that a new connection must remember. Waits until a drain is over; `None` if `is_unwanted` before.
     pub(crate) fn enter(&self, is_unwanted: impl Fn() -> bool) -> Option<u64> {
         let mut is_on = self.lock();
         while *is_on {
@@ -50,7 +49,7 @@ impl Recalls {
         self.number.load(Ordering::SeqCst)
     }
 
-    /// Begins a recall. Until the returned value is dropped, no other thread opens a connection.
+    /// Begins a drain. Until the returned value is dropped, no other thread opens a connection.
     pub(crate) fn begin(&self) -> Recall<'_> {
         *self.lock() = true;
         self.number.fetch_add(1, Ordering::SeqCst);
@@ -62,7 +61,7 @@ impl Recalls {
     }
 }
 
-/// A recall in progress.
+/// A drain in progress.
 pub(crate) struct Recall<'a>(&'a Recalls);
 
 impl Recall<'_> {

@@ -44,7 +44,7 @@ pub(crate) struct Watch {
     second_copies: AtomicU64,
     /// There was a wal-index before this crate's SQLite opened the file for writing, or that is not known.
     had_index: AtomicBool,
-    /// The recalls of this file: closing every connection to it.
+    /// The drains of this file: closing every connection to it.
     pub(crate) recalls: Recalls,
     guard: Mutex<Option<Guard>>,
     /// Whether the database is open and has no connection.

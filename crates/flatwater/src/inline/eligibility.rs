@@ -70,7 +70,7 @@ impl InlinePolicy {
         self.queueing.store(router.queues(), Ordering::Relaxed);
     }
 
-    /// Records a round of the writer that ended at `now`, with this many short writes, or members of a group.
+    /// Records a round of the writer that ended at `now`, with this many short writes, or grouped writes.
     pub(crate) fn ran_round(&self, router: &mut WriteRouter, writes: usize, now: Instant) {
         router.ran_round(writes, now);
         self.queueing.store(router.queues(), Ordering::Relaxed);

@@ -120,7 +120,7 @@ impl WriteRouter {
         }
     }
 
-    /// Records a round of the writer that ended at `now`, with this many short writes, or members of a group.
+    /// Records a round of the writer that ended at `now`, with this many short writes, or grouped writes.
     pub(crate) fn ran_round(&mut self, writes: usize, now: Instant) {
         self.alone = if writes == 1 { self.alone + 1 } else { 0 };
         let cost = self.cost(writes, now);

@@ -110,8 +110,8 @@ impl Ticket {
         self.moves(WAITING, RUNNING) || self.state() == LEFT
     }
 
-    /// Called before the request is finished whatever its caller does: before a member of a group runs, and before the point
-    /// of no return of a commit. Returns false if its caller has left: then nothing of it must be kept.
+    /// Called before the request is finished whatever its caller does: before a grouped write runs, and before the point of
+    /// no return of a commit. Returns false if its caller has left: then nothing of it must be kept.
     pub(crate) fn finishes(&self) -> bool {
         self.moves(RUNNING, FINISHING) || matches!(self.state(), FINISHING | LEFT)
     }
@@ -224,7 +224,7 @@ impl Ticket {
         }
     }
 
-    /// Notes the run of a member of a group, which began after the group had waited for locks.
+    /// Notes the run of a grouped write, which began after the group had waited for locks.
     pub(crate) fn note_member(&self, lock: Duration, began: Instant, run: Duration) {
         if let Some(notes) = &self.notes {
             let began = began.checked_sub(lock).unwrap_or(began);

@@ -1,11 +1,11 @@
 //! The catalogue of SQL texts: the texts that a database has seen, and what it learned about each.
 //!
-//! Owns: `StatementInfo`, shared by all connections, and the bounded catalogue of them, guarded by one lock that is
-//! held only for a lookup. Any thread may use it. Invariants: the number of texts and their bytes are bounded, whatever
+//! Owns: `StatementInfo`, shared by all connections, and the bounded catalogue of them, guarded by one lock that is held
+//! only for a lookup. Any thread may use it. Invariants: the number of texts and their bytes are bounded, whatever
 //! callers send; a text that is used once does not displace one that is used again; what was learned under another
-//! schema counts as unknown; a write that is not known to be short and groupable, by itself or by texts that differ
-//! from it only in their literals, runs alone. Leaves out: prepared statements, which belong to a connection; what makes
-//! a text a member (`grouping`).
+//! schema counts as unknown; a write that is not known to be short and groupable, by itself or by texts that differ from
+//! it only in their literals, runs ungrouped. Leaves out: prepared statements, which belong to a connection; what makes
+//! a text groupable (`grouping`).
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -119,8 +119,8 @@ impl StatementInfo {
         self.grouping.is_groupable(epoch, short)
     }
 
-    /// Returns true if the text may be tried as a member of a group. Of a text that has not run yet, it is not known what
-    /// it does; it may be tried if texts are groupable that are like it.
+    /// Returns true if the text may be tried in a group. Of a text that has not run yet, it is not known what it does; it
+    /// may be tried if texts are groupable that are like it.
     pub(crate) fn may_be_member(&self, epoch: u64, short: Duration) -> bool {
         let known = match &self.alike {
             Some(alike) if !self.grouping.is_known() => alike,

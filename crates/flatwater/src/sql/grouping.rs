@@ -1,8 +1,8 @@
 //! What is known of a text when the writer chooses a group.
 //!
-//! Owns: the properties that make a text a member, and the average of its execution time. Any thread may read and
+//! Owns: the properties that make a text groupable, and the average of its execution time. Any thread may read and
 //! record them. Invariant: every field is a hint. A stale one costs speed, never correctness: the writer compares the
-//! schema before it runs a group, and looks at the class of each member when it prepares it. Leaves out: the choice
+//! schema before it runs a group, and looks at the class of each write when it prepares it. Leaves out: the choice
 //! (`workers::writer::choice`), whose properties these are (`catalogue`).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The number of executions after which the average cost of a text can be trusted.
 const HISTORY: u32 = 8;
 
-/// `class`, if the text may not be a member. An epoch in which it may is stored plus `FIRST_EPOCH`.
+/// `class`, if the text may not be grouped. An epoch in which it may is stored plus `FIRST_EPOCH`.
 const RUNS_ALONE: u64 = 1;
 const FIRST_EPOCH: u64 = 2;
 
@@ -22,7 +22,7 @@ pub(crate) struct Grouping {
     class: AtomicU64,
     /// It once ended the transaction of a group.
     aborting: AtomicBool,
-    /// It failed as a member of a group that had no savepoint for it.
+    /// It failed in a group that had no savepoint for it.
     failed: AtomicBool,
     /// The running average of its execution time in microseconds, plus 1; 0 before the first execution.
     cost_us: AtomicU32,
@@ -41,7 +41,7 @@ impl Grouping {
         self.class.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns true if it may be a member of a group whose members must take no longer than `short`.
+    /// Returns true if it may run in a group whose writes must take no longer than `short`.
     pub(super) fn is_groupable(&self, epoch: u64, short: Duration) -> bool {
         let cost = self.cost_us.load(Ordering::Relaxed);
         self.class.load(Ordering::Relaxed) == epoch + FIRST_EPOCH

@@ -46,7 +46,7 @@ pub(crate) fn on_open(event: &AuthEvent) -> Verdict {
     }
 }
 
-/// The policy for a user closure on a reader. Nobody judges what it prepares, so nothing is ignored.
+/// The policy for a user closure on a reader. No code judges the statements that it prepares, so nothing is ignored.
 pub(crate) fn read_closure(event: &AuthEvent) -> Verdict {
     verdict(is_refused(event) || is_temp(event))
 }
@@ -75,8 +75,8 @@ pub(crate) fn dump(event: &AuthEvent) -> Verdict {
     }
 }
 
-/// The policy for a closure that has the whole connection of the writer, which is replaced after it. Readers and the
-/// checkpointer rely on the file's journal mode, and no other connection could use a file under an exclusive lock.
+/// The policy for a closure that has the exclusive connection of the writer, which is replaced after it. Readers and
+/// the checkpointer rely on the file's journal mode, and no other connection could use a file under an exclusive lock.
 pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
     verdict(match pragma_with_argument(event) {
         Some((name, mode)) if name.eq_ignore_ascii_case("journal_mode") => !mode.eq_ignore_ascii_case("wal"),
@@ -85,7 +85,7 @@ pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
     })
 }
 
-/// The policy for a migration, which runs in a transaction of its own on the whole connection.
+/// The policy for a migration, which runs in a transaction of its own on the exclusive connection.
 pub(crate) fn migration(event: &AuthEvent) -> Verdict {
     match event.action {
         ffi::SQLITE_TRANSACTION => Verdict::Deny,

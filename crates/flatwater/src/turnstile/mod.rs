@@ -7,7 +7,7 @@
 //! slots, after the quantum or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), commits that are
 //! told through it (`commits`), waiting without a line (`busy_handler`), what is done in a turn (`workers::writer`).
 //!
-//! A process that always gets the lock never meets BUSY. So whoever writes looks for the file of those who did:
+//! A process that always gets the lock never gets BUSY. So whoever writes looks for the file of those who did:
 //!
 //! ```text
 //! process A                                process B

@@ -44,7 +44,7 @@ pub(crate) trait ChangeListener: Send + Sync {
     /// their callers are woken.
     fn publish(&self, change: &Change);
 
-    /// Runs the live queries that were met. Called when the slot is released, on the thread that published; it may
-    /// wake tasks.
+    /// Runs the live queries that were invalidated. Called when the slot is released, on the thread that published; it
+    /// may wake tasks.
     fn start(&self);
 }

@@ -49,7 +49,7 @@ pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> Returned 
 /// A user's closure for the writer, whose changes are committed if it returns `Ok`.
 pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> Returned + Send>;
 
-/// A user's closure for the writer's whole connection.
+/// A user's closure for the writer's exclusive connection.
 pub(crate) type WholeClosure = Box<dyn FnOnce(&mut rusqlite::Connection) -> Returned + Send>;
 
 /// A closure that runs in the writer slot between two writes. Its argument makes the smallest possible commit, if called.

@@ -98,8 +98,8 @@ impl Checkpointer {
         }
     }
 
-    /// Returns a closure that wakes the thread, which then closes its connection if a recall is on. The closure does
-    /// not keep the checkpointer alive.
+    /// Returns a closure that wakes the thread, which then closes its connection if a drain is on. The closure does not
+    /// keep the checkpointer alive.
     pub(crate) fn letting_go(&self) -> impl Fn() + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.0);
         move || {

@@ -1,9 +1,9 @@
-//! The live queries of one database: which there are, which a change meets, and which run next.
+//! The live queries of one database: which there are, which a change invalidates, and which run next.
 //!
 //! Owns: the entries, the index and the queue, under one lock, which is held for no longer than that takes. Every method
-//! returns what is to be done when the lock is released. Invariants: an entry whose reads are not known is met by every
-//! commit; at most so many runs are in flight as leave a reader for others; no result is freed under the lock, for which a
-//! commit may wait. Leaves out: running (`run`), waking.
+//! returns what is to be done when the lock is released. Invariants: an entry whose reads are not known is invalidated by
+//! every commit; at most so many runs are in flight as leave a reader for others; no result is freed under the lock, for
+//! which a commit may wait. Leaves out: running (`run`), waking.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl Entries {
         }
     }
 
-    /// Marks the entries that the change meets. They run when `start_waiting` is called, or a run ends.
+    /// Marks the entries that the change invalidates. They run when `start_waiting` is called, or a run ends.
     pub(super) fn publish(&mut self, change: &Change, now: Instant) {
         self.number += 1;
         let mut met: Vec<(Id, Precision)> = Vec::new();

@@ -46,7 +46,7 @@ pub(super) enum RunState {
         ticket: Arc<Ticket>,
         /// The number of the last commit before the run.
         commit: u64,
-        /// A change met the query meanwhile.
+        /// A change invalidated the query meanwhile.
         is_met: bool,
         /// A change of everything did, so that the reads may have changed again.
         is_lost: bool,
@@ -66,7 +66,7 @@ pub(super) enum Ended {
     /// The result is another one, for all subscribers.
     Changed,
     Unchanged,
-    /// It is the first result, and a change met it.
+    /// It is the first result, and a change invalidated it.
     HeldBack,
 }
 
@@ -111,7 +111,7 @@ impl Entry {
             && self.subscribers.values().all(is_small)
     }
 
-    /// Notes that a change meets the query. Returns true if the entry is to be put into the queue.
+    /// Notes that a change invalidates the query. Returns true if the entry is to be put into the queue.
     pub(super) fn meet(&mut self, now: Instant, loses_reads: bool) -> bool {
         self.met_at.get_or_insert(now);
         if let RunState::Runs { is_lost, .. } = &mut self.run {

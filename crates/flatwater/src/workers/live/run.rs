@@ -210,7 +210,8 @@ mod tests {
             subscription
         }
 
-        /// Commits something that meets all queries. Returns for each run whether the thread that had its answer ended it.
+        /// Commits something that invalidates all queries. Returns for each run whether the thread that had its answer
+        /// ended it.
         fn commit(&self) -> Vec<bool> {
             while self.ended.try_recv().is_ok() {}
             self.listener.publish(&Change::Everything);

@@ -47,7 +47,7 @@ pub(super) struct Reader {
     /// `None` if leases are not possible on this connection.
     leases: Option<Holder>,
     last_used: Instant,
-    /// The number of the last recall when the connection was opened.
+    /// The number of the last drain when the connection was opened.
     pub(super) recall: u64,
     pub(super) cursors: Cursors,
     /// The transaction of a snapshot is open. It may see an older schema, so nothing is learnt from it.

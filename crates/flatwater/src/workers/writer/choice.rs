@@ -1,9 +1,9 @@
 //! The choice of the waiting writes that form a group. Pure.
 //!
 //! Owns: the choice of a group from the front of the queue. Runs on the writer's thread. Invariants: order is kept, so
-//! a write that cannot be a member ends the group before it; a group has at most as many members and bytes as its
-//! limits allow. The third limit, the group's time, is checked while the group runs (`group`). Leaves out: taking the
-//! requests and running them.
+//! a write that cannot be grouped ends the group before it; a group has at most as many writes and bytes as its limits
+//! allow. The third limit, the group's time, is checked while the group runs (`group`). Leaves out: taking the requests
+//! and running them.
 
 use crate::options::GroupLimits;
 
@@ -27,7 +27,7 @@ impl Choice {
         Self { limits, members: 0, bytes: 0, ended: false }
     }
 
-    /// Returns true if the candidate is taken. The first one always is, and then runs alone if it is not groupable.
+    /// Returns true if the candidate is taken. The first one always is, and then runs ungrouped if it is not groupable.
     pub(crate) fn takes(&mut self, candidate: Candidate) -> bool {
         if self.ended {
             return false;

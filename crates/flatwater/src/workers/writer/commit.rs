@@ -1,8 +1,8 @@
 //! COMMIT, and finding out what became of one that failed.
 //!
-//! Owns: the step from an open transaction to "committed" or "not committed", with the fence in between. Runs on the
-//! thread that holds the token. Invariant: a commit that is reported as failed is not found after a restart; where that
-//! cannot be promised, the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
+//! Owns: the step from an open transaction to "committed" or "not committed", with the barrier commit in between. Runs
+//! on the thread that holds the token. Invariant: a commit that is reported as failed is not found after a restart;
+//! where that cannot be promised, the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
 
 use std::sync::Arc;
 
@@ -42,15 +42,15 @@ pub(super) fn commit(writer: &mut WriterConnection, shared: &WriterShared, ticke
 pub(super) fn settle(writer: &mut WriterConnection, shared: &WriterShared, error: Error, before: &Changes) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
     writer.refuse_after_failed_sync(&error);
-    // A connection that was given up is opened again, to read the change counters and to write the fence. That is
-    // worth the whole busy timeout, whatever the deadline: without it the outcome is unknown.
+    // A connection that was given up is opened again, to read the change counters and to write the barrier commit. That
+    // is worth the whole busy timeout, whatever the deadline: without it the outcome is unknown.
     if !writer.is_open() {
         writer.wait_for_locks_for_all();
     }
     let after = writer.connection().is_ok().then(|| changes(writer));
     let outcome = after.as_ref().map_or(AfterFailure::Unknown, |after| after_failed_commit(code, before, after));
     if error.kind() == ErrorKind::Full && outcome != AfterFailure::Unknown {
-        // The fence needs space too.
+        // The barrier commit needs space too.
         shared.make_room(writer, &error);
     }
     match outcome {

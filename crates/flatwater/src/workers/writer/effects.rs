@@ -1,4 +1,4 @@
-//! What the statements of one transaction did that must be put right when the transaction is over.
+//! What the statements of one transaction did that must be cleaned up when the transaction is over.
 //!
 //! Owns: recording it statement by statement, and putting it right. Belongs to the transaction, autocommit included,
 //! and not to the connection. Runs on the thread that holds the slot. Invariant: neither a TEMP object nor anything
@@ -17,8 +17,7 @@ pub(super) struct Effects {
     made_temp: bool,
     /// The transaction changed the schema.
     pub(super) defined: bool,
-    /// A text was prepared that must not be a member of a group. What was known about it before may have been out of
-    /// date.
+    /// A text was prepared that must not be grouped. What was known about it before may have been out of date.
     pub(super) met_alone: bool,
 }
 

@@ -1,9 +1,9 @@
-//! The writer's whole connection, for a closure of the user or for migrations, which may change anything of it.
+//! The writer's exclusive connection, for a closure of the user or for migrations, which may change anything of it.
 //!
 //! Owns: lending it, and what follows. Runs on the thread that holds the token. Invariants: whatever was done with the
 //! connection, and however that ended, no transaction is open afterwards, nothing that was learnt before is relied on,
 //! and what runs next runs on a connection with its settings: another one, or in memory the same one, reset; a commit
-//! that may have failed meanwhile is followed by a fence. Leaves out: what runs on it.
+//! that may have failed meanwhile is followed by a barrier commit. Leaves out: what runs on it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::workers::Answer;
 use crate::workers::refusals::panicked;
 use crate::workers::work::{Returned, WholeClosure};
 
-/// Runs a closure with the whole connection.
+/// Runs a closure with the exclusive connection.
 pub(super) fn with_connection(
     writer: &mut WriterConnection,
     shared: &WriterShared,

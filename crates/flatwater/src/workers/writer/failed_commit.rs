@@ -3,11 +3,11 @@
 //! Owns: the decision from what can be known: SQLite's code, and the change counter of the wal-index before and after.
 //! While the connection holds the write lock, only its own COMMIT can change that counter, and it does so only after
 //! all frames and the index were written without error. A COMMIT that failed without changing it can still leave a
-//! valid commit frame at the end of the WAL (a "ghost"), which a recovery after a crash would find; one more successful
-//! commit overwrites it. So the caller is answered only after such a commit, the fence, is done. With attached files
-//! SQLite commits one file after the other (<https://sqlite.org/lang_attach.html>), so each file is checked. Runs on
-//! the thread that holds the token. Invariant: `NotCommitted` is returned only if no ghost can be left. Leaves out:
-//! making the fence (`commit`).
+//! valid commit frame at the end of the WAL (a "phantom commit"), which a recovery after a crash would find; one more
+//! successful commit overwrites it. So the caller is answered only after such a commit, the barrier commit, is done.
+//! With attached files SQLite commits one file after the other (<https://sqlite.org/lang_attach.html>), so each file is
+//! checked. Runs on the thread that holds the token. Invariant: `NotCommitted` is returned only if no phantom commit
+//! can be left. Leaves out: making the barrier commit (`commit`).
 
 use rusqlite::ffi;
 
@@ -15,8 +15,8 @@ use rusqlite::ffi;
 pub(crate) enum AfterFailure {
     /// Nothing of the commit is in the database, nor will be.
     NotCommitted,
-    /// Nothing of the commit will be in the database once a fence is committed; if the fence fails, the outcome is
-    /// unknown.
+    /// Nothing of the commit will be in the database once a barrier commit is committed; if the barrier commit fails,
+    /// the outcome is unknown.
     Fence,
     /// The commit may be in the database: it was published, or another connection committed meanwhile.
     Unknown,

@@ -1,14 +1,14 @@
 //! A group: writes that arrived together and run in one transaction, each with its own result.
 //!
-//! Owns: running the members of one group, and putting them back into the queue when the transaction is lost. Runs on
+//! Owns: running the writes of one group, and putting them back into the queue when the transaction is lost. Runs on
 //! the writer's thread, which holds the token. Invariants:
-//! - a failed member is undone by its own savepoint, or together with the whole group, never by itself: SQLite leaves
+//! - a failed write is undone by its own savepoint, or together with the whole group, never by itself: SQLite leaves
 //!   some failed statements half done. A savepoint costs a small write a fifth of its time, so only texts that failed
 //!   before get one;
-//! - no member is answered before the COMMIT, not even with an error: the error may be due to an earlier member;
+//! - no write is answered before the COMMIT, not even with an error: the error may be due to an earlier write;
 //! - a lost transaction, or a failed COMMIT, is followed by a replay in the same order, before any answer;
-//! - members run to their end, whatever becomes of their callers: an interrupt would end the other members too. Only a
-//!   close that leaves the group behind ends them, all together. Whose caller left before his turn is skipped.
+//! - grouped writes run to their end, whatever becomes of their callers: an interrupt would end the other writes too.
+//!   Only a close that leaves the group behind ends them, all together. Whose caller left before his turn is skipped.
 //!
 //! ```text
 //! member 1..k-1 done    member k ends the transaction (RAISE(ROLLBACK), disk full, ...)
@@ -40,14 +40,14 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
 
-/// The outcome of one member.
+/// The outcome of one write.
 enum Member {
     Done(Result<Answer>),
     /// The transaction ended, or must be rolled back. `aborting`: the text is the cause.
     Lost {
         aborting: bool,
     },
-    /// The file is damaged: each member runs alone.
+    /// The file is damaged: each write runs ungrouped.
     Corrupt,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn run_group(
     put_back(shared, members);
 }
 
-/// Commits and answers the members. If nothing was committed, they stay in `members`, to be put back and run alone.
+/// Commits and answers the writes. If nothing was committed, they stay in `members`, to be put back and run ungrouped.
 fn finish(
     writer: &mut WriterConnection,
     shared: &WriterShared,
@@ -145,7 +145,7 @@ fn finish(
     }
 }
 
-/// Ends the wait for the lock when one of the members does not wait any more. The others then try again.
+/// Ends the wait for the lock when one of the writes does not wait any more. The others then try again.
 struct AnyMember(Vec<Arc<Ticket>>);
 
 impl Interrupt for AnyMember {
@@ -258,8 +258,8 @@ fn is_environment_failure(code: i32) -> bool {
 }
 
 fn mark_aborting(work: &Work) {
-    // For a batch it is not known which statement was the cause. This request runs alone; other requests with its texts
-    // may still be members.
+    // For a batch it is not known which statement was the cause. This request runs ungrouped; other requests with its
+    // texts may still be grouped.
     if let Some(text) = work.text() {
         text.mark_aborting();
     }

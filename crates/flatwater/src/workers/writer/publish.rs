@@ -99,7 +99,7 @@ impl WriterShared {
         self.publish(writer, committed);
     }
 
-    /// Runs the live queries that were met. Called when the slot is released.
+    /// Runs the live queries that were invalidated. Called when the slot is released.
     #[inline]
     pub(super) fn start_live(&self) {
         if let Some(live) = self.live.get().filter(|live| live.is_watching()) {

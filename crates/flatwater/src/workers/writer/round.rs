@@ -31,7 +31,7 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::{Unsettled, Work};
 
-/// An `execute_many` or `batch` of more statements than this is not a member.
+/// An `execute_many` or `batch` of more statements than this is not grouped.
 const MEMBER_STATEMENTS: usize = 32;
 
 /// A checkpoint waits no longer for the turn of this process.
@@ -229,7 +229,7 @@ impl WriterShared {
         let epoch = self.catalogue.epoch();
         let options = request.ticket.options;
         let may_share = !request.must_be_alone && !options.alone && !options.read_only;
-        // A member is not interrupted, so what was never run is no member if it has a deadline.
+        // A grouped write is not interrupted, so what was never run is not grouped if it has a deadline.
         let may_be_tried = request.ticket.deadline.is_none();
         let short = self.options.group.map_or(Duration::ZERO, |limits| limits.time);
         let may_be_member = |text: &StatementInfo| {
