@@ -10,6 +10,7 @@
 mod decision;
 mod delay;
 mod life;
+mod passes;
 mod thread;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

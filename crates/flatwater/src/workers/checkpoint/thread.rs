@@ -9,11 +9,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Busy, CheckpointInfo, CheckpointMode};
+use flatwater_sqlite::{Busy, CheckpointMode};
 use rusqlite::ffi;
 
 use super::decision::{Observed, Policy, Step};
-use super::delay::is_short;
 use super::{CheckpointerShared, frames};
 use crate::connection::Connection;
 use crate::connection::open::role::Role;
@@ -25,17 +24,8 @@ use crate::thread::linger::Linger;
 
 /// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);
-/// The number of passes that prepare a restart, if each leaves something, and the limits below which another pass is not
-/// worthwhile. There are more passes as long as they leave more than writers can wait for: the WAL grows meanwhile, until
-/// writes are delayed and each pass has less to copy than the one before.
-const PASSES: u32 = 8;
-const PASSES_AT_MOST: u32 = 64;
-const FEW_FRAMES: u32 = 100;
-const SHORT: Duration = Duration::from_millis(3);
-/// How long to wait for another process' checkpoint before a restart.
-const OTHERS: Duration = Duration::from_millis(100);
 /// The pause between two attempts to take a lock.
-const POLL: Duration = Duration::from_micros(20);
+pub(super) const POLL: Duration = Duration::from_micros(20);
 
 /// What a thread does that had nothing to do.
 enum Rested {
@@ -140,74 +130,6 @@ impl CheckpointerShared {
         Rested::GoesOn
     }
 
-    /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a restart has little left to sync.
-    fn checkpoint(&self, connection: &mut Connection, policy: &mut Policy) {
-        let began = Instant::now();
-        self.begin_pass(backlog(connection));
-        let passed = self.passive(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
-        let synced = passed.and_then(|progress| {
-            if progress.frames >= FEW_FRAMES {
-                connection.sqlite.files().sync_database()?;
-            }
-            Ok(progress)
-        });
-        self.end_pass();
-        match synced {
-            Ok(Progress { frames, left, took }) => {
-                if frames >= FEW_FRAMES {
-                    policy.disk_took(frames, began.elapsed());
-                }
-                policy.checkpointed(frames, left, took, Instant::now());
-            }
-            Err(error) => {
-                self.failed(policy, &error, Duration::ZERO);
-                policy.was_not_checkpointed();
-            }
-        }
-    }
-
-    /// Runs one PASSIVE checkpoint.
-    fn passive(
-        &self,
-        connection: &mut Connection,
-        checkpoint: impl FnOnce(&mut Connection) -> Result<CheckpointInfo>,
-    ) -> Result<Progress> {
-        let before = connection.sqlite.wal().header().map_or(0, |header| header.copied);
-        let began = Instant::now();
-        self.is_copying.store(true, Ordering::SeqCst);
-        let done = checkpoint(connection);
-        self.is_copying.store(false, Ordering::SeqCst);
-        let done = done?;
-        let frames = done.copied.saturating_sub(before);
-        let progress = Progress { frames, left: done.frames.saturating_sub(done.copied), took: began.elapsed() };
-        self.recorder.checkpointed(progress.frames, progress.left, progress.took);
-        Ok(progress)
-    }
-
-    /// Checkpoints and syncs while writers continue. Each pass copies what was written during the previous one, until so
-    /// little is left that writers can wait for it.
-    fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<()> {
-        for pass in 1..=PASSES_AT_MOST {
-            let began = Instant::now();
-            self.begin_pass(backlog(connection));
-            let passed = self.passive(connection, checkpoint_after_others);
-            let copied = Instant::now();
-            let synced =
-                passed.and_then(|progress| connection.sqlite.files().sync().map(|()| progress).map_err(Error::from));
-            self.end_pass();
-            let progress = synced?;
-            if progress.frames >= FEW_FRAMES {
-                // Without the wait for another process' checkpoint.
-                policy.disk_took(progress.frames, progress.took + copied.elapsed());
-            }
-            let is_last = pass >= PASSES && is_short(backlog(connection), policy.frame());
-            if is_last || progress.frames < FEW_FRAMES || progress.left >= FEW_FRAMES || began.elapsed() < SHORT {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Restarts the WAL: first the slow part, then the rest between two rounds of the writer.
     fn restart(
         &self,
@@ -277,7 +199,7 @@ impl CheckpointerShared {
 
     /// Handles a failed step, which waited this long for readers. Unless the cause was a lock, writers stop waiting for
     /// room.
-    fn failed(&self, policy: &mut Policy, error: &Error, waited: Duration) {
+    pub(super) fn failed(&self, policy: &mut Policy, error: &Error, waited: Duration) {
         self.watch.refuse_after_failed_sync(error);
         if is_lock(error) {
             policy.was_blocked(Instant::now());
@@ -307,11 +229,6 @@ impl CheckpointerShared {
     }
 }
 
-/// Returns how many frames are to be copied.
-fn backlog(connection: &Connection) -> u32 {
-    connection.sqlite.wal().header().map_or(0, |header| header.max_frame.saturating_sub(header.copied))
-}
-
 /// The connection, the number of the recall it was opened under, and the limits of the WAL in frames.
 struct OpenConnection {
     connection: Connection,
@@ -330,27 +247,6 @@ fn is_lock(error: &Error) -> bool {
 /// error in any case.
 fn unless_a_sync_failed(error: Error) -> Result<()> {
     if error.sqlite_code().is_some_and(is_failed_sync) { Err(error) } else { Ok(()) }
-}
-
-/// The result of a PASSIVE checkpoint.
-struct Progress {
-    frames: u32,
-    /// Frames that it did not reach, because a reader blocked them.
-    left: u32,
-    took: Duration,
-}
-
-/// Runs a PASSIVE checkpoint, after waiting for another process that may run one at the moment, so that its checkpoint does not fail
-/// the restart.
-fn checkpoint_after_others(connection: &mut Connection) -> Result<CheckpointInfo> {
-    let until = Instant::now() + OTHERS;
-    loop {
-        let done = connection.sqlite.checkpoint(CheckpointMode::Passive).map_err(Error::from);
-        if !done.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy) || Instant::now() >= until {
-            return done;
-        }
-        thread::sleep(POLL);
-    }
 }
 
 /// Gives up at once.
