@@ -156,8 +156,9 @@ fn a_write_whose_deadline_passes_while_it_is_delayed_is_not_applied() {
         };
         assert_eq!((late.kind(), late.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{late}");
         let calls: Vec<_> = (0..50).map(|_| tokio::spawn(db.execute(INSERT, ()))).collect();
-        // Reads are not delayed. All have been submitted when those that did not run yet wait.
-        while i64::try_from(db.stats().writes_waiting).unwrap() + count(&db).await < rows + 50 {}
+        // Reads are not delayed. All have been submitted when those that did not run yet wait. Counted in this order, none
+        // counts twice that runs meanwhile.
+        while count(&db).await + i64::try_from(db.stats().writes_waiting).unwrap() < rows + 50 {}
         let handle = db.clone();
         db.close().await.unwrap();
         for call in calls {
