@@ -82,7 +82,7 @@ async def test_every_way_to_bind_keeps_the_form(file):
 
 PAGE = (Path(__file__).parents[2] / "docs/guide/from-sqlite3.md").read_text()
 [CONVERT] = re.findall(r'CONVERT = """(.*?)"""', PAGE, re.DOTALL)
-[ADAPTER] = re.findall(r"`flatwater.register_adapter\(datetime.datetime, (lambda .*?)\)` is", PAGE)
+[ADAPTER] = re.findall(r"`flatwater.register_adapter\(datetime.datetime, (lambda .*?)\)` does", PAGE)
 WHOLE_MINUTES = st.builds(
     lambda minutes: datetime.timezone(datetime.timedelta(minutes=minutes)), st.integers(-14 * 60, 14 * 60)
 )

@@ -160,5 +160,5 @@ def test_the_deadline_is_that_of_all_rows(db, timeout):
     with pytest.raises(flatwater.TimeoutError):
         db.executemany(INSERT, rows(), timeout=timeout)
     assert db.query_value(COUNT) == 0
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="non-negative"):
         db.executemany(INSERT, rows(), timeout=-1)

@@ -48,7 +48,7 @@ async def test_closing_all_waits_for_a_transaction_no_longer_than_it_is_told(fil
 
 
 async def test_a_time_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="non-negative"):
         await flatwater.process.close_all(-1)
     with pytest.raises(TypeError, match="seconds or a timedelta"):
         await flatwater.process.close_all("1")

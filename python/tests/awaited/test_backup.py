@@ -68,7 +68,7 @@ async def test_a_backup_replaces_nothing(place, tmp_path):
         assert "another name" in caught.value.hint
         with pytest.raises(flatwater.OperationalError, match="nowhere does not exist"):
             await db.backup(tmp_path / "nowhere" / "copy.db")
-        with pytest.raises(flatwater.ProgrammingError, match="no path"):
+        with pytest.raises(flatwater.ProgrammingError, match="not a path"):
             await db.backup(":memory:")
         with pytest.raises(TypeError):
             await db.backup(5)

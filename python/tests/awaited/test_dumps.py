@@ -143,7 +143,7 @@ async def test_a_dump_is_of_one_point_in_time(tmp_path):
 
 async def test_a_dump_that_fails_leaves_nothing(place):
     async with flatwater.connect(place) as db:
-        with pytest.raises(flatwater.IntegrityError, match="not applied: it leaves 1 violation"):
+        with pytest.raises(flatwater.IntegrityError, match="not applied: it adds 1 foreign key violation"):
             await db.executescript(
                 "BEGIN TRANSACTION; CREATE TABLE c (p REFERENCES p (id)); INSERT INTO c VALUES (7);"
                 "CREATE TABLE p (id INTEGER PRIMARY KEY); COMMIT;"

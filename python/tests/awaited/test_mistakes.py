@@ -201,7 +201,7 @@ async def test_times_are_seconds_or_a_timedelta(file):
         for wrong in ["1", [1]]:
             with pytest.raises(TypeError, match="seconds or a timedelta"):
                 await db.query("SELECT 1", timeout=wrong)
-        with pytest.raises(ValueError, match="not negative"):
+        with pytest.raises(ValueError, match="non-negative"):
             await db.query("SELECT 1", timeout=-1)
 
 
