@@ -120,7 +120,7 @@ fn typed_rows_have_names_options_enums_and_json() {
         "write Open [\"docs\", \"urgent\"] Ada (1)
          test Done [] nobody
          [\"test\", \"write\"], open: true
-         row Some(1): column 0 (state): its TEXT cannot be read as State: it is none of \"open\", \"done\"",
+         row Some(1): column 0 (state): its TEXT cannot be read as State: it is not one of \"open\", \"done\"",
     );
 }
 
