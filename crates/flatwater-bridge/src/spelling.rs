@@ -37,7 +37,6 @@ fn python(name: Name) -> &'static str {
         Name::TransactionIdle => "`transaction_idle`",
         Name::AutoVacuum => "`tuning=` key `auto_vacuum`",
         Name::Checkpoint => "`tuning=` key `checkpoint`",
-        Name::CascadingDrop => "`tuning=` key `cascading_drop`",
         Name::ExtraReaders => "`tuning=` key `extra_readers`",
         Name::Immutable => "`tuning=` key `immutable`",
         Name::Journal => "`tuning=` key `journal`",

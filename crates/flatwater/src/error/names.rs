@@ -38,7 +38,6 @@ names! {
     TransactionIdle = "`Options::transaction_idle`",
     AutoVacuum = "`Tuning::auto_vacuum`",
     Checkpoint = "`Tuning::checkpoint`",
-    CascadingDrop = "`Tuning::cascading_drop`",
     ExtraReaders = "`Tuning::extra_readers`",
     Immutable = "`Tuning::immutable`",
     Journal = "`Tuning::journal`",
