@@ -1,4 +1,4 @@
-//! A disk that is slower than the writer: writes are delayed a little, each of them, before the WAL gets too long.
+//! A disk that is slower than the writer: writes are delayed a little, each of them, before the WAL reaches its hard limit.
 //!
 //! Its own program, because it puts its own `pwrite` in the place of the C library's. In WAL mode only a checkpoint
 //! writes the database file (<https://sqlite.org/wal.html>).
@@ -15,6 +15,7 @@ use flatwater::options::{Checkpoint, CheckpointLimits};
 use flatwater::{Options, rusqlite};
 
 const LIMIT: u64 = 4 << 20;
+const HARD: u64 = 8 * LIMIT;
 /// How long the disk takes for a page of the database, in microseconds.
 static PAGE_US: AtomicU64 = AtomicU64::new(0);
 
@@ -28,10 +29,10 @@ fn writes(fd: c_int) -> bool {
 }
 
 #[test]
-fn the_wal_of_a_writer_that_is_faster_than_the_disk_stays_near_its_limit() {
+fn the_wal_of_a_writer_that_is_faster_than_the_disk_stays_below_its_hard_limit() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
-    let managed = CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(64 * LIMIT);
+    let managed = CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(HARD);
     let db = Options::new(&path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed))).open().wait().unwrap();
     db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
     PAGE_US.store(300, Ordering::SeqCst);
@@ -43,7 +44,7 @@ fn the_wal_of_a_writer_that_is_faster_than_the_disk_stays_near_its_limit() {
     }
     PAGE_US.store(0, Ordering::SeqCst);
     let wal = db.stats().wal;
-    assert!(longest <= LIMIT + LIMIT / 4, "{longest} bytes: {wal:?}");
+    assert!(longest > LIMIT && longest < HARD, "{longest} bytes: {wal:?}");
     assert!(wal.slowed > 0 && wal.waits_for_room == 0 && wal.failures == 0, "{wal:?}");
     db.close().wait().unwrap();
     let plain = rusqlite::Connection::open(&path).unwrap();

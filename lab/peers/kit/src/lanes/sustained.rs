@@ -3,7 +3,7 @@
 //!
 //! The pace is half of what `raw` reaches flat out on the same machine (`flat_out`), so that it asks the same of every
 //! machine. sustained_saturated has all of it, and no reader keeps the WAL from starting over. Its budget: a p99.9 of at
-//! most half of `raw`'s, and a longest WAL (`wal_bytes_max`) of at most 40 MiB, which is 1.25 times Flatwater's soft limit.
+//! most half of `raw`'s, and a longest WAL (`wal_bytes_max`) below 256 MiB, Flatwater's hard limit.
 //!
 //! Latency counts from the moment an insert was due, so that one that stalls also delays those behind it, as it does for
 //! users; `service_*` counts from the call. `longest_stall_us` is the longest single call. `missed` inserts were due and
