@@ -215,7 +215,7 @@ fn a_disk_that_holds_the_data_holds_the_wal_and_its_checkpoint_too() {
 fn other_files_that_take_the_space_make_the_wal_short() {
     let disk = Disk::of(64 * MIB);
     let db = disk.open();
-    while disk.wal_bytes() < 12 * MIB {
+    while disk.wal_bytes() < 5 * MIB {
         db.execute(INSERT, ()).wait().unwrap();
     }
     db.execute("UPDATE t SET b = randomblob(3000) WHERE n < 1000", ()).wait().unwrap();
