@@ -48,7 +48,7 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     let beside_readers = Form { readers: READERS, ..normal };
     let lane = |name, about, form| Lane::new("tails", name, about, "inserts", move |trial| run::<P>(trial, form));
     let saturated = "inserts of 8 KiB for 20 s, as many as raw reaches flat out: a p99.9 of at most half of raw's, \
-         a WAL of at most 40 MiB";
+         a WAL below 256 MiB";
     let alone_about = "nothing at the pace of sustained_8k for 20 s: the machine's own tails";
     vec![
         lane("sustained_8k", "inserts of 8 KiB for 20 s, half as many as raw reaches flat out", normal)
