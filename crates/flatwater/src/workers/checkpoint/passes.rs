@@ -29,28 +29,38 @@ const OTHERS: Duration = Duration::from_millis(100);
 impl CheckpointerShared {
     /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a restart has little left to sync.
     pub(super) fn checkpoint(&self, connection: &mut Connection, policy: &mut Policy) {
-        let began = Instant::now();
-        self.begin_pass(backlog(connection));
-        let passed = self.passive(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
-        let synced = passed.and_then(|progress| {
-            if progress.frames >= FEW_FRAMES {
-                connection.sqlite.files().sync_database()?;
-            }
-            Ok(progress)
-        });
-        self.end_pass();
-        match synced {
-            Ok(Progress { frames, left, took }) => {
-                if frames >= FEW_FRAMES {
-                    policy.disk_took(frames, began.elapsed());
-                }
-                policy.checkpointed(frames, left, took, Instant::now());
-            }
+        let passive = |open: &mut Connection| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?);
+        let sync = |open: &Connection, copied: u32| match copied {
+            FEW_FRAMES.. => Ok(open.sqlite.files().sync_database()?),
+            _ => Ok(()),
+        };
+        match self.pass(connection, policy, passive, sync) {
+            Ok(Progress { frames, left, took }) => policy.checkpointed(frames, left, took, Instant::now()),
             Err(error) => {
                 self.failed(policy, &error, Duration::ZERO);
                 policy.was_not_checkpointed();
             }
         }
+    }
+
+    /// Runs one PASSIVE checkpoint and a sync of what it copied, and measures the disk by both.
+    fn pass(
+        &self,
+        connection: &mut Connection,
+        policy: &mut Policy,
+        checkpoint: impl FnOnce(&mut Connection) -> Result<CheckpointInfo>,
+        sync: impl FnOnce(&Connection, u32) -> Result<()>,
+    ) -> Result<Progress> {
+        let began = Instant::now();
+        self.begin_pass(backlog(connection));
+        let passed = self.passive(connection, checkpoint);
+        let synced = passed.and_then(|progress| sync(connection, progress.frames).map(|()| progress));
+        self.end_pass();
+        synced.inspect(|progress| {
+            if progress.frames >= FEW_FRAMES {
+                policy.disk_took(progress.frames, began.elapsed());
+            }
+        })
     }
 
     /// Runs one PASSIVE checkpoint.
@@ -76,17 +86,8 @@ impl CheckpointerShared {
     pub(super) fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<()> {
         for pass in 1..=PASSES_AT_MOST {
             let began = Instant::now();
-            self.begin_pass(backlog(connection));
-            let passed = self.passive(connection, checkpoint_after_others);
-            let copied = Instant::now();
-            let synced =
-                passed.and_then(|progress| connection.sqlite.files().sync().map(|()| progress).map_err(Error::from));
-            self.end_pass();
-            let progress = synced?;
-            if progress.frames >= FEW_FRAMES {
-                // Without the wait for another process' checkpoint.
-                policy.disk_took(progress.frames, progress.took + copied.elapsed());
-            }
+            let progress =
+                self.pass(connection, policy, checkpoint_after_others, |open, _| Ok(open.sqlite.files().sync()?))?;
             let is_last = pass >= PASSES && is_short(backlog(connection), policy.frame());
             if is_last || progress.frames < FEW_FRAMES || progress.left >= FEW_FRAMES || began.elapsed() < SHORT {
                 break;
