@@ -27,7 +27,6 @@ use super::parking::unlist;
 use super::registry::FileReservation;
 use crate::error::{Error, Result};
 use crate::events;
-use crate::file::copies::mappings;
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::queue::reply::{Promise, wake};
@@ -155,7 +154,7 @@ impl Engine {
         if let Some(checkpointer) = &self.checkpointer {
             checkpointer.close();
         }
-        self.release();
+        self.watch().inspect(|watch| watch.release());
     }
 
     /// Returns how long the rest of the WAL may be copied into the database: the copy ends before the close must answer,
@@ -168,15 +167,6 @@ impl Engine {
         let Some(place) = CopyPermit::wait(until) else { return Duration::ZERO };
         self.hold().copying = Some(place);
         wait.min(until.saturating_duration_since(Instant::now()))
-    }
-
-    /// Drops the guard, so that SQLite can be the last user of the file; unless another library in this process uses
-    /// the file too: then the WAL must stay.
-    fn release(&self) {
-        let is_shared = self.watch().is_some_and(|watch| watch.has_second_copy(mappings));
-        if !is_shared {
-            drop(self.watch().and_then(Watch::unguard));
-        }
     }
 
     /// Called when the time of the close is over, by far. What runs cannot be ended: the close is answered without it.

@@ -161,6 +161,14 @@ impl Watch {
         index.is_some_and(|(address, _)| matches!(mappings().at(address), Mapped::Twice(_)))
     }
 
+    /// Drops the guard, so that SQLite can be the last user of the file and remove the WAL; unless another library in this
+    /// process uses the file too: then the WAL must stay. Blocks.
+    pub(crate) fn release(&self) {
+        if !self.has_second_copy(mappings) {
+            drop(self.unguard());
+        }
+    }
+
     /// Checks whether the files are unchanged. Records what changed, and returns the error if writes are refused
     /// because of it. Blocks on the file system.
     pub(crate) fn look(&self, mappings: &Mappings) -> Result<()> {

@@ -9,7 +9,6 @@ use flatwater_sqlite::CheckpointMode;
 
 use super::connection::WriterConnection;
 use crate::error::{Error, ErrorKind, Result};
-use crate::file::copies::mappings;
 use crate::time::later;
 use crate::time::timer;
 
@@ -21,10 +20,7 @@ pub(super) fn close(writer: &mut WriterConnection, wait: Duration) {
         writer.busy_timeout.until_for_all(later(Instant::now(), wait));
         // If this fails, the WAL stays.
         let _ = writer.connection();
-        if let Some(watch) = writer.watch.as_ref().filter(|watch| !watch.has_second_copy(mappings)) {
-            // SQLite must be the last user of the files, so that it can remove the WAL.
-            drop(watch.unguard());
-        }
+        writer.watch.as_ref().inspect(|watch| watch.release());
     }
     let is_copied = !wait.is_zero() && copy_wal(writer, wait).unwrap_or(false);
     drop_connection(writer, is_copied);
