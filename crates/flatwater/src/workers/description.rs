@@ -66,8 +66,7 @@ impl Description {
 
     /// Returns true if the work is a read, as far as can be told before its text is known.
     pub(crate) fn may_read(&self) -> bool {
-        matches!(self.kind, CallKind::Query | CallKind::ReadWith | CallKind::Snapshot | CallKind::Backup)
-            || self.only_reads()
+        matches!(self.kind, CallKind::Query) || self.only_reads()
     }
 
     /// Returns true if the work makes the WAL longer.
