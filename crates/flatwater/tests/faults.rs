@@ -384,6 +384,44 @@ fn an_open_that_cannot_read_the_wal_is_told_as_such_and_not_as_a_damaged_file() 
     assert!(refused > 5, "hardly an open failed: {refused}");
 }
 
+/// The transaction begins, runs and fails on its caller's thread. The fence is written by the writer's.
+#[test]
+fn a_transaction_whose_commit_fails_on_its_callers_thread_is_answered_truly() {
+    let (_alone, file) = (alone(), TestFile::new());
+    let unhurried = InlineLimits::default().time(Duration::from_secs(60));
+    let db = file.options().tuning(|t| t.inline(Inline::Auto(unhurried))).open().wait().unwrap();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).wait().unwrap();
+    let plain = file.plain();
+    plain.busy_timeout(Duration::ZERO).unwrap();
+    let (mut failed_here, mut rows) = (0, 0);
+    for n in 0.. {
+        let (before, commits) = (db.stats(), db.stats().failed_commits);
+        let tx = db.begin().wait().unwrap();
+        tx.execute("INSERT INTO t VALUES (?)", (n,)).wait().unwrap();
+        let was_here = db.stats().inline.writes == before.inline.writes + 2;
+        let outcome = {
+            let _fault = fail_writes(n % 2, if n % 3 == 0 { 1 } else { 0 }, EIO);
+            tx.commit().wait()
+        };
+        wait_until(|| plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok());
+        let there = support::integer(&plain, &format!("SELECT count(*) FROM t WHERE n = {n}")) == 1;
+        match &outcome {
+            Ok(()) => assert!(there, "{n} was acknowledged and is lost"),
+            Err(error) => assert!(
+                !there && error.kind() == ErrorKind::Io || error.kind() == ErrorKind::CommitUnknown,
+                "{n}, {there}: {error}"
+            ),
+        }
+        rows += i64::from(there);
+        assert_eq!(support::integer(&plain, "SELECT count(*) FROM t"), rows, "the others stay");
+        failed_here += i32::from(was_here && outcome.is_err() && db.stats().failed_commits == commits + 1);
+        if failed_here == 20 {
+            break;
+        }
+    }
+    run(db.close()).unwrap();
+}
+
 #[test]
 fn every_kind_of_write_survives_a_failing_commit() {
     let (_alone, file) = (alone(), TestFile::new());

@@ -22,7 +22,7 @@ use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::thread::block_on::{block_on, must_not_block};
 use crate::workers::Answer;
-use crate::workers::open_transaction::Level;
+use crate::workers::level::Level;
 use crate::workers::refusals::{polled_again, too_late};
 use crate::workers::work::Work;
 

@@ -12,8 +12,8 @@ use crate::engine::dispatch::Caller;
 use crate::error::Result;
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
+use crate::workers::level::{Inside, TransactionGuard};
 use crate::workers::open_read::SnapshotGuard;
-use crate::workers::open_transaction::{Inside, TransactionGuard};
 
 /// One point in time of the database: all reads of it see the same state, whatever is committed meanwhile.
 ///

@@ -3,22 +3,20 @@
 //! Owns: the step from a call to an inline run. Runs on the thread that begins the call, and waits for nothing. Leaves
 //! out: which calls are short enough, which the workers decide.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::dispatch::{Begun, Route};
 use crate::engine::Engine;
-use crate::error::Result;
 use crate::inline::budget;
 use crate::inline::eligibility::RunPlace;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::queue::ticket::CallOptions;
 use crate::thread::block_on::mark_closure;
-use crate::workers::Answer;
-use crate::workers::open_transaction::Inside;
+use crate::workers::level::Inside;
 use crate::workers::readers;
 use crate::workers::work::Work;
-use crate::workers::writer::Tried;
+use crate::workers::writer::{Tried, begin_inline};
 
 impl Engine {
     /// Runs the work on this thread at once and without waiting, if it is known to be short. The work is
@@ -29,12 +27,8 @@ impl Engine {
             self.recorder.inline.queued.count();
             return Begun::ToSend(route);
         }
-        if let Route::Transaction(inside) = route
-            && work.describe().nests()
-        {
-            return self
-                .savepoint_inline(inside, work, limits)
-                .map_or(Begun::ToSend(route), |(answer, took)| Begun::Answered(answer, Some(took)));
+        if work.describe().is_bracket() {
+            return self.bracket_inline(route, work, limits);
         }
         let Some((text, _)) = work
             .statement()
@@ -76,20 +70,18 @@ impl Engine {
         }
     }
 
-    /// Opens or keeps a nested transaction on this thread, if its transaction waits for the next call. Returns how long
-    /// it took.
-    fn savepoint_inline(
-        &self,
-        Inside { session, savepoints }: &Inside,
-        work: &Work,
-        limits: &InlineLimits,
-    ) -> Option<(Result<Answer>, Duration)> {
+    /// Begins a transaction or a nested one on this thread, or ends it.
+    fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work, limits: &InlineLimits) -> Begun<'a> {
         let began = Instant::now();
-        let run = mark_closure(|| session.run_inline(work, savepoints, limits, began));
+        let run = mark_closure(|| match route {
+            Route::Transaction(Inside { session, savepoints }) => session.run_inline(work, savepoints, limits, began),
+            Route::Writer(writer) if self.policy.may_begin() => begin_inline(writer, limits, began),
+            _ => InlineRun::Ineligible,
+        });
         self.recorder.tried(work.describe().kind, true, &run);
-        let InlineRun::Done(answer, took) = run else { return None };
+        let InlineRun::Done(answer, took) = run else { return Begun::ToSend(route) };
         budget::spend(began, took);
-        Some((answer, took))
+        Begun::Answered(answer, Some(took))
     }
 
     /// Counts a call that suspends once so that other tasks get their turn.

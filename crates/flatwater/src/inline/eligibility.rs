@@ -52,6 +52,11 @@ impl InlinePolicy {
         !is_closed && self.limits().is_some_and(|limits| bytes <= limits.bytes) && backoff.may_try()
     }
 
+    /// Returns true if a transaction may begin inline.
+    pub(crate) fn may_begin(&self) -> bool {
+        !self.queueing.load(Ordering::Relaxed)
+    }
+
     /// Records the outcome of a call that was tried from `began` on: it spent time of this thread's budget.
     pub(crate) fn tried<T>(&self, backoff: &Backoff, began: Instant, run: &InlineRun<T>) {
         budget::spend(began, run.took());

@@ -19,8 +19,8 @@ use crate::values::document::Document;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
 use crate::workers::Answer;
+use crate::workers::level::TransactionGuard;
 use crate::workers::open_read::CursorGuard;
-use crate::workers::open_transaction::TransactionGuard;
 
 impl From<Outcome> for Answer {
     fn from(outcome: Outcome) -> Self {

@@ -33,9 +33,15 @@ enum Effect {
     /// As far as is known it writes nothing.
     Reads,
     Writes,
+    /// It begins a transaction.
+    Begins,
     /// It opens a nested transaction, or keeps one.
     Nests,
-    /// It undoes the transaction that it belongs to, or a nested one.
+    /// It commits the transaction that it belongs to.
+    Commits,
+    /// It undoes the transaction that it belongs to.
+    RollsBack,
+    /// It undoes a nested transaction.
     Undoes,
     /// It is a step with a savepoint that has a name.
     Marks,
@@ -71,7 +77,12 @@ impl Description {
 
     /// Returns true if the work makes the WAL longer.
     pub(crate) fn grows_wal(&self) -> bool {
-        matches!(self.effect, Effect::Writes) || self.is_control()
+        matches!(self.effect, Effect::Writes | Effect::Begins | Effect::Commits) || self.is_control()
+    }
+
+    /// Returns true if the work begins or ends a transaction or a nested one, and may do so inline.
+    pub(crate) fn is_bracket(&self) -> bool {
+        self.nests() || self.ends() || self.effect == Effect::Begins
     }
 
     /// Returns true if the work opens or keeps a nested transaction.
@@ -79,14 +90,19 @@ impl Description {
         self.effect == Effect::Nests
     }
 
+    /// Returns true if the work commits a transaction, or rolls it back.
+    pub(crate) fn ends(&self) -> bool {
+        matches!(self.effect, Effect::Commits | Effect::RollsBack)
+    }
+
     /// Returns true if the work undoes a transaction, or a nested one.
     pub(crate) fn undoes(&self) -> bool {
-        self.effect == Effect::Undoes
+        matches!(self.effect, Effect::RollsBack | Effect::Undoes)
     }
 
     /// Returns true if the work runs the engine's own statements inside a transaction.
     pub(crate) fn is_control(&self) -> bool {
-        matches!(self.effect, Effect::Nests | Effect::Undoes | Effect::Marks)
+        self.undoes() || matches!(self.effect, Effect::Nests | Effect::Marks)
     }
 }
 
@@ -95,7 +111,9 @@ impl Work {
     #[inline]
     pub(crate) fn describe(&self) -> Description {
         use CallKind as Kind;
-        use Effect::{Checkpoints, Marks, Nests, Ours, OursWithoutLock, Reads, Undoes, Writes};
+        use Effect::{
+            Begins, Checkpoints, Commits, Marks, Nests, Ours, OursWithoutLock, Reads, RollsBack, Undoes, Writes,
+        };
         let (kind, name, effect) = match self {
             Self::Execute { .. } => (Kind::Execute, "a statement", Writes),
             Self::Query { text, .. } => (Kind::Query, "a query", effect_of_query(text)),
@@ -111,14 +129,15 @@ impl Work {
             Self::WithConnection(_) => (Kind::WithConnection, "a closure of `with_connection`", Writes),
             Self::Migrate(_) => (Kind::Migrate, "a migration", Writes),
             Self::Backup(_) => (Kind::Backup, "a backup", Reads),
-            Self::Begin => (Kind::Begin, "the begin of a transaction", Writes),
-            Self::Commit => (Kind::Commit, "a commit", Writes),
-            Self::Rollback => (Kind::Control, "a rollback", Undoes),
+            Self::Begin => (Kind::Begin, "the begin of a transaction", Begins),
+            Self::Commit => (Kind::Commit, "a commit", Commits),
+            Self::Rollback => (Kind::Control, "a rollback", RollsBack),
             Self::Savepoint(_) => (Kind::Begin, "the begin of a nested transaction", Nests),
             Self::Release => (Kind::Commit, "the end of a nested transaction", Nests),
             Self::Undo => (Kind::Control, "the rollback of a nested transaction", Undoes),
             Self::Named(..) => (Kind::Control, "a savepoint", Marks),
             Self::Checkpoint(_) => (Kind::Control, "a checkpoint", Checkpoints),
+            Self::GoOn => (Kind::Control, "a transaction", OursWithoutLock),
             Self::Settle(unsettled) => (unsettled.kind, "a commit that failed", Ours),
             Self::InSlot(_) => (Kind::Control, "a checkpoint", Ours),
             Self::Unpark => (Kind::Control, "an opening", OursWithoutLock),

@@ -7,6 +7,7 @@
 mod answer;
 pub(crate) mod checkpoint;
 pub(crate) mod description;
+pub(crate) mod level;
 pub(crate) mod listener;
 pub(crate) mod live;
 pub(crate) mod open_read;
@@ -25,8 +26,8 @@ use std::sync::Arc;
 
 use flatwater_sqlite::CheckpointInfo;
 
+use level::TransactionGuard;
 use open_read::{CursorGuard, SnapshotGuard};
-use open_transaction::TransactionGuard;
 
 use crate::connection::learn::live_query::LiveRun;
 use crate::error::{Error, Result};

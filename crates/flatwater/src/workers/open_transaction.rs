@@ -1,15 +1,16 @@
 //! An open transaction, shared by its two sides: the caller's handle and the writer's thread, which serves it.
 //!
 //! Owns: the inbox of an open transaction and how the transaction ended. Invariants: messages are served in the order
-//! in which they were sent; after the end no message is accepted, and every waiting caller gets the reason for the end;
-//! dropping the last handle rolls the transaction back. One lock guards the inbox. It is never held while a waker runs,
-//! nor while SQLite runs, except for a stay (a short statement on its caller's thread): a message sent meanwhile comes
-//! after the stay, and its sender waits no longer than a stay may take. Leaves out: what the messages do.
+//! in which they were sent; the writer's thread serves a transaction that began inline from its first message on; after the
+//! end no message is accepted, and every waiting caller gets the reason for the end. One lock guards the inbox. It is never
+//! held while a waker runs, nor while SQLite runs, except for a stay (a short step on its caller's thread): a message sent
+//! meanwhile comes after the stay, and its sender waits no longer than a stay may take. Leaves out: what the messages do, and
+//! the rights of callers (`level`).
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
@@ -20,7 +21,6 @@ use crate::events;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
 use crate::options::Options;
-use crate::thread::scope::MayEnd;
 use crate::time::later;
 use crate::time::recurring::Recurring;
 use crate::workers::Answer;
@@ -74,30 +74,32 @@ impl End {
 /// that a request for a savepoint that ended is never applied to a later one.
 pub(crate) type Savepoints = Vec<u64>;
 
-/// The position of a handle inside an open transaction.
-#[derive(Clone)]
-pub(crate) struct Inside {
-    pub(crate) session: Arc<OpenTransaction>,
-    pub(crate) savepoints: Savepoints,
-}
-
-impl MayEnd for Inside {
-    fn is_open(&self) -> bool {
-        self.session.is_open()
-    }
-}
-
-/// Runs short statements of an open transaction on their caller's thread.
-pub(crate) trait RunsInline: Send + Sync {
-    /// Runs the work on this thread now, if it is known to be short and the transaction is at these savepoints. An
-    /// error beside the answer means that the transaction is lost.
+/// Keeps the connection of an open transaction between its steps.
+pub(crate) trait KeepsConnection: Send + Sync {
+    /// Runs the work on this thread now, if it is known to be short and the transaction is at these savepoints.
     fn run_inline(
         &self,
+        session: &OpenTransaction,
         work: &Work,
         savepoints: &Savepoints,
         limits: &InlineLimits,
         began: Instant,
-    ) -> (InlineRun<Result<Answer>>, Option<Error>);
+    ) -> (InlineRun<Result<Answer>>, Step);
+
+    /// Called after a step that ended the transaction, without a lock: the connection is free.
+    fn leave(&self);
+
+    /// Has the writer's thread serve the transaction from now on.
+    fn hand_over(&self);
+}
+
+/// What a step on its caller's thread made of the transaction.
+pub(crate) enum Step {
+    Stays,
+    /// SQLite rolled it back because of this error.
+    Lost(Error),
+    /// It was committed or rolled back.
+    Ends,
 }
 
 /// A message in the inbox, for the writer's thread.
@@ -118,12 +120,13 @@ pub(crate) struct OpenTransaction {
     savepoints: AtomicU64,
     /// Looks whether it is idle.
     looks: Recurring,
-    /// Set when the writer's thread begins to serve the transaction.
-    parked: OnceLock<Arc<dyn RunsInline>>,
+    parked: Arc<dyn KeepsConnection>,
 }
 
 struct Inbox {
     messages: VecDeque<Message>,
+    /// The writer's thread serves it, or was told to.
+    is_served: bool,
     end: Option<End>,
     /// The time since which the writer's thread has had nothing to do; `None` while it works.
     idle_since: Option<Instant>,
@@ -132,11 +135,13 @@ struct Inbox {
 }
 
 impl OpenTransaction {
-    fn new(options: &Options) -> Arc<Self> {
-        let now = Instant::now();
+    /// The transaction that has just begun on the writer's thread, which serves it, or inline at `now`.
+    pub(crate) fn new(options: &Options, parked: Arc<dyn KeepsConnection>, inline_at: Option<Instant>) -> Arc<Self> {
+        let now = inline_at.unwrap_or_else(Instant::now);
         let idle_limit = options.transaction_idle;
         let told = !events::ARE_BUILT || idle_limit <= TOLD_AFTER;
-        let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: None, told };
+        let is_served = inline_at.is_none();
+        let inbox = Inbox { messages: VecDeque::new(), is_served, end: None, idle_since: inline_at, told };
         let session = Arc::new(Self {
             origin: Origin::here(),
             inbox: Mutex::new(inbox),
@@ -145,7 +150,7 @@ impl OpenTransaction {
             idle_limit,
             savepoints: AtomicU64::new(0),
             looks: Recurring::default(),
-            parked: OnceLock::new(),
+            parked,
         });
         let of = Arc::downgrade(&session);
         let first = later(now, if told { idle_limit } else { TOLD_AFTER });
@@ -157,15 +162,14 @@ impl OpenTransaction {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns true if this process was forked since the transaction began.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.origin.is_inherited()
+    }
+
     /// Sends a request, or returns an error if the transaction has ended.
     pub(crate) fn send(&self, request: Request, savepoints: &Savepoints) -> Result<()> {
         self.post(Message::Request(Box::new(request), savepoints.clone()))
-    }
-
-    /// Allows short statements to run at `parked` from now on.
-    pub(crate) fn open(&self, parked: Arc<dyn RunsInline>) {
-        // It is set once, by the one thread that serves the transaction.
-        let _ = self.parked.set(parked);
     }
 
     /// Runs the work on this thread, if the work is short and no earlier message waits.
@@ -181,14 +185,24 @@ impl OpenTransaction {
         if inbox.end.is_some() || !inbox.messages.is_empty() || inbox.idle_since.is_none() {
             return InlineRun::Ineligible;
         }
-        let Some(parked) = self.parked.get() else { return InlineRun::Ineligible };
-        let (run, lost) = parked.run_inline(work, savepoints, limits, began);
+        // The writer's thread releases the slot that it has.
+        if inbox.is_served && work.describe().ends() {
+            return InlineRun::Ineligible;
+        }
+        let (run, step) = self.parked.run_inline(self, work, savepoints, limits, began);
         inbox.idle_since = Some(Instant::now());
-        if let Some(error) = lost {
-            inbox.messages.push_back(Message::End(End::Lost(error.clone())));
-            inbox.end = Some(End::Lost(error));
-            drop(inbox);
-            self.arrived.notify_one();
+        match step {
+            Step::Stays => {}
+            Step::Lost(error) => {
+                inbox.end = Some(End::Lost(error.clone()));
+                self.push(inbox, Message::End(End::Lost(error)));
+            }
+            Step::Ends => {
+                inbox.end = Some(End::Finished);
+                drop(inbox);
+                self.looks.end();
+                self.parked.leave();
+            }
         }
         run
     }
@@ -214,15 +228,24 @@ impl OpenTransaction {
     }
 
     fn post(&self, message: Message) -> Result<()> {
-        let mut inbox = self.lock();
+        let inbox = self.lock();
         if let Some(end) = &inbox.end {
             return Err(end.error());
         }
+        self.push(inbox, message);
+        Ok(())
+    }
+
+    fn push(&self, mut inbox: MutexGuard<'_, Inbox>, message: Message) {
         inbox.messages.push_back(message);
         inbox.idle_since = None;
+        let was_served = std::mem::replace(&mut inbox.is_served, true);
         drop(inbox);
-        self.arrived.notify_one();
-        Ok(())
+        if was_served {
+            self.arrived.notify_one();
+        } else {
+            self.parked.hand_over();
+        }
     }
 
     /// Ends the transaction after all earlier messages are served, unless it has ended already.
@@ -270,10 +293,8 @@ impl OpenTransaction {
         let idle = inbox.idle_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         if idle >= self.idle_limit {
             // Under the same lock: a later request is refused with this end as the reason.
-            inbox.messages.push_back(Message::End(End::Idle(self.idle_limit)));
             inbox.end.get_or_insert(End::Idle(self.idle_limit));
-            drop(inbox);
-            self.arrived.notify_one();
+            self.push(inbox, Message::End(End::Idle(self.idle_limit)));
             return None;
         }
         let tells = !inbox.told && idle >= TOLD_AFTER;
@@ -285,51 +306,5 @@ impl OpenTransaction {
             events::idle_transaction(&self.path, idle);
         }
         is_open.then(|| later(now, limit.saturating_sub(idle)))
-    }
-}
-
-/// A caller's right to an open transaction. Dropping it rolls back what is not committed.
-pub(crate) struct TransactionGuard(pub(crate) Arc<OpenTransaction>);
-
-impl TransactionGuard {
-    pub(crate) fn new(options: &Options) -> Self {
-        Self(OpenTransaction::new(options))
-    }
-}
-
-/// A caller's right to a level of an open transaction. Dropping it rolls back that level's changes, unless it has
-/// ended.
-pub(crate) enum Level {
-    Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] TransactionGuard),
-    Savepoint(Arc<Inside>),
-    Ended,
-}
-
-impl Level {
-    /// Records that the level was kept or undone: dropping a savepoint then does nothing. The session itself records
-    /// the end of the transaction.
-    pub(crate) fn ended(&mut self) {
-        if matches!(self, Self::Savepoint(_)) {
-            *self = Self::Ended;
-        }
-    }
-}
-
-impl Drop for Level {
-    fn drop(&mut self) {
-        if let Self::Savepoint(inside) = self
-            && !inside.session.origin.is_inherited()
-        {
-            inside.session.undo(&inside.savepoints);
-        }
-    }
-}
-
-impl Drop for TransactionGuard {
-    fn drop(&mut self) {
-        if self.0.origin.is_inherited() {
-            return;
-        }
-        self.0.end(End::Finished);
     }
 }

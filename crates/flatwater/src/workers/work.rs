@@ -164,6 +164,8 @@ pub(crate) enum Work {
     Undo,
     Commit,
     Rollback,
+    /// Goes on with the transaction that ran on its caller's thread until now. No caller waits for an answer.
+    GoOn,
     /// A write that failed on its caller's thread; answered when it is known whether the write was committed.
     Settle(Unsettled),
     /// A closure of the checkpointer. No caller waits for an answer.

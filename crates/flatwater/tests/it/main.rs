@@ -6,6 +6,7 @@ mod backups;
 mod bad_input;
 mod bad_paths;
 mod basics;
+mod begun_inline;
 mod cancel;
 mod checkpoint_close;
 mod checkpoint_kills;

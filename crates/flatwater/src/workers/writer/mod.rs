@@ -16,6 +16,7 @@ mod exclusive;
 mod failed_commit;
 mod group;
 mod inline_access;
+mod inline_transaction;
 mod inline_write;
 mod interrupts;
 mod known_schema;
@@ -25,6 +26,7 @@ mod lock_waits;
 mod memory_backup;
 mod migration;
 mod park_database;
+mod parked;
 mod perform;
 mod publish;
 mod reopen;
@@ -42,10 +44,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use connection::WriterConnection;
+pub(crate) use inline_transaction::begin_inline;
 pub(crate) use inline_write::Tried;
 use left_behind::Ongoing;
 pub(crate) use park_database::Parked;
-use slot::Slot;
+use parked::ParkedConnection;
+use slot::{HeldConnection, Slot};
 
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
@@ -82,7 +86,9 @@ pub(super) struct WriterShared {
     journal: String,
     /// True if another program keeps the WAL short: `Checkpoint::External`, or Litestream.
     external: bool,
-    queue: Queue<Request, Box<WriterConnection>>,
+    queue: Queue<Request, HeldConnection>,
+    /// The connection while a transaction is open.
+    parked: Arc<ParkedConnection>,
     turnstile: Option<Arc<Turnstile>>,
     /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
@@ -111,12 +117,13 @@ impl Writer {
         let opened = WriterConnection::open(options.clone(), watch, turnstile.clone(), ticket);
         // It may have waited for its turn, and there was no slot.
         let _ended = turnstile.as_ref().is_some_and(|turnstile| turnstile.left_slot(false, || false));
-        let mut writer = Box::new(opened?);
+        let mut writer = opened?;
         let journal = writer.connection()?.journal.clone();
         let external = writer.external;
-        Ok(Self(Arc::new(WriterShared {
+        Ok(Self(Arc::new_cyclic(|shared| WriterShared {
             is_left: writer.is_left.clone(),
-            queue: Queue::new(options.queue, writer),
+            queue: Queue::new(options.queue, HeldConnection::new(writer)),
+            parked: Arc::new(ParkedConnection::new(shared.clone())),
             turnstile,
             options,
             catalogue,

@@ -108,6 +108,12 @@ impl WriterShared {
     }
 
     fn round(&self, writer: &mut HeldConnection, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
+        if matches!(&**batch, [Request { work: Work::GoOn, .. }]) {
+            // The transaction has the connection.
+            serve_transaction::go_on(writer, self, outbox);
+            batch.clear();
+            return false;
+        }
         writer.end_lease();
         unlimit(writer);
         renew(writer);

@@ -9,22 +9,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::WriterShared;
-use super::commit::commit;
+use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::effects::Effects;
+use super::failed_commit::Changes;
 use super::inline_access::unlimit;
 use super::interrupts::{arm, disarm};
 use super::known_schema::see_schema;
+use super::parked::At;
 use super::perform::{Rules, perform};
 use super::savepoint_stack::{LONG, Savepoint, Stack};
 use super::slot::HeldConnection;
-use super::transaction_connection::{At, ServedTransaction};
 use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::tokens::has_aborting_conflict_clause;
 use crate::workers::Answer;
-use crate::workers::open_transaction::{End, Message, OpenTransaction, TransactionGuard};
+use crate::workers::level::TransactionGuard;
+use crate::workers::open_transaction::{End, Message, OpenTransaction};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
@@ -39,17 +41,27 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
         let error = shared.ended(error.timed(&request.ticket), &request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
-    let claim = TransactionGuard::new(&shared.options);
-    let session = claim.0.clone();
-    let _closed = CloseAtLast(session.clone());
-    shared.ongoing.note_open(&session);
-    let mut open = ServedTransaction::new(held);
-    session.open(open.parked.clone());
+    let claim = TransactionGuard(OpenTransaction::new(&shared.options, shared.parked.clone(), None));
+    let open = ServedTransaction::new(held, shared, claim.0.clone());
+    shared.ongoing.note_open(&claim.0);
     // If the caller is gone, the claim is returned and dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
     outbox.deliver();
-    let end = run(&mut open, shared, &session, outbox);
-    let effects = open.end();
+    to_its_end(open, outbox);
+}
+
+/// Goes on with a transaction that ran on its caller's thread until now, and serves it to its end.
+pub(super) fn go_on(held: &mut HeldConnection, shared: &WriterShared, outbox: &mut Outbox<'_>) {
+    let Some(session) = shared.parked.lock().as_ref().map(|at| at.session.clone()) else { return };
+    to_its_end(ServedTransaction { held, shared, session }, outbox);
+}
+
+fn to_its_end(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
+    let (shared, session) = (open.shared, open.session.clone());
+    let _closed = CloseAtLast(session.clone());
+    let end = run(shared, &session, outbox);
+    let effects = open.take_back();
+    let held = &mut *open.held;
     disarm(held);
     held.rollback();
     effects.put_right(held, &shared.catalogue);
@@ -60,6 +72,33 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     for request in session.close(end.clone()) {
         let answer = end.answer(&request.work);
         shared.answer(outbox, request, answer);
+    }
+}
+
+/// An open transaction that the writer's thread serves. Dropping it takes the connection back.
+struct ServedTransaction<'a> {
+    held: &'a mut HeldConnection,
+    shared: &'a WriterShared,
+    session: Arc<OpenTransaction>,
+}
+
+impl<'a> ServedTransaction<'a> {
+    fn new(held: &'a mut HeldConnection, shared: &'a WriterShared, session: Arc<OpenTransaction>) -> Self {
+        *shared.parked.lock() = Some(At::new(session.clone(), held.lend()));
+        Self { held, shared, session }
+    }
+
+    /// Takes the connection back, and returns what the statements did.
+    fn take_back(&mut self) -> Effects {
+        let Some(At { writer, effects, .. }) = self.shared.parked.lock().take() else { return Effects::default() };
+        self.held.put_back(writer);
+        effects
+    }
+}
+
+impl Drop for ServedTransaction<'_> {
+    fn drop(&mut self) {
+        self.take_back();
     }
 }
 
@@ -80,20 +119,18 @@ fn begin(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Tick
     Ok(())
 }
 
-fn run(
-    open: &mut ServedTransaction<'_>,
-    shared: &WriterShared,
-    session: &OpenTransaction,
-    outbox: &mut Outbox<'_>,
-) -> End {
+fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>) -> End {
     loop {
         let message = session.next();
-        let mut parked = open.parked.lock();
+        let mut parked = shared.parked.lock();
         // The connection is parked until the transaction ends, which happens here.
-        let Some(At { writer, effects, savepoints, lost }) = &mut *parked else { return End::Finished };
+        let Some(At { writer, effects, savepoints, lost, unsettled, .. }) = &mut *parked else { return End::Finished };
         unlimit(writer);
         if *lost {
             return End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it"));
+        }
+        if let Some((error, before)) = unsettled.take() {
+            return settle_commit(writer, shared, (error, &before), message, outbox);
         }
         let (request, place) = match message {
             Message::End(end) => return end,
@@ -112,7 +149,7 @@ fn run(
             shared.recorder.counts.abandoned.count();
             continue;
         }
-        let is_end = matches!(request.work, Work::Commit | Work::Rollback);
+        let is_end = request.work.describe().ends();
         shared.ongoing.note_running(&request.ticket, &request.work);
         let started = request.ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
         let result = if matches!(request.work, Work::Undo) && !savepoints.has_place(&place) {
@@ -140,6 +177,24 @@ fn run(
         drop(parked);
         outbox.deliver();
     }
+}
+
+/// Finds out what became of a COMMIT that failed on its caller's thread, which now asks with `message`.
+fn settle_commit(
+    writer: &mut WriterConnection,
+    shared: &WriterShared,
+    (error, before): (Error, &Changes),
+    message: Message,
+    outbox: &mut Outbox<'_>,
+) -> End {
+    shared.recorder.commit_failed(&error);
+    writer.wait_for_locks_for_all();
+    let error = settle(writer, shared, error, before);
+    if let Message::Request(request, _) = message {
+        let answer = if request.ticket.start() { shared.ended(error.clone(), &request.ticket) } else { left_request() };
+        shared.answer(outbox, *request, Err(answer));
+    }
+    End::Lost(error)
 }
 
 fn step(
@@ -190,7 +245,7 @@ fn statement(
     let mut keeps = result.is_ok() || keeps_part(work);
     if keeps
         && !writer.is_autocommit()
-        && let Err(error) = settle(writer)
+        && let Err(error) = settle_tables(writer)
     {
         // A virtual table may have written a part of it.
         (keeps, result) = (false, Err(error));
@@ -215,7 +270,7 @@ fn statement(
 /// rows in memory, and writes them when the next savepoint is opened (`xSavepoint`,
 /// <https://sqlite.org/vtab.html#the_xsavepoint_xrelease_and_xrollbackto_methods>): that may be for a short statement on its
 /// caller's thread.
-fn settle(writer: &mut WriterConnection) -> Result<()> {
+fn settle_tables(writer: &mut WriterConnection) -> Result<()> {
     let connection = writer.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
     Ok(connection.control.release(&mut connection.sqlite)?)

@@ -25,10 +25,14 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
 
-/// The connection, unless an open transaction has it: then nothing else runs.
+/// The token: the connection, unless an open transaction has it: then nothing else runs.
 pub(super) struct HeldConnection(Option<Box<WriterConnection>>);
 
 impl HeldConnection {
+    pub(super) fn new(connection: WriterConnection) -> Self {
+        Self(Some(Box::new(connection)))
+    }
+
     /// Lends the connection to an open transaction, until `put_back`.
     pub(super) fn lend(&mut self) -> Box<WriterConnection> {
         self.0.take().expect(NOT_LENT)
@@ -57,7 +61,7 @@ impl DerefMut for HeldConnection {
 
 pub(super) struct Slot<'a> {
     writer: &'a Writer,
-    /// Empty after `close` and `hand_over`.
+    /// Empty after `close`, `lend` and `hand_over`.
     held: HeldConnection,
     outbox: Outbox<'a>,
     /// False while something runs in the slot, and after it panicked.
@@ -92,12 +96,28 @@ impl<'a> Slot<'a> {
 
     /// Returns the slot, on any other thread, if it is free and no request waits for it.
     pub(super) fn acquire_idle(writer: &'a Writer) -> Option<Self> {
-        writer.0.queue.borrow_idle().map(|connection| Self::new(writer, connection, false))
+        writer.0.queue.borrow_idle().map(|held| Self::new(writer, held, false))
     }
 
-    fn new(writer: &'a Writer, connection: Box<WriterConnection>, is_writers_thread: bool) -> Self {
+    /// Returns the slot that `lend` kept for an open transaction, which is over and gives the connection back.
+    pub(super) fn lent_back(writer: &'a Writer, connection: Box<WriterConnection>) -> Self {
+        Self::new(writer, HeldConnection(Some(connection)), false)
+    }
+
+    fn new(writer: &'a Writer, held: HeldConnection, is_writers_thread: bool) -> Self {
         let outbox = Outbox::passing_on(&writer.0.recorder);
-        Self { writer, held: HeldConnection(Some(connection)), outbox, is_sound: true, is_writers_thread }
+        Self { writer, held, outbox, is_sound: true, is_writers_thread }
+    }
+
+    /// Lends the connection to an open transaction. Nobody else gets the slot before `lent_back` or `hand_over_lent`.
+    pub(super) fn lend(mut self) -> Box<WriterConnection> {
+        self.held.lend()
+    }
+
+    /// Lets the writer's thread go on with the open transaction that the connection is lent to.
+    pub(super) fn hand_over_lent(writer: &'a Writer, request: Request) {
+        let start = writer.0.queue.hand_over(HeldConnection(None), request);
+        writer.start_for_others(start);
     }
 
     /// Runs `f` on the connection. If `f` panics, the slot is released with another connection.
@@ -117,7 +137,7 @@ impl<'a> Slot<'a> {
     pub(super) fn hand_over(mut self, request: Request) {
         let Some(mut connection) = self.held.0.take() else { return };
         connection.end_lease();
-        let start = self.writer.0.queue.hand_over(connection, request);
+        let start = self.writer.0.queue.hand_over(HeldConnection(Some(connection)), request);
         self.writer.0.start_live();
         self.writer.start_for_others(start);
     }
@@ -131,7 +151,7 @@ impl Drop for Slot<'_> {
             }
             self.writer.watch_lease(&connection);
             self.writer.0.leave_turn(&mut connection, self.is_writers_thread);
-            self.writer.0.queue.give_back(connection)
+            self.writer.0.queue.give_back(HeldConnection(Some(connection)))
         });
         self.writer.0.start_live();
         self.outbox.deliver();

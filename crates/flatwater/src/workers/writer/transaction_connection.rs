@@ -1,13 +1,11 @@
-//! A parked connection: where the connection of an open transaction is kept while its caller is not waiting for the
-//! writer's thread, so that short statements of the transaction can run inline.
+//! Inline runs in an open transaction, on its parked connection.
 //!
-//! Owns: the connection while a transaction is open, and one inline run in it. Guarded by its own lock, which the
-//! writer's thread takes for each message, and a caller's thread only while the writer's thread has no message.
-//! Invariants: an inline run that fails leaves nothing behind, and a worker runs the statement again; when the
-//! transaction ends, or its thread panics, the connection is back where it was. Leaves out: the order of messages
-//! (`open_transaction`).
+//! Owns: one inline run of a statement or of a savepoint, and which are eligible. Runs on the thread of a caller, while the
+//! writer's thread has no message of the transaction. Invariant: an inline run that fails leaves nothing behind, and a worker
+//! runs the statement again. Leaves out: the place of the connection (`parked`), the order of messages
+//! (`open_transaction`), beginning and ending a transaction inline (`inline_transaction`).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use flatwater_sqlite::PageRefusal;
@@ -15,11 +13,12 @@ use flatwater_sqlite::PageRefusal;
 use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::inline_access::{run_inline, suspect};
+use super::inline_transaction::{end, hand_over, leave};
 use super::inline_write::short_write;
 use super::known_schema::has_settled_schema;
+use super::parked::{At, ParkedConnection};
 use super::perform::run_one;
-use super::savepoint_stack::{Savepoint, Stack};
-use super::slot::HeldConnection;
+use super::savepoint_stack::Savepoint;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;
 use crate::connection::run::statement_cache::CachedStatement;
@@ -28,124 +27,73 @@ use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::time::later;
 use crate::workers::Answer;
-use crate::workers::open_transaction::{self, Savepoints};
+use crate::workers::open_transaction::{KeepsConnection, OpenTransaction, Savepoints, Step};
 use crate::workers::work::Work;
 
-/// The state of an open transaction.
-pub(super) struct At {
-    pub(super) writer: Box<WriterConnection>,
-    pub(super) effects: Effects,
-    pub(super) savepoints: Stack,
-    /// An inline run panicked: the transaction is lost.
-    pub(super) lost: bool,
-}
-
-/// `None` when the transaction is over.
-pub(super) struct ParkedConnection(Mutex<Option<At>>);
-
-impl ParkedConnection {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Option<At>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An open transaction, as the writer's thread sees it. Dropping it takes the connection back.
-pub(super) struct ServedTransaction<'a> {
-    held: &'a mut HeldConnection,
-    pub(super) parked: Arc<ParkedConnection>,
-}
-
-impl<'a> ServedTransaction<'a> {
-    pub(super) fn new(held: &'a mut HeldConnection) -> Self {
-        let writer = held.lend();
-        let at = At { writer, effects: Effects::default(), savepoints: Stack::default(), lost: false };
-        Self { held, parked: Arc::new(ParkedConnection(Mutex::new(Some(at)))) }
-    }
-
-    /// Takes the connection back, and returns what the statements did.
-    pub(super) fn end(mut self) -> Effects {
-        self.take_back().unwrap_or_default()
-    }
-
-    fn take_back(&mut self) -> Option<Effects> {
-        let At { writer, effects, .. } = self.parked.lock().take()?;
-        self.held.put_back(writer);
-        Some(effects)
-    }
-}
-
-impl Drop for ServedTransaction<'_> {
-    fn drop(&mut self) {
-        self.take_back();
-    }
-}
-
-impl open_transaction::RunsInline for ParkedConnection {
+impl KeepsConnection for ParkedConnection {
     fn run_inline(
         &self,
+        session: &OpenTransaction,
         work: &Work,
         savepoints: &Savepoints,
         limits: &InlineLimits,
         began: Instant,
-    ) -> (InlineRun<Result<Answer>>, Option<Error>) {
+    ) -> (InlineRun<Result<Answer>>, Step) {
+        let ineligible = (InlineRun::Ineligible, Step::Stays);
         let mut place = self.lock();
-        let Some(at) = place.as_mut().filter(|at| !at.lost && at.savepoints.is_at(savepoints)) else {
-            return (InlineRun::Ineligible, None);
+        let is_usable = |at: &&mut At| std::ptr::eq(&*at.session, session) && !at.lost && at.unsettled.is_none();
+        let Some(at) = place.as_mut().filter(is_usable).filter(|at| at.savepoints.is_at(savepoints)) else {
+            return ineligible;
         };
-        if work.describe().nests() {
-            let is_short = matches!(work, Work::Savepoint(_)) || at.savepoints.is_shortly_released();
-            return if is_short { savepoint(at, work, began) } else { (InlineRun::Ineligible, None) };
+        let is = work.describe();
+        if is.ends() {
+            let Some(shared) = self.shared.upgrade() else { return ineligible };
+            return end(&shared, at, work, limits, began);
         }
-        let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, limits) else {
-            return (InlineRun::Ineligible, None);
-        };
-        let mut given_up = GivenUp { at, is_over: false };
-        let answer = statement(&mut given_up.at.writer, &ready, work, limits, later(began, limits.time));
-        given_up.is_over = true;
-        drop(given_up);
+        if is.nests() {
+            let is_short = matches!(work, Work::Savepoint(_)) || at.savepoints.is_shortly_released();
+            return if is_short { savepoint(at, work, began) } else { ineligible };
+        }
+        let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, limits) else { return ineligible };
+        let answer = at.run(|at| statement(&mut at.writer, &ready, work, limits, later(began, limits.time)));
         let took = began.elapsed();
-        let Some(answer) = answer else { return (InlineRun::Ineligible, None) };
+        let Some(answer) = answer else { return ineligible };
         match answer {
-            Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Some(error)),
+            Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Step::Lost(error)),
             Ok(answer) => {
+                at.statements += 1;
                 at.savepoints.ran(1);
-                (InlineRun::Done(Ok(answer), took), None)
+                (InlineRun::Done(Ok(answer), took), Step::Stays)
             }
-            Err(error) => (InlineRun::FellBack(Fallback::after(error.sqlite_code()), took), None),
+            Err(error) => (InlineRun::FellBack(Fallback::after(error.sqlite_code()), took), Step::Stays),
+        }
+    }
+
+    fn leave(&self) {
+        let at = self.lock().take();
+        if let (Some(shared), Some(at)) = (self.shared.upgrade(), at) {
+            leave(shared, at);
+        }
+    }
+
+    fn hand_over(&self) {
+        if let Some(shared) = self.shared.upgrade() {
+            hand_over(shared);
         }
     }
 }
 
 /// Opens a nested transaction, or keeps the innermost one. SQLite writes nothing for it: no virtual table has anything
-/// left to write, see `serve_transaction::settle`.
-fn savepoint(at: &mut At, work: &Work, began: Instant) -> (InlineRun<Result<Answer>>, Option<Error>) {
-    let mut given_up = GivenUp { at, is_over: false };
-    let At { writer, savepoints, .. } = &mut *given_up.at;
-    let answer = match work {
+/// left to write, see `serve_transaction::settle_tables`.
+fn savepoint(at: &mut At, work: &Work, began: Instant) -> (InlineRun<Result<Answer>>, Step) {
+    let answer = at.run(|At { writer, savepoints, .. }| match work {
         Work::Savepoint(number) => {
             savepoints.open(writer, Savepoint::Nested(*number)).map(|()| Answer::Savepoint(*number))
         }
         _ => savepoints.release_nested(writer).map(|()| Answer::Done),
-    };
-    given_up.is_over = true;
-    let lost = answer.as_ref().err().filter(|_| given_up.at.writer.is_autocommit()).cloned();
-    (InlineRun::Done(answer, began.elapsed()), lost)
-}
-
-/// The guard of an inline run. After a panic, which only a bug in this crate can cause, the connection is not trusted,
-/// and the transaction is lost.
-struct GivenUp<'a> {
-    at: &'a mut At,
-    is_over: bool,
-}
-
-impl Drop for GivenUp<'_> {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.at.writer.replace();
-            self.at.lost = true;
-        }
-    }
+    });
+    let lost = answer.as_ref().err().filter(|_| at.writer.is_autocommit()).cloned();
+    (InlineRun::Done(answer, began.elapsed()), lost.map_or(Step::Stays, Step::Lost))
 }
 
 /// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed statement. Only the

@@ -1,0 +1,62 @@
+//! Where a caller is inside an open transaction: in the transaction itself, or in a nested one.
+//!
+//! Owns: the right to such a level, which a caller's handle has. Runs on callers' threads, never blocks. Invariant: dropping
+//! the right rolls the level back, unless it has ended, or this process was forked since it began. Leaves out: what happens
+//! on each level (`open_transaction`).
+
+use std::sync::Arc;
+
+use crate::thread::scope::MayEnd;
+use crate::workers::open_transaction::{End, OpenTransaction, Savepoints};
+
+/// The position of a handle inside an open transaction.
+#[derive(Clone)]
+pub(crate) struct Inside {
+    pub(crate) session: Arc<OpenTransaction>,
+    pub(crate) savepoints: Savepoints,
+}
+
+impl MayEnd for Inside {
+    fn is_open(&self) -> bool {
+        self.session.is_open()
+    }
+}
+
+/// A caller's right to an open transaction. Dropping it rolls back what is not committed.
+pub(crate) struct TransactionGuard(pub(crate) Arc<OpenTransaction>);
+
+/// A caller's right to a level of an open transaction. Dropping it rolls back that level's changes, unless it has
+/// ended.
+pub(crate) enum Level {
+    Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] TransactionGuard),
+    Savepoint(Arc<Inside>),
+    Ended,
+}
+
+impl Level {
+    /// Records that the level was kept or undone: dropping a savepoint then does nothing. The session itself records
+    /// the end of the transaction.
+    pub(crate) fn ended(&mut self) {
+        if matches!(self, Self::Savepoint(_)) {
+            *self = Self::Ended;
+        }
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        if let Self::Savepoint(inside) = self
+            && !inside.session.is_inherited()
+        {
+            inside.session.undo(&inside.savepoints);
+        }
+    }
+}
+
+impl Drop for TransactionGuard {
+    fn drop(&mut self) {
+        if !self.0.is_inherited() {
+            self.0.end(End::Finished);
+        }
+    }
+}

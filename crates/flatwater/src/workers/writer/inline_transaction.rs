@@ -1,0 +1,142 @@
+//! A transaction on its caller's thread: beginning one, and ending one that the writer's thread has not served.
+//!
+//! Owns: BEGIN, COMMIT and ROLLBACK as inline runs, and handing the transaction over to the writer's thread, which happens
+//! with its first message. Runs on the threads of callers, on which such a transaction holds the writer slot, and on the
+//! thread that sends the message. Invariants: nothing here waits for a lock, syncs a file, or copies pages out of the WAL; a
+//! COMMIT that failed is not tried again unless its transaction is still open; nobody else gets the slot until the
+//! transaction is over. Leaves out: the statements between (`transaction_connection`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::connection::WriterConnection;
+use super::failed_commit::{Change, Changes};
+use super::inline_access::run_inline;
+use super::parked::At;
+use super::slot::Slot;
+use super::{Writer, WriterShared};
+use crate::connection::Connection;
+use crate::connection::learn::schema::Known;
+use crate::error::{Error, Result};
+use crate::inline::limits::InlineLimits;
+use crate::inline::outcome::{Fallback, InlineRun};
+use crate::options::Durability;
+use crate::queue::on_its_way::OnItsWay;
+use crate::queue::ticket::{CallOptions, Ticket};
+use crate::workers::Answer;
+use crate::workers::level::TransactionGuard;
+use crate::workers::open_transaction::{OpenTransaction, Step};
+use crate::workers::reply_to::ReplyTo;
+use crate::workers::request::Request;
+use crate::workers::work::Work;
+
+/// A transaction with more statements is ended by the writer's thread: the pages that it changed are to be written, or freed.
+const FEW: u32 = 32;
+
+/// Begins a transaction on this thread, if the token is free and no lock has to be waited for.
+pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instant) -> InlineRun<Result<Answer>> {
+    let shared = &*writer.0;
+    if shared.pauses_writes(began) {
+        return InlineRun::Ineligible;
+    }
+    let _on_its_way = OnItsWay::new(&*shared.on_their_way);
+    let Some(mut slot) = Slot::acquire_idle(writer) else { return InlineRun::Ineligible };
+    match slot.run(|connection, _| begin(shared, connection, limits)) {
+        None => return InlineRun::Ineligible,
+        Some(Err(why)) => return InlineRun::FellBack(why, began.elapsed()),
+        Some(Ok(())) => {}
+    }
+    let now = Instant::now();
+    let session = OpenTransaction::new(&shared.options, shared.parked.clone(), Some(now));
+    *shared.parked.lock() = Some(At::new(session.clone(), slot.lend()));
+    shared.ongoing.note_open(&session);
+    let took = now.saturating_duration_since(began);
+    InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(session))), took)
+}
+
+/// Runs BEGIN IMMEDIATE, if the schema is the known one. Returns `None` if nothing was tried. With attached files SQLite
+/// begins in each of them, which may recover one.
+fn begin(shared: &WriterShared, writer: &mut WriterConnection, limits: &InlineLimits) -> Option<Result<(), Fallback>> {
+    if writer.refusal().is_some() || writer.is_suspect || shared.is_left() {
+        return None;
+    }
+    writer.wal_now()?;
+    if !writer.connection.as_ref()?.attached.names.is_empty() {
+        return None;
+    }
+    writer.end_lease();
+    shared.record(writer);
+    let (begun, _) = run_inline(writer, limits.bytes, None, |writer| {
+        let connection = writer.connection.as_mut().ok_or(Fallback::Failed)?;
+        let Connection { sqlite, control, schema, .. } = connection;
+        control.begin(sqlite).map_err(|error| Fallback::after(error.code()))?;
+        if schema.knows(sqlite, control, &shared.catalogue.left)? == Known::Held {
+            control.let_go(sqlite);
+        }
+        Ok(())
+    })?;
+    if begun.is_err() {
+        writer.rollback();
+    }
+    Some(begun)
+}
+
+/// Commits the transaction or rolls it back, if that is short.
+pub(super) fn end(
+    shared: &WriterShared,
+    at: &mut At,
+    work: &Work,
+    limits: &InlineLimits,
+    began: Instant,
+) -> (InlineRun<Result<Answer>>, Step) {
+    let commits = matches!(work, Work::Commit);
+    if at.statements > FEW || commits && !commits_shortly(shared, &at.writer) {
+        return (InlineRun::Ineligible, Step::Stays);
+    }
+    let before = at.writer.wal_now().map(|(state, _)| Changes::of_main(Change::Wal(state.change())));
+    let ended = at.run(|at| {
+        run_inline(&mut at.writer, limits.bytes, None, |writer| {
+            let Connection { sqlite, control, .. } = writer.connection()?;
+            if commits {
+                control.commit(sqlite)?
+            } else {
+                control.rollback(sqlite)?
+            }
+            Ok::<_, Error>(())
+        })
+    });
+    let error = match ended {
+        Some((Ok(()), _)) => return (InlineRun::Done(Ok(Answer::Done), began.elapsed()), Step::Ends),
+        Some((Err(error), _)) => error,
+        None => return (InlineRun::Ineligible, Step::Stays),
+    };
+    let why = Fallback::after(error.sqlite_code());
+    if commits && at.writer.is_autocommit() {
+        at.unsettled = before.map(|before| (error, before));
+    }
+    (InlineRun::FellBack(why, began.elapsed()), Step::Stays)
+}
+
+/// Returns true if a COMMIT only appends to the WAL: neither syncs it, nor starts it over.
+fn commits_shortly(shared: &WriterShared, writer: &WriterConnection) -> bool {
+    shared.options.durability == Durability::Normal
+        && writer.refusal().is_none()
+        && writer.wal_now().is_some_and(|(_, wal)| wal.copied < wal.max_frame)
+}
+
+/// Releases the slot of a transaction that is over.
+pub(super) fn leave(shared: Arc<WriterShared>, at: At) {
+    let writer = Writer(shared);
+    let mut slot = Slot::lent_back(&writer, at.writer);
+    slot.run(|connection, _| {
+        at.effects.put_right(connection, &writer.0.catalogue);
+        let left = connection.wal_now();
+        writer.0.leave(connection, left.as_ref(), Instant::now());
+    });
+}
+
+/// Lets the writer's thread serve the transaction from now on.
+pub(super) fn hand_over(shared: Arc<WriterShared>) {
+    let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+    Slot::hand_over_lent(&Writer(shared), Request::new(ticket, Work::GoOn, ReplyTo::Nobody));
+}
