@@ -24,3 +24,18 @@ pub(crate) mod stream;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub(crate) mod transaction;
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Result;
+    use crate::values::row::Rows;
+    use crate::workers::Answer;
+    use crate::workers::work::Work;
+
+    /// A call is moved a few times before it is polled, and its answer after that. In bytes, on machines of 64 bits.
+    #[test]
+    fn what_is_moved_on_the_short_path_stays_small() {
+        assert!(size_of::<super::call::Call<Rows>>() <= 216);
+        assert!(size_of::<Work>() <= 80 && size_of::<Result<Answer>>() <= 56);
+    }
+}

@@ -1,16 +1,16 @@
-//! An open transaction, shared by its two sides: the caller's handle and the writer's thread, which serves it.
+//! An open transaction, shared by its two sides: the caller's handle and the writer's thread, which serves its messages.
 //!
 //! Owns: the inbox of an open transaction and how the transaction ended. Invariants: messages are served in the order
-//! in which they were sent; the writer's thread serves a transaction that began inline from its first message on; after the
-//! end no message is accepted, and every waiting caller gets the reason for the end. One lock guards the inbox. It is never
-//! held while a waker runs, nor while SQLite runs, except for a stay (a short step on its caller's thread): a message sent
-//! meanwhile comes after the stay, and its sender waits no longer than a stay may take. Leaves out: what the messages do, and
-//! the rights of callers (`level`).
+//! in which they were sent; a transaction without messages occupies no thread, and the first message has the writer's thread
+//! serve it; after the end no message is accepted, and every waiting caller gets the reason for the end. One lock guards the
+//! inbox. It is never held while a waker runs, nor while SQLite runs, except for a stay (a short step on its caller's thread): a
+//! message sent meanwhile comes after the stay, and its sender waits no longer than a stay may take. Leaves out: what the
+//! messages do, and the rights of callers (`level`).
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
@@ -89,7 +89,7 @@ pub(crate) trait KeepsConnection: Send + Sync {
     /// Called after a step that ended the transaction, without a lock: the connection is free.
     fn leave(&self);
 
-    /// Has the writer's thread serve the transaction from now on.
+    /// Has the writer's thread serve the messages.
     fn hand_over(&self);
 }
 
@@ -114,7 +114,6 @@ pub(crate) enum Message {
 pub(crate) struct OpenTransaction {
     origin: Origin,
     inbox: Mutex<Inbox>,
-    arrived: Condvar,
     path: PathBuf,
     idle_limit: Duration,
     savepoints: AtomicU64,
@@ -125,27 +124,23 @@ pub(crate) struct OpenTransaction {
 
 struct Inbox {
     messages: VecDeque<Message>,
-    /// The writer's thread serves it, or was told to.
-    is_served: bool,
     end: Option<End>,
-    /// The time since which the writer's thread has had nothing to do; `None` while it works.
+    /// The time since which the transaction has had nothing to do. `None` while the writer's thread serves it, or is about to.
     idle_since: Option<Instant>,
     /// The idle event was sent, or is not needed.
     told: bool,
 }
 
 impl OpenTransaction {
-    /// The transaction that has just begun on the writer's thread, which serves it, or inline at `now`.
-    pub(crate) fn new(options: &Options, parked: Arc<dyn KeepsConnection>, inline_at: Option<Instant>) -> Arc<Self> {
-        let now = inline_at.unwrap_or_else(Instant::now);
+    /// Returns the transaction that has just begun: on the writer's thread, which serves it, or inline.
+    pub(crate) fn new(options: &Options, parked: Arc<dyn KeepsConnection>, is_inline: bool) -> Arc<Self> {
+        let now = Instant::now();
         let idle_limit = options.transaction_idle;
         let told = !events::ARE_BUILT || idle_limit <= TOLD_AFTER;
-        let is_served = inline_at.is_none();
-        let inbox = Inbox { messages: VecDeque::new(), is_served, end: None, idle_since: inline_at, told };
+        let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: is_inline.then_some(now), told };
         let session = Arc::new(Self {
             origin: Origin::here(),
             inbox: Mutex::new(inbox),
-            arrived: Condvar::new(),
             path: options.path.clone(),
             idle_limit,
             savepoints: AtomicU64::new(0),
@@ -181,12 +176,7 @@ impl OpenTransaction {
         began: Instant,
     ) -> InlineRun<Result<Answer>> {
         let mut inbox = self.lock();
-        // Without an idle time the writer's thread is working.
-        if inbox.end.is_some() || !inbox.messages.is_empty() || inbox.idle_since.is_none() {
-            return InlineRun::Ineligible;
-        }
-        // The writer's thread releases the slot that it has.
-        if inbox.is_served && work.describe().ends() {
+        if inbox.end.is_some() || inbox.idle_since.is_none() {
             return InlineRun::Ineligible;
         }
         let (run, step) = self.parked.run_inline(self, work, savepoints, limits, began);
@@ -238,12 +228,9 @@ impl OpenTransaction {
 
     fn push(&self, mut inbox: MutexGuard<'_, Inbox>, message: Message) {
         inbox.messages.push_back(message);
-        inbox.idle_since = None;
-        let was_served = std::mem::replace(&mut inbox.is_served, true);
+        let was_idle = inbox.idle_since.take().is_some();
         drop(inbox);
-        if was_served {
-            self.arrived.notify_one();
-        } else {
+        if was_idle {
             self.parked.hand_over();
         }
     }
@@ -253,19 +240,15 @@ impl OpenTransaction {
         let _ = self.post(Message::End(end));
     }
 
-    /// Waits for the next message. Called by the writer's thread.
-    pub(crate) fn next(&self) -> Message {
+    /// Returns the next message. Without one, the writer's thread, which calls this, has nothing to do with the transaction any
+    /// more.
+    pub(crate) fn next(&self) -> Option<Message> {
         let mut inbox = self.lock();
-        loop {
-            if let Some(message) = inbox.messages.pop_front() {
-                inbox.idle_since = None;
-                return message;
-            }
-            if inbox.idle_since.is_none() {
-                inbox.idle_since = Some(Instant::now());
-            }
-            inbox = self.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+        let message = inbox.messages.pop_front();
+        if message.is_none() {
+            inbox.idle_since = Some(Instant::now());
         }
+        message
     }
 
     /// Closes the inbox, because the transaction is over. Returns the requests that will not be served. Called by the

@@ -100,19 +100,56 @@ fn what_is_not_short_is_handed_over_to_the_writers_thread_and_goes_on_there() {
 }
 
 #[test]
-fn many_statements_are_committed_or_undone_by_the_writers_thread() {
+fn after_a_statement_on_the_writers_thread_short_ones_and_the_commit_run_inline_again() {
     let file = TestFile::new();
     run(async {
         let db = known(file.options()).await;
-        for commits in [true, false] {
+        let mut here = 0;
+        for number in 1.. {
             let tx = begun_here(&db).await;
-            for number in 0..100 {
-                tx.execute(INSERT, (None::<i64>, number)).await.unwrap();
+            // No table is counted inline.
+            assert_eq!(tx.query_value::<i64>("SELECT count(*) FROM t", ()).await, Ok(number - 1));
+            let (inserted, was_here) = watched(&db, tx.execute(INSERT, (number, number))).await;
+            inserted.unwrap();
+            let (committed, was_committed_here) = watched(&db, tx.commit()).await;
+            committed.unwrap();
+            here += i32::from(was_here && was_committed_here);
+            if here == 10 {
+                break;
             }
-            let (ended, was_here) = watched(&db, if commits { tx.commit() } else { tx.rollback() }).await;
-            ended.unwrap();
+        }
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn what_wrote_much_or_more_than_tables_is_committed_or_undone_by_the_writers_thread() {
+    let file = TestFile::new();
+    run(async {
+        known(file.options()).await.close().await.unwrap();
+        // With limits of 50 us, which the rows exceed.
+        let db = file.open().await;
+        for sql in [
+            "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 50000) SELECT x, x FROM n",
+            "CREATE TABLE u (a)",
+            "CREATE TEMP TABLE v (a)",
+        ] {
+            for commits in [false, true] {
+                let tx = db.begin().await.unwrap();
+                tx.execute(sql, ()).await.unwrap();
+                let (ended, was_here) = watched(&db, if commits { tx.commit() } else { tx.rollback() }).await;
+                ended.unwrap();
+                assert!(!was_here, "{sql}");
+            }
+        }
+        assert_eq!(count(&db).await, 50_000);
+        db.execute("CREATE VIRTUAL TABLE f USING fts4 (body)", ()).await.unwrap();
+        for _ in 0..5 {
+            let tx = db.begin().await.unwrap();
+            tx.execute("INSERT INTO f VALUES ('one')", ()).await.unwrap();
+            let (committed, was_here) = watched(&db, tx.commit()).await;
+            committed.unwrap();
             assert!(!was_here);
-            assert_eq!(count(&db).await, 100);
         }
         db.close().await.unwrap();
     });

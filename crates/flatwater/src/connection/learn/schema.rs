@@ -74,6 +74,8 @@ pub(crate) struct SchemaReader {
     /// Reads the schema; stepping it loads a newer one.
     newest: StatementId,
     pub(crate) seen: SchemaSeen,
+    /// Whether the schema with this cookie has virtual tables.
+    virtual_tables: Option<(i64, bool)>,
 }
 
 impl SchemaReader {
@@ -84,7 +86,7 @@ impl SchemaReader {
         };
         let cookie = prepare("PRAGMA main.schema_version")?;
         let newest = prepare("SELECT 0 FROM main.sqlite_schema LIMIT 0")?;
-        Ok(Self { cookie, newest, seen: SchemaSeen::default() })
+        Ok(Self { cookie, newest, seen: SchemaSeen::default(), virtual_tables: None })
     }
 
     /// Makes the connection load the newest schema of the main database. Without this, a text that names something unknown
@@ -107,6 +109,22 @@ impl SchemaReader {
         let mut cookie = OneInteger(0);
         sqlite.statement(self.cookie).run(&(), &mut cookie)?;
         Ok(cookie.0)
+    }
+
+    /// Returns true if the main database has virtual tables. Reads the schema if it is another one than the last time. Not to be
+    /// called in a transaction that changed the schema: another schema may get its cookie.
+    pub(crate) fn has_virtual_tables(&mut self, sqlite: &mut Sqlite) -> Result<bool> {
+        let cookie = self.cookie(sqlite)?;
+        if let Some((of, has_some)) = self.virtual_tables
+            && of == cookie
+        {
+            return Ok(has_some);
+        }
+        // SQLite writes the beginning of a definition like this itself.
+        let has_some = "SELECT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE substr(sql, 1, 15) = 'CREATE VIRTUAL ')";
+        let has_some = sqlite.patiently_with(|sqlite| sqlite.query_row(has_some, [], |row| row.get(0)))?;
+        self.virtual_tables = Some((cookie, has_some));
+        Ok(has_some)
     }
 
     /// For an inline run: checks that the schema is the one that this connection has seen. Compares the cookie if that

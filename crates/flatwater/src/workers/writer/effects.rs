@@ -17,6 +17,8 @@ pub(super) struct Effects {
     made_temp: bool,
     /// The transaction changed the schema.
     pub(super) defined: bool,
+    /// A write may have written a virtual table, whose module then takes part in the commit.
+    pub(super) wrote_virtual: bool,
     /// A text was prepared that must not be grouped. What was known about it before may have been out of date.
     pub(super) met_alone: bool,
 }
@@ -39,6 +41,11 @@ impl Effects {
         self.made_temp = true;
         forget_schema(writer);
         wrote_everything(writer);
+    }
+
+    /// Returns true if more than pages of the database's own tables is to be committed or undone.
+    pub(super) fn are_wide(&self) -> bool {
+        self.made_temp || self.defined || self.wrote_virtual
     }
 
     /// Called when the transaction is over, however it ended. Drops its TEMP objects. If it changed the schema, its

@@ -1,10 +1,10 @@
-//! A transaction on its caller's thread: beginning one, and ending one that the writer's thread has not served.
+//! A transaction on its caller's thread: beginning it, and ending it.
 //!
-//! Owns: BEGIN, COMMIT and ROLLBACK as inline runs, and handing the transaction over to the writer's thread, which happens
-//! with its first message. Runs on the threads of callers, on which such a transaction holds the writer slot, and on the
-//! thread that sends the message. Invariants: nothing here waits for a lock, syncs a file, or copies pages out of the WAL; a
-//! COMMIT that failed is not tried again unless its transaction is still open; nobody else gets the slot until the
-//! transaction is over. Leaves out: the statements between (`transaction_connection`).
+//! Owns: BEGIN, COMMIT and ROLLBACK as inline runs, and handing the transaction over to the writer's thread when there is a
+//! message for it. Runs on the thread that polls a call, and on the one that sends the message. Invariants: nothing here waits
+//! for a lock, syncs a file, or copies pages out of the WAL; a COMMIT that failed is not tried again unless its transaction is
+//! still open; nobody else gets the slot until the transaction is over. Leaves out: the statements between
+//! (`transaction_connection`, `serve_transaction`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,8 +30,9 @@ use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
 
-/// A transaction with more statements is ended by the writer's thread: the pages that it changed are to be written, or freed.
-const FEW: u32 = 32;
+/// If the writes took longer than so many inline runs may, the writer's thread ends the transaction: the pages that they
+/// changed are to be written, or freed.
+const FEW: u32 = 4;
 
 /// Begins a transaction on this thread, if the token is free and no lock has to be waited for.
 pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instant) -> InlineRun<Result<Answer>> {
@@ -46,22 +47,16 @@ pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instan
         Some(Err(why)) => return InlineRun::FellBack(why, began.elapsed()),
         Some(Ok(())) => {}
     }
-    let now = Instant::now();
-    let session = OpenTransaction::new(&shared.options, shared.parked.clone(), Some(now));
+    let session = OpenTransaction::new(&shared.options, shared.parked.clone(), true);
     *shared.parked.lock() = Some(At::new(session.clone(), slot.lend()));
     shared.ongoing.note_open(&session);
-    let took = now.saturating_duration_since(began);
-    InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(session))), took)
+    InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(session))), began.elapsed())
 }
 
 /// Runs BEGIN IMMEDIATE, if the schema is the known one. Returns `None` if nothing was tried. With attached files SQLite
 /// begins in each of them, which may recover one.
 fn begin(shared: &WriterShared, writer: &mut WriterConnection, limits: &InlineLimits) -> Option<Result<(), Fallback>> {
-    if writer.refusal().is_some() || writer.is_suspect || shared.is_left() {
-        return None;
-    }
-    writer.wal_now()?;
-    if !writer.connection.as_ref()?.attached.names.is_empty() {
+    if writer.refusal().is_some() || writer.is_suspect || shared.is_left() || !is_one_wal(writer) {
         return None;
     }
     writer.end_lease();
@@ -90,7 +85,8 @@ pub(super) fn end(
     began: Instant,
 ) -> (InlineRun<Result<Answer>>, Step) {
     let commits = matches!(work, Work::Commit);
-    if at.statements > FEW || commits && !commits_shortly(shared, &at.writer) {
+    let is_short = at.worked <= limits.time.saturating_mul(FEW) && !at.effects.are_wide() && is_one_wal(&at.writer);
+    if !is_short || commits && !commits_shortly(shared, &at.writer) {
         return (InlineRun::Ineligible, Step::Stays);
     }
     let before = at.writer.wal_now().map(|(state, _)| Changes::of_main(Change::Wal(state.change())));
@@ -117,6 +113,12 @@ pub(super) fn end(
     (InlineRun::FellBack(why, began.elapsed()), Step::Stays)
 }
 
+/// Returns true if a transaction consists of the main database alone, in WAL mode.
+fn is_one_wal(writer: &WriterConnection) -> bool {
+    let has_others = |connection: &Connection| !connection.attached.names.is_empty();
+    writer.wal_now().is_some() && !writer.connection.as_ref().is_none_or(has_others)
+}
+
 /// Returns true if a COMMIT only appends to the WAL: neither syncs it, nor starts it over.
 fn commits_shortly(shared: &WriterShared, writer: &WriterConnection) -> bool {
     shared.options.durability == Durability::Normal
@@ -135,7 +137,7 @@ pub(super) fn leave(shared: Arc<WriterShared>, at: At) {
     });
 }
 
-/// Lets the writer's thread serve the transaction from now on.
+/// Has the writer's thread serve the messages of the transaction.
 pub(super) fn hand_over(shared: Arc<WriterShared>) {
     let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
     Slot::hand_over_lent(&Writer(shared), Request::new(ticket, Work::GoOn, ReplyTo::Nobody));

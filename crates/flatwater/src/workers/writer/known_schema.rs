@@ -55,6 +55,12 @@ pub(super) fn see_schema(writer: &mut WriterConnection, left: &LeftWal) {
     }
 }
 
+/// Returns true if a write may have written a virtual table of the main database.
+pub(super) fn may_write_virtual_tables(writer: &mut WriterConnection) -> bool {
+    let Some(Connection { sqlite, schema, .. }) = &mut writer.connection else { return true };
+    schema.has_virtual_tables(sqlite).unwrap_or(true)
+}
+
 /// Returns true if the schema was seen when the open transaction began.
 pub(super) fn has_settled_schema(writer: &WriterConnection) -> bool {
     let is_seen = |connection: &Connection| writer.is_in_memory() || connection.schema.seen.is_known();

@@ -7,6 +7,7 @@
 //! (`open_transaction`), and the steps (`transaction_connection`, `inline_transaction`, `serve_transaction`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use super::WriterShared;
 use super::connection::WriterConnection;
@@ -23,8 +24,8 @@ pub(super) struct At {
     pub(super) writer: Box<WriterConnection>,
     pub(super) effects: Effects,
     pub(super) savepoints: Stack,
-    /// The statements that ran inline.
-    pub(super) statements: u32,
+    /// How long its writes took.
+    pub(super) worked: Duration,
     /// An inline run panicked: the transaction is lost.
     pub(super) lost: bool,
     /// The error of a COMMIT that failed inline, after which no transaction is open, and the change counters from before it.
@@ -35,7 +36,8 @@ pub(super) struct At {
 impl At {
     pub(super) fn new(session: Arc<OpenTransaction>, writer: Box<WriterConnection>) -> Self {
         let (effects, savepoints) = (Effects::default(), Stack::default());
-        Self { session, writer, effects, savepoints, statements: 0, lost: false, unsettled: None }
+        let worked = Duration::ZERO;
+        Self { session, writer, effects, savepoints, worked, lost: false, unsettled: None }
     }
 
     /// Runs `f` on the connection. If `f` panics, which only a bug in this crate can cause, the connection is not trusted, and

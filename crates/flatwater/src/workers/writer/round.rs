@@ -68,6 +68,9 @@ impl WriterShared {
         let writes = batch.len();
         slot.run(|writer, outbox| {
             let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.round(writer, batch, outbox))));
+            if writer.is_lent() {
+                return false;
+            }
             let left = writer.wal_now();
             self.leave(writer, left.as_ref(), Instant::now());
             if self.policy.limits().is_some() {

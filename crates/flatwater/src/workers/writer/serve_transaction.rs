@@ -1,7 +1,7 @@
-//! Serving an open transaction: the requests of its caller one by one, until it ends.
+//! Serving an open transaction: the requests of its caller one by one, until there is none or it ends.
 //!
-//! Owns: an interactive transaction from BEGIN IMMEDIATE to its end. Runs on the writer's thread, which holds the token
-//! for that long. Invariants: however it ends (commit, rollback, handle dropped, idle, lost, closed), no transaction is
+//! Owns: BEGIN IMMEDIATE of an interactive transaction, its messages, and its end. Runs on the writer's thread, which is free
+//! for others of its kind while the transaction, which holds the token, has no message. Invariants: however it ends (commit, rollback, handle dropped, idle, lost, closed), no transaction is
 //! open afterwards and every request is answered; a failed statement leaves nothing behind, unless its own conflict
 //! clause says FAIL; transaction control runs disarmed. Leaves out: the inbox (`open_transaction`).
 
@@ -15,7 +15,7 @@ use super::effects::Effects;
 use super::failed_commit::Changes;
 use super::inline_access::unlimit;
 use super::interrupts::{arm, disarm};
-use super::known_schema::see_schema;
+use super::known_schema::{may_write_virtual_tables, see_schema};
 use super::parked::At;
 use super::perform::{Rules, perform};
 use super::savepoint_stack::{LONG, Savepoint, Stack};
@@ -31,7 +31,7 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
 
-/// Begins the transaction that `request` asks for, and serves it to its end.
+/// Begins the transaction that `request` asks for, and serves it.
 pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: Request, outbox: &mut Outbox<'_>) {
     shared.ongoing.note_running(&request.ticket, &request.work);
     let started = request.ticket.note_start(ExecutedOn::Writer, || held.busy_timeout.waited());
@@ -41,25 +41,30 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
         let error = shared.ended(error.timed(&request.ticket), &request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
-    let claim = TransactionGuard(OpenTransaction::new(&shared.options, shared.parked.clone(), None));
-    let open = ServedTransaction::new(held, shared, claim.0.clone());
+    let claim = TransactionGuard(OpenTransaction::new(&shared.options, shared.parked.clone(), false));
+    *shared.parked.lock() = Some(At::new(claim.0.clone(), held.lend()));
+    let open = ServedTransaction { held, shared, session: claim.0.clone() };
     shared.ongoing.note_open(&claim.0);
     // If the caller is gone, the claim is returned and dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
     outbox.deliver();
-    to_its_end(open, outbox);
+    serve_messages(open, outbox);
 }
 
-/// Goes on with a transaction that ran on its caller's thread until now, and serves it to its end.
+/// Serves the messages of the open transaction.
 pub(super) fn go_on(held: &mut HeldConnection, shared: &WriterShared, outbox: &mut Outbox<'_>) {
-    let Some(session) = shared.parked.lock().as_ref().map(|at| at.session.clone()) else { return };
-    to_its_end(ServedTransaction { held, shared, session }, outbox);
+    let session = shared.parked.lock().as_ref().map(|at| at.session.clone());
+    if let Some(session) = session {
+        serve_messages(ServedTransaction { held, shared, session }, outbox);
+    }
 }
 
-fn to_its_end(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
+fn serve_messages(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
     let (shared, session) = (open.shared, open.session.clone());
-    let _closed = CloseAtLast(session.clone());
-    let end = run(shared, &session, outbox);
+    let Some(end) = run(shared, &session, outbox) else {
+        // From here on its caller's thread may have ended it.
+        return std::mem::forget(open);
+    };
     let effects = open.take_back();
     let held = &mut *open.held;
     disarm(held);
@@ -75,19 +80,15 @@ fn to_its_end(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
     }
 }
 
-/// An open transaction that the writer's thread serves. Dropping it takes the connection back.
+/// An open transaction that the writer's thread serves. Dropping it takes the connection back and closes the session,
+/// whatever happens, so that no caller waits for its answers.
 struct ServedTransaction<'a> {
     held: &'a mut HeldConnection,
     shared: &'a WriterShared,
     session: Arc<OpenTransaction>,
 }
 
-impl<'a> ServedTransaction<'a> {
-    fn new(held: &'a mut HeldConnection, shared: &'a WriterShared, session: Arc<OpenTransaction>) -> Self {
-        *shared.parked.lock() = Some(At::new(session.clone(), held.lend()));
-        Self { held, shared, session }
-    }
-
+impl ServedTransaction<'_> {
     /// Takes the connection back, and returns what the statements did.
     fn take_back(&mut self) -> Effects {
         let Some(At { writer, effects, .. }) = self.shared.parked.lock().take() else { return Effects::default() };
@@ -99,15 +100,7 @@ impl<'a> ServedTransaction<'a> {
 impl Drop for ServedTransaction<'_> {
     fn drop(&mut self) {
         self.take_back();
-    }
-}
-
-/// Closes a session that is no longer served, whatever happens, so that no caller waits for its answers.
-struct CloseAtLast(Arc<OpenTransaction>);
-
-impl Drop for CloseAtLast {
-    fn drop(&mut self) {
-        self.0.close(End::Finished);
+        self.session.close(End::Finished);
     }
 }
 
@@ -119,27 +112,30 @@ fn begin(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Tick
     Ok(())
 }
 
-fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>) -> End {
+/// Serves messages until there is none. Returns how the transaction ended, if it did.
+fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>) -> Option<End> {
     loop {
-        let message = session.next();
+        let message = session.next()?;
         let mut parked = shared.parked.lock();
         // The connection is parked until the transaction ends, which happens here.
-        let Some(At { writer, effects, savepoints, lost, unsettled, .. }) = &mut *parked else { return End::Finished };
+        let Some(At { writer, effects, savepoints, worked, lost, unsettled, .. }) = &mut *parked else {
+            return Some(End::Finished);
+        };
         unlimit(writer);
         if *lost {
-            return End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it"));
+            return Some(End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it")));
         }
         if let Some((error, before)) = unsettled.take() {
-            return settle_commit(writer, shared, (error, &before), message, outbox);
+            return Some(settle_commit(writer, shared, (error, &before), message, outbox));
         }
         let (request, place) = match message {
-            Message::End(end) => return end,
+            Message::End(end) => return Some(end),
             Message::Undo(mut place) => {
                 let innermost = place.pop();
                 if innermost.is_some_and(|number| savepoints.has(number))
                     && savepoints.unwind(writer, &place, u64::MAX).is_err()
                 {
-                    return End::Lost(Error::misuse("a savepoint could not be undone"));
+                    return Some(End::Lost(Error::misuse("a savepoint could not be undone")));
                 }
                 continue;
             }
@@ -152,6 +148,7 @@ fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>
         let is_end = request.work.describe().ends();
         shared.ongoing.note_running(&request.ticket, &request.work);
         let started = request.ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
+        let began = Instant::now();
         let result = if matches!(request.work, Work::Undo) && !savepoints.has_place(&place) {
             // It was undone with one around it.
             Ok(Answer::Done)
@@ -163,14 +160,18 @@ fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>
                 .inspect_err(|error| writer.room.note(error))
         };
         request.ticket.note_end(started, || writer.busy_timeout.waited());
+        if !request.work.describe().only_reads() {
+            *worked += began.elapsed();
+            effects.wrote_virtual |= !effects.are_wide() && may_write_virtual_tables(writer);
+        }
         let lost = writer.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
         shared.answer(outbox, request, result);
         // The answer to the last request is delivered after the writer slot is released.
         match lost {
-            _ if is_end => return End::Finished,
-            Some(error) => return End::Lost(error),
+            _ if is_end => return Some(End::Finished),
+            Some(error) => return Some(End::Lost(error)),
             None => {}
         }
         // A waker may call the database, and this transaction too.

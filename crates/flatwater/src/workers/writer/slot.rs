@@ -38,6 +38,11 @@ impl HeldConnection {
         self.0.take().expect(NOT_LENT)
     }
 
+    /// Returns true while an open transaction has the connection.
+    pub(super) fn is_lent(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub(super) fn put_back(&mut self, connection: Box<WriterConnection>) {
         self.0 = Some(connection);
     }

@@ -22,7 +22,7 @@ use super::savepoint_stack::Savepoint;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::time::later;
@@ -61,8 +61,10 @@ impl KeepsConnection for ParkedConnection {
         match answer {
             Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Step::Lost(error)),
             Ok(answer) => {
-                at.statements += 1;
-                at.savepoints.ran(1);
+                if !is.only_reads() {
+                    at.worked += took;
+                    at.savepoints.ran(1);
+                }
                 (InlineRun::Done(Ok(answer), took), Step::Stays)
             }
             Err(error) => (InlineRun::FellBack(Fallback::after(error.sqlite_code()), took), Step::Stays),
@@ -96,16 +98,34 @@ fn savepoint(at: &mut At, work: &Work, began: Instant) -> (InlineRun<Result<Answ
     (InlineRun::Done(answer, began.elapsed()), lost.map_or(Step::Stays, Step::Lost))
 }
 
-/// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed statement. Only the
-/// statement runs under the rules of an inline run: the statements of the savepoint may have to be prepared again. If
-/// the savepoint cannot be ended, the transaction is rolled back, so that nothing of a failed inline run is left for
-/// the worker that runs the statement again. Returns `None` if this connection is not capable of inline runs.
+/// Runs the statement, so that nothing of it is left if it fails. Returns `None` if this connection is not capable of inline
+/// runs.
 fn statement(
     writer: &mut WriterConnection,
     ready: &CachedStatement,
     work: &Work,
     limits: &InlineLimits,
     end: Instant,
+) -> Option<Result<Answer>> {
+    if !(work.describe().only_reads() || ready.inline_write().is_some_and(|write| !write.changes_existing_rows)) {
+        return in_savepoint(writer, |writer| run(writer, ready, work, limits, end));
+    }
+    let result = run(writer, ready, work, limits, end);
+    // A new row fails before it is written, but for what ends the transaction, and for a damaged file.
+    if let Some(Err(error)) = &result
+        && error.kind() == ErrorKind::Corrupt
+    {
+        writer.rollback();
+    }
+    result
+}
+
+/// Runs `f` inside a savepoint, since SQLite by itself does not undo every failed statement. If the savepoint cannot be
+/// ended, the transaction is rolled back, so that nothing of a failed inline run is left for the worker that runs the
+/// statement again.
+fn in_savepoint(
+    writer: &mut WriterConnection,
+    f: impl FnOnce(&mut WriterConnection) -> Option<Result<Answer>>,
 ) -> Option<Result<Answer>> {
     let connection = match writer.connection() {
         Ok(connection) => connection,
@@ -114,18 +134,7 @@ fn statement(
     if let Err(error) = connection.control.savepoint(&mut connection.sqlite) {
         return Some(Err(error.into()));
     }
-    // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
-    let last_read = work.describe().only_reads().then_some(LastRead(end, PageRefusal::Interrupt));
-    let rows = if work.describe().only_reads() { limits.rows } else { usize::MAX };
-    let bounds = Bounds::Inline { end, rows, bytes: limits.bytes };
-    let ran = run_inline(writer, limits.bytes, last_read, |writer| run_one(writer, ready, work, bounds));
-    let result = ran.map(|(result, reads)| {
-        let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
-        if reads.refused && !result.as_ref().is_err_and(is_late) && writer.is_autocommit() {
-            suspect(writer);
-        }
-        result
-    });
+    let result = f(writer);
     if writer.is_autocommit() {
         return result;
     }
@@ -139,6 +148,27 @@ fn statement(
         return Some(Err(error));
     }
     result
+}
+
+/// Runs the statement under the rules of an inline run. The statements around it are not: they may have to be prepared again.
+fn run(
+    writer: &mut WriterConnection,
+    ready: &CachedStatement,
+    work: &Work,
+    limits: &InlineLimits,
+    end: Instant,
+) -> Option<Result<Answer>> {
+    let only_reads = work.describe().only_reads();
+    // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
+    let last_read = only_reads.then_some(LastRead(end, PageRefusal::Interrupt));
+    let rows = if only_reads { limits.rows } else { usize::MAX };
+    let bounds = Bounds::Inline { end, rows, bytes: limits.bytes };
+    let (result, reads) = run_inline(writer, limits.bytes, last_read, |writer| run_one(writer, ready, work, bounds))?;
+    let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
+    if reads.refused && !result.as_ref().is_err_and(is_late) && writer.is_autocommit() {
+        suspect(writer);
+    }
+    Some(result)
 }
 
 /// Returns the statement of the work, if it is one short statement whose class is known, under the schema outside
