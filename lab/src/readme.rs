@@ -38,17 +38,21 @@ const OURS: &str = "flatwater";
 /// The columns before Flatwater's, if the result has them.
 const PEERS: [&str; 4] = [FLOOR, "mutex", "tokio-rusqlite", "sqlx"];
 
-/// The rows: a lane and its title.
-const ROWS: [(&str, &str); 8] = [
-    ("point_query", "one awaited point query"),
-    ("insert_sequential", "one awaited INSERT after another"),
-    ("insert_concurrent_100", "100 tasks, small INSERTs, durability normal"),
-    ("insert_concurrent_100_full", "100 tasks, small INSERTs, durability full"),
-    ("many_10k", "`execute_many` of 10,000 rows"),
-    ("query_10k", "`query` of 10,000 rows"),
-    ("burst_8k", "6,000 INSERTs of 8 KiB: p99"),
-    ("sustained_8k_readers", "paced 8 KiB INSERTs beside three readers: p99"),
+/// The rows: a lane, its figure if it is not the lane's headline, and its title.
+const ROWS: [(&str, Option<&str>, &str); 11] = [
+    ("point_query", None, "one awaited point query"),
+    ("insert_sequential", None, "one awaited INSERT after another"),
+    ("insert_concurrent_100", None, "100 tasks, small INSERTs, durability normal"),
+    ("insert_concurrent_100_full", None, "100 tasks, small INSERTs, durability full"),
+    ("many_10k", None, "`execute_many` of 10,000 rows"),
+    ("query_10k", None, "`query` of 10,000 rows"),
+    ("transaction_interactive", None, "a transaction of three statements, awaited one by one"),
+    ("burst_8k", None, "6,000 INSERTs of 8 KiB: p99"),
+    ("burst_8k", Some(P999), "6,000 INSERTs of 8 KiB: p99.9"),
+    ("burst_8k_long", Some(P999), "60,000 INSERTs of 8 KiB: p99.9"),
+    ("sustained_8k_readers", None, "paced 8 KiB INSERTs beside three readers: p99"),
 ];
+const P999: &str = "p999_us";
 
 /// Rewrites the table, or checks it.
 pub fn readme_table(args: &ReadmeArgs) -> Result<bool> {
@@ -112,7 +116,8 @@ fn generate(measured: &Measured) -> Result<String> {
     let peers: Vec<&str> =
         PEERS.into_iter().filter(|peer| summary.circumstances.peers.iter().any(|has| has == peer)).collect();
     let lane = |name: &str| summary.lanes.iter().find(|lane| lane.name == name);
-    let rows: Vec<String> = ROWS.iter().filter_map(|(name, label)| row(lane(name)?, label, &peers)).collect();
+    let rows: Vec<String> =
+        ROWS.iter().filter_map(|(name, figure, label)| row(lane(name)?, *figure, label, &peers)).collect();
     if rows.is_empty() {
         bail!("the result has none of the lanes of the table for peer {OURS}");
     }
@@ -139,15 +144,21 @@ fn machine(summary: &Summary) -> String {
     )
 }
 
-fn row(lane: &LaneSummary, label: &str, peers: &[&str]) -> Option<String> {
+fn row(lane: &LaneSummary, asked: Option<&str>, label: &str, peers: &[&str]) -> Option<String> {
     let peer = |name: &str| lane.peers.iter().find(|peer| peer.peer == name);
     let ours = peer(OURS)?;
-    let cell = |peer: Option<&PeerSummary>| {
-        let spread = peer.and_then(|peer| peer.figures.get(lane.headline));
-        spread.map_or_else(|| "-".to_owned(), |spread| figure(lane, spread.median))
+    let median = |peer: Option<&PeerSummary>| {
+        peer.and_then(|peer| peer.figures.get(asked.unwrap_or(lane.headline))).map(|spread| spread.median)
     };
+    let cell = |peer| median(peer).map_or_else(|| "-".to_owned(), |median| figure(lane, median));
     let cells = peers.iter().map(|name| format!(" {} |", cell(peer(name)))).collect::<String>();
-    Some(format!("| {label} |{cells} {} | {} |", cell(Some(ours)), beside(lane, ours)))
+    let ratio = match asked {
+        None => beside(lane, ours),
+        Some(_) => median(Some(ours))
+            .zip(median(peer(FLOOR)))
+            .map_or_else(|| "-".to_owned(), |(ours, floor)| format!("{:.2} of the time", ours / floor)),
+    };
+    Some(format!("| {label} |{cells} {} | {ratio} |", cell(Some(ours))))
 }
 
 /// Returns the ratio to the floor. If it is better than the floor, it also names the held floor.

@@ -9,18 +9,19 @@ use flatwater_sqlite::{Op, Program};
 
 use super::graph::{Graph, Shape, Strange, shape};
 
-/// Why an inline run of a read ends soon.
+/// Why an inline run ends soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InlineRead {
+pub(crate) enum Ending {
     /// The program has no loop, so it ends by itself.
     Acyclic,
     /// The progress handler ends it.
     Bounded,
 }
 
-/// A write that may run inline: a program without a loop that writes one ordinary table of the main database.
+/// A write that may run inline: a program that writes one ordinary table of the main database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InlineWrite {
+    pub(crate) ending: Ending,
     /// The write may change or delete an existing row. If that row is long, SQLite must then free its overflow pages.
     pub(crate) changes_existing_rows: bool,
 }
@@ -35,8 +36,18 @@ pub(crate) struct ProgramAnalysis {
 impl ProgramAnalysis {
     pub(crate) fn of(programs: &[Program], strange: &Strange) -> Self {
         let shape = if reads_attached(programs) { Shape::Opaque("attached".into()) } else { shape(programs, strange) };
-        let write = if shape == Shape::Acyclic { inline_write(&programs[0]) } else { None };
-        Self { shape, write }
+        let mut analysis = Self { shape, write: None };
+        analysis.write = analysis.ending().and_then(|ending| inline_write(&programs[0], ending));
+        analysis
+    }
+
+    /// Returns why an inline run of the program ends soon; `None` if that is not known.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        match self.shape {
+            Shape::Acyclic => Some(Ending::Acyclic),
+            Shape::Bounded => Some(Ending::Bounded),
+            Shape::Opaque(_) => None,
+        }
     }
 
     /// Returns the analysis of a program that was not read, for the reason `why`.
@@ -60,9 +71,8 @@ fn reads_attached(programs: &[Program]) -> bool {
     programs.iter().flatten().any(|op| &*op.opcode == "Transaction" && op.p1 != main && op.p1 != temp)
 }
 
-/// Returns how a program without a loop writes, or `None` if it does not write exactly one table of the main database
-/// and its indexes.
-fn inline_write(program: &Program) -> Option<InlineWrite> {
+/// Returns how a program writes, or `None` if it does not write exactly one table of the main database and its indexes.
+fn inline_write(program: &Program, ending: Ending) -> Option<InlineWrite> {
     let named = |name: &'static str| program.iter().filter(move |op| &*op.opcode == name);
     let elsewhere = |op: &Op| op.p1 != 0 && op.p2 != 0;
     if named("OpenWrite").next().is_none() || named("Transaction").any(elsewhere) {
@@ -74,7 +84,7 @@ fn inline_write(program: &Program) -> Option<InlineWrite> {
     if !named("OpenWrite").all(ordinary) || named("OpenWrite").filter(is_table).nth(1).is_some() {
         return None;
     }
-    Some(InlineWrite { changes_existing_rows: changes_existing_rows(program) })
+    Some(InlineWrite { ending, changes_existing_rows: changes_existing_rows(program) })
 }
 
 /// Returns true if the program can delete, update or overwrite an existing row. An `Insert` overwrites the row with its

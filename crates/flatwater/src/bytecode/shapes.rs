@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use flatwater_sqlite::Connection as Sqlite;
 use flatwater_sqlite::rusqlite::OpenFlags;
 
-use super::analysis::{InlineWrite, ProgramAnalysis};
+use super::analysis::{Ending, InlineWrite, ProgramAnalysis};
 use super::graph::{Shape, Strange};
 use super::opcodes::flow;
 
@@ -146,11 +146,13 @@ const OPAQUE: &[(&str, &str)] = &[
     ("VACUUM", "Vacuum"),
 ];
 
-const NEW_ROW: InlineWrite = InlineWrite { changes_existing_rows: false };
-const OLD_ROW: InlineWrite = InlineWrite { changes_existing_rows: true };
+const NEW_ROW: InlineWrite = InlineWrite { ending: Ending::Acyclic, changes_existing_rows: false };
+const OLD_ROW: InlineWrite = InlineWrite { ending: Ending::Acyclic, changes_existing_rows: true };
+const NEW_ROWS: InlineWrite = InlineWrite { ending: Ending::Bounded, ..NEW_ROW };
+const OLD_ROWS: InlineWrite = InlineWrite { ending: Ending::Bounded, ..OLD_ROW };
 
 #[test]
-fn a_write_of_one_row_may_be_inline() {
+fn a_write_of_one_table_may_be_inline() {
     let mut sqlite = memory();
     let lessons = WRITES.iter().map(|(sql, write)| (sql, write, analysis(&mut sqlite, sql)));
     let wrong: Vec<_> = lessons.filter(|(_, write, analysis)| analysis.write != **write).collect();
@@ -179,20 +181,22 @@ const WRITES: &[(&str, Option<InlineWrite>)] = &[
     ("DELETE FROM plain WHERE id = ?", Some(OLD_ROW)),
     ("DELETE FROM w WHERE k = ?", Some(OLD_ROW)),
     ("SELECT * FROM t WHERE id = ?", None),
-    ("INSERT INTO plain VALUES (1, 2), (3, 4)", None),
+    ("INSERT INTO plain VALUES (1, 2), (3, 4)", Some(NEW_ROWS)),
+    ("UPDATE plain SET v = ? WHERE v = ?", Some(OLD_ROWS)),
+    ("UPDATE plain SET v = ?", Some(OLD_ROWS)),
+    ("UPDATE plain SET v = 0 WHERE 1 = 0", Some(OLD_ROWS)),
+    ("DELETE FROM plain WHERE id < ?", Some(OLD_ROWS)),
+    ("DELETE FROM plain WHERE id IN (?, ?)", Some(OLD_ROWS)),
     ("INSERT INTO plain SELECT id, v FROM other.o", None),
     ("INSERT INTO plain SELECT id, v FROM other.o WHERE id = ?", None),
-    ("INSERT INTO t VALUES (?, ?, ?, ?)", None),
-    ("UPDATE t SET id = ? WHERE id = ?", None),
+    ("INSERT INTO t VALUES (?, ?, ?, ?)", Some(NEW_ROWS)),
+    ("UPDATE t SET id = ? WHERE id = ?", Some(OLD_ROWS)),
     ("INSERT INTO auto (v) VALUES (?)", None),
     ("INSERT INTO noisy VALUES (?, ?)", None),
     ("INSERT INTO other.o VALUES (?, ?)", None),
     ("INSERT INTO tmp VALUES (?, ?)", None),
-    ("UPDATE plain SET v = ? WHERE v = ?", None),
-    ("UPDATE plain SET v = ?", None),
-    ("DELETE FROM plain WHERE id < ?", None),
     ("DELETE FROM plain", None),
-    ("DELETE FROM t WHERE id = ?", None),
+    ("DELETE FROM t WHERE id = ?", Some(OLD_ROWS)),
     ("CREATE TABLE x (a)", None),
 ];
 

@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use flatwater::calls::TimeoutEffect;
-use flatwater::options::{Checkpoint, CheckpointLimits, Durability, Inline};
+use flatwater::options::{Checkpoint, CheckpointLimits, Durability, Inline, InlineLimits};
 use flatwater::rusqlite;
 use flatwater::{Database, Error, ErrorKind, Options};
 
@@ -28,7 +28,7 @@ async fn counted(options: Options) -> Database {
 }
 
 #[test]
-fn an_inline_write_is_never_interrupted_and_applied_once() {
+fn an_inline_write_of_one_row_is_never_interrupted_and_applied_once() {
     let file = TestFile::new();
     run(async {
         let db = counted(file.options()).await;
@@ -44,6 +44,46 @@ fn an_inline_write_is_never_interrupted_and_applied_once() {
         let plain = file.plain();
         let found = integer(&plain, "SELECT count(*) FROM counted WHERE n > 0");
         assert_eq!(usize::try_from(found), Ok(number));
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_write_with_a_loop_runs_inline_and_one_that_turns_out_long_is_undone_and_done_by_a_worker() {
+    const RAISE: &str = "UPDATE t SET b = b + 1 WHERE a > 0";
+    const ROWS: i64 = 100_000;
+    let file = TestFile::new();
+    run(async {
+        let limits = InlineLimits::default().time(Duration::from_millis(2));
+        let db = file.options().tuning(|t| t.inline(Inline::Auto(limits))).open().await.unwrap();
+        db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).await.unwrap();
+        let mut runs = 0;
+        while db.stats().inline.interrupted == 0 {
+            db.execute("DELETE FROM t WHERE a > 3", ()).await.unwrap();
+            db.execute("INSERT OR IGNORE INTO t VALUES (1, 0), (2, 0), (3, 0)", ()).await.unwrap();
+            db.execute("UPDATE t SET b = ?", (runs,)).await.unwrap();
+            let writes = db.stats().inline.writes;
+            while db.stats().inline.writes == writes {
+                assert_eq!(db.execute(RAISE, ()).await.unwrap().changes, 3);
+                runs += 1;
+            }
+            let many = "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 4 UNION ALL SELECT x + 1 FROM n WHERE x < ?) SELECT x, 0 FROM n";
+            db.execute(many, (ROWS,)).await.unwrap();
+            assert_eq!(db.execute(RAISE, ()).await.unwrap().changes as i64, ROWS);
+            runs += 1;
+            let raised: (i64, i64) = db
+                .query_one_as("SELECT count(*), sum(CASE WHEN a <= 3 THEN b = ? ELSE b = 1 END) FROM t", (runs,))
+                .await
+                .unwrap();
+            assert_eq!(raised, (ROWS, ROWS), "each row once");
+        }
+        // In a transaction an interrupt would end the transaction.
+        let tx = db.begin().await.unwrap();
+        let before = db.stats().inline;
+        tx.execute(RAISE, ()).await.unwrap();
+        let after = db.stats().inline;
+        assert_eq!((after.writes, after.interrupted), (before.writes, before.interrupted));
+        tx.rollback().await.unwrap();
         db.close().await.unwrap();
     });
 }

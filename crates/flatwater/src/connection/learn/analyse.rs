@@ -9,8 +9,8 @@
 use std::collections::HashSet;
 
 use super::calls_changes::Asking;
-use crate::bytecode::analysis::{InlineRead, InlineWrite, ProgramAnalysis};
-use crate::bytecode::graph::{Shape, Strange, bare};
+use crate::bytecode::analysis::{Ending, InlineWrite, ProgramAnalysis};
+use crate::bytecode::graph::{Strange, bare};
 use crate::connection::Connection;
 use crate::connection::run::prepare::is_kept;
 use crate::connection::run::statement_cache::CachedStatement;
@@ -22,20 +22,14 @@ use crate::values::params::ParamRow;
 
 impl CachedStatement {
     /// Returns how this read may run inline; `None` if it may not, or is not known well enough.
-    pub(crate) fn inline_read(&self) -> Option<InlineRead> {
-        if self.class.route != Route::Read {
-            return None;
-        }
-        match self.analysis.of_program.get()?.shape {
-            Shape::Acyclic => Some(InlineRead::Acyclic),
-            Shape::Bounded => Some(InlineRead::Bounded),
-            Shape::Opaque(_) => None,
-        }
+    pub(crate) fn inline_read(&self) -> Option<Ending> {
+        if self.class.route == Route::Read { self.analysis.of_program.get()?.ending() } else { None }
     }
 
-    /// Returns true if it is a read that may run inline, and does not end by itself.
+    /// Returns true if it may run inline, and does not end by itself.
     pub(crate) fn is_bounded(&self) -> bool {
-        self.inline_read() == Some(InlineRead::Bounded)
+        let ending = self.inline_read().or_else(|| self.inline_write().map(|write| write.ending));
+        ending == Some(Ending::Bounded)
     }
 
     /// Returns true if it is a read that may run inline, and is not expected to return too many rows for that.
@@ -181,7 +175,7 @@ mod tests {
         let text = Arc::new(StatementInfo::new("SELECT * FROM t WHERE a = 'x' ORDER BY id"));
         assert_eq!(used(&mut connection, &text).inline_read(), None);
         let before = used(&mut connection, &text);
-        assert_eq!(before.inline_read(), Some(InlineRead::Bounded));
+        assert_eq!(before.inline_read(), Some(Ending::Bounded));
         connection.sqlite.execute_batch("CREATE UNIQUE INDEX t_a ON t (a)").unwrap();
         // Prepared again inside its step, then anew, then analysed.
         for _ in 0..2 {
@@ -189,16 +183,16 @@ mod tests {
         }
         let after = used(&mut connection, &text);
         assert!(!Arc::ptr_eq(&before, &after));
-        assert_eq!(after.inline_read(), Some(InlineRead::Acyclic));
+        assert_eq!(after.inline_read(), Some(Ending::Acyclic));
     }
 
     #[test]
     fn reads_stay_and_writes_of_one_row_may_be_inline() {
         let (_directory, mut connection) = open();
         let read = used_twice(&mut connection, "SELECT * FROM t WHERE id = 1");
-        assert_eq!((read.inline_read(), read.inline_write()), (Some(InlineRead::Acyclic), None));
+        assert_eq!((read.inline_read(), read.inline_write()), (Some(Ending::Acyclic), None));
         let write = used_twice(&mut connection, "REPLACE INTO t VALUES (1, 'x')");
-        let inline = InlineWrite { changes_existing_rows: true };
+        let inline = InlineWrite { ending: Ending::Acyclic, changes_existing_rows: true };
         assert_eq!((write.inline_read(), write.inline_write()), (None, Some(inline)));
         let sorts = used_twice(&mut connection, "SELECT * FROM t ORDER BY a");
         assert_eq!(sorts.inline_read(), None);
@@ -212,7 +206,7 @@ mod tests {
     fn a_function_that_has_the_name_of_sqlites_own_is_opaque() {
         let (_directory, mut connection) = open();
         let sql = "SELECT upper(a), lower(a) FROM t WHERE id = 1";
-        assert_eq!(used_twice(&mut connection, sql).inline_read(), Some(InlineRead::Acyclic));
+        assert_eq!(used_twice(&mut connection, sql).inline_read(), Some(Ending::Acyclic));
         let flags = rusqlite::functions::FunctionFlags::SQLITE_UTF8;
         let sqlite = connection.sqlite.rusqlite();
         sqlite.create_scalar_function("UPPER", 1, flags, |_| Ok(1)).unwrap();
@@ -227,18 +221,12 @@ mod tests {
     fn a_collation_that_may_be_the_users_is_opaque() {
         let (_directory, mut connection) = open();
         connection.sqlite.rusqlite().create_collation("mine", |a, b| a.cmp(b)).unwrap();
-        assert_eq!(
-            used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x'").inline_read(),
-            Some(InlineRead::Bounded)
-        );
+        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x'").inline_read(), Some(Ending::Bounded));
         assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x' COLLATE mine").inline_read(), None);
         let _ = restore_handlers(&mut connection, Box::new(|_| false));
         connection.statements.clear(&mut connection.sqlite);
         assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x'").inline_read(), None);
-        assert_eq!(
-            used_twice(&mut connection, "SELECT id FROM t WHERE id = 1").inline_read(),
-            Some(InlineRead::Acyclic)
-        );
+        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE id = 1").inline_read(), Some(Ending::Acyclic));
     }
 
     #[test]

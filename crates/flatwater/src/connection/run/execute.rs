@@ -55,7 +55,7 @@ pub(crate) enum Output<'a> {
 pub(crate) enum Bounds {
     /// Whatever the connection is armed with.
     Armed,
-    /// An inline run: a read that does not end by itself ends at `end`; more than `rows` rows, or `bytes` bytes of JSON,
+    /// An inline run: what does not end by itself ends at `end`; more than `rows` rows, or `bytes` bytes of JSON,
     /// are a failure of a read.
     Inline { end: Instant, rows: usize, bytes: usize },
 }
@@ -82,7 +82,6 @@ impl Connection {
         let Bounds::Inline { end, .. } = run.bounds else { return self.execute_unbounded(run) };
         let statement = run.statement;
         let before = self.sqlite.hooks().authorizer.set_policy(policy::nothing);
-        // A write is never interrupted.
         let is_bounded = statement.is_bounded();
         if is_bounded {
             self.sqlite.statement(statement.id).arm_until(end);

@@ -33,6 +33,12 @@ pub(super) fn worth_a_pause(left: Duration) -> Option<Duration> {
 /// A pass counts as one of so many frames at least: a sync takes some time, however little there is to sync.
 pub(super) const PASS: u32 = 500;
 
+/// Returns the time that the disk takes for a frame now: as it was measured, or as the pass of so many frames shows that has
+/// run for so long and not ended. A disk that stands still in the middle of a sync has no rate that was measured lately.
+pub(super) fn frame_now(measured: Duration, frames: u32, runs: Duration) -> Duration {
+    if frames == 0 { measured } else { measured.max(runs / frames.max(PASS)) }
+}
+
 /// Writers can wait for the copying of so many frames, or of as many as the disk takes in so long.
 const SHORT_FRAMES: u32 = 256;
 const SHORT: Duration = Duration::from_millis(5);

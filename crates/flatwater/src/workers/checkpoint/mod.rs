@@ -203,16 +203,12 @@ impl CheckpointerShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how writes are slowed down now. A disk that stands still in the middle of a sync has no rate that was measured
-    /// lately, so the time of the pass that runs counts.
+    /// Returns how writes are slowed down now.
     fn pace(&self, now: Duration) -> Pace {
         let [soft, hard] = [&self.soft, &self.hard].map(|limit| limit.load(Ordering::Relaxed));
         let measured = Duration::from_nanos(self.frame_ns.load(Ordering::Relaxed));
         let began = Duration::from_micros(self.pass_began_us.load(Ordering::Relaxed));
-        let frame = match self.pass_frames.load(Ordering::Relaxed) {
-            0 => measured,
-            frames => measured.max(now.saturating_sub(began) / frames.max(delay::PASS)),
-        };
+        let frame = delay::frame_now(measured, self.pass_frames.load(Ordering::Relaxed), now.saturating_sub(began));
         Pace { soft, hard, frame }
     }
 

@@ -1,8 +1,8 @@
 //! Inline runs of writes: one short write in plain autocommit, while no other write runs or waits.
 //!
 //! Owns: one write in the writer slot, and which writes are eligible for an inline run. Runs on the thread that polls a
-//! call. Never waits, neither for the token nor for a lock of the file. Invariants: the write is never interrupted, and
-//! ends early only at a page that it would read too late, before its commit; it never pays for a checkpoint, nor,
+//! call. Never waits, neither for the token nor for a lock of the file. Invariants: the write ends early only before its
+//! commit: at a page that it would read too late, or in a loop that takes too long; it never pays for a checkpoint, nor,
 //! unless the last checkpoint ends in just that moment, for the sync of a WAL that starts over; a write that fails runs again
 //! on a worker, which reports the failure, unless the failure may have come from the commit itself. Leaves out: whether
 //! an inline run or the queue is cheaper (`inline::router`).
@@ -19,6 +19,7 @@ use super::perform::run_one;
 use super::slot::Slot;
 use super::writer_lease::{Entered, enter_lease, leave_lease};
 use super::{Writer, WriterShared};
+use crate::bytecode::analysis::Ending;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;
 use crate::connection::run::statement_cache::CachedStatement;
@@ -188,7 +189,8 @@ fn eligible(
 }
 
 /// Returns the statement of `text`, if it is prepared here and known to be a short write. An existing row may be
-/// long and take time to free; only the text's history shows whether it does.
+/// long and take time to free, and a loop may change many rows between two checks of the time; only the text's history shows
+/// whether it does.
 pub(super) fn short_write(
     writer: &mut WriterConnection,
     text: &StatementInfo,
@@ -196,6 +198,7 @@ pub(super) fn short_write(
 ) -> Option<Arc<CachedStatement>> {
     let ready = writer.known(text)?;
     let write = ready.inline_write()?;
-    let is_short = !write.changes_existing_rows || text.has_short_history(limits.time);
+    let needs_history = write.changes_existing_rows || write.ending == Ending::Bounded;
+    let is_short = !needs_history || text.has_short_history(limits.time);
     is_short.then_some(ready)
 }

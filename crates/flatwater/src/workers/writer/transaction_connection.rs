@@ -184,7 +184,8 @@ fn eligible_inside(
         return None;
     }
     if !work.describe().only_reads() {
-        return short_write(writer, text, limits);
+        // SQLite would end the transaction with a write that is interrupted.
+        return short_write(writer, text, limits).filter(|ready| !ready.is_bounded());
     }
     writer.known(text).filter(|ready| ready.reads_shortly(limits))
 }

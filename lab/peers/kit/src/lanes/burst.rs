@@ -1,4 +1,4 @@
-//! burst_8k: 6,000 inserts of 8 KiB as fast as they are awaited, and a point query after every 200.
+//! burst_8k: 6,000 inserts of 8 KiB as fast as they are awaited, and a point query after every 200. burst_8k_long: 60,000.
 //!
 //! The sample is one insert; `read_*` are the point queries. `checkpoint_*` are the inserts during which the database
 //! file was written, which in WAL mode only a checkpoint does, whoever ran it. `wal_frames_*` is SQLite's own account of
@@ -18,11 +18,15 @@ const READ_EVERY: i64 = 200;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     let about = "6,000 inserts of 8 KiB back to back, a point query after every 200";
-    vec![Lane::new("tails", "burst_8k", about, "inserts", run::<P>).release()]
+    let about_long = "60,000 inserts of 8 KiB back to back, a point query after every 200";
+    vec![
+        Lane::new("tails", "burst_8k", about, "inserts", |trial| run::<P>(trial, 6_000)).release(),
+        Lane::new("tails", "burst_8k_long", about_long, "inserts", |trial| run::<P>(trial, 60_000)).release(),
+    ]
 }
 
-async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
-    let count = i64::try_from(trial.size(6_000, 600))?;
+async fn run<P: Peer>(trial: Trial, inserts: usize) -> Result<Measured> {
+    let count = i64::try_from(trial.size(inserts, 600))?;
     let peer = trial.open::<P>().await?;
     peer.execute(BLOBS, &[]).await?;
     let (mut payload, mut traffic) = (Payload::new(), Traffic::default());

@@ -54,6 +54,10 @@ struct Simulation {
     began: Instant,
     last_write: f64,
     outcome: Outcome,
+    /// When the pass began that runs, and its frames.
+    pass: (f64, u32),
+    /// For so long the disk stands still in the next pass.
+    stands_still: f64,
 }
 
 #[derive(Debug, Default)]
@@ -84,12 +88,16 @@ impl Simulation {
             policy: Policy::new(SOFT),
             began: Instant::now(),
             last_write: 0.0,
+            pass: (0.0, 0),
+            stands_still: 0.0,
             outcome: Outcome::default(),
         }
     }
 
     fn pace(&self) -> Pace {
-        Pace { soft: SOFT, hard: HARD, frame: self.policy.frame() }
+        let (began, frames) = self.pass;
+        let runs = Duration::from_secs_f64((self.now - began).max(0.0) / 1e3);
+        Pace { soft: SOFT, hard: HARD, frame: frame_now(self.policy.frame(), frames, runs) }
     }
 
     /// A sync takes as long as writing this many frames.
@@ -126,8 +134,11 @@ impl Simulation {
     /// A PASSIVE checkpoint and a sync. Returns the frames that it copied, and its time.
     fn passive(&mut self) -> (u32, f64) {
         let (from, to) = (self.copied, self.frames);
-        let took = f64::from(to - from) / self.frames_per_ms + 2.0 * self.sync();
+        let took = f64::from(to - from) / self.frames_per_ms + 2.0 * self.sync() + self.stands_still;
+        self.stands_still = 0.0;
+        self.pass = (self.now, to - from);
         self.goes_on(took, u32::MAX);
+        self.pass.1 = 0;
         self.copied = to;
         self.policy.disk_took(to - from, Duration::from_secs_f64(took / 1e3));
         (to - from, took)
@@ -212,5 +223,21 @@ fn the_delays_follow_a_disk_whose_rate_changes() {
         assert!(outcome.longest_delay <= LONGEST_WAIT, "{frames_per_ms}: {outcome:?}");
         let share = f64::from(outcome.delayed * WRITE) / f64::from(outcome.written);
         assert!(frames_per_ms < 100.0 || share < 0.1, "{frames_per_ms}: {outcome:?}");
+    }
+}
+
+/// The pass that runs is the only one who knows.
+#[test]
+fn the_wal_stays_below_its_hard_limit_while_the_disk_stands_still_for_three_seconds() {
+    for frames_per_ms in [5.0, 50.0, 250.0] {
+        for load in [0.5, 1.0, 2.0] {
+            let mut simulation = Simulation::new(frames_per_ms, load);
+            simulation.run(5000.0);
+            for _ in 0..5 {
+                simulation.stands_still = 3000.0;
+                let outcome = simulation.run(10_000.0);
+                assert!(outcome.longest_wal < HARD, "{frames_per_ms} {load}: {outcome:?}");
+            }
+        }
     }
 }
