@@ -44,9 +44,9 @@ impl Engine {
             (Route::Transaction(Inside { session, savepoints }), _) => {
                 session.run_inline(work, savepoints, limits, began)
             }
-            (Route::Readers(readers), Work::Query { text, params, .. }) => {
-                readers.run_inline(readers::Tried { text, params, output: work.output(), limits, began }).map(Ok)
-            }
+            (Route::Readers(readers), Work::Query { text, params, .. }) => readers
+                .run_inline(readers::Tried { text, params, output: work.output(), limits, began, cookie: None })
+                .map(Ok),
             (Route::Readers(_) | Route::OpenRead(_), _) => InlineRun::Ineligible,
             (Route::Writer(writer), _) => match writer.run_inline(work, limits, options, began) {
                 Tried::Ran(run) => run,

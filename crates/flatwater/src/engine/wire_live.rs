@@ -10,7 +10,7 @@ use crate::dependencies::change::Change;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::turnstile::Turnstile;
-use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push, Subscription};
+use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push, RunsHere, Subscription};
 use crate::workers::readers::{Look, Readers, Stamps};
 use crate::workers::work::LiveQuery;
 use crate::workers::writer::Writer;
@@ -33,7 +33,9 @@ pub(super) fn live_queries(
     turnstile: Option<&Arc<Turnstile>>,
 ) -> LiveQueries {
     let (push, look) = (push(writer.cloned(), readers.cloned()), look(writer.cloned(), readers.cloned()));
-    let powers = Powers { push, look, turnstile: turnstile.cloned() };
+    let here = readers.cloned();
+    let run_here: RunsHere = Box::new(move |query, known| here.as_ref()?.run_live_inline(query, known));
+    let powers = Powers { push, run_here, look, turnstile: turnstile.cloned() };
     // One reader is always left for others.
     let at_once = if readers.is_some() { options.readers.saturating_sub(1).max(1) } else { 1 };
     let live = LiveQueries::new(powers, at_once, options.live_poll);

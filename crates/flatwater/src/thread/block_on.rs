@@ -59,6 +59,11 @@ pub(super) fn is_ours() {
     IS_OURS.set(true);
 }
 
+/// Returns true on one of this crate's own threads.
+pub(crate) fn is_worker() -> bool {
+    IS_OURS.get()
+}
+
 /// Returns true where blocking on a reply could be waiting for itself.
 pub(crate) fn must_not_block() -> bool {
     in_closure() || IS_OURS.get()

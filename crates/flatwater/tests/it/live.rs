@@ -6,7 +6,7 @@ use flatwater::stats::LiveStats;
 use flatwater::{Database, Error, ErrorKind, Live, Rows, params};
 
 use crate::place::{Place, in_both_places};
-use crate::support::{TestFile, until};
+use crate::support::{TestFile, unhurried, until};
 
 in_both_places!(
     a_result_comes_at_once_and_again_when_it_changed,
@@ -584,5 +584,33 @@ async fn a_database_that_is_only_read_notices_commits_too() {
     plain.execute("UPDATE t SET a = 2", []).unwrap();
     assert_eq!(one(&mut sum).await, 2);
     drop(sum);
+    db.close().await.unwrap();
+}
+
+/// Nothing else reads: what reads inline is the live query.
+#[tokio::test]
+async fn a_short_live_query_runs_again_on_the_thread_of_the_commit_that_invalidated_it() {
+    let file = TestFile::new();
+    let db = unhurried(file.options()).open().await.unwrap();
+    db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 0)").await.unwrap();
+    let mut row = db.live("SELECT a FROM t WHERE id = ?", (1,));
+    assert_eq!(one(&mut row).await, 0);
+    let mut number = 0;
+    while db.stats().inline.reads < 10 {
+        number += 1;
+        db.execute("UPDATE t SET a = ? WHERE id = 1", (number,)).await.unwrap();
+        assert_eq!(until_value(&mut row, number).await, number);
+    }
+    // Another schema, under which it reads something else.
+    file.plain()
+        .execute_batch("ALTER TABLE t RENAME TO old; CREATE VIEW t AS SELECT id, a * 1000 AS a FROM old")
+        .unwrap();
+    db.execute("UPDATE old SET a = -1 WHERE id = 1", ()).await.unwrap();
+    assert_eq!(until_value(&mut row, -1000).await, -1000);
+    for number in -10..-1 {
+        db.execute("UPDATE old SET a = ? WHERE id = 1", (number,)).await.unwrap();
+        assert_eq!(until_value(&mut row, number * 1000).await, number * 1000);
+    }
+    drop(row);
     db.close().await.unwrap();
 }

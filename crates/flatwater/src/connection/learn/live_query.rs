@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use flatwater_sqlite::{AuthEvent, Policy};
 
+use super::analyse::learn;
 use super::schema::SchemaFacts;
 use super::schema_tables::tables;
 use crate::connection::Connection;
@@ -35,6 +36,20 @@ pub(crate) struct Derived {
     pub(crate) reads: Arc<Reads>,
     /// The keys of the tables that it reads.
     pub(crate) keys: Arc<PrimaryKeys>,
+}
+
+impl Derived {
+    /// Returns the schema cookie for which it holds.
+    pub(crate) fn cookie(&self) -> i64 {
+        self.cookie
+    }
+
+    /// Returns what a run finds, if it looks up no row by a unique key.
+    pub(crate) fn finds_no_rows(&self) -> Option<Found> {
+        let Reads::Tables(tables) = &*self.reads else { return Some(Found::new()) };
+        let looks_up = |table: &TableReads| matches!(table.rows, RowReads::Unique { .. });
+        (!tables.iter().any(looks_up)).then(|| vec![None; tables.len()])
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +103,9 @@ fn run_held(
     }
     let ready = connection.ready(text, policy::statement, &SchemaFacts::default())?;
     let run = run_ready(connection, &ready, bound, known, cookie);
+    if run.is_ok() {
+        learn(connection, &ready);
+    }
     connection.done_with(&ready);
     run
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: starting their runs, waking their subscribers, and looking for commits of others. It has no thread for that: a
 //! change is applied on the thread that holds the writer slot, a query runs on a reader, its result is delivered on that
-//! reader's thread, or by the one that released the slot, and the timer looks for commits of others, before which those of
+//! reader's thread, or by the one that released the slot, which may run a short query itself, and the timer looks for commits of others, before which those of
 //! Flatwater are heard of (`follow`). Invariants: no lock is held while a request is pushed or a waker runs; nothing here
 //! waits. Leaves out: which queries a change meets (`dependencies`, `entries`), and the stream that a caller polls.
 
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
 
-use crate::connection::learn::live_query::LiveRun;
+use crate::connection::learn::live_query::{Derived, LiveRun};
 use crate::dependencies::change::Change;
 use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
@@ -48,12 +48,16 @@ const DOUBLED: u32 = 6;
 /// Pushes the request of a run.
 pub(crate) type Push = Box<dyn Fn(Request) -> Result<()> + Send + Sync>;
 
+/// Runs a live query at once, if it is known to be short. Gets what its statements read the last time. It does not wait.
+pub(crate) type RunsHere = Box<dyn Fn(&LiveQuery, &[Option<Derived>]) -> Option<Vec<LiveRun>> + Send + Sync>;
+
 /// Looks for commits of others, and reports a change of everything if there are any. It does not wait.
 pub(crate) type LooksForOthers = Box<dyn Fn(&dyn ChangeListener) + Send + Sync>;
 
 /// What live queries need of the other workers.
 pub(crate) struct Powers {
     pub(crate) push: Push,
+    pub(crate) run_here: RunsHere,
     pub(crate) look: LooksForOthers,
     /// Through which processes tell each other of commits.
     pub(crate) turnstile: Option<Arc<Turnstile>>,

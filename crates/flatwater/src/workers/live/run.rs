@@ -1,8 +1,9 @@
 //! The runs of live queries: each is a request whose answer no task awaits.
 //!
 //! Owns: pushing the request, and going on with its answer on the thread that delivers it: the reader's, or the one that
-//! pushed, which may be a caller's. Invariants: each run that was started ends in the registry, whatever becomes of its request; the
-//! thread that pushed delivers one small result at most. Leaves out: what the registry makes of it.
+//! pushed, which may be a caller's. A caller's thread runs the query itself if it is short. Invariants: each run that was started
+//! ends in the registry, whatever becomes of its request; the thread that pushed runs one query at most, and delivers one small
+//! result. Leaves out: what the registry makes of it.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,7 @@ use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
 use crate::queue::reply::wake;
 use crate::thread::background::run_with;
+use crate::thread::block_on::is_worker;
 use crate::workers::Answer;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
@@ -104,7 +106,15 @@ impl Shared {
     /// another thread.
     fn start(self: &Arc<Self>, start: Start, delivers: bool) -> Option<Result<Vec<LiveRun>>> {
         let Start { id, query, known, ticket, is_small } = start;
-        let push = Arc::new(Mutex::new(Push::Goes { delivers: delivers && is_small }));
+        let delivers = delivers && is_small;
+        // The other threads serve all callers.
+        if delivers
+            && !is_worker()
+            && let Some(run) = (self.powers.run_here)(&query, &known)
+        {
+            return Some(Ok(run));
+        }
+        let push = Arc::new(Mutex::new(Push::Goes { delivers }));
         let (live, pushed) = (Arc::downgrade(self), push.clone());
         let ended = ReplyTo::then(move |answer| {
             let is_lost = answer.is_none();
@@ -195,7 +205,8 @@ mod tests {
             tell.send(in_flight() < before).unwrap();
             Ok(())
         };
-        let powers = Powers { push: Box::new(push), look: Box::new(|_| {}), turnstile: None };
+        let run_here = Box::new(|_: &LiveQuery, _: &[_]| None);
+        let powers = Powers { push: Box::new(push), run_here, look: Box::new(|_| {}), turnstile: None };
         let live = LiveQueries::new(powers, 4, Duration::from_secs(3600));
         made.set(Arc::downgrade(&live.0)).unwrap();
         AtOnce { listener: live.listener(), live, rows, ended }

@@ -34,6 +34,8 @@ pub(crate) struct Tried<'a> {
     pub(crate) output: Output<'a>,
     pub(crate) limits: &'a InlineLimits,
     pub(crate) began: Instant,
+    /// The only schema under which it may run.
+    pub(crate) cookie: Option<i64>,
 }
 
 impl Readers {
@@ -124,14 +126,19 @@ impl Reader {
         };
         let Connection { sqlite, control, schema, .. } = &mut self.connection;
         let known = if continues { Ok(Known::Before) } else { schema.knows(sqlite, control, &shared.catalogue.left) };
+        let is_schema = tried.cookie.is_none_or(|cookie| schema.seen.is(cookie));
         let ran = known.and_then(|known| {
             let bounds = Bounds::Inline { end, rows: limits.rows, bytes: limits.bytes };
             let run = StatementRun { statement: short, params: tried.params.row(), output: tried.output, bounds };
-            let outcome = self.connection.execute(&run);
+            let outcome = if is_schema {
+                self.connection.execute(&run).map_err(|error| Fallback::after(error.sqlite_code()))
+            } else {
+                Err(Fallback::SchemaChanged)
+            };
             if known == Known::Held {
                 self.connection.control.let_go(&mut self.connection.sqlite);
             }
-            outcome.map_err(|error| Fallback::after(error.sqlite_code()))
+            outcome
         });
         let reads = begun.end();
         let now = Instant::now();

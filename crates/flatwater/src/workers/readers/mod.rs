@@ -9,6 +9,7 @@
 
 mod close_pool;
 mod due_leases;
+mod inline_live;
 mod inline_read;
 mod perform_read;
 mod pool;
