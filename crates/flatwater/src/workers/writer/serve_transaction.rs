@@ -47,7 +47,6 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     shared.ongoing.note_open(&claim.0);
     // If the caller is gone, the claim is returned and dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
-    outbox.deliver();
     serve_messages(open, outbox);
 }
 
@@ -112,10 +111,19 @@ fn begin(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Tick
     Ok(())
 }
 
-/// Serves messages until there is none. Returns how the transaction ended, if it did.
+/// Serves messages until there is none. Returns how the transaction ended, if it did. The last answer is delivered afterwards,
+/// when the transaction or the slot is free for what its caller does next. Otherwise one message would lead to the next:
+///
+/// ```text
+/// writer's thread                         caller
+/// answers, and wakes the caller
+///                                         finds the transaction still served: its next short step is a message
+/// takes it, answers, wakes the caller, ...
+/// ```
 fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>) -> Option<End> {
     loop {
         let message = session.next()?;
+        outbox.deliver();
         let mut parked = shared.parked.lock();
         // The connection is parked until the transaction ends, which happens here.
         let Some(At { writer, effects, savepoints, worked, lost, unsettled, .. }) = &mut *parked else {
@@ -168,15 +176,11 @@ fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
         shared.answer(outbox, request, result);
-        // The answer to the last request is delivered after the writer slot is released.
         match lost {
             _ if is_end => return Some(End::Finished),
             Some(error) => return Some(End::Lost(error)),
             None => {}
         }
-        // A waker may call the database, and this transaction too.
-        drop(parked);
-        outbox.deliver();
     }
 }
 
