@@ -45,11 +45,10 @@ impl<'a> Transaction<'a> {
     /// Creates the handle of the savepoint `number`, nested in the transaction of `caller`.
     pub(crate) fn nested(caller: &Caller, number: u64) -> Self {
         let mut caller = caller.clone();
-        let mut level = Level::Ended;
         if let Some(inside) = &mut caller.inside {
             Arc::make_mut(inside).savepoints.push(number);
-            level = Level::Savepoint(inside.clone());
         }
+        let level = Level::nested(caller.inside.clone());
         Self { session: Session(caller), level, parent: PhantomData }
     }
 
@@ -132,7 +131,7 @@ impl<'a> Transaction<'a> {
 
     fn end<T>(self, operation: &'static str, outermost: Work, savepoint: Work, read: Read<T, Error>) -> Call<T> {
         let Self { session, level, .. } = self;
-        let work = if matches!(level, Level::Savepoint(_)) { savepoint } else { outermost };
+        let work = if matches!(level, Level::Nested(_)) { savepoint } else { outermost };
         session.call(operation, Ok(work), read).ending(level)
     }
 }
@@ -149,8 +148,7 @@ impl std::fmt::Debug for Transaction<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let level = match self.level {
             Level::Outermost(_) => "transaction",
-            Level::Savepoint(_) => "savepoint",
-            Level::Ended => "finished",
+            Level::Nested(_) => "savepoint",
         };
         f.debug_tuple("Transaction").field(&level).finish()
     }

@@ -25,29 +25,33 @@ impl MayEnd for Inside {
 /// A caller's right to an open transaction. Dropping it rolls back what is not committed.
 pub(crate) struct TransactionGuard(pub(crate) Arc<OpenTransaction>);
 
+/// A caller's right to the innermost nested transaction of a position. `None`: it has ended.
+pub(crate) struct NestedGuard(Option<Arc<Inside>>);
+
 /// A caller's right to a level of an open transaction. Dropping it rolls back that level's changes, unless it has
 /// ended.
 pub(crate) enum Level {
     Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] TransactionGuard),
-    Savepoint(Arc<Inside>),
-    Ended,
+    Nested(NestedGuard),
 }
 
 impl Level {
-    /// Records that the level was kept or undone: dropping a savepoint then does nothing. The session itself records
+    pub(crate) fn nested(inside: Option<Arc<Inside>>) -> Self {
+        Self::Nested(NestedGuard(inside))
+    }
+
+    /// Records that the level was kept or undone: dropping a nested one then does nothing. The session itself records
     /// the end of the transaction.
     pub(crate) fn ended(&mut self) {
-        if matches!(self, Self::Savepoint(_)) {
-            *self = Self::Ended;
+        if let Self::Nested(guard) = self {
+            guard.0 = None;
         }
     }
 }
 
-impl Drop for Level {
+impl Drop for NestedGuard {
     fn drop(&mut self) {
-        if let Self::Savepoint(inside) = self
-            && !inside.session.is_inherited()
-        {
+        if let Some(inside) = self.0.as_ref().filter(|inside| !inside.session.is_inherited()) {
             inside.session.undo(&inside.savepoints);
         }
     }

@@ -267,6 +267,29 @@ fn nested_transactions_are_opened_and_kept_on_the_callers_thread() {
 }
 
 #[test]
+fn nested_transactions_that_are_kept_leave_nothing_to_do_for_the_writers_thread() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        let mut tx = db.begin().await.unwrap();
+        // The writer's thread may still have something to do.
+        let before = stays(&db);
+        while stays(&db) < before + 4 {
+            tx.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
+        }
+        let queued = db.stats().inline.queued;
+        for _ in 0..50 {
+            let nested = tx.begin().await.unwrap();
+            nested.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
+            nested.commit().await.unwrap();
+        }
+        assert_eq!(db.stats().inline.queued, queued, "each step ran here");
+        tx.commit().await.unwrap();
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
 fn a_nested_transaction_that_did_much_is_kept_by_the_writers_thread() {
     let file = TestFile::new();
     run(async {

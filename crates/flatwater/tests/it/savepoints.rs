@@ -9,7 +9,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use flatwater::calls::TimeoutEffect;
-use flatwater::{Database, Error, ErrorKind, Result, Transaction};
+use flatwater::{Call, Database, Error, ErrorKind, Result, Transaction};
 use futures_util::FutureExt;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -68,9 +68,9 @@ impl Gate {
     }
 }
 
-/// Makes a call, and drops it before it completes.
-async fn given_up<F: Future>(call: F) {
-    let mut call = Box::pin(call);
+/// Makes a call that the blocked thread has to serve, and drops it before it completes.
+async fn given_up<T>(call: Call<T>) {
+    let mut call = Box::pin(call.never_inline());
     assert!(futures_util::poll!(call.as_mut()).is_pending());
 }
 
