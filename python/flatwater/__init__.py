@@ -32,7 +32,18 @@ from ._errors import (
 )
 from ._live import Live, Subscription
 from ._names import of_module
-from ._native import BatchResult, Call, Change, CheckpointInfo, ExecuteResult, LoggedQuery, Row, Rows, sqlite_version
+from ._native import (
+    BatchResult,
+    Call,
+    Change,
+    CheckpointInfo,
+    Columns,
+    ExecuteResult,
+    LoggedQuery,
+    Row,
+    Rows,
+    sqlite_version,
+)
 from ._native import version as __version__
 from ._prepared import Prepared
 from ._reads import Batches, Stream
@@ -49,6 +60,7 @@ __all__ = [
     "CallStats",
     "Change",
     "CheckpointInfo",
+    "Columns",
     "Connecting",
     "DataError",
     "Database",

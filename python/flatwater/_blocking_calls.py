@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ._native import BatchResult, ExecuteResult, Executor, Row, Rows, wait
+from ._native import BatchResult, Columns, ExecuteResult, Executor, Row, Rows, wait
 
 if TYPE_CHECKING:
     from ._types import Params, Seconds, SqlLike
@@ -114,6 +114,11 @@ class Calls:
     def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> list[Any]:
         """Runs one statement and returns the first value of every row."""
         return wait(self._on.query_values(sql, params, timeout=timeout))
+
+    def query_columns(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Columns:
+        """Runs one statement and returns its result as columns, for libraries that read Arrow, such as pandas. Raises
+        if a column has values of several types."""
+        return wait(self._on.query_columns(sql, params, timeout=timeout))
 
     def query_json(
         self,

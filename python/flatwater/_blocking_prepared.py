@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ._native import ExecuteResult, Row, Rows
+from ._native import Columns, ExecuteResult, Row, Rows
 
 if TYPE_CHECKING:
     from ._types import Params, Seconds
@@ -102,6 +102,10 @@ class Prepared:
     def query_values(self, params: Params = None, *, timeout: Seconds | None = None) -> list[Any]:
         """As `Database.query_values`."""
         return self._on.query_values(self.sql, params, timeout=timeout)
+
+    def query_columns(self, params: Params = None, *, timeout: Seconds | None = None) -> Columns:
+        """As `Database.query_columns`."""
+        return self._on.query_columns(self.sql, params, timeout=timeout)
 
     def query_json(
         self,

@@ -25,6 +25,9 @@ _HINTS = {
     "fetchrow": "use `{await_}db.query_optional(sql, params)`",
     "fetchval": "use `{await_}db.query_optional_value(sql, params)`",
     "fetch_all": "use `{await_}db.query(sql, params)`",
+    "fetch_arrow_table": "use `pyarrow.table({await_}db.query_columns(sql, params))`",
+    "query_arrow": "use `{await_}db.query_columns(sql, params)`, which libraries take that read Arrow",
+    "query_df": "use `pandas.DataFrame.from_arrow({await_}db.query_columns(sql, params))`",
     "fetch_one": "use `{await_}db.query_optional(sql, params)`",
     "fetch_val": "use `{await_}db.query_optional_value(sql, params)`",
     "cursor": "use `db.batches(sql, params)` for rows in batches, and `{await_}db.query(sql, params)` for all of them",
@@ -74,6 +77,18 @@ _OF_ROWS = {
     "rowcount": "use `len(rows)`",
     "append": "a result is immutable; `list(rows)` is not",
     "close": "there is nothing to close",
+}
+_OF_COLUMNS = {
+    "to_pandas": "use `pandas.DataFrame.from_arrow(columns)`",
+    "to_polars": "use `polars.DataFrame(columns)`",
+    "to_arrow": "use `pyarrow.table(columns)`",
+    "to_numpy": "use `numpy.array(columns[name])`",
+    "to_pydict": "it is `to_dict`",
+    "to_pylist": "use `{await_}db.query(sql, params, into=dict)`, which returns a list of rows",
+    "columns": "the names are `columns.names`, and the values of one are `columns[name]`",
+    "keys": "the names are `columns.names`",
+    "shape": "it is `(columns.row_count, len(columns.names))`",
+    "num_rows": "it is `row_count`",
 }
 _OF_BATCHES = {
     "fetchall": "use `{await_}db.query(sql, params)`",
@@ -170,6 +185,11 @@ def of_rows(owner: object, name: str) -> NoReturn:
     no_attribute(owner, name, hints=_OF_ROWS)
 
 
+def of_columns(owner: object, name: str) -> NoReturn:
+    """The same for columns. Called by the native part."""
+    no_attribute(owner, name, hints=_OF_COLUMNS)
+
+
 def of_module(module: str, name: str, *, blocking: bool = False) -> NoReturn:
     """The same for a module."""
     text = f"module {module!r} has no attribute {name!r}"
@@ -180,7 +200,7 @@ def of_module(module: str, name: str, *, blocking: bool = False) -> NoReturn:
 
 def of_call(name: str) -> str | None:
     """Returns what an unknown attribute of a call that was not awaited raises. Called by the native part."""
-    if not (name in _OF_RESULT or name in _OF_ROWS or name in ("changes", "last_insert_rowid", "columns", "keys")):
+    if name not in {*_OF_RESULT, *_OF_ROWS, *_OF_COLUMNS, "changes", "last_insert_rowid", "names", "row_count"}:
         return None
     return f"'flatwater.Call' object has no attribute {name!r}: it was not awaited; its result is what `await` returns"
 

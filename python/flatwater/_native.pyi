@@ -14,6 +14,7 @@ __all__ = [
     "Call",
     "Change",
     "CheckpointInfo",
+    "Columns",
     "ExecuteResult",
     "Executor",
     "LoggedQuery",
@@ -101,6 +102,24 @@ class Rows(Sequence[Row]):
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: None  # type: ignore[assignment]
+
+@final
+class Columns:
+    """A result as columns, without an object for each row or value. Libraries that read Arrow take it as a table:
+    `pandas.DataFrame.from_arrow(columns)`, `polars.DataFrame(columns)`, `pyarrow.table(columns)`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+    def __getitem__(self, key: str | SupportsIndex, /) -> list[Any]:
+        """The values of a column, by its name or its position."""
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The values of every column, by its name."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A new stream of the columns: Arrow's PyCapsule interface. The columns stay as they are."""
 
 @final
 class ExecuteResult:
@@ -280,6 +299,9 @@ class Executor:
         """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
     def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[list[Any]]:
         """Runs one statement and returns the first value of every row."""
+    def query_columns(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[Columns]:
+        """Runs one statement and returns its result as columns, for libraries that read Arrow, such as pandas. Raises
+        if a column has values of several types."""
     def query_json(
         self,
         sql: SqlLike,

@@ -166,7 +166,7 @@ impl Body {
                 Polled::Ready(result) => break result.map_err(|error| raised_blocking(py, &error))?,
                 Polled::Part(rows) => {
                     self.add(py, rows)?;
-                    while !self.list(py, &mut Slice::begin())? {
+                    while !self.take_rows(py, &mut Slice::begin())? {
                         thread.pause(py)?;
                     }
                     thread.pause(py)?;
@@ -194,13 +194,13 @@ impl Body {
         }
     }
 
-    /// Goes on until the call has its result or has to wait. Each part of a list is made before the next one is taken, in
+    /// Goes on until the call has its result or has to wait. What is made of each part is made before the next one is taken, in
     /// slices: a worker that is ahead keeps its parts, and no poll takes many of them.
     fn advance(&mut self, py: Python<'_>, mut work: Work) -> PyResult<Step> {
         let mut slice = None;
         loop {
-            if self.has_rows_to_list() {
-                match self.list(py, slice.get_or_insert_with(Slice::begin)) {
+            if self.has_rows_to_take() {
+                match self.take_rows(py, slice.get_or_insert_with(Slice::begin)) {
                     Ok(true) => {}
                     Ok(false) => return Ok(self.resume_next(py, work)),
                     Err(error) => return self.fail(py, Some(work), error),
@@ -237,7 +237,7 @@ impl Body {
         Step::Yield(py.None())
     }
 
-    /// Keeps rows for the list, unless nobody gets it.
+    /// Keeps rows for the result, unless nobody gets it.
     fn add(&mut self, py: Python<'_>, rows: Rows) -> PyResult<()> {
         match &mut self.shape {
             Some(shape) if self.cancelled.is_none() => shape.add(py, rows),
@@ -245,13 +245,13 @@ impl Body {
         }
     }
 
-    fn has_rows_to_list(&self) -> bool {
-        matches!(&self.shape, Some(Shape::Begun(listing)) if !listing.is_complete())
+    fn has_rows_to_take(&self) -> bool {
+        self.shape.as_ref().is_some_and(|shape| !shape.is_complete())
     }
 
-    /// Goes on with the list until the slice is over. Returns true if it has all rows that are there.
-    fn list(&mut self, py: Python<'_>, slice: &mut Slice) -> PyResult<bool> {
-        if let Some(Shape::Begun(listing)) = &mut self.shape { listing.go_on(py, slice) } else { Ok(true) }
+    /// Goes on with the result until the slice is over. Returns true if it has all rows that are there.
+    fn take_rows(&mut self, py: Python<'_>, slice: &mut Slice) -> PyResult<bool> {
+        self.shape.as_mut().map_or(Ok(true), |shape| shape.go_on(py, slice))
     }
 
     fn finish(&mut self, py: Python<'_>, result: flatwater::Result<Output>) -> PyResult<Step> {

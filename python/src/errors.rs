@@ -6,7 +6,7 @@
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind};
 use flatwater_bridge::{Class, Language, class, hint};
-use pyo3::exceptions::PyAttributeError;
+use pyo3::exceptions::{PyAttributeError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
@@ -60,6 +60,13 @@ pub(crate) fn unknown_attribute(hints: &str, owner: &Bound<'_, PyAny>, name: &Bo
         Err(error) => error,
         Ok(_) => PyAttributeError::new_err(format!("there is no attribute {name}")),
     }
+}
+
+/// Returns the `KeyError` of a column that a result does not have.
+#[cold]
+pub(crate) fn no_column<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> PyErr {
+    let names = names.collect::<Vec<_>>().join(", ");
+    PyKeyError::new_err(format!("there is no column named {name:?}; the result has {names}"))
 }
 
 /// Returns a `ProgrammingError` of the front end itself.

@@ -265,6 +265,20 @@ impl Executor {
         self.make_query("query_values", (sql, params), timeout, Into::Value)
     }
 
+    /// Runs one statement and returns its result as columns.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn query_columns<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "query_columns", timeout, Shape::Columns(Box::default()), |target| {
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
+            Ok(target.query_in_parts("query_columns", &sql, Ok(params)))
+        })
+    }
+
     /// Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays.
     #[pyo3(signature = (sql, params=None, *, arrays=false, big_integers_as_strings=false, embed=None, timeout=None))]
     fn query_json<'py>(

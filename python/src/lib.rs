@@ -13,6 +13,9 @@ mod call;
 mod capi;
 mod cells;
 mod changes;
+mod chunk;
+mod column;
+mod column_names;
 mod columns;
 mod database;
 mod errors;
@@ -53,6 +56,8 @@ mod _native {
     use crate::batches::NativeBatches;
     #[pymodule_export]
     use crate::changes::Change;
+    #[pymodule_export]
+    use crate::columns::Columns;
     #[pymodule_export]
     use crate::database::NativeDatabase;
     #[pymodule_export]

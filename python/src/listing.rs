@@ -39,18 +39,11 @@ impl Into {
         }
     }
 
-    /// Refuses two columns of one name if rows become something with names: one of the values would be lost.
+    /// Refuses two columns of one name if rows become something with names.
     pub(crate) fn check(&self, rows: &Bound<'_, Rows>) -> PyResult<()> {
-        if !matches!(self, Self::Dict | Self::Class(_)) {
-            return Ok(());
-        }
-        let mut names = HashSet::new();
-        match rows.get().rows.columns().find(|name| !names.insert(*name)) {
-            Some(name) => {
-                let hint = "name one of them with AS";
-                Err(misuse(rows.py(), &format!("two columns are named {name:?}"), Some(hint)))
-            }
-            None => Ok(()),
+        match self {
+            Self::Dict | Self::Class(_) => refuse_same_names(rows.py(), &rows.get().rows),
+            _ => Ok(()),
         }
     }
 
@@ -70,6 +63,18 @@ impl Into {
             Self::Value => to_python(py, &rows.get().rows, index, 0),
             Self::Class(class) => class.bind(py).call((), Some(&by_name()?)),
         }
+    }
+}
+
+/// Refuses two columns of one name, where one of them would be lost.
+pub(crate) fn refuse_same_names(py: Python<'_>, rows: &flatwater::Rows) -> PyResult<()> {
+    let mut names = HashSet::new();
+    match rows.columns().find(|name| !names.insert(*name)) {
+        Some(name) => {
+            let hint = "name one of them with AS";
+            Err(misuse(py, &format!("two columns are named {name:?}"), Some(hint)))
+        }
+        None => Ok(()),
     }
 }
 

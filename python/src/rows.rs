@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use flatwater::bindings::position;
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PySlice, PyString, PyTuple};
 
 use crate::capi::untracked;
 use crate::cells::to_python;
-use crate::columns;
-use crate::errors::unknown_attribute;
+use crate::column_names;
+use crate::errors::{no_column, unknown_attribute};
 use crate::known_rows::{KnownRows, RowObject};
 use crate::pickled;
 
@@ -53,7 +53,7 @@ impl Rows {
         rows: Arc<flatwater::Rows>,
         known: Option<KnownRows>,
     ) -> PyResult<Bound<'_, Self>> {
-        let columns = columns::names(py, &rows)?;
+        let columns = column_names::names(py, &rows)?;
         Bound::new(py, Self { rows, columns, known })
     }
 
@@ -73,7 +73,7 @@ fn with_first<'py>(first: &Bound<'py, PyAny>, others: &Bound<'py, PyTuple>) -> P
 }
 
 /// Returns the index from the front, if there is such an item.
-fn in_range(index: isize, length: usize) -> Option<usize> {
+pub(crate) fn in_range(index: isize, length: usize) -> Option<usize> {
     let index = if index < 0 { length.checked_sub(index.unsigned_abs())? } else { index.unsigned_abs() };
     (index < length).then_some(index)
 }
@@ -240,11 +240,7 @@ impl Row {
         if let Ok(name) = key.cast::<PyString>() {
             return match self.find(name)? {
                 Some(column) => self.value(py, column),
-                None => {
-                    let names = self.rows.get().rows.columns().collect::<Vec<_>>().join(", ");
-                    let text = format!("there is no column named {:?}; the result has {names}", name.to_cow()?);
-                    Err(PyKeyError::new_err(text))
-                }
+                None => Err(no_column(&name.to_cow()?, self.rows.get().rows.columns())),
             };
         }
         if key.is_instance_of::<PySlice>() {

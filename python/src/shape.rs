@@ -2,7 +2,7 @@
 //!
 //! Owns: making Python objects of a result, a large one in slices, and freeing those that nobody gets, in slices too.
 //! Runs on the loop's thread. Leaves out: single values (`cells`), rows (`rows`), and lists of what is
-//! made of them (`listing`).
+//! made of them (`listing`), columns (`columns`).
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::capi::texts::LongText;
 use crate::changes::{Changing, Kept};
+use crate::columns::Gathering;
 use crate::known_rows::KnownRows;
 use crate::listing::{Into, Listing};
 use crate::results::{BatchResult, CheckpointInfo, ExecuteResult};
@@ -34,6 +35,8 @@ pub(crate) enum Shape {
     Rows(Into),
     /// A list, of which parts are there.
     Begun(Box<Listing>),
+    /// Columns, of which parts may be there.
+    Columns(Box<Gathering>),
     /// The first row, or `None`.
     First(Into),
     /// The first value of the first row, or `None`.
@@ -46,6 +49,7 @@ pub(crate) enum Shape {
 pub(crate) enum Shaping {
     Done(Py<PyAny>),
     Listing(Box<Listing>),
+    Columns(Box<Gathering>),
     Text(LongText),
     Change(Changing),
     /// The call was given up: nobody gets these.
@@ -60,7 +64,26 @@ impl Shape {
         }
         match self {
             Self::Begun(listing) => listing.add(py, rows),
-            _ => Err(PyRuntimeError::new_err("the result is not a list; please report it")),
+            Self::Columns(columns) => columns.add(py, rows),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Returns true if all rows that were added are in the result.
+    pub(crate) fn is_complete(&self) -> bool {
+        match self {
+            Self::Begun(listing) => listing.is_complete(),
+            Self::Columns(columns) => columns.is_complete(),
+            _ => true,
+        }
+    }
+
+    /// Goes on until the slice is over. Returns true if all rows that were added are in the result.
+    pub(crate) fn go_on(&mut self, py: Python<'_>, slice: &mut Slice) -> PyResult<bool> {
+        match self {
+            Self::Begun(listing) => listing.go_on(py, slice),
+            Self::Columns(columns) => columns.go_on(py, slice),
+            _ => Ok(true),
         }
     }
 
@@ -92,6 +115,10 @@ impl Shape {
                 listing.add(py, rows)?;
                 return Ok(Shaping::Listing(listing));
             }
+            Self::Columns(mut columns) => {
+                columns.add(py, rows)?;
+                return Ok(Shaping::Columns(columns));
+            }
             Self::First(into) => {
                 let rows = rows_object(rows)?;
                 into.check(&rows)?;
@@ -113,6 +140,7 @@ impl Shaping {
                 let is_complete = listing.go_on(py, &mut Slice::begin())?;
                 Ok(is_complete.then(|| listing.list(py)))
             }
+            Self::Columns(columns) => columns.finish(py),
             Self::Text(text) => Ok(text.go_on(py)?.map(Py::into_any)),
             Self::Change(change) => Ok(change.go_on(py)?.map(Py::into_any)),
             Self::Freeing(lists) => {
@@ -136,7 +164,7 @@ impl Shaping {
         match self {
             Self::Listing(listing) => Self::Freeing(vec![listing.into_list()]),
             Self::Change(change) => Self::Freeing(change.into_lists()),
-            Self::Done(_) | Self::Text(_) => Self::Freeing(Vec::new()),
+            Self::Done(_) | Self::Columns(_) | Self::Text(_) => Self::Freeing(Vec::new()),
             Self::Freeing(lists) => Self::Freeing(lists),
         }
     }

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pyarrow
 import pytest
 
 import flatwater
@@ -67,7 +68,16 @@ class Counts:
 
     def __init__(self, db: object) -> None:
         gc.collect()
-        shared = [*SHARED, db, User, flatwater.Row, flatwater.Rows, asyncio.current_task(), asyncio.get_running_loop()]
+        shared = [
+            *SHARED,
+            db,
+            User,
+            flatwater.Row,
+            flatwater.Rows,
+            flatwater.Columns,
+            asyncio.current_task(),
+            asyncio.get_running_loop(),
+        ]
         self.references = [sys.getrefcount(one) for one in shared]
         self.objects = len(gc.get_objects())
         self.blocks = sys.getallocatedblocks()
@@ -241,6 +251,18 @@ async def touched(db: flatwater.Database) -> None:
     await all_of(await db.query(SQL, (VALUE,)))
 
 
+async def columns(db: flatwater.Database) -> None:
+    """What libraries do that read Arrow, by the interface of C: streams that are read, left, and not taken."""
+    made = await db.query_columns(LONG)
+    assert len(made["n"]) == 2000 and made.to_dict() and repr(made)
+    assert pyarrow.table(made).num_rows == 2000
+    reader = pyarrow.RecordBatchReader.from_stream(made)
+    kept = reader.read_next_batch().column(0)
+    made.__arrow_c_stream__()
+    del made, reader
+    assert kept[0].as_py() == 1
+
+
 async def answered_with_hints(db: flatwater.Database) -> None:
     with pytest.raises(AttributeError):
         db.commit  # type: ignore[attr-defined]
@@ -273,6 +295,9 @@ OPERATION: dict[str, Callable[[flatwater.Database], Awaitable[object]]] = {
     "query_optional_value": lambda db: db.query_optional_value(NONE, (VALUE,)),
     "query_values": lambda db: db.query_values(SQL, (VALUE,)),
     "query_json": lambda db: db.query_json(SQL, (VALUE,)),
+    "query_columns": columns,
+    "columns that are refused": lambda db: fails(flatwater.ProgrammingError, db.query_columns("SELECT 1 AS a, 2 AS a")),
+    "columns that are cancelled": lambda db: cancelled(db.query_columns(f"{LONG} UNION ALL SELECT ({ENDLESS}), 1"), 3),
     "Sql": lambda db: db.query(flatwater.Sql("SELECT a FROM t WHERE a IN ").bind_list([VALUE, TEXT])),
     "stream": streamed,
     "stream that is left": left,

@@ -9,6 +9,7 @@ import datetime
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+import polars
 from typing_extensions import Unpack, assert_type
 
 import flatwater
@@ -52,6 +53,11 @@ async def awaited() -> None:
         assert_type(await db.executemany("INSERT INTO users VALUES (?)", [(1,), (2,)]), int)
         assert_type(await db.query("SELECT 1"), flatwater.Rows)
         assert_type(await db.query("SELECT 1", into=dict), list[dict[str, Any]])
+        columns = await db.query_columns("SELECT 1 AS id")
+        assert_type(columns, flatwater.Columns)
+        assert_type(columns["id"], list[Any])
+        assert_type(columns.to_dict(), dict[str, list[Any]])
+        polars.DataFrame(columns)
         assert_type(await db.query("SELECT 1", {"id": 1}, into=User), list[User])
         assert_type(await db.query_one("SELECT 1", (1,), into=User), User)
         assert_type(await db.query_one("SELECT 1", into=dict), dict[str, Any])
@@ -124,6 +130,8 @@ def waited() -> None:
         assert_type(db.prepare("SELECT 1").execute(), flatwater.ExecuteResult)
         assert_type(db.prepare("SELECT 1").query(into=dict), list[dict[str, Any]])
         assert_type(tx.query_one("SELECT 1"), flatwater.Row)
+        assert_type(tx.query_columns("SELECT 1"), flatwater.Columns)
+        assert_type(db.prepare("SELECT 1").query_columns(), flatwater.Columns)
         assert_type(tx.query_optional("SELECT 1"), "flatwater.Row | None")
         assert_type(blocking.process.close_all(3), None)
         assert_type(db.executemany("INSERT INTO users VALUES (?)", ((n,) for n in range(3))), int)

@@ -133,7 +133,7 @@ TWINS = {
     "_prepared.py": Twin(
         head="A statement that was compiled once, whose errors are known before it runs.\n\n"
         "Owns the handle. Leaves out running it: its database does that, and finds the compiled statement by its text.",
-        imports="from ._native import Call, ExecuteResult, Row, Rows\n\n"
+        imports="from ._native import Call, Columns, ExecuteResult, Row, Rows\n\n"
         "if TYPE_CHECKING:\n"
         "    from ._scopes import Reads\n"
         "    from ._types import Params, Seconds",
@@ -144,7 +144,7 @@ TWINS = {
     ),
     "_blocking_prepared.py": Twin(
         head="The prepared statements of `flatwater.blocking`.\n\nOwns the handle. Leaves out running it.",
-        imports="from ._native import ExecuteResult, Row, Rows\n\n"
+        imports="from ._native import Columns, ExecuteResult, Row, Rows\n\n"
         "if TYPE_CHECKING:\n"
         "    from ._types import Params, Seconds\n"
         "    from .blocking import Executor",
@@ -156,7 +156,7 @@ TWINS = {
     "_blocking_calls.py": Twin(
         head="The calls of `flatwater.blocking` that wait for those of the same name.\n\n"
         "Owns the wait. Leaves out `executemany`, which takes the rows of a generator in parts (`blocking`).",
-        imports="from ._native import BatchResult, ExecuteResult, Executor, Row, Rows, wait\n\n"
+        imports="from ._native import BatchResult, Columns, ExecuteResult, Executor, Row, Rows, wait\n\n"
         "if TYPE_CHECKING:\n"
         "    from ._types import Params, Seconds, SqlLike",
         class_='class Calls:\n    """The calls that run SQL, and wait for it."""\n\n    _on: Executor\n',

@@ -41,6 +41,7 @@ use crate::options::json_options::JsonOptions;
 pub use crate::queue::reply::{Mailbox, Then};
 use crate::queue::ticket::CallOptions;
 use crate::sql::parameters;
+pub use crate::thread::background::dispose;
 use crate::values::column::{ColumnNames, Names};
 use crate::values::difference::Difference;
 pub use crate::values::param_rows::ParamRows;
@@ -339,5 +340,11 @@ impl Schema {
     #[must_use]
     pub fn key(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
+    }
+
+    /// As [`position`].
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.0.find_name(name)
     }
 }

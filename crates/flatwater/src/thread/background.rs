@@ -101,7 +101,7 @@ fn next() -> Option<Box<dyn FnOnce() + Send>> {
 }
 
 /// Drops a large value on another thread, as giving its memory back takes long; here if none can be started.
-pub(crate) fn dispose<T: Send + 'static>(large: T) {
+pub fn dispose<T: Send + 'static>(large: T) {
     // If no thread can be started, the closure is dropped here, and the value with it.
     let _ = run_waiting("fw-dispose", move || drop(large));
 }
