@@ -12,6 +12,7 @@ One writer and several readers serve any number of tasks. Every call is a corout
 """
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import process
@@ -30,7 +31,6 @@ from ._errors import (
     TimeoutError,
     Warning,
 )
-from ._live import Live, Subscription
 from ._names import of_module
 from ._native import (
     BatchResult,
@@ -45,13 +45,16 @@ from ._native import (
     sqlite_version,
 )
 from ._native import version as __version__
-from ._prepared import Prepared
 from ._reads import Batches, Stream
 from ._scopes import Snapshot, Transaction
-from ._sql import Sql
-from ._stats import CallStats, InlineStats, LeaseStats, LiveStats, Stats, TurnStats, WalBlocker, WalStats
-from ._types import Options, Params, Seconds, SqlLike, Tuning
-from ._values import register_adapter
+
+if TYPE_CHECKING:
+    from ._live import Live, Subscription
+    from ._prepared import Prepared
+    from ._sql import Sql
+    from ._stats import CallStats, InlineStats, LeaseStats, LiveStats, Stats, TurnStats, WalBlocker, WalStats
+    from ._types import Options, Params, Seconds, SqlLike, Tuning
+    from ._values import register_adapter
 
 __all__ = [
     "BatchResult",
@@ -110,6 +113,21 @@ Sequence.register(Row)  # pyright: ignore[reportAttributeAccessIssue]
 Sequence.register(Rows)  # pyright: ignore[reportAttributeAccessIssue]
 
 if not TYPE_CHECKING:
+    # What many programs do not use is imported when they do: this takes as long as all the rest.
+    _LATER = {
+        "_live": {"Live", "Subscription"},
+        "_prepared": {"Prepared"},
+        "_sql": {"Sql"},
+        "_stats": {"WalBlocker", *(name for name in __all__ if name.endswith("Stats"))},
+        "_types": {"Options", "Params", "Seconds", "SqlLike", "Tuning"},
+        "_values": {"register_adapter"},
+    }
 
     def __getattr__(name: str) -> Any:
+        for module, names in _LATER.items():
+            if name in names:
+                return getattr(import_module(f"{__name__}.{module}"), name)
         of_module(__name__, name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

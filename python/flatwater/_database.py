@@ -16,18 +16,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _logging, _native
-from . import _second_copy as _second_copy  # The native part calls it.
-from ._dump import Ask, Lines, dump
 from ._errors import AtExit
-from ._live import Live, Subscription
 from ._names import check_options, not_open, take_datetimes
 from ._native import Call, Rows
-from ._prepared import Prepared
 from ._scopes import Reads, Snapshot, Transaction
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ._live import Live, Subscription
+    from ._prepared import Prepared
     from ._stats import Stats
     from ._types import AnyPath, Options, Params, Seconds, SqlLike
 
@@ -99,6 +97,8 @@ class Database(Opened, Reads):
 
     async def prepare(self, sql: str, *, timeout: Seconds | None = None) -> Prepared:
         """Compiles a statement, so that an error in it is raised here, and returns a handle for running it."""
+        from ._prepared import Prepared
+
         await self._prepare(sql, timeout)
         return Prepared(self, sql)
 
@@ -106,6 +106,8 @@ class Database(Opened, Reads):
         """Returns the results of a query, for `async with`, and again whenever this program or another process changed
         them. `debounce` waits until no newer result has come for so many seconds, `throttle` delivers at most one in so
         many."""
+        from ._live import Live
+
         return Live(
             lambda: self._native.live([(sql, params)], debounce, throttle),
             lambda: self._native.live_changes(sql, params, debounce, throttle),
@@ -117,6 +119,8 @@ class Database(Opened, Reads):
         """Returns the results of several queries, for `async with`, and again whenever one of them changed: a tuple
         with one result for each. A query is its SQL, or a pair of SQL and parameters. The results are of one point in
         time, so a list and its count never disagree."""
+        from ._live import Subscription
+
         statements = list(queries)
         return Subscription(lambda: self._native.live(statements, debounce, throttle), lambda results: results)
 
@@ -148,6 +152,8 @@ class Database(Opened, Reads):
         in time. `filter` is a pattern of LIKE for the names of tables, indexes, triggers and views.
 
         Read all lines, or close the iterator: until then it holds a reader, like a snapshot."""
+        from ._dump import Ask, Lines, dump
+
         asked, rows = dump(filter), None
         async with self.snapshot() as snapshot:
             while True:

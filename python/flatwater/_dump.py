@@ -7,23 +7,25 @@ databases. Differs from `sqlite3` in the rows of virtual tables, which are left 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, NamedTuple
+from typing import Any
 
 TABLES = "SELECT name, sql FROM sqlite_master WHERE sql NOT NULL AND type = 'table' AND name LIKE ? ORDER BY name"
 OTHERS = "SELECT sql FROM sqlite_master WHERE sql NOT NULL AND type IN ('index', 'trigger', 'view') AND name LIKE ?"
 
 
-class Ask(NamedTuple):
+class Ask:
     """A query whose rows the dump needs."""
 
-    sql: str
-    params: tuple[str, ...] = ()
+    def __init__(self, sql: str, params: tuple[str, ...] = ()) -> None:
+        self.sql = sql
+        self.params = params
 
 
-class Lines(NamedTuple):
+class Lines:
     """A query whose rows are lines of the dump, without their semicolon."""
 
-    sql: str
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
 
 
 def dump(pattern: str | None) -> Generator[str | Ask | Lines, Any, None]:

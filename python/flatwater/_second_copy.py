@@ -7,8 +7,8 @@ those of transactions that run here. Owns the refusal to open a file that is ope
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from . import _native
 from ._errors import misuse
@@ -23,8 +23,18 @@ def opens(database: Any) -> None:
         # It is no path, as the module will say itself.
         return
     if path.startswith("file:"):
-        path = unquote(urlsplit(path).path)
+        path = _path_of(path)
     if _native.refuses_second_copy(path):
         message = f"{path} is open in this process, and the sqlite3 module is another SQLite library: it would release"
         hint = "use `flatwater.blocking`, another process, or close it here; the `tuning=` key `second_copy` decides"
         raise misuse(f"{message} the locks", hint)
+
+
+def _path_of(uri: str) -> str:
+    """The path in `file:path?query#fragment`, or in `file://authority/path`."""
+    path = re.split("[?#]", uri[5:], maxsplit=1)[0]
+    if path.startswith("//"):
+        path = "".join(path[2:].partition("/")[1:])
+    return os.fsdecode(
+        re.sub(rb"%([0-9A-Fa-f]{2})", lambda escape: bytes.fromhex(escape[1].decode()), os.fsencode(path))
+    )

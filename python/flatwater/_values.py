@@ -1,19 +1,17 @@
 """Values that SQLite has no type for, in the form in which they are stored.
 
-Owns the forms, which are the same in every language, and the adapters of programs. Leaves out int, float, str, bytes,
-bool and None, which the native part binds as they are.
+Owns the forms, which are the same in every language, and the adapters of programs. Invariant: it imports no module for
+the sake of a type, because who has a value has imported its module. Leaves out int, float, str, bytes, bool and None,
+which the native part binds as they are.
 """
 
 from __future__ import annotations
 
 import datetime
-import decimal
-import numbers
 import operator
 import re
 import sqlite3
 import sys
-import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -42,7 +40,7 @@ def _adapt(value: object, forms: Mapping[type, Callable[[Any], object]]) -> obje
     for base in type(value).__mro__:
         if adapter := _adapters.get(base):
             return adapter(value)
-        if form := forms.get(base):
+        if form := forms.get(base) or _FORMS_BY_NAME.get((base.__module__, base.__qualname__)):
             return form(value)
     conform = getattr(value, "__conform__", None)
     if conform is not None and (adapted := conform(sqlite3.PrepareProtocol)) is not None:
@@ -75,7 +73,8 @@ def _number(value: Any) -> object:
     kind = type(value)
     if hasattr(kind, "__index__") and not hasattr(kind, "__len__"):
         return operator.index(value)
-    if isinstance(value, numbers.Real) and not isinstance(value, (numbers.Rational, decimal.Decimal)):
+    numbers = sys.modules.get("numbers")
+    if numbers is not None and isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
         number = float(value)
         if number != value and value == value:
             raise misuse(f"a value of type {name_of_type(value)} is not a float", "store text, or round it")
@@ -99,15 +98,12 @@ def _bool(value: int) -> int:
 _DATE = r"\d{4}-\d\d-\d\d"
 _TIME = r"\d\d:\d\d:\d\d"
 _OFFSET = r"[+-]\d\d:\d\d(:\d\d(\.\d{6})?)?"
-_IS_DATE = re.compile(_DATE)
-_IS_TIME = re.compile(rf"{_TIME}\.\d{{6}}")
-_IS_DATETIME = re.compile(rf"{_DATE} {_TIME}\.\d{{6}}")
-_IS_DATETIME_OF_SQLITE3 = re.compile(rf"{_DATE} {_TIME}(\.\d{{6}})?({_OFFSET})?")
+_MICROSECONDS = r"\.\d{6}"
 
 
-def _checked(value: object, own: type, text: str, form: re.Pattern[str]) -> str:
+def _checked(value: object, own: type, text: str, form: str) -> str:
     """Returns the text of a value. One of a derived class, such as `pandas.NaT`, may have a text of another form."""
-    if type(value) is not own and not form.fullmatch(text):
+    if type(value) is not own and not re.fullmatch(form, text):
         hint = "bind None or a plain value, or say how it is stored: `flatwater.register_adapter`"
         raise misuse(f"a value of type {name_of_type(value)} does not have the form of a {own.__name__}", hint)
     return text
@@ -116,25 +112,26 @@ def _checked(value: object, own: type, text: str, form: re.Pattern[str]) -> str:
 def _datetime(value: datetime.datetime) -> str:
     if value.tzinfo is not None:
         value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-    return _checked(value, datetime.datetime, value.isoformat(" ", "microseconds"), _IS_DATETIME)
+    return _checked(value, datetime.datetime, value.isoformat(" ", "microseconds"), f"{_DATE} {_TIME}{_MICROSECONDS}")
 
 
 def _datetime_of_sqlite3(value: datetime.datetime) -> str:
     """As the adapter of the `sqlite3` module: no fraction if it is 0, and the offset of its time zone."""
-    return _checked(value, datetime.datetime, value.isoformat(" "), _IS_DATETIME_OF_SQLITE3)
+    form = f"{_DATE} {_TIME}({_MICROSECONDS})?({_OFFSET})?"
+    return _checked(value, datetime.datetime, value.isoformat(" "), form)
 
 
 def _date(value: datetime.date) -> str:
-    return _checked(value, datetime.date, value.isoformat(), _IS_DATE)
+    return _checked(value, datetime.date, value.isoformat(), _DATE)
 
 
 def _time(value: datetime.time) -> str:
     if value.tzinfo is not None:
         raise misuse("a time of day with a time zone cannot be stored", "bind a datetime, or the time without its zone")
-    return _checked(value, datetime.time, value.isoformat("microseconds"), _IS_TIME)
+    return _checked(value, datetime.time, value.isoformat("microseconds"), f"{_TIME}{_MICROSECONDS}")
 
 
-def _decimal(value: decimal.Decimal) -> object:
+def _decimal(value: object) -> object:
     raise misuse("SQLite has no decimals", "store text, or an integer number of the smallest unit")
 
 
@@ -147,8 +144,10 @@ _FORMS: Mapping[type, Callable[[Any], object]] = {
     datetime.datetime: _datetime,
     datetime.date: _date,
     datetime.time: _time,
-    uuid.UUID: str,
-    decimal.Decimal: _decimal,
+}
+_FORMS_BY_NAME: Mapping[tuple[str, str], Callable[[Any], object]] = {
+    ("uuid", "UUID"): str,
+    ("decimal", "Decimal"): _decimal,
 }
 
 # A date has the same form in both. A time of day, which the module refuses, has that of Flatwater.

@@ -192,7 +192,14 @@ def test_a_child_that_exits_leaves_the_files_of_its_parent_alone(file):
     assert (code, out) == (0, "1"), errors
 
 
-@pytest.mark.parametrize("form", [str, os.fsencode, pathlib.Path, lambda path: f"file:{path}?mode=rw", os.path.relpath])
+def uri(path):
+    """A path in the longest form that SQLite reads."""
+    return f"file://localhost{str(path).replace('t', '%74')}?mode=rw#here"
+
+
+@pytest.mark.parametrize(
+    "form", [str, os.fsencode, pathlib.Path, lambda path: f"file:{path}?mode=rw", uri, os.path.relpath]
+)
 @pytest.mark.parametrize("link", [None, os.symlink, os.link])
 async def test_the_sqlite3_module_does_not_open_a_file_that_is_open_here(file, tmp_path, form, link):
     """The module has a SQLite of its own, whose close drops the locks of the process."""
