@@ -7,8 +7,9 @@
 use flatwater::bindings::cell;
 use flatwater::{Rows, ValueRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBytes, PyFloat, PyInt};
 
+use crate::capi::texts::short_text;
 use crate::errors::operational;
 
 /// Returns the value of a cell, which the result must have.
@@ -27,7 +28,7 @@ pub(crate) fn value_to_python<'py, 'a>(
         ValueRef::Null => py.None().into_bound(py),
         ValueRef::Integer(value) => PyInt::new(py, value).into_any(),
         ValueRef::Real(value) => PyFloat::new(py, value).into_any(),
-        ValueRef::Text(text) => match PyString::from_bytes(py, text) {
+        ValueRef::Text(text) => match short_text(py, text) {
             Ok(text) => text.into_any(),
             Err(_) => return Err(not_utf8(py, name())),
         },

@@ -80,8 +80,8 @@ impl Changing {
             let changed = changed_rows(changes);
             let Change { inserted, updated, deleted, .. } = change;
             let pair = |(before, now): (usize, usize)| {
-                let row = |which| if which == 0 { rows::row(old, before) } else { rows::row(new, now) };
-                untracked::tuple(py, 2, |which| Ok(row(which)?.into_any()))
+                let rows = [rows::row(old, before), rows::row(new, now)];
+                untracked::tuple(py, rows.into_iter().map(|row| Ok(row?.into_any())))
             };
             let is_done = append(inserted.bind(py), changed.inserted, &mut slice, |at| rows::row(new, at))?
                 && append(updated.bind(py), changed.updated, &mut slice, pair)?

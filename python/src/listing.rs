@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::capi::untracked;
 use crate::cells::to_python;
 use crate::errors::misuse;
 use crate::rows::{self, Rows};
@@ -91,7 +92,10 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn new(py: Python<'_>, into: Into) -> Self {
-        Self { into, rows: None, next: 0, is_checked: false, list: PyList::empty(py).unbind() }
+        let list = PyList::empty(py);
+        // As long as nobody has it. It may be long, and a collection would visit what is in it.
+        untracked::untrack(&list);
+        Self { into, rows: None, next: 0, is_checked: false, list: list.unbind() }
     }
 
     /// A list of these rows.
@@ -132,8 +136,9 @@ impl Listing {
         Ok(true)
     }
 
-    /// Returns the list.
+    /// Returns the list, which is complete.
     pub(crate) fn list(&self, py: Python<'_>) -> Py<PyAny> {
+        untracked::track(self.list.bind(py));
         self.list.clone_ref(py).into_any()
     }
 

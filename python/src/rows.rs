@@ -7,14 +7,14 @@
 
 use std::sync::Arc;
 
-use flatwater::bindings::position;
+use flatwater::bindings::{cells, position};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PySlice, PyString, PyTuple};
 
 use crate::capi::untracked;
-use crate::cells::to_python;
+use crate::cells::{to_python, value_to_python};
 use crate::column_names;
 use crate::errors::{no_column, unknown_attribute};
 use crate::known_rows::{KnownRows, RowObject};
@@ -59,8 +59,9 @@ impl Rows {
 
     /// Returns the values of a row as a tuple.
     pub(crate) fn tuple<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyTuple>> {
-        let width = self.columns.bind(py).len();
-        untracked::tuple(py, width, |column| to_python(py, &self.rows, row, column))
+        let name = |column| move || self.rows.columns().nth(column).unwrap_or_default();
+        let values = cells(&self.rows, row).enumerate();
+        untracked::tuple(py, values.map(|(column, value)| value_to_python(py, value, name(column))))
     }
 }
 

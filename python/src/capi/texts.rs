@@ -1,4 +1,4 @@
-//! Long texts, which become strings part by part.
+//! Texts that become strings: short ones at once, long ones part by part.
 //!
 //! Owns: the string while it is being filled. Runs on the loop's thread. Invariant: nobody has the string before it is
 //! complete. Leaves out: when other tasks get their turn (`slice`).
@@ -56,6 +56,22 @@ impl LongText {
             }
         }
     }
+}
+
+/// Returns the string of a text, or an error if it is not UTF-8. Most texts are ASCII, and need not be decoded.
+#[inline]
+pub(crate) fn short_text<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
+    // The interpreter shares strings of one character and of none.
+    if text.len() < 2 || !text.is_ascii() {
+        return PyString::from_bytes(py, text);
+    }
+    let made = room(py, isize::try_from(text.len())?, '\0')?.into_bound(py);
+    // SAFETY: the string is new, nobody else has it, and it has a place of one byte for each of its characters.
+    unsafe {
+        let characters = ffi::PyUnicode_1BYTE_DATA(made.as_ptr());
+        std::ptr::copy_nonoverlapping(text.as_ptr(), characters, text.len());
+    }
+    Ok(made)
 }
 
 /// Makes a string with room for so many characters.

@@ -8,6 +8,7 @@ import dataclasses
 import gc
 import json
 import pickle
+import sys
 import typing
 
 import msgspec
@@ -175,6 +176,9 @@ async def test_the_garbage_collector_does_not_visit_rows(place):
         made += [*change.updated, *change.updated[0]]
         assert len(change.updated) == 2 and len(made) >= 12
         assert [one for one in made if gc.is_tracked(one)] == []
+        # A list is known when it is complete: the program may put anything into it.
+        result = await db.query("SELECT * FROM t", into=tuple)
+        assert gc.is_tracked(result) and result == [(1, "z"), (2, "z")]
 
 
 @pytest.mark.parametrize("sign", ["a", "é", "ş", "\U0001f41f", "a\0é\U0001f41f"])
@@ -186,6 +190,17 @@ async def test_json_of_any_size_is_the_same_text(sign, size):
         await db.execute("INSERT INTO t VALUES (?)", (text,))
         found = await db.query_json("SELECT a FROM t", arrays=True)
         assert json.loads(found) == [[text]] and found.encode().decode() == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "ab", "a\0b", "x" * 1000, "é", "xé", "x" * 40 + "ş", "\U0001f41f", "\x7f\x7f"]
+)
+async def test_a_text_is_the_string_that_python_makes_of_it(text):
+    async with flatwater.connect(":memory:") as db:
+        found = await db.query_value("SELECT ?", (text,))
+        assert (found, len(found), hash(found), found.isascii()) == (text, len(text), hash(text), text.isascii())
+        assert [found] == await db.query_values("SELECT ?", (text,)) == [(await db.query_one("SELECT ?", (text,)))[0]]
+        assert sys.getsizeof(found) == sys.getsizeof("".join(text)), "it takes no more memory"
 
 
 async def test_a_large_result_that_nobody_gets_is_freed_in_slices(file):

@@ -1,12 +1,13 @@
 //! What the front ends in other languages need beyond the API. Not for programs: it may change in any version.
 //!
-//! Owns: making the calls of a front end; the cells of a result without a `Row`; rows of parameters that are filled in
-//! slices; hints in the words of another language. Runs on the caller's thread. Invariant: a call of a
-//! front end does what the call of the API does. Leaves out: polling a call (`front_call`), where it begins (`begin`), telling the
-//! host's event loop (`flatwater-bridge`).
+//! Owns: making the calls of a front end; rows of parameters that are filled in slices; hints in the words of another
+//! language. Runs on the caller's thread. Invariant: a call of a front end does what the call of the API does. Leaves out:
+//! polling a call (`front_call`), where it begins (`begin`), reading a result (`results`), telling the host's event loop
+//! (`flatwater-bridge`).
 
 mod begin;
 mod front_call;
+mod results;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -18,13 +19,11 @@ pub use begin::Unbegun;
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};
-use rusqlite::types::ValueRef;
+pub use results::{ChangedRows, Schema, cell, cells, changed_rows, position, rows_of, shared_rows};
 
 use crate::api::batches::Batches;
 use crate::api::call::{Call, Read};
 use crate::api::database::Database;
-use crate::api::live::LiveRows;
-use crate::api::live::row_changes::RowChanges;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
 use crate::api::transaction::Transaction;
@@ -42,8 +41,6 @@ pub use crate::queue::reply::{Mailbox, Then};
 use crate::queue::ticket::CallOptions;
 use crate::sql::parameters;
 pub use crate::thread::background::dispose;
-use crate::values::column::{ColumnNames, Names};
-use crate::values::difference::Difference;
 pub use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::Rows;
@@ -242,13 +239,6 @@ pub fn poll_batch(batches: &mut Batches, context: &mut Context<'_>) -> Poll<Resu
     batches.poll_batch(context)
 }
 
-/// Makes a result that no query returned, of the values of its rows, one after the other.
-#[must_use]
-pub fn rows_of(names: Vec<Box<str>>, values: Params) -> Rows {
-    let sources = vec![flatwater_sqlite::ColumnSource::default(); names.len()];
-    Rows { names: ColumnNames::new(names, sources, "".into()), block: values.into_block() }
-}
-
 /// Adds a row of parameters, and empties `row`, whose memory and names are used again.
 pub fn add_row(rows: &mut ParamRows, row: &mut Params) {
     rows.push(row);
@@ -271,38 +261,6 @@ pub fn rows_added(rows: &ParamRows) -> usize {
     rows.len()
 }
 
-/// The value of a cell, which the result must have.
-#[inline]
-#[must_use]
-pub fn cell(rows: &Rows, row: usize, column: usize) -> ValueRef<'_> {
-    rows.value(row, column)
-}
-
-/// The rows of a live query, which are shared and not copied.
-#[must_use]
-pub fn shared_rows(live: &LiveRows) -> Arc<Rows> {
-    live.rows.clone()
-}
-
-/// The rows in which two results differ, as their positions in these.
-pub struct ChangedRows<'a> {
-    pub old: &'a Arc<Rows>,
-    pub new: &'a Arc<Rows>,
-    /// In the new result.
-    pub inserted: &'a [usize],
-    /// In the old result and in the new one.
-    pub updated: &'a [(usize, usize)],
-    /// In the old result.
-    pub deleted: &'a [usize],
-}
-
-/// What [`RowChanges`] yields row by row.
-#[must_use]
-pub fn changed_rows(changes: &RowChanges) -> ChangedRows<'_> {
-    let Difference { inserted, updated, deleted } = &*changes.difference;
-    ChangedRows { old: &changes.old, new: &changes.new.rows, inserted, updated, deleted }
-}
-
 /// Returns true if this process has the file open in order to write, and another SQLite library must not open it here
 /// ([`Tuning::second_copy`](crate::options::Tuning::second_copy)). Reads the file's identity.
 #[must_use]
@@ -318,33 +276,4 @@ pub fn unbegun(batches: &mut Batches) -> Option<Unbegun<'_>> {
 /// The caller uses rows of the last batch: they are not idle.
 pub fn touch(batches: &Batches) {
     batches.touch();
-}
-
-/// Returns the position of the column of this name; if there is none, of one whose name differs in case only.
-#[must_use]
-pub fn position(rows: &Rows, name: &str) -> Option<usize> {
-    rows.names.find_name(name)
-}
-
-/// The columns of a result, which results of one prepared statement share: a key for what is made of them once.
-#[derive(Clone)]
-pub struct Schema(Names);
-
-impl Schema {
-    #[must_use]
-    pub fn of(rows: &Rows) -> Self {
-        Self(rows.names.clone())
-    }
-
-    /// Equal for two results only if they share their columns, as long as this is not dropped.
-    #[must_use]
-    pub fn key(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
-    }
-
-    /// As [`position`].
-    #[must_use]
-    pub fn position(&self, name: &str) -> Option<usize> {
-        self.0.find_name(name)
-    }
 }

@@ -3,6 +3,8 @@
 //! Owns: the form that results and the parameters of many rows have in common. Runs on any thread. Invariant: every
 //! text and blob cell points into the bytes. Leaves out: the number of columns.
 
+use std::ops::Range;
+
 use rusqlite::types::ValueRef;
 
 use crate::thread::background::dispose;
@@ -96,11 +98,22 @@ impl Block {
     /// The value of the cell at `index`.
     #[inline]
     pub(crate) fn value(&self, index: usize) -> ValueRef<'_> {
+        self.read(self.cells[index])
+    }
+
+    /// The values of these cells.
+    #[inline]
+    pub(crate) fn values(&self, cells: Range<usize>) -> impl ExactSizeIterator<Item = ValueRef<'_>> {
+        self.cells[cells].iter().map(|cell| self.read(*cell))
+    }
+
+    #[inline]
+    fn read(&self, cell: Cell) -> ValueRef<'_> {
         let slice = |start: u64, length: u32| {
             let start = usize::try_from(start).unwrap_or(usize::MAX);
             &self.bytes[start..start + length as usize]
         };
-        match self.cells[index] {
+        match cell {
             Cell::Null => ValueRef::Null,
             Cell::Integer(value) => ValueRef::Integer(value),
             Cell::Real(value) => ValueRef::Real(value),
@@ -136,6 +149,7 @@ mod tests {
         let mut block = Block::with_room(1, 1);
         values.into_iter().for_each(|value| block.push(value));
         assert_eq!((0..block.cells()).map(|cell| block.value(cell)).collect::<Vec<_>>(), values);
+        assert_eq!(block.values(1..4).collect::<Vec<_>>(), values[1..4]);
         assert_eq!((block.cells(), block.bytes()), (6, 5));
     }
 

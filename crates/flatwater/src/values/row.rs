@@ -69,6 +69,13 @@ impl Rows {
         self.block.value(row * self.names.len() + column)
     }
 
+    /// The values of a row that there is.
+    #[inline]
+    pub(crate) fn values(&self, row: usize) -> impl ExactSizeIterator<Item = ValueRef<'_>> {
+        let width = self.names.len();
+        self.block.values(row * width..(row + 1) * width)
+    }
+
     /// Adds the SQL to an error.
     pub(crate) fn explain(&self, error: Error) -> Error {
         if self.names.sql.is_empty() { error } else { error.with_sql(&self.names.sql) }
@@ -140,8 +147,7 @@ impl Row<'_> {
 
     /// The values of the row as SQLite stores them, in the order of the columns.
     pub fn values(&self) -> impl ExactSizeIterator<Item = ValueRef<'_>> {
-        let rows = self.rows();
-        (0..rows.names.len()).map(|column| rows.value(self.index, column))
+        self.rows().values(self.index)
     }
 
     /// Returns the value of a column, by position from 0 or by name, as a `T`.

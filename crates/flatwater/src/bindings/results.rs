@@ -1,0 +1,90 @@
+//! Results as front ends read them, without a `Row`. Part of the room's interface, and with it not for programs.
+//!
+//! Owns: cells, columns by name, and the rows in which two results differ. Runs on any thread. Invariant: nothing is copied.
+//! Leaves out: making values of the host's language.
+
+use std::sync::Arc;
+
+use rusqlite::types::ValueRef;
+
+use crate::api::live::LiveRows;
+use crate::api::live::row_changes::RowChanges;
+use crate::values::column::{ColumnNames, Names};
+use crate::values::difference::Difference;
+use crate::values::params::Params;
+use crate::values::row::Rows;
+
+/// The value of a cell, which the result must have.
+#[inline]
+#[must_use]
+pub fn cell(rows: &Rows, row: usize, column: usize) -> ValueRef<'_> {
+    rows.value(row, column)
+}
+
+/// The values of a row, which the result must have.
+#[inline]
+#[must_use]
+pub fn cells(rows: &Rows, row: usize) -> impl ExactSizeIterator<Item = ValueRef<'_>> {
+    rows.values(row)
+}
+
+/// Makes a result that no query returned, of the values of its rows, one after the other.
+#[must_use]
+pub fn rows_of(names: Vec<Box<str>>, values: Params) -> Rows {
+    let sources = vec![flatwater_sqlite::ColumnSource::default(); names.len()];
+    Rows { names: ColumnNames::new(names, sources, "".into()), block: values.into_block() }
+}
+
+/// The rows of a live query, which are shared and not copied.
+#[must_use]
+pub fn shared_rows(live: &LiveRows) -> Arc<Rows> {
+    live.rows.clone()
+}
+
+/// The rows in which two results differ, as their positions in these.
+pub struct ChangedRows<'a> {
+    pub old: &'a Arc<Rows>,
+    pub new: &'a Arc<Rows>,
+    /// In the new result.
+    pub inserted: &'a [usize],
+    /// In the old result and in the new one.
+    pub updated: &'a [(usize, usize)],
+    /// In the old result.
+    pub deleted: &'a [usize],
+}
+
+/// What [`RowChanges`] yields row by row.
+#[must_use]
+pub fn changed_rows(changes: &RowChanges) -> ChangedRows<'_> {
+    let Difference { inserted, updated, deleted } = &*changes.difference;
+    ChangedRows { old: &changes.old, new: &changes.new.rows, inserted, updated, deleted }
+}
+
+/// Returns the position of the column of this name; if there is none, of one whose name differs in case only.
+#[must_use]
+pub fn position(rows: &Rows, name: &str) -> Option<usize> {
+    rows.names.find_name(name)
+}
+
+/// The columns of a result, which results of one prepared statement share: a key for what is made of them once.
+#[derive(Clone)]
+pub struct Schema(Names);
+
+impl Schema {
+    #[must_use]
+    pub fn of(rows: &Rows) -> Self {
+        Self(rows.names.clone())
+    }
+
+    /// Equal for two results only if they share their columns, as long as this is not dropped.
+    #[must_use]
+    pub fn key(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    /// As [`position`].
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.0.find_name(name)
+    }
+}
