@@ -166,6 +166,16 @@ impl Chunk {
         };
     }
 
+    /// The memory of the values.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.values {
+            Values::Nulls => 0,
+            Values::Integers(values) => size_of_val(&values[..]),
+            Values::Reals(values) => size_of_val(&values[..]),
+            Values::Texts(bytes) | Values::Blobs(bytes) => size_of_val(&bytes.ends[..]) + bytes.bytes.len(),
+        }
+    }
+
     pub(crate) fn get(&self, row: usize) -> ValueRef<'_> {
         let is_null = self.valid.get(row / 8).is_some_and(|bits| bits & (1 << (row % 8)) == 0);
         match &self.values {

@@ -138,6 +138,11 @@ impl Column {
         differs
     }
 
+    /// The memory that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.chunks.iter().map(Chunk::bytes).sum::<usize>() + self.open.bytes()
+    }
+
     /// The values of the chunks that have ended.
     pub(crate) fn iter(&self) -> impl Iterator<Item = ValueRef<'_>> {
         self.chunks.iter().flat_map(|chunk| (0..chunk.rows).map(|row| chunk.get(row)))

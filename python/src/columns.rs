@@ -1,14 +1,13 @@
 //! A result as columns: its values one column after the other, without an object for each.
 //!
-//! Owns: `Columns`, and the table while it is made of rows, a large one in slices. Rows are added on the loop's thread; a
-//! table is read on any thread. Invariants: it holds no object of Python, so that any thread may give it back; the
-//! chunks of all columns end at the same rows; a table that is shared does not change. Leaves out: the type of a column
-//! (`column`), Arrow's structs (`capi::arrow`).
+//! Owns: `Columns`, and the table while it is made of rows, a large one in slices. Rows are added on the loop's thread;
+//! `Columns` is used on any thread of the interpreter. Invariant: a table that is shared does not change. Leaves out: the
+//! memory (`table`), the type of a column (`column`), Arrow's structs (`capi::arrow`).
 
 use std::sync::Arc;
 
 use flatwater::Rows;
-use flatwater::bindings::{Schema, cell, dispose};
+use flatwater::bindings::{Schema, cells};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
@@ -17,11 +16,11 @@ use crate::capi::arrow;
 use crate::cells::{not_utf8, value_to_python};
 use crate::column::{Column, Refused};
 use crate::column_names;
-use crate::errors::{misuse, no_column, unknown_attribute};
+use crate::errors::{misuse, no_column, unexpected, unknown_attribute};
 use crate::listing::refuse_same_names;
 use crate::rows::in_range;
-use crate::shape::unexpected;
 use crate::slice::Slice;
+use crate::table::Table;
 
 /// A chunk ends with the row with which it has so many rows, or about so many cells in all columns, but not before it has
 /// some rows; or so many bytes of texts and blobs. What is copied when its memory grows takes microseconds.
@@ -29,25 +28,6 @@ const MOST_ROWS: usize = 65_536;
 const MOST_CELLS: usize = 1 << 20;
 const SOME_ROWS: usize = 1024;
 const MOST_BYTES: usize = 1 << 20;
-/// A table of more chunks than this is dropped on another thread.
-const FEW_CHUNKS: usize = 8;
-
-/// The columns of a result.
-#[derive(Default)]
-pub(crate) struct Table {
-    pub(crate) names: Vec<String>,
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: usize,
-}
-
-impl Drop for Table {
-    /// Giving large memory back to the system takes long, and the thread may run an event loop.
-    fn drop(&mut self) {
-        if self.columns.iter().map(|column| column.chunks.len()).sum::<usize>() > FEW_CHUNKS {
-            dispose(std::mem::take(&mut self.columns));
-        }
-    }
-}
 
 /// A table that is made of rows.
 #[derive(Default)]
@@ -89,9 +69,8 @@ impl Gathering {
         let most = (MOST_CELLS / table.columns.len().max(1)).clamp(SOME_ROWS, MOST_ROWS);
         while *next < rows.len() {
             let mut bytes = 0;
-            for (index, column) in table.columns.iter_mut().enumerate() {
-                let pushed = column.push(table.rows, cell(rows, *next, index));
-                pushed.map_err(|refused| refuse(py, &table.names[index], &refused))?;
+            for ((column, name), value) in table.columns.iter_mut().zip(&table.names).zip(cells(rows, *next)) {
+                column.push(table.rows, value).map_err(|refused| refuse(py, name, &refused))?;
                 bytes += column.open_bytes();
             }
             *next += 1;

@@ -15,13 +15,14 @@ use crate::call::Body;
 use crate::capi::audit;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
+use crate::errors::unexpected;
 use crate::live::{NativeLive, Pace};
 use crate::logged_query;
 use crate::many::{Collection, Statements};
 use crate::params::Datetimes;
 use crate::paths::AnyPath;
 use crate::seconds::{Seconds, timed};
-use crate::shape::{Shape, unexpected};
+use crate::shape::Shape;
 use crate::statement::{Statement, statement};
 
 /// An open database.

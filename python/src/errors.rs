@@ -6,7 +6,7 @@
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind};
 use flatwater_bridge::{Class, Language, class, hint};
-use pyo3::exceptions::{PyAttributeError, PyKeyError};
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
@@ -67,6 +67,12 @@ pub(crate) fn unknown_attribute(hints: &str, owner: &Bound<'_, PyAny>, name: &Bo
 pub(crate) fn no_column<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> PyErr {
     let names = names.collect::<Vec<_>>().join(", ");
     PyKeyError::new_err(format!("there is no column named {name:?}; the result has {names}"))
+}
+
+/// The error of an output that the call cannot have.
+#[cold]
+pub(crate) fn unexpected() -> PyErr {
+    PyRuntimeError::new_err("the call has another result than its kind has; please report it")
 }
 
 /// Returns a `ProgrammingError` of the front end itself.

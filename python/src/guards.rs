@@ -12,8 +12,9 @@ use pyo3::prelude::*;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
+use crate::errors::unexpected;
 use crate::owners;
-use crate::shape::{Shape, unexpected};
+use crate::shape::Shape;
 use crate::transaction::{TransactionGuard, is_over};
 
 fn end<'py>(

@@ -43,6 +43,7 @@ mod shape;
 mod slice;
 mod statement;
 mod stats;
+mod table;
 mod transaction;
 
 use pyo3::prelude::*;

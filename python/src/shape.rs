@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use flatwater::bindings::{Output, shared_rows};
 use flatwater::live::LiveRows;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::capi::texts::LongText;
 use crate::changes::{Changing, Kept};
 use crate::columns::Gathering;
+use crate::errors::unexpected;
 use crate::known_rows::KnownRows;
 use crate::listing::{Into, Listing};
 use crate::results::{BatchResult, CheckpointInfo, ExecuteResult};
@@ -190,12 +190,6 @@ fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
         Output::Migrated(names) => Ok(PyList::new(py, names)?.into_any().unbind()),
         _ => Err(unexpected()),
     }
-}
-
-/// The error of an output that the call cannot have.
-#[cold]
-pub(crate) fn unexpected() -> PyErr {
-    PyRuntimeError::new_err("the call has another result than its kind has; please report it")
 }
 
 /// Returns the results of live queries, as objects.

@@ -15,7 +15,7 @@ use pyo3::types::PyCapsule;
 
 use super::arrow_structs::{ArrowArray, ArrowArrayStream, ArrowSchema, Children, Release, Released, release};
 use crate::chunk::{Chunk, Values};
-use crate::columns::Table;
+use crate::table::Table;
 
 const NULLABLE: i64 = 2;
 /// What a callback returns that has failed: `EIO` of C.
