@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Coroutine
 from typing import Any
 
+import pyarrow
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -81,6 +82,29 @@ def test_values_come_back_by_every_way_in_and_out(rows):
                     break
 
     run(test())
+
+
+# Of one type each; a float equals each of the integers beside floats.
+COLUMN = st.sampled_from([INTEGERS, st.one_of(st.floats(allow_nan=False), st.integers(-9, 9)), TEXTS, st.binary()])
+COLUMNS = st.lists(
+    COLUMN.flatmap(lambda values: st.lists(st.one_of(st.none(), values), min_size=20, max_size=20)),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(COLUMNS)
+@MANY
+def test_columns_of_one_type_come_back_as_columns(columns):
+    names = [f"c{n}" for n in range(len(columns))]
+    with blocking.connect(":memory:") as db:
+        db.execute(f"CREATE TABLE t ({', '.join(names)})")
+        db.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(names))})", list(zip(*columns)))
+        made = db.query_columns("SELECT * FROM t ORDER BY rowid")
+    assert made.to_dict() == dict(zip(names, columns))
+    table = pyarrow.table(made)
+    table.validate(full=True)
+    assert table.to_pydict() == made.to_dict()
 
 
 @given(ROWS)

@@ -12,8 +12,6 @@ import pandas
 import polars
 import pyarrow
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import flatwater
 from flatwater import blocking
@@ -155,29 +153,6 @@ async def test_libraries_take_the_columns_as_a_table():
     # An integer of 32 bits is what the reader makes of it.
     wanted = pyarrow.schema([("id", pyarrow.int32()), ("name", pyarrow.string()), ("x", pyarrow.float64())])
     assert pyarrow.table(made).cast(wanted).schema == wanted
-
-
-CELLS = st.lists(
-    st.one_of(
-        st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), min_size=20, max_size=20),
-        st.lists(st.one_of(st.none(), st.floats(allow_nan=False), st.integers(-9, 9)), min_size=20, max_size=20),
-        st.lists(st.one_of(st.none(), st.text()), min_size=20, max_size=20),
-        st.lists(st.one_of(st.none(), st.binary()), min_size=20, max_size=20),
-    ),
-    min_size=1,
-    max_size=3,
-)
-
-
-@given(CELLS)
-def test_any_values_come_back(cells):
-    with blocking.connect(":memory:") as db:
-        names = [f"c{number}" for number in range(len(cells))]
-        db.execute(f"CREATE TABLE t ({', '.join(names)})")
-        db.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(names))})", list(zip(*cells)))
-        made = db.query_columns("SELECT * FROM t ORDER BY rowid")
-    assert made.to_dict() == dict(zip(names, cells))
-    table(made)
 
 
 @pytest.mark.parametrize(
