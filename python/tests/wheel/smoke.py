@@ -24,6 +24,9 @@ async def main(file: Path) -> None:
         assert await db.query_one("SELECT id, name FROM users WHERE name = :name", {"name": "Eve"}) == (2, "Eve")
         async with db.stream("SELECT name FROM users ORDER BY id") as rows:
             assert [row["name"] async for row in rows] == ["Ada", "Eve"]
+        columns = await db.query_columns("SELECT id, name FROM users ORDER BY id")
+        assert columns.to_dict() == {"id": [1, 2], "name": ["Ada", "Eve"]}
+        assert "arrow_array_stream" in repr(columns.__arrow_c_stream__())
         for wrong, error in [
             ("INSERT INTO users (name) VALUES ('Ada')", sqlite3.IntegrityError),
             ("INSERT INTO nowhere VALUES (1)", sqlite3.OperationalError),
