@@ -31,6 +31,7 @@ fn python(name: Name) -> &'static str {
         Name::ReadOnly => "`read_only`",
         Name::BusyTimeout => "`busy_timeout`",
         Name::OnOpen => "`on_open`",
+        Name::OnConnect => "`on_connect`",
         Name::Attach => "`attach`",
         Name::ForeignKeys => "`foreign_keys`",
         Name::Durability => "`durability`",

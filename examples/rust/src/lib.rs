@@ -44,6 +44,10 @@ mod transactions {}
 mod migrations {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/functions.md")]
+mod functions {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/errors.md")]
 mod errors {}
 

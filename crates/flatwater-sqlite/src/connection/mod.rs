@@ -8,6 +8,7 @@
 pub(crate) mod checkpoint;
 mod cursor;
 pub(crate) mod explain;
+mod extension;
 mod lend;
 pub(crate) mod open;
 pub(crate) mod prepare;

@@ -104,9 +104,9 @@ impl Engine {
             let writer = Writer::open(shared, watch.clone(), turnstile.clone(), &opening.ticket)?;
             let journal = writer.journal().to_owned();
             let readers = (journal == "wal").then(|| readers(Some(Arc::new(writer.clone()))));
-            if let Some(readers) =
-                readers.as_ref().filter(|_| !(options.attach.is_empty() && options.on_open.is_empty()))
-            {
+            let opens_plainly =
+                options.attach.is_empty() && !options.has_foreign_code() && options.on_open.is_empty();
+            if let Some(readers) = readers.as_ref().filter(|_| !opens_plainly) {
                 // Opens one reader, so that an error that only readers find occurs at open and not at the first read.
                 readers.open_one(&opening.ticket)?;
             }

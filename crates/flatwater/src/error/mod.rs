@@ -11,6 +11,7 @@ pub(crate) mod kind;
 pub(crate) mod location;
 pub(crate) mod names;
 mod of_sqlite;
+pub(crate) mod panics;
 pub(crate) mod reading;
 pub(crate) mod system;
 

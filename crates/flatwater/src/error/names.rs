@@ -32,6 +32,7 @@ names! {
     ReadOnly = "`Options::read_only`",
     BusyTimeout = "`Options::busy_timeout`",
     OnOpen = "`Options::on_open`",
+    OnConnect = "`Options::on_connect`",
     Attach = "`Options::attach`",
     ForeignKeys = "`Options::foreign_keys`",
     Durability = "`Options::durability`",

@@ -6,6 +6,7 @@
 
 mod choices;
 mod files;
+pub(crate) mod foreign_code;
 pub(crate) mod json_options;
 mod reader_settings;
 pub(crate) mod resolve;
@@ -25,6 +26,7 @@ use crate::thread::cores::cores;
 pub use choices::{
     AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, SecondCopy, TempStore,
 };
+use foreign_code::{Extension, OnConnect};
 pub use json_options::JsonOptions;
 use setters::setters;
 pub use tuning::Tuning;
@@ -75,6 +77,8 @@ pub struct Options {
     pub(crate) network_filesystem: bool,
     pub(crate) second_copy: SecondCopy,
     pub(crate) on_open: Vec<String>,
+    pub(crate) load_extension: Vec<Extension>,
+    pub(crate) on_connect: Vec<OnConnect>,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) read_limit: Option<Duration>,
     pub(crate) leases: bool,
@@ -163,6 +167,8 @@ impl Options {
             network_filesystem: false,
             second_copy: SecondCopy::Refuse,
             on_open: Vec::new(),
+            load_extension: Vec::new(),
+            on_connect: Vec::new(),
             checkpoint: Checkpoint::default(),
             read_limit: None,
             leases: true,
@@ -232,7 +238,7 @@ mod tests {
         assert_eq!((options.busy_timeout, options.fairness), (Duration::from_secs(30), Fairness::Auto));
         assert_eq!(options.transaction_idle, Duration::from_secs(30));
         assert_eq!((options.close_wait, options.timeout), (Duration::from_secs(5), None));
-        assert!(options.attach.is_empty());
+        assert!(options.attach.is_empty() && !options.has_foreign_code());
         assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
         let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));

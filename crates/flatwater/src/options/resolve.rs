@@ -124,6 +124,9 @@ impl Options {
         if self.on_open.iter().any(|sql| sql.contains('\0')) {
             return refuse("`on_open` has a NUL byte");
         }
+        if self.load_extension.iter().any(|extension| extension.path.as_os_str().is_empty()) {
+            return refuse("`load_extension` needs the path of an extension");
+        }
         Ok(())
     }
 
@@ -135,12 +138,12 @@ impl Options {
             if path.as_os_str().is_empty() {
                 continue;
             }
-            let absolute = std::path::absolute(&*path).map_err(|error| {
-                Error::new(ErrorKind::Open, format!("{} cannot be made absolute: {error}", path.display()))
-                    .in_operation("open")
-                    .caused_by(error)
-            })?;
-            *path = real(absolute, MAX_LINKS);
+            *path = real(absolute(path)?, MAX_LINKS);
+        }
+        // A name without a directory is searched for by the system.
+        let has_directory = |path: &&mut PathBuf| path.components().count() > 1;
+        for path in self.load_extension.iter_mut().map(|extension| &mut extension.path).filter(has_directory) {
+            *path = absolute(path)?;
         }
         Ok(())
     }
@@ -177,8 +180,8 @@ impl Options {
             self, other, except: path, read_only, create, network_filesystem, timeout, migrations;
             durability, foreign_keys, readers, extra_readers, stream_idle, live_poll, snapshot_age, queue, group, statement_cache,
             writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size, auto_vacuum, busy_timeout,
-            fairness, transaction_idle, close_wait, attach, journal, immutable, vfs, second_copy, on_open, checkpoint,
-            read_limit, leases, inline, on_statement, slow_statement,
+            fairness, transaction_idle, close_wait, attach, journal, immutable, vfs, second_copy, on_open, load_extension, on_connect,
+            checkpoint, read_limit, leases, inline, on_statement, slow_statement,
         );
         // A handle that only reads cannot apply any.
         first.or_else(|| (!other.read_only && self.migrations != other.migrations).then_some("migrations"))
@@ -206,6 +209,14 @@ pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| {
+        Error::new(ErrorKind::Open, format!("{} cannot be made absolute: {error}", path.display()))
+            .in_operation("open")
+            .caused_by(error)
+    })
 }
 
 /// Returns the path without links. For a file that does not exist yet, resolves its directory.
@@ -286,5 +297,10 @@ mod tests {
         assert_eq!(options.difference(&options.clone().durability(Durability::Full)), Some("durability"));
         assert_eq!(options.difference(&options.clone().on_open("SELECT 1")), Some("on_open"));
         assert_eq!(options.difference(&options.clone().attach("b", "b")), Some("attach"));
+        let nothing = || Options::new("a").on_connect(|_| Ok(()));
+        assert_eq!(nothing().difference(&nothing()), Some("on_connect"), "two closures");
+        let one = nothing();
+        assert_eq!(one.difference(&one.clone()), None);
+        assert_eq!(options.difference(&options.clone().load_extension("a", None)), Some("load_extension"));
     }
 }

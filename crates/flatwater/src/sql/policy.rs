@@ -46,6 +46,15 @@ pub(crate) fn on_open(event: &AuthEvent) -> Verdict {
     }
 }
 
+/// The policy for a user closure on a connection that was just opened. No code judges the statements that it prepares, so
+/// nothing is ignored.
+pub(crate) fn on_connect(event: &AuthEvent) -> Verdict {
+    match on_open(event) {
+        Verdict::Ignore => Verdict::Deny,
+        verdict => verdict,
+    }
+}
+
 /// The policy for a user closure on a reader. No code judges the statements that it prepares, so nothing is ignored.
 pub(crate) fn read_closure(event: &AuthEvent) -> Verdict {
     verdict(is_refused(event) || is_temp(event))

@@ -46,11 +46,3 @@ pub(crate) fn not_ended() -> Error {
     Error::new(ErrorKind::Io, "a read transaction could not be ended, and its connection was discarded")
         .with_hint("try again")
 }
-
-/// Returns the error for a user closure that panicked. The hint depends on what was committed.
-#[cold]
-pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
-    let said = panic.downcast_ref::<&str>().copied();
-    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message");
-    Error::misuse(format!("the closure panicked: {said}"))
-}

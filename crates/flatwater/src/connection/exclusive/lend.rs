@@ -9,9 +9,10 @@ use flatwater_sqlite::Busy;
 
 use super::restore::{drop_temp_objects, repair, restore_handlers};
 use crate::connection::Connection;
-use crate::connection::open::pragmas::apply_pragmas;
+use crate::connection::open::foreign_code::run_foreign_code;
+use crate::connection::open::pragmas::{apply_pragmas, watch_wal};
 use crate::connection::open::role::Role;
-use crate::connection::open::settings::{attach_one, run_on_open, watch_wal};
+use crate::connection::open::settings::{attach_one, run_on_open};
 use crate::error::Result;
 use crate::options::Options;
 
@@ -64,5 +65,6 @@ pub(crate) fn reset(connection: &mut Connection, options: &Options) -> Result<()
     for missing in options.attach.iter().filter(|option| is_missing(&option.name)) {
         attach_one(&mut connection.sqlite, missing, options, Role::Writer)?;
     }
+    run_foreign_code(&mut connection.sqlite, options, Role::Writer)?;
     options.on_open.iter().try_for_each(|sql| run_on_open(&mut connection.sqlite, sql, options))
 }

@@ -1,10 +1,11 @@
 //! Opening one connection, in the one order that works.
 //!
-//! Owns: the order. Runs on a thread that may block. Invariant: no statement of the user runs before the settings hold.
-//! Leaves out: the settings themselves (`settings`, `pragmas`), what the connection is used for, threads.
+//! Owns: the order. Runs on a thread that may block. Invariant: no statement and no
+//! closure of the user runs before the settings hold. Leaves out: the settings themselves (`settings`, `pragmas`), what the connection is used for, threads.
 
 pub(crate) mod attached_files;
 mod cannot_open;
+pub(crate) mod foreign_code;
 pub(crate) mod pragma_answers;
 pub(crate) mod pragmas;
 pub(crate) mod role;
@@ -63,7 +64,7 @@ fn with_parts(
         journal,
         foreign_keys: options.foreign_keys,
         stated: Stated::of(options),
-        had_closure: false,
+        had_closure: options.has_foreign_code(),
     })
 }
 

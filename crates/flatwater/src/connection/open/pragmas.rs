@@ -1,4 +1,4 @@
-//! The PRAGMAs that the options set, and their values.
+//! The PRAGMAs that the options set, and their values; the hook that belongs to one of them.
 //!
 //! Owns: setting them on a connection, by its role. Runs on the thread that opens the connection. Invariant: a value depends
 //! on the options and on the role only. Leaves out: the journal mode, attached files, and the caller's SQL (`settings`).
@@ -8,6 +8,9 @@ use flatwater_sqlite::Connection as Sqlite;
 use super::role::Role;
 use crate::error::Result;
 use crate::options::{Durability, Options, TempStore};
+
+/// A commit that finds this many frames in the WAL of an attached file copies them, as SQLite does by default.
+const ATTACHED_FRAMES: u16 = 1000;
 
 /// Sets the PRAGMAs that the options set.
 pub(crate) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
@@ -21,6 +24,11 @@ pub(crate) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> R
         options.mmap_bytes,
         kib(options.spill_bytes),
     ))?)
+}
+
+/// Counts commits from now on. Called after `apply_pragmas`, which sets the hook of the autocheckpoint.
+pub(crate) fn watch_wal(sqlite: &Sqlite, options: &Options) {
+    sqlite.hooks().watch_wal(if options.attach.is_empty() { 0 } else { ATTACHED_FRAMES });
 }
 
 /// Returns the value of the PRAGMA for a connection that writes, or for a reader.

@@ -1,4 +1,4 @@
-//! The settings of a connection: the file's journal mode, attached files, the caller's SQL.
+//! The settings of a connection: the file's journal mode, attached files, the caller's closures and SQL.
 //!
 //! Owns: applying the options to an open connection. Runs on a thread that may block. Invariant: the switch to WAL is
 //! persistent, and its result is read back; a file whose mode is kept is not written. Leaves out: the PRAGMAs of each
@@ -8,8 +8,9 @@ use flatwater_sqlite::{Connection as Sqlite, Discard};
 use rusqlite::ffi;
 
 use super::cannot_open::because;
+use super::foreign_code::run_foreign_code;
 use super::pragma_answers::{Judged, Stated, judge};
-use super::pragmas::{apply_pragmas, kib, synchronous};
+use super::pragmas::{apply_pragmas, kib, synchronous, watch_wal};
 use super::role::Role;
 use super::writable;
 use crate::error::{Error, ErrorKind, Result};
@@ -103,9 +104,6 @@ fn ask_for_wal(sqlite: &Sqlite) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A commit that finds this many frames in the WAL of an attached file copies them, as SQLite does by default.
-const ATTACHED_FRAMES: u16 = 1000;
-
 /// Applies the settings. Returns the attached files that are in WAL mode.
 pub(crate) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<Vec<Box<str>>> {
     apply_pragmas(sqlite, options, role)?;
@@ -119,12 +117,9 @@ pub(crate) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role)
             in_wal_mode.push(attached.name.as_str().into());
         }
     }
+    run_foreign_code(sqlite, options, role)?;
     options.on_open.iter().try_for_each(|sql| run_on_open(sqlite, sql, options))?;
     Ok(in_wal_mode)
-}
-
-pub(crate) fn watch_wal(sqlite: &Sqlite, options: &Options) {
-    sqlite.hooks().watch_wal(if options.attach.is_empty() { 0 } else { ATTACHED_FRAMES });
 }
 
 /// Attaches a file, and says which one if that fails. Returns its journal mode.

@@ -1,5 +1,5 @@
-//! Hints for texts that SQLite cannot prepare: the nearest name that exists, lists that are no lists, and the placeholders of
-//! other libraries.
+//! Hints for texts that SQLite cannot prepare: the nearest name that exists, functions that nobody registered, lists that are
+//! no lists, and the placeholders of other libraries.
 //!
 //! Owns: which message gets which hint, and looking the names up. Runs on the thread that has the connection, after a
 //! prepare failed. Invariant: a name is suggested only if it exists and is like the wrong one. Leaves out: texts that the
@@ -7,6 +7,7 @@
 
 use flatwater_sqlite::Connection as Sqlite;
 
+use crate::error::hint::{Hint, Sentence, hint};
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::has_in_with_one_parameter;
 use crate::steps::step;
@@ -16,6 +17,9 @@ const JSON_LIST: &str = "use IN (SELECT value FROM json_each(?)) with a JSON lis
 /// The hint where one parameter takes the place of a list.
 pub(crate) const ONE_FOR_A_LIST: &str =
     "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list";
+
+const REGISTERED: &Sentence =
+    hint!["functions and collations of the program are registered on each connection, with " OnConnect];
 
 const FOREIGN_PLACEHOLDER: &str = "a value is bound to `?`, or to a name such as `:name`; not to `%s` or `{}`";
 
@@ -32,27 +36,32 @@ const PRAGMAS: &str = "SELECT name, name FROM pragma_pragma_list";
 
 /// Returns the hint for `sql`, which SQLite refused with this message.
 #[cold]
-pub(super) fn hint(sqlite: &Sqlite, message: &str, sql: &str) -> Option<String> {
+pub(super) fn hint(sqlite: &Sqlite, message: &str, sql: &str) -> Option<Hint> {
     if message.starts_with("too many SQL variables") || message.starts_with("variable number must be") {
-        return Some(format!("for a long list {JSON_LIST}"));
+        return Some(format!("for a long list {JSON_LIST}").into());
     }
     if is_at_foreign_placeholder(message, sql) {
-        return Some(FOREIGN_PLACEHOLDER.to_owned());
+        return Some(FOREIGN_PLACEHOLDER.into());
     }
     let is_at_parameter = ["?", ":", "@", "$"].iter().any(|mark| message.starts_with(&format!("near \"{mark}")));
     if is_at_parameter && has_in_with_one_parameter(sql) {
-        return Some(ONE_FOR_A_LIST.to_owned());
+        return Some(ONE_FOR_A_LIST.into());
     }
     if let Some(wanted) = message.strip_prefix("no such table: ") {
-        return nearest(sqlite, "table", TABLES, last(wanted), None);
+        return nearest(sqlite, "table", TABLES, last(wanted), None).map(Hint::from);
     }
     if let Some(wanted) = message.strip_prefix("no such function: ") {
-        return nearest(sqlite, "function", FUNCTIONS, wanted, None);
+        let nearest = nearest(sqlite, "function", FUNCTIONS, wanted, None);
+        return Some(nearest.map_or_else(|| REGISTERED.into(), Hint::from));
+    }
+    // Functions and collations of the schema: of a check, a generated column, an index.
+    if message.starts_with("unknown function: ") || message.starts_with("no such collation sequence: ") {
+        return Some(REGISTERED.into());
     }
     let column = message.strip_prefix("no such column: ").map(last);
     let column = column.or_else(|| message.rsplit_once(" has no column named ").map(|(_, name)| name))?;
     let begin = sql[..sql.floor_char_boundary(LOOKED_AT_BYTES)].to_lowercase();
-    nearest(sqlite, "column", COLUMNS, column, Some(&begin))
+    nearest(sqlite, "column", COLUMNS, column, Some(&begin)).map(Hint::from)
 }
 
 /// Returns the hint for a PRAGMA that does not exist.

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use super::reader::{Reader, busy};
 use crate::connection::exclusive::restore::{is_idle, restore_handlers};
 use crate::error::Result;
+use crate::error::panics::panicked;
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::Answer;
-use crate::workers::refusals::{not_ended, panicked};
+use crate::workers::refusals::not_ended;
 use crate::workers::work::ReadClosure;
 
 /// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the

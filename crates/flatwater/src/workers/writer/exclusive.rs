@@ -23,11 +23,11 @@ use super::known_schema::relearn_schema;
 use crate::connection::Connection;
 use crate::connection::exclusive::lend::{self, Remains};
 use crate::connection::exclusive::violations::enforce_foreign_keys;
+use crate::error::panics::panicked;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::Answer;
-use crate::workers::refusals::panicked;
 use crate::workers::work::{Returned, WholeClosure};
 
 /// Runs a closure with the exclusive connection.

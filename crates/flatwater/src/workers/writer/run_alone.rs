@@ -26,12 +26,12 @@ use super::perform::{Rules, perform};
 use crate::connection::Connection;
 use crate::connection::exclusive::restore::{is_idle, restore_handlers};
 use crate::connection::learn::live_query::run_live;
+use crate::error::panics::panicked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::dump_start::dump;
 use crate::sql::policy;
 use crate::workers::Answer;
-use crate::workers::refusals::panicked;
 use crate::workers::work::{ReadClosure, Returned, Work, WriteClosure};
 
 /// Runs the work and returns its answer.
