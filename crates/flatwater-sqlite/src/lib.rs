@@ -48,6 +48,7 @@ pub use handle::Handle;
 pub use hooks::authorizer::{AuthEvent, Authorizer, Policy, Verdict};
 pub use hooks::changes::{ChangedRows, Changes, ROWS, RowSet};
 pub use hooks::commits::Commits;
+pub use hooks::failure::Failure;
 pub use hooks::inserts::Inserts;
 pub use hooks::interrupts::{Interrupt, Interrupts};
 pub use hooks::preupdate::REPORTS_ALL_ROWS;

@@ -160,6 +160,7 @@ impl Connection {
         self.hooks().install_authorizer();
         self.hooks().restore();
         self.handle.reset_busy_statements();
+        let _of_a_closure = self.hooks().failure.take();
         if self.handle.is_autocommit() { Ok(()) } else { self.execute_batch("ROLLBACK") }
     }
 

@@ -1,7 +1,8 @@
 //! A prepared statement of a connection: running it in one go.
 //!
 //! Owns: one run of a statement, from bind to reset. Runs on the thread that uses the connection, and has it alone.
-//! Invariants: a statement is reset when `run` returns, on every path; while it is stepped, nothing is remembered of the
+//! Invariants: a statement is reset when `run` returns, on every path; one in which a callback failed returns that, and
+//! commits nothing; while it is stepped, nothing is remembered of the
 //! files. Leaves out: preparing (`prepare`), binding and reading (`running`), the columns of the result (`columns`), runs in
 //! several parts (`cursor`), and what the caller does with the rows.
 
@@ -94,6 +95,7 @@ impl Statement<'_> {
         connection.wal.files.mapping.take_back();
         let known = connection.wal.files.mapping.set_aside();
         let result = f(connection, compiled);
+        let result = connection.hooks().failure.instead_of(result);
         if !connection.statements.was_prepared_again(id) && !compiled.may_leave_wal {
             connection.wal.files.mapping.put_back(known);
         }

@@ -61,6 +61,8 @@ pub enum Error {
     },
     /// The text is longer than SQLite can take (2 GiB).
     TextTooLong,
+    /// Code of the user failed where SQLite lets nothing fail. What it was called for is undone.
+    Callback(String),
 }
 
 /// SQLite's report of a failed call.
@@ -155,6 +157,12 @@ impl Error {
             _ => None,
         }
     }
+
+    /// Returns true if memory or a file failed, so that SQLite may have rolled back more than a statement.
+    pub(crate) fn is_of_files(&self) -> bool {
+        let serious = [ffi::SQLITE_IOERR, ffi::SQLITE_FULL, ffi::SQLITE_NOMEM, ffi::SQLITE_CORRUPT];
+        self.code().is_some_and(|code| serious.contains(&(code & 0xff)))
+    }
 }
 
 impl fmt::Display for SqliteError {
@@ -188,6 +196,7 @@ impl fmt::Display for Error {
                  WAL database (https://sqlite.org/wal.html#walresetbug)"
             ),
             Self::TextTooLong => f.write_str("the text is longer than 2 GiB"),
+            Self::Callback(message) => f.write_str(message),
         }
     }
 }

@@ -80,7 +80,10 @@ pub(super) unsafe extern "C" fn on_progress(context: *mut c_void) -> c_int {
 pub(super) unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
     // SAFETY: SQLite passes the context registered here.
     let hooks = unsafe { hooks(context) };
-    hooks.guarded(0, || c_int::from(!(hooks.interrupts.lets_commit() && hooks.commits.begins())))
+    hooks.guarded(0, || {
+        let lets = !hooks.failure.is_noted() && hooks.interrupts.lets_commit() && hooks.commits.begins();
+        c_int::from(!lets)
+    })
 }
 
 /// Called after a commit into a WAL, with no lock held.

@@ -10,6 +10,7 @@ pub(crate) mod authorizer;
 mod callbacks;
 pub(crate) mod changes;
 pub(crate) mod commits;
+pub(crate) mod failure;
 pub(crate) mod inserts;
 pub(crate) mod interrupts;
 pub(crate) mod preupdate;
@@ -25,6 +26,7 @@ use crate::hooks::authorizer::{AuthEvent, Authorizer};
 use crate::hooks::callbacks::{on_authorize, on_busy, on_commit, on_progress, on_update, on_wal};
 use crate::hooks::changes::Changes;
 use crate::hooks::commits::Commits;
+use crate::hooks::failure::Failure;
 use crate::hooks::inserts::Inserts;
 use crate::hooks::interrupts::Interrupts;
 
@@ -45,6 +47,8 @@ pub struct Hooks {
     pub changes: Changes,
     /// The commits.
     pub commits: Commits,
+    /// What failed inside of a callback that cannot fail.
+    pub failure: Failure,
     busy: RefCell<Option<Busy>>,
     /// A commit that finds at least so many frames in the WAL of an attached file copies them; 0: no commit does.
     attached_frames: Cell<c_int>,
@@ -65,6 +69,7 @@ impl Hooks {
             inserts: Inserts::default(),
             changes: Changes::default(),
             commits: Commits::default(),
+            failure: Failure::default(),
             busy: RefCell::new(None),
             attached_frames: Cell::new(0),
             panicked: Cell::new(false),

@@ -59,6 +59,7 @@ impl From<flatwater_sqlite::Error> for Error {
     fn from(error: flatwater_sqlite::Error) -> Self {
         match error {
             flatwater_sqlite::Error::Sqlite(error) => error.into(),
+            flatwater_sqlite::Error::Callback(message) => Self::new(ErrorKind::Sql, message),
             flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(ErrorKind::Open, error.to_string()),
             other @ flatwater_sqlite::Error::MisnumberedParameter { .. } => {
                 Self::misuse(other.to_string()).with_hint("write `?1`, `?2`, which SQLite numbers, or bind by name")
