@@ -32,6 +32,7 @@ fn python(name: Name) -> &'static str {
         Name::BusyTimeout => "`busy_timeout`",
         Name::OnOpen => "`on_open`",
         Name::OnConnect => "`on_connect`",
+        Name::CreateFunctions => "`create_function` and `create_collation`",
         Name::Attach => "`attach`",
         Name::ForeignKeys => "`foreign_keys`",
         Name::Durability => "`durability`",

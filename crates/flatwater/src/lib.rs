@@ -82,6 +82,7 @@ pub use values::sql::Sql;
 pub mod calls {
     pub use crate::api::batches::Batches;
     pub use crate::api::execute_many::ExecuteMany;
+    pub use crate::api::functions::Functions;
     pub use crate::api::stream::RowStream;
     pub use crate::engine::cancelled::CancelOutcome;
     pub use crate::error::TimeoutEffect;

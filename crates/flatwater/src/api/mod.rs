@@ -9,6 +9,7 @@ pub(crate) mod call;
 mod closures;
 pub(crate) mod database;
 pub(crate) mod execute_many;
+pub(crate) mod functions;
 pub(crate) mod live;
 mod migrate;
 mod open;

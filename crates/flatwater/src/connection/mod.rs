@@ -3,15 +3,20 @@
 //! Owns: what a connection consists of. Used by the thread that has the connection. Invariant: each part has the data of
 //! one subject, and is given the connection of floor 0 for what it does. Leaves out: what is done with a connection, which is
 //! in the folders: `open` (opening it, and its settings), `run` (preparing and running statements), `learn` (schemas,
-//! programs, and what live queries read), `exclusive` (what needs the connection for itself).
+//! programs, and what live queries read), `exclusive` (what needs the connection for itself), `functions` (the user's functions).
 
 pub(crate) mod exclusive;
+pub(crate) mod functions;
 pub(crate) mod learn;
 pub(crate) mod open;
 pub(crate) mod run;
 
+use std::sync::Arc;
+
 use flatwater_sqlite::{Busy, Connection as Sqlite, Control};
 
+use self::functions::Functions;
+use self::functions::applied::Applied;
 use self::learn::schema::SchemaReader;
 use self::open::attached_files::AttachedFiles;
 use self::open::pragma_answers::Stated;
@@ -30,6 +35,7 @@ pub(crate) struct Connection {
     pub(crate) attached: AttachedFiles,
     pub(crate) recording: Recording,
     pub(crate) lengths: LengthLimit,
+    pub(crate) functions: Applied,
     /// The journal mode, in lower case.
     pub(crate) journal: String,
     foreign_keys: bool,
@@ -40,8 +46,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Opens a connection. Blocks on the file system and, as `busy` decides, on locks.
-    pub(crate) fn open(options: &Options, role: Role, busy: Busy) -> Result<Self> {
-        open::open(options, role, busy)
+    pub(crate) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<Self> {
+        open::open(options, functions, role, busy)
     }
 
     /// Closes it. If it is the last connection to the file, SQLite copies the rest of the WAL into the database and

@@ -16,6 +16,7 @@ pub(crate) mod handle;
 pub(crate) mod opening;
 mod parked_files;
 pub(crate) mod parking;
+mod registered;
 pub(crate) mod registry;
 mod try_inline;
 mod wire_live;
@@ -33,6 +34,7 @@ use closing::{Closing, Hold};
 use opening::Opening;
 use wire_live::live_queries;
 
+use crate::connection::functions::Functions;
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::file::guard::{self, Guard};
@@ -53,6 +55,7 @@ use crate::workers::writer::Writer;
 pub(crate) struct Engine {
     pub(crate) options: Arc<Options>,
     catalogue: Arc<Catalogue>,
+    functions: Arc<Functions>,
     pub(crate) recorder: Arc<Recorder>,
     policy: Arc<InlinePolicy>,
     /// `None` if the database is opened for reading only.
@@ -88,12 +91,14 @@ impl Engine {
         let wait = || parking::wait_for_room(&is_over);
         let _permit = may_be_parked.then(wait).transpose()?;
         let catalogue = Arc::new(Catalogue::new());
+        let functions = Arc::<Functions>::default();
         let recorder = Arc::new(Recorder::new(&options.path));
         let policy = Arc::new(InlinePolicy::new(options.inline, Instant::now()));
         let watch = (!options.is_memory()).then(|| Arc::new(Watch::new(&options.path, options.second_copy)));
         let turnstile = Turnstile::of(&options, &recorder.turns);
         let readers = |writer: Option<Arc<dyn TakesOver>>| {
-            Readers::new(options.clone(), catalogue.clone(), recorder.clone(), policy.clone(), watch.clone(), writer)
+            let (options, functions, catalogue) = (options.clone(), functions.clone(), catalogue.clone());
+            Readers::new(options, functions, catalogue, recorder.clone(), policy.clone(), watch.clone(), writer)
         };
         let (writer, readers, journal) = if options.read_only {
             let readers = readers(None);
@@ -101,11 +106,10 @@ impl Engine {
             (None, Some(readers), journal)
         } else {
             let shared = (options.clone(), catalogue.clone(), recorder.clone(), policy.clone());
-            let writer = Writer::open(shared, watch.clone(), turnstile.clone(), &opening.ticket)?;
+            let writer = Writer::open(shared, functions.clone(), watch.clone(), turnstile.clone(), &opening.ticket)?;
             let journal = writer.journal().to_owned();
             let readers = (journal == "wal").then(|| readers(Some(Arc::new(writer.clone()))));
-            let opens_plainly =
-                options.attach.is_empty() && !options.has_foreign_code() && options.on_open.is_empty();
+            let opens_plainly = options.attach.is_empty() && !options.has_foreign_code() && options.on_open.is_empty();
             if let Some(readers) = readers.as_ref().filter(|_| !opens_plainly) {
                 // Opens one reader, so that an error that only readers find occurs at open and not at the first read.
                 readers.open_one(&opening.ticket)?;
@@ -140,6 +144,7 @@ impl Engine {
         let engine = Arc::new(Self {
             options,
             catalogue,
+            functions,
             recorder,
             policy,
             writer,

@@ -33,6 +33,7 @@ names! {
     BusyTimeout = "`Options::busy_timeout`",
     OnOpen = "`Options::on_open`",
     OnConnect = "`Options::on_connect`",
+    CreateFunctions = "`db.functions()`",
     Attach = "`Options::attach`",
     ForeignKeys = "`Options::foreign_keys`",
     Durability = "`Options::durability`",

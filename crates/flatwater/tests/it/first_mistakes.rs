@@ -59,7 +59,7 @@ async fn an_unknown_function_is_answered_with_the_nearest_name(place: &Place) {
     let error = db.query("SELECT completely_different()", ()).await.unwrap_err();
     says(
         &error,
-        "functions and collations of the program are registered on each connection, with `Options::on_connect`",
+        "functions and collations of the program are registered with `Options::on_connect` or `db.functions()`",
     );
     db.close().await.unwrap();
 }

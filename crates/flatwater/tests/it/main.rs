@@ -34,6 +34,8 @@ mod failed_statements;
 mod first_mistakes;
 mod floors;
 mod foreign_code;
+mod functions;
+mod functions_in_schemas;
 mod hints;
 mod hostile_closures;
 mod how_to_open;

@@ -66,5 +66,7 @@ pub(crate) fn reset(connection: &mut Connection, options: &Options) -> Result<()
         attach_one(&mut connection.sqlite, missing, options, Role::Writer)?;
     }
     run_foreign_code(&mut connection.sqlite, options, Role::Writer)?;
+    connection.functions.forget();
+    connection.catch_up()?;
     options.on_open.iter().try_for_each(|sql| run_on_open(&mut connection.sqlite, sql, options))
 }

@@ -146,7 +146,7 @@ mod tests {
     fn open() -> (tempfile::TempDir, Connection) {
         let directory = tempfile::tempdir().unwrap();
         let options = Options::new(directory.path().join("test.db")).resolve().unwrap();
-        let connection = Connection::open(&options, Role::Creator, Box::new(|_| false)).unwrap();
+        let connection = Connection::open(&options, &Arc::default(), Role::Creator, Box::new(|_| false)).unwrap();
         connection.sqlite.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT COLLATE NOCASE)").unwrap();
         (directory, connection)
     }

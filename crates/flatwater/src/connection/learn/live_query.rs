@@ -31,6 +31,8 @@ use crate::values::row::Rows;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Derived {
     cookie: i64,
+    /// The number of the last change of the functions.
+    functions: u64,
     /// They hold for each plan, not only for the one that SQLite makes without the values of the parameters.
     of_any_plan: bool,
     pub(crate) reads: Arc<Reads>,
@@ -55,7 +57,7 @@ impl Derived {
 #[cfg(test)]
 impl Derived {
     pub(crate) fn of(reads: Reads) -> Self {
-        Self { cookie: 0, of_any_plan: false, reads: Arc::new(reads), keys: Arc::default() }
+        Self { cookie: 0, functions: 0, of_any_plan: false, reads: Arc::new(reads), keys: Arc::default() }
     }
 }
 
@@ -82,7 +84,8 @@ pub(crate) fn run_live<'a>(
         return Err(not_a_query().with_sql(&text.sql));
     }
     let cookie = connection.control.hold(&mut connection.sqlite)?;
-    let is_known = |known: &&Derived| known.cookie == cookie;
+    let functions = connection.functions.seen();
+    let is_known = |known: &&Derived| (known.cookie, known.functions) == (cookie, functions);
     let runs = parts.map(|(text, params, known)| run_held(connection, text, params, known.filter(is_known), cookie));
     let runs = runs.collect();
     connection.control.let_go(&mut connection.sqlite);
@@ -166,7 +169,9 @@ fn derive(connection: &mut Connection, text: &StatementInfo, cookie: i64, of_any
     let tables = connection.sqlite.patiently_with(|sqlite| tables(sqlite, &read, &text.sql))?;
     let keys = Arc::new(PrimaryKeys::of(&tables));
     match Reads::of(&events, &programs, &tables, of_any_plan) {
-        Ok(reads) => Ok(Derived { cookie, of_any_plan, reads: Arc::new(reads), keys }),
+        Ok(reads) => {
+            Ok(Derived { cookie, functions: connection.functions.seen(), of_any_plan, reads: Arc::new(reads), keys })
+        }
         Err(ReadsTemp) => Err(Error::misuse("a live query cannot read a TEMP table")
             .with_hint("TEMP tables exist on one connection only; use an ordinary table")
             .with_sql(&text.sql)),
@@ -212,7 +217,7 @@ mod tests {
     fn open(schema: &str) -> (tempfile::TempDir, Connection) {
         let directory = tempfile::tempdir().unwrap();
         let options = Options::new(directory.path().join("test.db")).resolve().unwrap();
-        let connection = Connection::open(&options, Role::Creator, Box::new(|_| false)).unwrap();
+        let connection = Connection::open(&options, &Arc::default(), Role::Creator, Box::new(|_| false)).unwrap();
         connection.sqlite.execute_batch(schema).unwrap();
         (directory, connection)
     }

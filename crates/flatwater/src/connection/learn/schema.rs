@@ -23,7 +23,9 @@ use crate::sql::tokens::has_aborting_conflict_clause;
 pub(crate) struct SchemaFacts {
     /// `PRAGMA schema_version` (<https://sqlite.org/pragma.html#pragma_schema_version>) when they were read.
     cookie: Option<i64>,
-    /// The names of the tables, in lower case.
+    /// The number of the last change of the user's functions at that time.
+    functions: u64,
+    /// The names of the tables, in lower case, among them those that may call impure functions of the user.
     aborting_tables: HashSet<String>,
 }
 
@@ -36,26 +38,34 @@ impl Schema for SchemaFacts {
 impl SchemaFacts {
     /// Returns true if the facts still hold. Reads the cookie.
     pub(crate) fn are_current(&self, connection: &mut Connection) -> Result<bool> {
-        Ok(self.cookie == Some(connection.schema.cookie(&mut connection.sqlite)?))
+        Ok(self.know_functions(connection) && self.cookie == Some(connection.schema.cookie(&mut connection.sqlite)?))
+    }
+
+    /// Returns true if they were read with the functions that the connection has.
+    pub(crate) fn know_functions(&self, connection: &Connection) -> bool {
+        self.functions == connection.functions.seen()
     }
 
     /// Reads the facts, outside any transaction or in one that changed nothing.
     pub(crate) fn read(connection: &mut Connection) -> Result<Self> {
         let cookie = connection.schema.cookie(&mut connection.sqlite)?;
+        let (functions, seen) = (&connection.functions, connection.functions.seen());
         let aborting_tables = connection.sqlite.patiently_with(|sqlite| {
             let mut statement = sqlite.prepare("SELECT tbl_name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
             let mut rows = statement.query([])?;
             let mut aborting_tables = HashSet::new();
             while let Some(row) = rows.next()? {
                 // A definition that is not valid UTF-8 is taken for an aborting one.
-                let aborting = row.get_ref(1)?.as_str().map_or(true, has_aborting_conflict_clause);
+                let aborting = row.get_ref(1)?.as_str().map_or(true, |definition| {
+                    has_aborting_conflict_clause(definition) || functions.may_be_called_by(definition)
+                });
                 if aborting {
                     aborting_tables.insert(row.get::<_, String>(0)?.to_lowercase());
                 }
             }
             Ok(aborting_tables)
         })?;
-        Ok(Self { cookie: Some(cookie), aborting_tables })
+        Ok(Self { cookie: Some(cookie), functions: seen, aborting_tables })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Opening one connection, in the one order that works.
 //!
 //! Owns: the order. Runs on a thread that may block. Invariant: no statement and no
-//! closure of the user runs before the settings hold. Leaves out: the settings themselves (`settings`, `pragmas`), what the connection is used for, threads.
+//! closure of the user runs before the settings hold.
+//! Leaves out: the settings themselves (`settings`, `pragmas`), what the connection is used for, threads.
 
 pub(crate) mod attached_files;
 mod cannot_open;
@@ -13,6 +14,7 @@ pub(crate) mod settings;
 pub(crate) mod writable;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use flatwater_sqlite::{Busy, Connection as Sqlite, Control, why_not_writable};
 use rusqlite::OpenFlags;
@@ -24,6 +26,8 @@ use self::pragma_answers::Stated;
 use self::role::Role;
 use self::settings::{apply_settings, prepare_file};
 use crate::connection::Connection;
+use crate::connection::functions::Functions;
+use crate::connection::functions::applied::Applied;
 use crate::connection::learn::schema::SchemaReader;
 use crate::connection::run::inline_run::LengthLimit;
 use crate::connection::run::recording::Recording;
@@ -34,26 +38,29 @@ use crate::options::uri::{self, Mode};
 use crate::sql::policy;
 
 /// Opens a connection: see [`Connection::open`].
-pub(super) fn open(options: &Options, role: Role, busy: Busy) -> Result<Connection> {
+pub(super) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<Connection> {
     check_path(options, role == Role::Creator && options.create)?;
     let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
     sqlite.hooks().set_busy(Some(busy));
     let (journal, attached_wals) =
         set_up(&mut sqlite, options, role).map_err(|e| cannot_open(because(e, &sqlite), options))?;
-    with_parts(sqlite, journal, attached_wals, options).map_err(|e| cannot_open(e, options))
+    let has_foreign_code = role != Role::Checkpointer && options.has_foreign_code();
+    let functions = Applied::new(functions, &sqlite, has_foreign_code)?;
+    with_parts(sqlite, journal, attached_wals, functions, options).map_err(|e| cannot_open(e, options))
 }
 
 fn with_parts(
     mut sqlite: Sqlite,
     journal: String,
     attached_wals: Vec<Box<str>>,
+    functions: Applied,
     options: &Options,
 ) -> Result<Connection> {
     let control = Control::prepare(&mut sqlite)?;
     let schema = SchemaReader::prepare(&mut sqlite)?;
     sqlite.hooks().authorizer.set_policy(policy::trusted);
     sqlite.files().guard();
-    Ok(Connection {
+    let mut connection = Connection {
         sqlite,
         control,
         statements: Statements::new(options.statement_cache),
@@ -64,8 +71,13 @@ fn with_parts(
         journal,
         foreign_keys: options.foreign_keys,
         stated: Stated::of(options),
+        functions,
         had_closure: options.has_foreign_code(),
-    })
+    };
+    if connection.is_behind() {
+        connection.catch_up()?;
+    }
+    Ok(connection)
 }
 
 /// Returns true if Litestream works on the file. Litestream keeps the WAL short by itself, and copies again what

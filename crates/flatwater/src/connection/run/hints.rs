@@ -19,7 +19,7 @@ pub(crate) const ONE_FOR_A_LIST: &str =
     "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list";
 
 const REGISTERED: &Sentence =
-    hint!["functions and collations of the program are registered on each connection, with " OnConnect];
+    hint!["functions and collations of the program are registered with " OnConnect " or " CreateFunctions];
 
 const FOREIGN_PLACEHOLDER: &str = "a value is bound to `?`, or to a name such as `:name`; not to `%s` or `{}`";
 

@@ -34,6 +34,9 @@ impl Connection {
         policy: Policy,
         schema: &impl Schema,
     ) -> Result<Arc<CachedStatement>> {
+        if self.is_behind() {
+            self.catch_up()?;
+        }
         if text.tells_of_its_prepare {
             self.schema.load_newest(&mut self.sqlite)?;
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
@@ -73,6 +76,9 @@ impl Connection {
         policy: Policy,
         schema: &impl Schema,
     ) -> Result<Option<(CachedStatement, usize)>> {
+        if self.is_behind() {
+            self.catch_up()?;
+        }
         let before = self.sqlite.hooks().authorizer.set_policy(policy);
         let mut prepared = self.sqlite.prepare(sql);
         if prepared.as_ref().is_err_and(|error| error.code() == Some(ffi::SQLITE_ERROR))
@@ -119,7 +125,8 @@ impl Connection {
         let class = classify(&sql[..prepared.length], &prepared, schema);
         let told = told_of_earlier(&mut self.sqlite, &self.attached, &prepared, &class, &sql[..prepared.length]);
         let told_of_earlier = told.inspect_err(|_| self.sqlite.statement(prepared.id).finalize())?;
-        let class = Class { lists_attached, asks, told_of_earlier, ..class };
+        let groupable = class.groupable && !self.functions.are_called(&prepared.events);
+        let class = Class { groupable, lists_attached, asks, told_of_earlier, ..class };
         let names = names(&self.sqlite, prepared.id, text)?;
         Ok(Some((CachedStatement::new(prepared.id, class.into(), names, text.clone()), prepared.length)))
     }

@@ -41,7 +41,7 @@ impl CheckpointerShared {
             return Ok(None);
         };
         self.watch.check_file()?;
-        let connection = Connection::open(&self.options, Role::Checkpointer, no_wait())?;
+        let connection = Connection::open(&self.options, &std::sync::Arc::default(), Role::Checkpointer, no_wait())?;
         let header = connection.sqlite.wal().header();
         let frames = |bytes| header.as_ref().map_or(u32::MAX, |header| frames(bytes, header.page_bytes));
         let (soft, hard) = (frames(self.managed.limit_bytes), frames(self.managed.hard_limit_bytes));

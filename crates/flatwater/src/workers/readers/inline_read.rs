@@ -100,7 +100,7 @@ impl Reader {
         text: &StatementInfo,
         limits: &InlineLimits,
     ) -> Option<Arc<CachedStatement>> {
-        if self.epoch != shared.catalogue.epoch() {
+        if self.epoch != shared.catalogue.epoch() || self.connection.is_behind() {
             return None;
         }
         let statement = self.connection.statements.lend(&mut self.connection.sqlite, text)?;

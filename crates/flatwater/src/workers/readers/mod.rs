@@ -33,6 +33,7 @@ use reader_lease::ReleaseRequests;
 use running_reads::Running;
 pub(crate) use wal_stamps::{Look, Stamps};
 
+use crate::connection::functions::Functions;
 use crate::error::{Error, Result};
 use crate::file::watch::Watch;
 use crate::inline::eligibility::InlinePolicy;
@@ -53,6 +54,7 @@ pub(crate) struct Readers(Arc<ReadersShared>);
 
 struct ReadersShared {
     options: Arc<Options>,
+    functions: Arc<Functions>,
     catalogue: Arc<Catalogue>,
     recorder: Arc<Recorder>,
     policy: Arc<InlinePolicy>,
@@ -92,6 +94,7 @@ impl Readers {
 
     pub(crate) fn new(
         options: Arc<Options>,
+        functions: Arc<Functions>,
         catalogue: Arc<Catalogue>,
         recorder: Arc<Recorder>,
         policy: Arc<InlinePolicy>,
@@ -102,7 +105,19 @@ impl Readers {
             let state = Pool::new(&options, due_leases::Watch::new(pool.clone()));
             let (state, again, closed) = (Mutex::new(state), Deadline::default(), Condvar::new());
             let requests = Arc::default();
-            ReadersShared { options, catalogue, recorder, policy, watch, writer, requests, state, again, closed }
+            ReadersShared {
+                options,
+                functions,
+                catalogue,
+                recorder,
+                policy,
+                watch,
+                writer,
+                requests,
+                state,
+                again,
+                closed,
+            }
         }))
     }
 

@@ -12,6 +12,7 @@ use super::reader_lease::{Holder, ReleaseRequests, may_hold};
 use crate::busy_handler::BusyWait;
 use crate::connection::Connection;
 use crate::connection::exclusive::restore::is_idle;
+use crate::connection::functions::Functions;
 use crate::connection::open::role::Role;
 use crate::connection::run::cursors::Cursors;
 use crate::error::{Error, Result};
@@ -57,6 +58,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn open(
         options: &Options,
+        functions: &Arc<Functions>,
         requests: &Arc<ReleaseRequests>,
         recorder: &Arc<Recorder>,
         recall: u64,
@@ -65,7 +67,7 @@ impl Reader {
         let busy_timeout = BusyWait::default();
         let now = Instant::now();
         wait_for_locks(&busy_timeout, now, options, ticket);
-        let connection = Connection::open(options, Role::Reader, busy(&busy_timeout))?;
+        let connection = Connection::open(options, functions, Role::Reader, busy(&busy_timeout))?;
         let leases = may_hold(options, &connection).then(|| Holder::new(requests, recorder));
         Ok(Self {
             connection,

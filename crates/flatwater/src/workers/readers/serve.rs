@@ -56,7 +56,7 @@ impl ReadersShared {
         if self.watch.as_ref().is_some_and(|watch| watch.parked.is_set()) {
             return Ok(None);
         }
-        let reader = Reader::open(&self.options, &self.requests, &self.recorder, recall, ticket)?;
+        let reader = Reader::open(&self.options, &self.functions, &self.requests, &self.recorder, recall, ticket)?;
         // If there is a writer, the watch uses the writer's connection.
         if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
             watch.opened(reader.index());
@@ -130,6 +130,8 @@ impl ReadersShared {
         let waited = || reader.as_ref().map_or(Duration::ZERO, |reader| reader.busy_timeout.waited());
         let started = request.ticket.note_start(ExecutedOn::Reader, waited);
         catch_unwind(AssertUnwindSafe(|| {
+            // Another one is opened in its place.
+            let reader = reader.filter(|reader| !reader.connection.has_lost_function());
             let mut reader = match reader.map_or_else(|| self.open_or_unpark(&request.ticket), Ok) {
                 Ok(reader) => reader,
                 Err(error) => {

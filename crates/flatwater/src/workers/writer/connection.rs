@@ -17,6 +17,7 @@ use super::state::{Commits, EndsWhenLeft, PageLimit, Room, WriterLease};
 use crate::busy_handler::BusyWait;
 use crate::connection::Connection;
 use crate::connection::exclusive::restore::{repair, restore_handlers};
+use crate::connection::functions::Functions;
 use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::open::has_litestream;
 use crate::connection::open::role::Role;
@@ -34,6 +35,7 @@ use crate::turnstile::Turnstile;
 
 pub(crate) struct WriterConnection {
     pub(super) options: Arc<Options>,
+    functions: Arc<Functions>,
     /// `None` for a database in memory.
     pub(super) watch: Option<Arc<Watch>>,
     /// `None` after a failure, until the next use opens another. Never `None` for a database in memory.
@@ -69,6 +71,7 @@ impl WriterConnection {
     /// Opens the writer's connection. Blocks, until `ticket` is given up.
     pub(crate) fn open(
         options: Arc<Options>,
+        functions: Arc<Functions>,
         watch: Option<Arc<Watch>>,
         turnstile: Option<Arc<Turnstile>>,
         ticket: &Arc<Ticket>,
@@ -77,6 +80,7 @@ impl WriterConnection {
         let mut writer = Self {
             left: Arc::new(EndsWhenLeft(Arc::clone(&is_left))),
             options,
+            functions,
             watch,
             connection: None,
             is_suspect: false,
@@ -113,7 +117,8 @@ impl WriterConnection {
                 }
                 watch.opens();
             }
-            let mut connection = reopen::open(&self.options, self.watch.as_deref(), role, || self.busy())?;
+            let mut connection =
+                reopen::open(&self.options, &self.functions, self.watch.as_deref(), role, || self.busy())?;
             connection.sqlite.hooks().commits.refuse_while(self.is_left.clone());
             if let Some(watch) = &self.watch {
                 watch.opened(connection.sqlite.wal().index_address());
@@ -150,9 +155,9 @@ impl WriterConnection {
         Ok(self.parts()?.0)
     }
 
-    /// Returns the statement of `text`, if it is prepared.
+    /// Returns the statement of `text`, if it is prepared, and with the functions of now.
     pub(super) fn known(&mut self, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
-        let connection = self.connection.as_mut()?;
+        let connection = self.connection.as_mut().filter(|connection| !connection.is_behind())?;
         connection.statements.find(&mut connection.sqlite, text)
     }
 

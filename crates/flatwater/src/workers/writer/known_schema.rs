@@ -1,4 +1,4 @@
-//! What is known of the schema on the writer's connection.
+//! What is known of the schema, and of the user's functions, on the writer's connection.
 //!
 //! Owns: reading it again, and finding out whether what is known still holds. Runs on the thread that holds the token. Waits
 //! for no lock where it says so. Leaves out: what is known without reading the cookie (`sql::schema_seen`).
@@ -6,6 +6,7 @@
 use flatwater_sqlite::WalState;
 
 use super::connection::WriterConnection;
+use super::inline_access::{renew, suspect};
 use crate::connection::Connection;
 use crate::connection::learn::schema::SchemaFacts;
 use crate::error::Result;
@@ -33,6 +34,25 @@ pub(super) fn relearn_schema(writer: &mut WriterConnection) {
     forget_schema(writer);
     // If this fails, no text is a member of a group before it succeeded.
     let _ = learn_schema(writer);
+}
+
+/// Called by a worker, with no transaction open: gives the connection the functions that are registered now. It is replaced
+/// if one was removed, unless it is the only one.
+pub(super) fn see_functions(writer: &mut WriterConnection) {
+    let is_in_memory = writer.is_in_memory();
+    let Some(connection) = &mut writer.connection else { return };
+    let has_lost = connection.has_lost_function() && !is_in_memory;
+    if has_lost {
+        suspect(writer);
+        renew(writer);
+    } else if connection.is_behind() {
+        // If this fails, the next statement tries again, and tells.
+        let _ = connection.catch_up();
+    } else if writer.facts.know_functions(connection) {
+        return;
+    }
+    // Which tables may call functions is a fact of the schema.
+    relearn_schema(writer);
 }
 
 /// Notes that the known schema may be out of date from now on.

@@ -51,6 +51,7 @@ pub(crate) use park_database::Parked;
 use parked::ParkedConnection;
 use slot::{HeldConnection, Slot};
 
+use crate::connection::functions::Functions;
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::file::watch::Watch;
@@ -110,11 +111,12 @@ impl Writer {
     /// Opens the writer's connection. Blocks, until `ticket` is given up.
     pub(crate) fn open(
         (options, catalogue, recorder, policy): (Arc<Options>, Arc<Catalogue>, Arc<Recorder>, Arc<InlinePolicy>),
+        functions: Arc<Functions>,
         watch: Option<Arc<Watch>>,
         turnstile: Option<Arc<Turnstile>>,
         ticket: &Arc<Ticket>,
     ) -> Result<Self> {
-        let opened = WriterConnection::open(options.clone(), watch, turnstile.clone(), ticket);
+        let opened = WriterConnection::open(options.clone(), functions, watch, turnstile.clone(), ticket);
         // It may have waited for its turn, and there was no slot.
         let _ended = turnstile.as_ref().is_some_and(|turnstile| turnstile.left_slot(false, || false));
         let mut writer = opened?;

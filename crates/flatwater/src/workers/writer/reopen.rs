@@ -5,11 +5,13 @@
 //! able to begin a write. Blocks for at most `RECALL` longer than opening takes. Leaves out: finding out whether a
 //! connection can write (`writable`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Busy;
 
 use crate::connection::Connection;
+use crate::connection::functions::Functions;
 use crate::connection::open::role::Role;
 use crate::connection::open::writable::{is_read_only, may_pass};
 use crate::error::Result;
@@ -24,11 +26,12 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// long as that may help, until the connections in use are given back.
 pub(super) fn open(
     options: &Options,
+    functions: &Arc<Functions>,
     watch: Option<&Watch>,
     role: Role,
     busy: impl Fn() -> Busy,
 ) -> Result<Connection> {
-    let open = || Connection::open(options, role, busy());
+    let open = || Connection::open(options, functions, role, busy());
     let first = open();
     let Some(watch) = watch.filter(|_| first.as_ref().is_err_and(is_read_only)) else { return first };
     let recall = watch.recalls.begin();

@@ -15,7 +15,7 @@ use super::choice::{Candidate, Choice};
 use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
 use super::inline_access::{renew, unlimit};
-use super::known_schema::see_schema;
+use super::known_schema::{see_functions, see_schema};
 use super::last_checkpoint::close;
 use super::slot::{HeldConnection, Slot};
 use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};
@@ -120,6 +120,7 @@ impl WriterShared {
         writer.end_lease();
         unlimit(writer);
         renew(writer);
+        see_functions(writer);
         self.record(writer);
         if let Some(listener) = self.listener.get() {
             writer.limit_pages(listener.page_limit());

@@ -1,0 +1,84 @@
+//! The user's functions and collations of an open database.
+//!
+//! Owns: the list of what is registered now, and how often it has changed. Any thread may use it; one lock guards the list,
+//! and is held for a few assignments. Invariants: the list has what is registered, once, and nothing of what was; whoever
+//! has seen the number of the last change has seen the list. Leaves out: one function (`registration`), and the
+//! connections, which compare the number before they run anything (`applied`).
+
+pub(crate) mod applied;
+pub(crate) mod registration;
+mod shared;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use self::registration::{Key, Registered, Registration};
+
+/// What is registered. A connection that was opened before looks here at its next use.
+#[derive(Default)]
+pub(crate) struct Functions {
+    /// 0: nothing was ever registered.
+    changes: AtomicU64,
+    list: Mutex<Vec<Registered>>,
+}
+
+impl Functions {
+    /// Registers it, in the place of what has its key.
+    pub(crate) fn add(&self, registration: Registration) {
+        let mut list = self.lock();
+        let before = list.iter().position(|other| other.key == registration.key).map(|at| list.swap_remove(at));
+        list.push(Arc::new(registration));
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        drop(list);
+        // What it owns is foreign code.
+        drop(before);
+    }
+
+    /// Removes what has this key. Returns false if nothing has.
+    pub(crate) fn remove(&self, key: &Key) -> bool {
+        let mut list = self.lock();
+        let Some(at) = list.iter().position(|other| other.key == *key) else { return false };
+        let before = list.swap_remove(at);
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        drop(list);
+        drop(before);
+        true
+    }
+
+    #[inline]
+    fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the list, and the number of the change that made it.
+    fn now(&self) -> (Vec<Registered>, u64) {
+        let list = self.lock();
+        (list.clone(), self.changes())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Registered>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Registration {
+        let key = Key::function(name, 1).unwrap();
+        Registration { key, is_pure: true, register: Box::new(|_, _| Ok(())) }
+    }
+
+    #[test]
+    fn any_number_of_registrations_leave_those_that_hold() {
+        let functions = Functions::default();
+        for name in ["a", "A", "b", "a"] {
+            functions.add(named(name));
+        }
+        let (list, changes) = functions.now();
+        assert_eq!((list.len(), changes), (2, 4));
+        assert!(functions.remove(&named("A").key) && !functions.remove(&named("a").key));
+        assert_eq!(functions.now().0.len(), 1);
+    }
+}

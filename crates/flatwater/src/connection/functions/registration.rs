@@ -1,0 +1,149 @@
+//! One function or collation of the user.
+//!
+//! Owns: what it is known by, and registering it on a connection, with rusqlite's traits. Usable on any thread; the user's
+//! code is called on each that runs statements. Invariants: a connection has a shared reference to the user's code, which
+//! outlives it there; a panic is the error of the statement, and names the function or collation. Leaves out: which are registered.
+
+use std::cmp::Ordering;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+
+use flatwater_sqlite::Failure;
+use rusqlite::Connection;
+use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
+
+use super::shared::{Shared, SharedCollation};
+use crate::error::{Error, Result};
+
+/// SQLite's longest name of a function.
+const NAME_BYTES: usize = 255;
+
+/// What SQLite knows a function or a collation by. Names are in lower case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// With its number of arguments, -1 for any.
+    Function(Box<str>, i32),
+    Collation(Box<str>),
+}
+
+impl Key {
+    pub(crate) fn function(name: &str, arguments: i32) -> Result<Self> {
+        Ok(Self::Function(checked(name)?, arguments))
+    }
+
+    pub(crate) fn collation(name: &str) -> Result<Self> {
+        let name = checked(name)?;
+        if ["binary", "nocase", "rtrim"].contains(&&*name) {
+            return Err(Error::misuse(format!("{name} is a collation of SQLite's, which files rely on"))
+                .with_hint("give yours another name"));
+        }
+        Ok(Self::Collation(name))
+    }
+
+    /// Removes what it is the key of.
+    pub(super) fn remove(&self, connection: &Connection) -> rusqlite::Result<()> {
+        match self {
+            Self::Function(name, arguments) => connection.remove_function(&**name, *arguments),
+            Self::Collation(name) => connection.remove_collation(&**name),
+        }
+    }
+}
+
+/// Returns the name in lower case, as SQLite compares names.
+fn checked(name: &str) -> Result<Box<str>> {
+    match name {
+        "" => Err(Error::misuse("a function or a collation needs a name")),
+        _ if name.contains('\0') => Err(Error::misuse("the name has a NUL byte")),
+        _ if name.len() > NAME_BYTES => Err(Error::misuse(format!("the name is longer than {NAME_BYTES} bytes"))),
+        _ => Ok(name.to_ascii_lowercase().into()),
+    }
+}
+
+/// Registers it on a connection, whose failure it notes if it cannot tell SQLite of its own.
+type Register = dyn Fn(&Connection, &Failure) -> rusqlite::Result<()> + Send + Sync;
+
+/// A function or a collation that is registered.
+pub(crate) struct Registration {
+    pub(crate) key: Key,
+    /// It only computes: deterministic and innocuous.
+    pub(super) is_pure: bool,
+    pub(super) register: Box<Register>,
+}
+
+impl Registration {
+    pub(crate) fn scalar<F, T>(name: &str, arguments: i32, flags: FunctionFlags, function: F) -> Result<Self>
+    where
+        F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + Sync + 'static,
+        T: SqlFnOutput + 'static,
+    {
+        let (key, flags, shared) = (Key::function(name, arguments)?, of_utf8(flags), Shared::new(name, function));
+        Self::checked(key, is_pure(flags), move |connection, name, _| {
+            let shared = shared.clone();
+            connection.create_scalar_function(name, arguments, flags, move |context| shared.call(context))
+        })
+    }
+
+    pub(crate) fn aggregate<A, D, T>(name: &str, arguments: i32, flags: FunctionFlags, aggregate: D) -> Result<Self>
+    where
+        A: RefUnwindSafe + UnwindSafe + Send + 'static,
+        D: Aggregate<A, T> + Send + Sync + 'static,
+        T: SqlFnOutput + 'static,
+    {
+        let (key, flags, shared) = (Key::function(name, arguments)?, of_utf8(flags), Shared::new(name, aggregate));
+        Self::checked(key, is_pure(flags), move |connection, name, _| {
+            connection.create_aggregate_function::<A, _, _, T>(name, arguments, flags, shared.clone())
+        })
+    }
+
+    pub(crate) fn window<A, W, T>(name: &str, arguments: i32, flags: FunctionFlags, window: W) -> Result<Self>
+    where
+        A: RefUnwindSafe + UnwindSafe + Send + 'static,
+        W: WindowAggregate<A, T> + Send + Sync + 'static,
+        T: SqlFnOutput + 'static,
+    {
+        let (key, flags, shared) = (Key::function(name, arguments)?, of_utf8(flags), Shared::new(name, window));
+        Self::checked(key, is_pure(flags), move |connection, name, _| {
+            connection.create_window_function::<A, _, _, T>(name, arguments, flags, shared.clone())
+        })
+    }
+
+    pub(crate) fn collation(
+        name: &str,
+        compare: impl Fn(&str, &str) -> Ordering + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let (key, shared) = (Key::collation(name)?, SharedCollation::new(name, compare));
+        Self::checked(key, true, move |connection, name, failure| shared.register(connection, name, failure))
+    }
+
+    /// Refuses what SQLite refuses, such as a number of arguments: it is registered on a connection of its own, to no file.
+    fn checked(
+        key: Key,
+        is_pure: bool,
+        register: impl Fn(&Connection, &str, &Failure) -> rusqlite::Result<()> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let (Key::Function(name, _) | Key::Collation(name)) = key.clone();
+        let said = name.clone();
+        let register = Box::new(move |connection: &Connection, failure: &Failure| register(connection, &name, failure));
+        register(&Connection::open_in_memory()?, &Failure::default()).map_err(|error| {
+            Error::misuse(format!("SQLite refuses to register {said}: {error}"))
+                .with_hint("the number of arguments is -1 for any")
+        })?;
+        Ok(Self { key, is_pure, register })
+    }
+}
+
+/// SQLite converts texts for functions of other encodings, and rusqlite's read UTF-8.
+fn of_utf8(flags: FunctionFlags) -> FunctionFlags {
+    let encodings = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_UTF16LE
+        | FunctionFlags::SQLITE_UTF16BE
+        | FunctionFlags::SQLITE_UTF16;
+    flags.difference(encodings) | FunctionFlags::SQLITE_UTF8
+}
+
+fn is_pure(flags: FunctionFlags) -> bool {
+    flags.contains(FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS)
+}
+
+/// A registration, as the list and the connections that have it share it.
+pub(super) type Registered = Arc<Registration>;
