@@ -55,6 +55,16 @@ fn closures_use_rusqlite_on_the_writer_and_on_a_reader() {
 }
 
 #[test]
+fn functions_are_on_every_connection() {
+    prints(
+        env!("CARGO_BIN_EXE_functions"),
+        "[(\"flood\",), (\"tide\",)]
+         median 5
+         no such function: median",
+    );
+}
+
+#[test]
 fn smol_runs_a_hundred_tasks_and_a_timeout() {
     prints(
         env!("CARGO_BIN_EXE_smol"),

@@ -40,7 +40,8 @@ impl Failure {
 
     /// Returns what was noted, and forgets it.
     #[inline]
-    pub(crate) fn take(&self) -> Option<String> {
+    #[must_use]
+    pub fn take(&self) -> Option<String> {
         if !self.is_noted() {
             return None;
         }

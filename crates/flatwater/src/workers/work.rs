@@ -13,7 +13,8 @@ use flatwater_sqlite::CheckpointMode;
 use crate::connection::exclusive::page_copy::Target;
 use crate::connection::learn::live_query::Derived;
 use crate::connection::run::execute::Output;
-use crate::error::{Error, Result};
+use crate::error::panics::panicked;
+use crate::error::{Error, ErrorKind, Result};
 use crate::migrations::Migrations;
 use crate::options::json_options::JsonOptions;
 use crate::queue::parts::Parts;
@@ -41,6 +42,16 @@ impl Returned {
             ticket.closure_failed()?;
         }
         Ok(Answer::Returned(self.result, self.error))
+    }
+
+    /// Returns the answer of a closure that only read. `failed` is the failure of a collation, which SQLite does not tell: what
+    /// the closure read may be in a wrong order.
+    pub(crate) fn of_read(ran: std::thread::Result<Self>, failed: Option<String>, ticket: &Ticket) -> Result<Answer> {
+        match (ran, failed) {
+            (Ok(_), Some(message)) => Err(Error::new(ErrorKind::Sql, message)),
+            (Ok(returned), None) => returned.answer(ticket),
+            (Err(panic), _) => Err(panicked(&*panic).with_hint("nothing was committed")),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
 
 use crate::place::{Place, in_both_places};
-use crate::support::{TestFile, empty_table, grouped, run, until, waiting};
+use crate::support::{TestFile, empty_table, grouped, run, until, wait_until, waiting};
 
 in_both_places!(
     each_call_that_begins_later_has_a_function,
@@ -278,6 +278,10 @@ async fn a_panic_of_a_collation_is_the_error_of_its_statement(place: &Place) {
         assert_eq!(read.message(), said);
         let read = db.query("SELECT a FROM w WHERE a = 'x'", ()).await.unwrap_err();
         assert_eq!(read.message(), said);
+        let reads = |c: &rusqlite::Connection| {
+            Ok::<bool, Error>(c.query_row("SELECT 'x' = 'x' COLLATE careful", [], |row| row.get(0))?)
+        };
+        assert_eq!(db.read_with(reads).await.unwrap_err().message(), said);
         let left: Vec<(String,)> = db.query("SELECT a FROM w ORDER BY a", ()).await.unwrap().read().unwrap();
         assert_eq!(left, [("a".into(),), ("z".into(),)]);
     }
@@ -509,4 +513,20 @@ fn a_result_in_batches_keeps_its_function_and_a_new_call_has_the_next_one() {
         drop(batches);
         assert_eq!(snapshot.query_value::<i64>("SELECT version()", ()).await.unwrap(), 2);
     });
+}
+
+#[test]
+fn a_lease_ends_before_a_function_of_its_connection_is_replaced() {
+    let file = TestFile::new();
+    let db = file.options().readers(1).open().wait().unwrap();
+    db.execute("CREATE TABLE t (a)", ()).wait().unwrap();
+    let read = |sql: &str| db.query_value::<i64>(sql, ()).wait().unwrap();
+    for number in 0..20 {
+        version(&db, number);
+        assert_eq!(read("SELECT version()"), number);
+        wait_until(|| {
+            (0..3).for_each(|_| drop(read("SELECT count(*) FROM t")));
+            db.stats().leases.held > 0
+        });
+    }
 }

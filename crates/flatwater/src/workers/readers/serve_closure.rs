@@ -10,12 +10,11 @@ use std::sync::Arc;
 use super::reader::{Reader, busy};
 use crate::connection::exclusive::restore::{is_idle, restore_handlers};
 use crate::error::Result;
-use crate::error::panics::panicked;
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::Answer;
 use crate::workers::refusals::not_ended;
-use crate::workers::work::ReadClosure;
+use crate::workers::work::{ReadClosure, Returned};
 
 /// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the
 /// closure may have changed on the connection.
@@ -30,12 +29,9 @@ pub(super) fn closure(reader: &mut Reader, read: ReadClosure, ticket: &Arc<Ticke
     reader.connection.sqlite.hooks().authorizer.set_policy(policy::read_closure);
     let sqlite = reader.connection.sqlite.rusqlite();
     let ran = catch_unwind(AssertUnwindSafe(|| read(sqlite)));
+    let failed = reader.connection.sqlite.hooks().failure.take();
     let trusted = restore_handlers(&mut reader.connection, busy(&reader.busy_timeout));
     let rolled_back = reader.connection.control.rollback(&mut reader.connection.sqlite).is_ok();
     let usable = trusted && rolled_back && is_idle(&reader.connection);
-    let answer = match ran {
-        Ok(returned) => returned.answer(ticket),
-        Err(panic) => Err(panicked(&*panic).with_hint("nothing was committed")),
-    };
-    (answer, usable)
+    (Returned::of_read(ran, failed, ticket), usable)
 }

@@ -230,6 +230,7 @@ fn read_with(
     arm(writer, ticket);
     let connection = writer.connection()?;
     let ran = catch_unwind(AssertUnwindSafe(|| closure(connection.sqlite.rusqlite())));
+    let failed = connection.sqlite.hooks().failure.take();
     let trusted = restore_handlers(connection, busy);
     writer.rollback();
     let connection = writer.connection()?;
@@ -238,8 +239,5 @@ fn read_with(
         writer.replace();
         shared.recorder.replaced_connection();
     }
-    match ran {
-        Ok(returned) => returned.answer(ticket),
-        Err(panic) => Err(panicked(&*panic).with_hint("nothing was committed")),
-    }
+    Returned::of_read(ran, failed, ticket)
 }
