@@ -15,13 +15,14 @@ use futures_util::future::join_all;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
 
 use crate::place::{Place, in_both_places};
-use crate::support::{TestFile, empty_table, grouped, run, until, wait_until, waiting};
+use crate::support::{TestFile, empty_table, grouped, run, unhurried, until, wait_until, waiting};
 
 in_both_places!(
     each_call_that_begins_later_has_a_function,
     a_function_that_is_replaced_is_called_no_more,
     a_function_that_is_removed_is_unknown,
     a_transaction_that_is_open_has_it_from_its_next_statement_on,
+    one_with_the_name_of_sqlites_own_is_called_at_once,
     a_closure_that_replaced_a_function_is_undone,
     a_panic_of_a_function_is_the_error_of_its_statement,
     a_panic_of_a_collation_is_the_error_of_its_statement,
@@ -173,6 +174,36 @@ async fn a_transaction_that_is_open_has_it_from_its_next_statement_on(place: &Pl
     nested.rollback().await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 4);
+}
+
+async fn one_with_the_name_of_sqlites_own_is_called_at_once(place: &Place) {
+    let db = empty_table(unhurried(place.options())).await;
+    db.execute("INSERT INTO t VALUES ('a')", ()).await.unwrap();
+    let read = "SELECT upper(a) FROM t WHERE rowid = 1";
+    let write = "INSERT INTO t VALUES (upper('a')) RETURNING a";
+    let tx = db.begin().await.unwrap();
+    let said = async |wanted: &str| {
+        for sql in [read, write] {
+            assert_eq!(tx.query_value::<String>(sql, ()).await.unwrap(), wanted, "in the transaction: {sql}");
+        }
+        if place.has_readers() {
+            assert_eq!(db.query_value::<String>(read, ()).await.unwrap(), wanted);
+        }
+    };
+    let before = db.stats().inline;
+    for _ in 0..10 {
+        said("A").await;
+    }
+    let inline = db.stats().inline;
+    // Outside of WAL mode no write runs inline.
+    assert!(!place.has_readers() || (inline.writes > before.writes && inline.reads > before.reads));
+    db.functions().create_scalar_function("upper", 1, PURE, |_| Ok("mine")).unwrap();
+    said("mine").await;
+    tx.rollback().await.unwrap();
+    for number in 0..10 {
+        db.functions().create_scalar_function("upper", 1, PURE, move |_| Ok(number.to_string())).unwrap();
+        assert_eq!(db.query_value::<String>(write, ()).await.unwrap(), number.to_string());
+    }
 }
 
 async fn a_closure_that_replaced_a_function_is_undone(place: &Place) {
@@ -516,7 +547,7 @@ fn a_result_in_batches_keeps_its_function_and_a_new_call_has_the_next_one() {
 }
 
 #[test]
-fn a_lease_ends_before_a_function_of_its_connection_is_replaced() {
+fn a_function_is_replaced_on_a_connection_with_a_lease() {
     let file = TestFile::new();
     let db = file.options().readers(1).open().wait().unwrap();
     db.execute("CREATE TABLE t (a)", ()).wait().unwrap();

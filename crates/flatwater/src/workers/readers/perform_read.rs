@@ -32,14 +32,10 @@ pub(super) fn perform(
 ) -> (Performed, bool) {
     reader.connection.lengths.restore(&mut reader.connection.sqlite);
     let now = reader.wait_for_locks(options, ticket);
-    if reader.connection.is_behind() {
-        // The lease has a statement in the middle of its rows.
-        if !reader.end_lease() {
-            return (Performed::Answered(Err(not_ended())), false);
-        }
-        if let Err(error) = reader.connection.catch_up() {
-            return (Performed::Answered(Err(error)), true);
-        }
+    if reader.connection.is_behind()
+        && let Err(error) = reader.connection.catch_up()
+    {
+        return (Performed::Answered(Err(error)), true);
     }
     match work {
         Work::ReadWith(read) => {
