@@ -56,7 +56,8 @@ pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instan
 /// Runs BEGIN IMMEDIATE, if the schema is the known one. Returns `None` if nothing was tried. With attached files SQLite
 /// begins in each of them, which may recover one.
 fn begin(shared: &WriterShared, writer: &mut WriterConnection, limits: &InlineLimits) -> Option<Result<(), Fallback>> {
-    if writer.refusal().is_some() || writer.is_suspect || shared.is_left() || !is_one_wal(writer) {
+    let is_refused = writer.refusal().is_some() || writer.is_suspect || shared.is_left();
+    if is_refused || !is_one_wal(writer) || writer.connection.as_ref()?.is_behind() {
         return None;
     }
     writer.end_lease();
