@@ -60,6 +60,11 @@ impl Description {
         self.effect == Effect::Reads
     }
 
+    /// Returns true if the work consists of statements that may write.
+    pub(crate) fn writes(&self) -> bool {
+        self.effect == Effect::Writes
+    }
+
     /// Returns true if the work belongs to the crate, or neither reads nor writes a caller's data.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self.effect, Effect::Ours | Effect::OursWithoutLock)

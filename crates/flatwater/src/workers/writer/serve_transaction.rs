@@ -168,7 +168,7 @@ fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>
                 .inspect_err(|error| writer.room.note(error))
         };
         request.ticket.note_end(started, || writer.busy_timeout.waited());
-        if !request.work.describe().only_reads() {
+        if request.work.describe().writes() {
             *worked += began.elapsed();
             effects.wrote_virtual |= !effects.are_wide() && may_write_virtual_tables(writer);
         }
