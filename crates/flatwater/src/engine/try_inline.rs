@@ -14,6 +14,7 @@ use crate::inline::outcome::{Fallback, InlineRun};
 use crate::queue::ticket::CallOptions;
 use crate::thread::block_on::mark_closure;
 use crate::workers::level::Inside;
+use crate::workers::open_transaction::StepTried;
 use crate::workers::readers;
 use crate::workers::work::Work;
 use crate::workers::writer::{Tried, begin_inline};
@@ -42,7 +43,11 @@ impl Engine {
         // Foreign code that runs meanwhile, such as the receiver of the events, must not wait for this connection.
         let run = mark_closure(|| match (route, work) {
             (Route::Transaction(Inside { session, savepoints }), _) => {
-                session.run_inline(work, savepoints, limits, began)
+                match session.run_inline(work, savepoints, limits, began) {
+                    StepTried::Ran(run) => run,
+                    // Only the end of a transaction is that.
+                    StepTried::Unsettled(_) => InlineRun::Ineligible,
+                }
             }
             (Route::Readers(readers), Work::Query { text, params, .. }) => readers
                 .run_inline(readers::Tried { text, params, output: work.output(), limits, began, cookie: None })
@@ -73,11 +78,15 @@ impl Engine {
     /// Begins a transaction or a nested one on this thread, or ends it.
     fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work, limits: &InlineLimits) -> Begun<'a> {
         let began = Instant::now();
-        let run = mark_closure(|| match route {
+        let stepped = mark_closure(|| match route {
             Route::Transaction(Inside { session, savepoints }) => session.run_inline(work, savepoints, limits, began),
-            Route::Writer(writer) if self.policy.may_begin() => begin_inline(writer, limits, began),
-            _ => InlineRun::Ineligible,
+            Route::Writer(writer) if self.policy.may_begin() => StepTried::Ran(begin_inline(writer, limits, began)),
+            _ => StepTried::Ran(InlineRun::Ineligible),
         });
+        let run = match stepped {
+            StepTried::Ran(run) => run,
+            StepTried::Unsettled(outcome) => return Begun::Unsettled(outcome),
+        };
         self.recorder.tried(work.describe().kind, true, &run);
         let InlineRun::Done(answer, took) = run else { return Begun::ToSend(route) };
         budget::spend(began, took);

@@ -146,6 +146,7 @@ impl<T, C> Queue<T, C> {
     /// Gives the token back; its next holder runs `item` before anything else. Works on a closed queue too.
     pub(crate) fn hand_over(&self, token: C, item: T) -> Start {
         let mut state = lock(&self.state);
+        debug_assert!(state.token.is_none() && state.handed_over.is_none(), "only the holder hands over");
         state.token = Some(token);
         state.handed_over = Some(item);
         let start = state.rouse();

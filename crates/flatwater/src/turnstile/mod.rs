@@ -190,8 +190,10 @@ impl Turnstile {
         }
         let Some(ticket) = self.mine().clone() else { return true };
         let Stage::Turn { used, slots, is_running, .. } = ticket.stage else { return true };
-        let is_used = is_running || used.elapsed() < HOLD && ticket.may_go_on(Instant::now());
-        if !is_used {
+        if is_running {
+            // A transaction goes on in this turn, which is kept for no other slot.
+            self.is_kept.store(false, Ordering::Relaxed);
+        } else if !(used.elapsed() < HOLD && ticket.may_go_on(Instant::now())) {
             if slots == 1 {
                 self.holds().was(false);
             }

@@ -21,6 +21,8 @@ use crate::events;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
 use crate::options::Options;
+use crate::queue::reply::{Reply, reply};
+use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::later;
 use crate::time::recurring::Recurring;
 use crate::workers::Answer;
@@ -100,6 +102,15 @@ pub(crate) enum Step {
     Lost(Error),
     /// It was committed or rolled back.
     Ends,
+    /// Its COMMIT failed, and may be in the WAL. The writer's thread finds out, whatever its caller does meanwhile.
+    Unsettled,
+}
+
+/// What became of a step that was tried on its caller's thread.
+pub(crate) enum StepTried {
+    Ran(InlineRun<Result<Answer>>),
+    /// The writer's thread answers, and cannot be stopped any more.
+    Unsettled(Reply<Result<Answer>>),
 }
 
 /// A message in the inbox, for the writer's thread.
@@ -174,27 +185,35 @@ impl OpenTransaction {
         savepoints: &Savepoints,
         limits: &InlineLimits,
         began: Instant,
-    ) -> InlineRun<Result<Answer>> {
+    ) -> StepTried {
         let mut inbox = self.lock();
         if inbox.end.is_some() || inbox.idle_since.is_none() {
-            return InlineRun::Ineligible;
+            return StepTried::Ran(InlineRun::Ineligible);
         }
         let (run, step) = self.parked.run_inline(self, work, savepoints, limits, began);
-        inbox.idle_since = Some(Instant::now());
         match step {
-            Step::Stays => {}
+            Step::Stays => inbox.idle_since = Some(Instant::now()),
             Step::Lost(error) => {
                 inbox.end = Some(End::Lost(error.clone()));
                 self.push(inbox, Message::End(End::Lost(error)));
             }
             Step::Ends => {
-                inbox.end = Some(End::Finished);
+                (inbox.end, inbox.idle_since) = (Some(End::Finished), None);
                 drop(inbox);
                 self.looks.end();
                 self.parked.leave();
             }
+            Step::Unsettled => {
+                // In the same critical section, so that nothing comes before it.
+                inbox.end = Some(End::Finished);
+                let (promise, outcome) = reply();
+                let ticket = Arc::new(Ticket::new(CallOptions::default(), began));
+                let request = Request::new(ticket, Work::Commit, promise);
+                self.push(inbox, Message::Request(Box::new(request), savepoints.clone()));
+                return StepTried::Unsettled(outcome);
+            }
         }
-        run
+        StepTried::Ran(run)
     }
 
     /// Returns the number for a new savepoint.
@@ -273,21 +292,23 @@ impl OpenTransaction {
     fn look(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut inbox = self.lock();
+        if inbox.end.is_some() {
+            return None;
+        }
         let idle = inbox.idle_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         if idle >= self.idle_limit {
             // Under the same lock: a later request is refused with this end as the reason.
-            inbox.end.get_or_insert(End::Idle(self.idle_limit));
+            inbox.end = Some(End::Idle(self.idle_limit));
             self.push(inbox, Message::End(End::Idle(self.idle_limit)));
             return None;
         }
         let tells = !inbox.told && idle >= TOLD_AFTER;
         inbox.told |= tells;
         let limit = if inbox.told { self.idle_limit } else { TOLD_AFTER };
-        let is_open = inbox.end.is_none();
         drop(inbox);
         if tells {
             events::idle_transaction(&self.path, idle);
         }
-        is_open.then(|| later(now, limit.saturating_sub(idle)))
+        Some(later(now, limit.saturating_sub(idle)))
     }
 }

@@ -289,6 +289,40 @@ fn nested_transactions_that_are_kept_leave_nothing_to_do_for_the_writers_thread(
     });
 }
 
+/// SQLite evaluates RETURNING when the row is written, and does not undo it by itself.
+#[test]
+fn a_new_row_whose_returning_fails_is_not_left_for_the_worker_to_insert_again() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        db.execute("CREATE TABLE r (id INTEGER PRIMARY KEY, v)", ()).await.unwrap();
+        for (sql, long) in [
+            ("INSERT INTO r (v) VALUES (?) RETURNING hex(v)", true),
+            ("INSERT INTO r (v) VALUES (?) RETURNING abs(v)", false),
+        ] {
+            let moved = db.stats().inline.moved;
+            while db.stats().inline.moved == moved {
+                let tx = db.begin().await.unwrap();
+                for _ in 0..4 {
+                    tx.query(sql, (1,)).await.unwrap();
+                }
+                // Larger than an inline run may make, or an error on a worker too.
+                let last =
+                    if long { tx.query(sql, ("y".repeat(40_000),)).await } else { tx.query(sql, (i64::MIN,)).await };
+                assert_eq!(last.is_ok(), long, "{sql}");
+                tx.commit().await.unwrap();
+                assert_eq!(count_of(&db, "r").await, 4 + i64::from(long), "{sql}");
+                db.execute("DELETE FROM r", ()).await.unwrap();
+            }
+        }
+        db.close().await.unwrap();
+    });
+}
+
+async fn count_of(db: &Database, table: &str) -> i64 {
+    db.query_value(format!("SELECT count(*) FROM {table}"), ()).await.unwrap()
+}
+
 #[test]
 fn a_nested_transaction_that_did_much_is_kept_by_the_writers_thread() {
     let file = TestFile::new();

@@ -44,7 +44,7 @@ impl Effects {
     }
 
     /// Returns true if more than pages of the database's own tables is to be committed or undone.
-    pub(super) fn are_wide(&self) -> bool {
+    pub(super) fn go_beyond_tables(&self) -> bool {
         self.made_temp || self.defined || self.wrote_virtual
     }
 

@@ -12,7 +12,7 @@ use std::time::Instant;
 use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
 use super::inline_access::run_inline;
-use super::parked::At;
+use super::parked::OpenState;
 use super::slot::Slot;
 use super::{Writer, WriterShared};
 use crate::connection::Connection;
@@ -37,7 +37,9 @@ const FEW: u32 = 4;
 /// Begins a transaction on this thread, if the token is free and no lock has to be waited for.
 pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instant) -> InlineRun<Result<Answer>> {
     let shared = &*writer.0;
-    if shared.pauses_writes(began) {
+    // A turn is kept for short writes.
+    let is_kept = shared.turnstile.as_ref().is_some_and(|turnstile| turnstile.is_kept());
+    if is_kept || shared.pauses_writes(began) {
         return InlineRun::Ineligible;
     }
     let _on_its_way = OnItsWay::new(&*shared.on_their_way);
@@ -48,7 +50,7 @@ pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instan
         Some(Ok(())) => {}
     }
     let session = OpenTransaction::new(&shared.options, shared.parked.clone(), true);
-    *shared.parked.lock() = Some(At::new(session.clone(), slot.lend()));
+    *shared.parked.lock() = Some(OpenState::new(session.clone(), slot.lend()));
     shared.ongoing.note_open(&session);
     InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(session))), began.elapsed())
 }
@@ -80,17 +82,18 @@ fn begin(shared: &WriterShared, writer: &mut WriterConnection, limits: &InlineLi
 /// Commits the transaction or rolls it back, if that is short.
 pub(super) fn end(
     shared: &WriterShared,
-    at: &mut At,
+    at: &mut OpenState,
     work: &Work,
     limits: &InlineLimits,
     began: Instant,
 ) -> (InlineRun<Result<Answer>>, Step) {
     let commits = matches!(work, Work::Commit);
-    let is_short = at.worked <= limits.time.saturating_mul(FEW) && !at.effects.are_wide() && is_one_wal(&at.writer);
+    let is_short =
+        at.worked <= limits.time.saturating_mul(FEW) && !at.effects.go_beyond_tables() && is_one_wal(&at.writer);
     if !is_short || commits && !commits_shortly(shared, &at.writer) {
         return (InlineRun::Ineligible, Step::Stays);
     }
-    let before = at.writer.wal_now().map(|(state, _)| Changes::of_main(Change::Wal(state.change())));
+    let Some((state, _)) = at.writer.wal_now() else { return (InlineRun::Ineligible, Step::Stays) };
     let ended = at.run(|at| {
         run_inline(&mut at.writer, limits.bytes, None, |writer| {
             let Connection { sqlite, control, .. } = writer.connection()?;
@@ -107,11 +110,12 @@ pub(super) fn end(
         Some((Err(error), _)) => error,
         None => return (InlineRun::Ineligible, Step::Stays),
     };
-    let why = Fallback::after(error.sqlite_code());
+    let fell_back = InlineRun::FellBack(Fallback::after(error.sqlite_code()), began.elapsed());
     if commits && at.writer.is_autocommit() {
-        at.unsettled = before.map(|before| (error, before));
+        at.unsettled = Some((error, Changes::of_main(Change::Wal(state.change()))));
+        return (fell_back, Step::Unsettled);
     }
-    (InlineRun::FellBack(why, began.elapsed()), Step::Stays)
+    (fell_back, Step::Stays)
 }
 
 /// Returns true if a transaction consists of the main database alone, in WAL mode.
@@ -128,7 +132,7 @@ fn commits_shortly(shared: &WriterShared, writer: &WriterConnection) -> bool {
 }
 
 /// Releases the slot of a transaction that is over.
-pub(super) fn leave(shared: Arc<WriterShared>, at: At) {
+pub(super) fn leave(shared: Arc<WriterShared>, at: OpenState) {
     let writer = Writer(shared);
     let mut slot = Slot::lent_back(&writer, at.writer);
     slot.run(|connection, _| {

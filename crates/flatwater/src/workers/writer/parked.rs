@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::workers::open_transaction::OpenTransaction;
 
 /// The state of the open transaction.
-pub(super) struct At {
+pub(super) struct OpenState {
     /// Which transaction it is.
     pub(super) session: Arc<OpenTransaction>,
     pub(super) writer: Box<WriterConnection>,
@@ -33,7 +33,7 @@ pub(super) struct At {
     pub(super) unsettled: Option<(Error, Changes)>,
 }
 
-impl At {
+impl OpenState {
     pub(super) fn new(session: Arc<OpenTransaction>, writer: Box<WriterConnection>) -> Self {
         let (effects, savepoints) = (Effects::default(), Stack::default());
         let worked = Duration::ZERO;
@@ -53,7 +53,7 @@ impl At {
 /// The place of the writer's connection while a transaction is open.
 pub(super) struct ParkedConnection {
     /// `None` when no transaction is open.
-    place: Mutex<Option<At>>,
+    place: Mutex<Option<OpenState>>,
     pub(super) shared: Weak<WriterShared>,
 }
 
@@ -62,13 +62,13 @@ impl ParkedConnection {
         Self { place: Mutex::new(None), shared }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Option<At>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<OpenState>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Dropped by a panic alone.
-struct GivenUp<'a>(&'a mut At);
+struct GivenUp<'a>(&'a mut OpenState);
 
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {

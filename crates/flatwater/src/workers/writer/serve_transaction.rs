@@ -16,7 +16,7 @@ use super::failed_commit::Changes;
 use super::inline_access::unlimit;
 use super::interrupts::{arm, disarm};
 use super::known_schema::{may_write_virtual_tables, see_schema};
-use super::parked::At;
+use super::parked::OpenState;
 use super::perform::{Rules, perform};
 use super::savepoint_stack::{LONG, Savepoint, Stack};
 use super::slot::HeldConnection;
@@ -42,7 +42,7 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
         return shared.answer(outbox, request, Err(error));
     }
     let claim = TransactionGuard(OpenTransaction::new(&shared.options, shared.parked.clone(), false));
-    *shared.parked.lock() = Some(At::new(claim.0.clone(), held.lend()));
+    *shared.parked.lock() = Some(OpenState::new(claim.0.clone(), held.lend()));
     let open = ServedTransaction { held, shared, session: claim.0.clone() };
     shared.ongoing.note_open(&claim.0);
     // If the caller is gone, the claim is returned and dropped at once, which ends the session below.
@@ -90,7 +90,9 @@ struct ServedTransaction<'a> {
 impl ServedTransaction<'_> {
     /// Takes the connection back, and returns what the statements did.
     fn take_back(&mut self) -> Effects {
-        let Some(At { writer, effects, .. }) = self.shared.parked.lock().take() else { return Effects::default() };
+        let Some(OpenState { writer, effects, .. }) = self.shared.parked.lock().take() else {
+            return Effects::default();
+        };
         self.held.put_back(writer);
         effects
     }
@@ -126,7 +128,7 @@ fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>
         outbox.deliver();
         let mut parked = shared.parked.lock();
         // The connection is parked until the transaction ends, which happens here.
-        let Some(At { writer, effects, savepoints, worked, lost, unsettled, .. }) = &mut *parked else {
+        let Some(OpenState { writer, effects, savepoints, worked, lost, unsettled, .. }) = &mut *parked else {
             return Some(End::Finished);
         };
         unlimit(writer);
@@ -170,7 +172,7 @@ fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>
         request.ticket.note_end(started, || writer.busy_timeout.waited());
         if request.work.describe().writes() {
             *worked += began.elapsed();
-            effects.wrote_virtual |= !effects.are_wide() && may_write_virtual_tables(writer);
+            effects.wrote_virtual |= !effects.go_beyond_tables() && may_write_virtual_tables(writer);
         }
         let lost = writer.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
@@ -184,7 +186,7 @@ fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>
     }
 }
 
-/// Finds out what became of a COMMIT that failed on its caller's thread, which now asks with `message`.
+/// Finds out what became of a COMMIT that failed on its caller's thread, and answers the message with which that thread asks.
 fn settle_commit(
     writer: &mut WriterConnection,
     shared: &WriterShared,
@@ -196,7 +198,7 @@ fn settle_commit(
     writer.wait_for_locks_for_all();
     let error = settle(writer, shared, error, before);
     if let Message::Request(request, _) = message {
-        let answer = if request.ticket.start() { shared.ended(error.clone(), &request.ticket) } else { left_request() };
+        let answer = shared.ended(error.clone(), &request.ticket);
         shared.answer(outbox, *request, Err(answer));
     }
     End::Lost(error)

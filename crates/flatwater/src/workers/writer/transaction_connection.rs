@@ -16,13 +16,13 @@ use super::inline_access::{run_inline, suspect};
 use super::inline_transaction::{end, hand_over, leave};
 use super::inline_write::short_write;
 use super::known_schema::has_settled_schema;
-use super::parked::{At, ParkedConnection};
+use super::parked::{OpenState, ParkedConnection};
 use super::perform::run_one;
 use super::savepoint_stack::Savepoint;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::time::later;
@@ -41,7 +41,7 @@ impl KeepsConnection for ParkedConnection {
     ) -> (InlineRun<Result<Answer>>, Step) {
         let ineligible = (InlineRun::Ineligible, Step::Stays);
         let mut place = self.lock();
-        let is_usable = |at: &&mut At| std::ptr::eq(&*at.session, session) && !at.lost && at.unsettled.is_none();
+        let is_usable = |at: &&mut OpenState| std::ptr::eq(&*at.session, session) && !at.lost && at.unsettled.is_none();
         let Some(at) = place.as_mut().filter(is_usable).filter(|at| at.savepoints.is_at(savepoints)) else {
             return ineligible;
         };
@@ -87,8 +87,8 @@ impl KeepsConnection for ParkedConnection {
 
 /// Opens a nested transaction, or keeps the innermost one. SQLite writes nothing for it: no virtual table has anything
 /// left to write, see `serve_transaction::settle_tables`.
-fn savepoint(at: &mut At, work: &Work, began: Instant) -> (InlineRun<Result<Answer>>, Step) {
-    let answer = at.run(|At { writer, savepoints, .. }| match work {
+fn savepoint(at: &mut OpenState, work: &Work, began: Instant) -> (InlineRun<Result<Answer>>, Step) {
+    let answer = at.run(|OpenState { writer, savepoints, .. }| match work {
         Work::Savepoint(number) => {
             savepoints.open(writer, Savepoint::Nested(*number)).map(|()| Answer::Savepoint(*number))
         }
@@ -98,8 +98,8 @@ fn savepoint(at: &mut At, work: &Work, began: Instant) -> (InlineRun<Result<Answ
     (InlineRun::Done(answer, began.elapsed()), lost.map_or(Step::Stays, Step::Lost))
 }
 
-/// Runs the statement, so that nothing of it is left if it fails. Returns `None` if this connection is not capable of inline
-/// runs.
+/// Runs the statement, so that nothing of it is left if it fails: a read changes nothing. Returns `None` if this connection is
+/// not capable of inline runs.
 fn statement(
     writer: &mut WriterConnection,
     ready: &CachedStatement,
@@ -107,17 +107,8 @@ fn statement(
     limits: &InlineLimits,
     end: Instant,
 ) -> Option<Result<Answer>> {
-    if !(work.describe().only_reads() || ready.inline_write().is_some_and(|write| !write.changes_existing_rows)) {
-        return in_savepoint(writer, |writer| run(writer, ready, work, limits, end));
-    }
-    let result = run(writer, ready, work, limits, end);
-    // A new row fails before it is written, but for what ends the transaction, and for a damaged file.
-    if let Some(Err(error)) = &result
-        && error.kind() == ErrorKind::Corrupt
-    {
-        writer.rollback();
-    }
-    result
+    let run = |writer: &mut WriterConnection| run(writer, ready, work, limits, end);
+    if work.describe().only_reads() { run(writer) } else { in_savepoint(writer, run) }
 }
 
 /// Runs `f` inside a savepoint, since SQLite by itself does not undo every failed statement. If the savepoint cannot be
