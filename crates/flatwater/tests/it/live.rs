@@ -602,9 +602,8 @@ async fn a_short_live_query_runs_again_on_the_thread_of_the_commit_that_invalida
         assert_eq!(until_value(&mut row, number).await, number);
     }
     // Another schema, under which it reads something else.
-    file.plain()
-        .execute_batch("ALTER TABLE t RENAME TO old; CREATE VIEW t AS SELECT id, a * 1000 AS a FROM old")
-        .unwrap();
+    let other = "BEGIN; ALTER TABLE t RENAME TO old; CREATE VIEW t AS SELECT id, a * 1000 AS a FROM old; COMMIT";
+    file.plain().execute_batch(other).unwrap();
     db.execute("UPDATE old SET a = -1 WHERE id = 1", ()).await.unwrap();
     assert_eq!(until_value(&mut row, -1000).await, -1000);
     for number in -10..-1 {
