@@ -7,17 +7,20 @@ use std::time::Instant;
 
 use super::dispatch::{Begun, Route};
 use crate::engine::Engine;
+use crate::error::Result;
 use crate::inline::budget;
 use crate::inline::eligibility::RunPlace;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
+use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::thread::block_on::mark_closure;
+use crate::workers::Answer;
 use crate::workers::level::Inside;
-use crate::workers::open_transaction::StepTried;
-use crate::workers::readers;
+use crate::workers::readers::InlineQuery;
+use crate::workers::tried::Tried;
 use crate::workers::work::Work;
-use crate::workers::writer::{Tried, begin_inline};
+use crate::workers::writer::begin_inline;
 
 impl Engine {
     /// Runs the work on this thread at once and without waiting, if it is known to be short. The work is
@@ -39,28 +42,19 @@ impl Engine {
             return Begun::ToSend(route);
         };
         let began = Instant::now();
-        let mut unsettled = None;
         // Foreign code that runs meanwhile, such as the receiver of the events, must not wait for this connection.
-        let run = mark_closure(|| match (route, work) {
+        let tried = mark_closure(|| match (route, work) {
             (Route::Transaction(Inside { session, savepoints }), _) => {
-                match session.run_inline(work, savepoints, limits, began) {
-                    StepTried::Ran(run) => run,
-                    // Only the end of a transaction is that.
-                    StepTried::Unsettled(_) => InlineRun::Ineligible,
-                }
+                session.run_inline(work, savepoints, limits, began)
             }
-            (Route::Readers(readers), Work::Query { text, params, .. }) => readers
-                .run_inline(readers::Tried { text, params, output: work.output(), limits, began, cookie: None })
-                .map(Ok),
-            (Route::Readers(_) | Route::OpenRead(_), _) => InlineRun::Ineligible,
-            (Route::Writer(writer), _) => match writer.run_inline(work, limits, options, began) {
-                Tried::Ran(run) => run,
-                Tried::Unsettled(reply, took) => {
-                    unsettled = Some(reply);
-                    InlineRun::FellBack(Fallback::Failed, took)
-                }
-            },
+            (Route::Readers(readers), Work::Query { text, params, .. }) => {
+                let query = InlineQuery { text, params, output: work.output(), limits, began, cookie: None };
+                Tried::Ran(readers.run_inline(query).map(Ok))
+            }
+            (Route::Readers(_) | Route::OpenRead(_), _) => Tried::Ran(InlineRun::Ineligible),
+            (Route::Writer(writer), _) => writer.run_inline(work, limits, options, began),
         });
+        let (run, unsettled) = parts(tried);
         if matches!(route, Route::Readers(_)) {
             self.recorder.tried_to_read(&run);
         } else {
@@ -68,34 +62,40 @@ impl Engine {
             self.recorder.tried(is.kind, !is.only_reads(), &run);
         }
         self.policy.tried(&text.backoff, began, &run);
-        match run {
-            InlineRun::Done(answer, took) => Begun::Answered(answer, Some(took)),
-            InlineRun::FellBack(..) => unsettled.map_or(Begun::ToSend(route), Begun::Unsettled),
-            InlineRun::Ineligible => Begun::ToSend(route),
-        }
+        begun(route, run, unsettled)
     }
 
     /// Begins a transaction or a nested one on this thread, or ends it.
     fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work, limits: &InlineLimits) -> Begun<'a> {
         let began = Instant::now();
-        let stepped = mark_closure(|| match route {
+        let (run, unsettled) = parts(mark_closure(|| match route {
             Route::Transaction(Inside { session, savepoints }) => session.run_inline(work, savepoints, limits, began),
-            Route::Writer(writer) if self.policy.may_begin() => StepTried::Ran(begin_inline(writer, limits, began)),
-            _ => StepTried::Ran(InlineRun::Ineligible),
-        });
-        let run = match stepped {
-            StepTried::Ran(run) => run,
-            StepTried::Unsettled(outcome) => return Begun::Unsettled(outcome),
-        };
+            Route::Writer(writer) if self.policy.may_begin() => Tried::Ran(begin_inline(writer, limits, began)),
+            _ => Tried::Ran(InlineRun::Ineligible),
+        }));
         self.recorder.tried(work.describe().kind, true, &run);
-        let InlineRun::Done(answer, took) = run else { return Begun::ToSend(route) };
-        budget::spend(began, took);
-        Begun::Answered(answer, Some(took))
+        budget::spend(began, run.took());
+        begun(route, run, unsettled)
     }
 
     /// Counts a call that suspends once so that other tasks get their turn.
     pub(crate) fn yielded(&self) {
         self.recorder.inline.yields.count();
+    }
+}
+
+/// Returns the run, and the reply that says what became of it if it cannot know.
+fn parts(tried: Tried) -> (InlineRun<Result<Answer>>, Option<Reply<Result<Answer>>>) {
+    match tried {
+        Tried::Ran(run) => (run, None),
+        Tried::Unsettled(reply, took) => (InlineRun::FellBack(Fallback::Failed, took), Some(reply)),
+    }
+}
+
+fn begun<'a>(route: Route<'a>, run: InlineRun<Result<Answer>>, unsettled: Option<Reply<Result<Answer>>>) -> Begun<'a> {
+    match run {
+        InlineRun::Done(answer, took) => Begun::Answered(answer, Some(took)),
+        _ => unsettled.map_or(Begun::ToSend(route), Begun::Unsettled),
     }
 }
 

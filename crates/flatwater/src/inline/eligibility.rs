@@ -46,13 +46,13 @@ impl InlinePolicy {
         // Where many callers write, even the check for an inline run costs time: the queue comes first.
         let is_closed = match place {
             RunPlace::Readers => self.breaker.is_off(Instant::now),
-            RunPlace::Writer => self.queueing.load(Ordering::Relaxed),
+            RunPlace::Writer => !self.may_begin(),
             RunPlace::Transaction => false,
         };
         !is_closed && self.limits().is_some_and(|limits| bytes <= limits.bytes) && backoff.may_try()
     }
 
-    /// Returns true if a transaction may begin inline.
+    /// Returns true if a write or a transaction may begin inline.
     pub(crate) fn may_begin(&self) -> bool {
         !self.queueing.load(Ordering::Relaxed)
     }

@@ -66,7 +66,7 @@ pub(crate) fn is_worker() -> bool {
 
 /// Returns true where blocking on a reply could be waiting for itself.
 pub(crate) fn must_not_block() -> bool {
-    in_closure() || IS_OURS.get()
+    in_closure() || is_worker()
 }
 
 /// Runs `f`, which may call the user's code on a connection of this crate, with the mark set.

@@ -18,6 +18,7 @@ pub(crate) mod refusals;
 pub(crate) mod reply_to;
 pub(crate) mod request;
 pub(crate) mod take_over;
+pub(crate) mod tried;
 pub(crate) mod work;
 pub(crate) mod writer;
 

@@ -21,12 +21,13 @@ use crate::events;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
 use crate::options::Options;
-use crate::queue::reply::{Reply, reply};
+use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::later;
 use crate::time::recurring::Recurring;
 use crate::workers::Answer;
 use crate::workers::request::Request;
+use crate::workers::tried::Tried;
 use crate::workers::work::Work;
 
 /// A transaction that is idle for this long is reported as an event, once.
@@ -106,13 +107,6 @@ pub(crate) enum Step {
     Unsettled,
 }
 
-/// What became of a step that was tried on its caller's thread.
-pub(crate) enum StepTried {
-    Ran(InlineRun<Result<Answer>>),
-    /// The writer's thread answers, and cannot be stopped any more.
-    Unsettled(Reply<Result<Answer>>),
-}
-
 /// A message in the inbox, for the writer's thread.
 pub(crate) enum Message {
     Request(Box<Request>, Savepoints),
@@ -185,14 +179,14 @@ impl OpenTransaction {
         savepoints: &Savepoints,
         limits: &InlineLimits,
         began: Instant,
-    ) -> StepTried {
+    ) -> Tried {
         let mut inbox = self.lock();
         if inbox.end.is_some() || inbox.idle_since.is_none() {
-            return StepTried::Ran(InlineRun::Ineligible);
+            return Tried::Ran(InlineRun::Ineligible);
         }
         let (run, step) = self.parked.run_inline(self, work, savepoints, limits, began);
         match step {
-            Step::Stays => inbox.idle_since = Some(Instant::now()),
+            Step::Stays => inbox.idle_since = Some(began + run.took()),
             Step::Lost(error) => {
                 inbox.end = Some(End::Lost(error.clone()));
                 self.push(inbox, Message::End(End::Lost(error)));
@@ -210,10 +204,10 @@ impl OpenTransaction {
                 let ticket = Arc::new(Ticket::new(CallOptions::default(), began));
                 let request = Request::new(ticket, Work::Commit, promise);
                 self.push(inbox, Message::Request(Box::new(request), savepoints.clone()));
-                return StepTried::Unsettled(outcome);
+                return Tried::Unsettled(outcome, run.took());
             }
         }
-        StepTried::Ran(run)
+        Tried::Ran(run)
     }
 
     /// Returns the number for a new savepoint.

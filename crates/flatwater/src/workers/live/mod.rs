@@ -1,10 +1,11 @@
 //! The live queries of one database.
 //!
 //! Owns: starting their runs, waking their subscribers, and looking for commits of others. It has no thread for that: a
-//! change is applied on the thread that holds the writer slot, a query runs on a reader, its result is delivered on that
-//! reader's thread, or by the one that released the slot, which may run a short query itself, and the timer looks for commits of others, before which those of
-//! Flatwater are heard of (`follow`). Invariants: no lock is held while a request is pushed or a waker runs; nothing here
-//! waits. Leaves out: which queries a change meets (`dependencies`, `entries`), and the stream that a caller polls.
+//! change is applied on the thread that holds the writer slot, a query runs on a reader, its result is delivered on
+//! that reader's thread, or by the one that released the slot, which may run a short query itself, and the timer looks
+//! for commits of others, before which those of Flatwater are heard of (`follow`). Invariants: no lock is held while a
+//! request is pushed or a waker runs; nothing here waits. Leaves out: which queries a change meets (`dependencies`,
+//! `entries`), and the stream that a caller polls.
 
 mod after_unlock;
 mod compared;

@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use super::Readers;
-use super::inline_read::Tried;
+use super::inline_read::InlineQuery;
 use crate::connection::learn::live_query::{Derived, LiveRun};
 use crate::connection::run::execute::Output;
 use crate::inline::eligibility::RunPlace;
@@ -31,7 +31,7 @@ impl Readers {
         }
         let (output, cookie) = (Output::Rows(usize::MAX), Some(known.cookie()));
         let began = Instant::now();
-        let run = self.run_inline(Tried { text, params, output, limits, began, cookie });
+        let run = self.run_inline(InlineQuery { text, params, output, limits, began, cookie });
         shared.recorder.tried_to_read(&run);
         shared.policy.tried(&text.backoff, began, &run);
         match run {

@@ -28,7 +28,7 @@ use crate::workers::Answer;
 
 /// A query to run inline.
 #[derive(Clone, Copy)]
-pub(crate) struct Tried<'a> {
+pub(crate) struct InlineQuery<'a> {
     pub(crate) text: &'a StatementInfo,
     pub(crate) params: &'a Params,
     pub(crate) output: Output<'a>,
@@ -40,7 +40,7 @@ pub(crate) struct Tried<'a> {
 
 impl Readers {
     /// Runs the query on this thread at once, if it is known to be short and an idle connection holds it prepared.
-    pub(crate) fn run_inline(&self, tried: Tried<'_>) -> InlineRun<Answer> {
+    pub(crate) fn run_inline(&self, tried: InlineQuery<'_>) -> InlineRun<Answer> {
         let (shared, text) = (&*self.0, tried.text);
         let Some(reader) = shared.lock().lend() else { return InlineRun::Ineligible };
         let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, ran_inline: None };
@@ -114,9 +114,9 @@ impl Reader {
         shared: &ReadersShared,
         short: &CachedStatement,
         continues: bool,
-        tried: Tried<'_>,
+        tried: InlineQuery<'_>,
     ) -> (InlineRun<Answer>, Instant, bool) {
-        let Tried { limits, began, .. } = tried;
+        let InlineQuery { limits, began, .. } = tried;
         self.busy_timeout.never();
         self.connection.lengths.lower(&mut self.connection.sqlite, limits.bytes);
         let end = later(began, limits.time);

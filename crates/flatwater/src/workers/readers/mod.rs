@@ -27,7 +27,7 @@ mod wal_stamps;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
-pub(crate) use inline_read::Tried;
+pub(crate) use inline_read::InlineQuery;
 use pool::{Job, Pool};
 use reader_lease::ReleaseRequests;
 use running_reads::Running;

@@ -17,8 +17,9 @@ pub(super) struct Effects {
     made_temp: bool,
     /// The transaction changed the schema.
     pub(super) defined: bool,
-    /// A write may have written a virtual table, whose module then takes part in the commit.
-    pub(super) wrote_virtual: bool,
+    /// Whether a write on the writer's thread may have written a virtual table, whose module then takes part in the commit.
+    /// `None` until there is one.
+    pub(super) wrote_virtual: Option<bool>,
     /// A text was prepared that must not be grouped. What was known about it before may have been out of date.
     pub(super) met_alone: bool,
 }
@@ -45,7 +46,7 @@ impl Effects {
 
     /// Returns true if more than pages of the database's own tables is to be committed or undone.
     pub(super) fn go_beyond_tables(&self) -> bool {
-        self.made_temp || self.defined || self.wrote_virtual
+        self.made_temp || self.defined || self.wrote_virtual == Some(true)
     }
 
     /// Called when the transaction is over, however it ended. Drops its TEMP objects. If it changed the schema, its

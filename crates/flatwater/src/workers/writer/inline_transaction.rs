@@ -9,6 +9,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use flatwater_sqlite::WalHeader;
+
 use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
 use super::inline_access::run_inline;
@@ -59,7 +61,7 @@ pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instan
 /// begins in each of them, which may recover one.
 fn begin(shared: &WriterShared, writer: &mut WriterConnection, limits: &InlineLimits) -> Option<Result<(), Fallback>> {
     let is_refused = writer.refusal().is_some() || writer.is_suspect || shared.is_left();
-    if is_refused || !is_one_wal(writer) || writer.connection.as_ref()?.is_behind() {
+    if is_refused || writer.wal_now().is_none() || !is_one(writer) || writer.connection.as_ref()?.is_behind() {
         return None;
     }
     writer.end_lease();
@@ -88,12 +90,12 @@ pub(super) fn end(
     began: Instant,
 ) -> (InlineRun<Result<Answer>>, Step) {
     let commits = matches!(work, Work::Commit);
-    let is_short =
-        at.worked <= limits.time.saturating_mul(FEW) && !at.effects.go_beyond_tables() && is_one_wal(&at.writer);
-    if !is_short || commits && !commits_shortly(shared, &at.writer) {
-        return (InlineRun::Ineligible, Step::Stays);
+    let ineligible = (InlineRun::Ineligible, Step::Stays);
+    let is_short = at.worked <= limits.time.saturating_mul(FEW) && !at.effects.go_beyond_tables();
+    let Some((state, wal)) = at.writer.wal_now().filter(|_| is_short && is_one(&at.writer)) else { return ineligible };
+    if commits && !commits_shortly(shared, &at.writer, &wal) {
+        return ineligible;
     }
-    let Some((state, _)) = at.writer.wal_now() else { return (InlineRun::Ineligible, Step::Stays) };
     let ended = at.run(|at| {
         run_inline(&mut at.writer, limits.bytes, None, |writer| {
             let Connection { sqlite, control, .. } = writer.connection()?;
@@ -108,7 +110,7 @@ pub(super) fn end(
     let error = match ended {
         Some((Ok(()), _)) => return (InlineRun::Done(Ok(Answer::Done), began.elapsed()), Step::Ends),
         Some((Err(error), _)) => error,
-        None => return (InlineRun::Ineligible, Step::Stays),
+        None => return ineligible,
     };
     let fell_back = InlineRun::FellBack(Fallback::after(error.sqlite_code()), began.elapsed());
     if commits && at.writer.is_autocommit() {
@@ -118,17 +120,14 @@ pub(super) fn end(
     (fell_back, Step::Stays)
 }
 
-/// Returns true if a transaction consists of the main database alone, in WAL mode.
-fn is_one_wal(writer: &WriterConnection) -> bool {
-    let has_others = |connection: &Connection| !connection.attached.names.is_empty();
-    writer.wal_now().is_some() && !writer.connection.as_ref().is_none_or(has_others)
+/// Returns true if a transaction consists of the main database alone.
+fn is_one(writer: &WriterConnection) -> bool {
+    writer.connection.as_ref().is_some_and(|connection| connection.attached.names.is_empty())
 }
 
 /// Returns true if a COMMIT only appends to the WAL: neither syncs it, nor starts it over.
-fn commits_shortly(shared: &WriterShared, writer: &WriterConnection) -> bool {
-    shared.options.durability == Durability::Normal
-        && writer.refusal().is_none()
-        && writer.wal_now().is_some_and(|(_, wal)| wal.copied < wal.max_frame)
+fn commits_shortly(shared: &WriterShared, writer: &WriterConnection, wal: &WalHeader) -> bool {
+    shared.options.durability == Durability::Normal && writer.refusal().is_none() && wal.copied < wal.max_frame
 }
 
 /// Releases the slot of a transaction that is over.

@@ -23,30 +23,23 @@ use crate::bytecode::analysis::Ending;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::Durability;
 use crate::queue::on_its_way::OnItsWay;
-use crate::queue::reply::{Reply, reply};
+use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::request::Request;
+use crate::workers::tried::Tried;
 use crate::workers::work::{Unsettled, Work};
 
 /// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the
 /// disk was busy.
 const OUTLIER: u32 = 2;
-
-/// The outcome of a write that was tried inline.
-pub(crate) enum Tried {
-    Ran(InlineRun<Result<Answer>>),
-    /// It failed in a way that may have come from its commit, after this time. The writer's thread finds out what
-    /// became of the write, and answers. No other write runs before that.
-    Unsettled(Reply<Result<Answer>>, Duration),
-}
 
 impl Writer {
     /// Runs the write on this thread, if it is known to be short and the token is free.

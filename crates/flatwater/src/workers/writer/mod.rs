@@ -45,7 +45,6 @@ use std::time::{Duration, Instant};
 
 use connection::WriterConnection;
 pub(crate) use inline_transaction::begin_inline;
-pub(crate) use inline_write::Tried;
 use left_behind::Ongoing;
 pub(crate) use park_database::Parked;
 use parked::ParkedConnection;

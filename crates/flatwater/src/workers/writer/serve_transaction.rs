@@ -1,9 +1,10 @@
 //! Serving an open transaction: the requests of its caller one by one, until there is none or it ends.
 //!
-//! Owns: BEGIN IMMEDIATE of an interactive transaction, its messages, and its end. Runs on the writer's thread, which is free
-//! for others of its kind while the transaction, which holds the token, has no message. Invariants: however it ends (commit, rollback, handle dropped, idle, lost, closed), no transaction is
-//! open afterwards and every request is answered; a failed statement leaves nothing behind, unless its own conflict
-//! clause says FAIL; transaction control runs disarmed. Leaves out: the inbox (`open_transaction`).
+//! Owns: BEGIN IMMEDIATE of an interactive transaction, its messages, and its end. Runs on the writer's thread, which sleeps
+//! or ends while the transaction, which holds the token, has no message. Invariants: however it ends (commit, rollback, handle
+//! dropped, idle, lost, closed), no transaction is open afterwards and every request is answered; a failed statement leaves
+//! nothing behind, unless its own conflict clause says FAIL; transaction control runs disarmed. Leaves out: the inbox
+//! (`open_transaction`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -172,7 +173,10 @@ fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>
         request.ticket.note_end(started, || writer.busy_timeout.waited());
         if request.work.describe().writes() {
             *worked += began.elapsed();
-            effects.wrote_virtual |= !effects.go_beyond_tables() && may_write_virtual_tables(writer);
+            if !effects.go_beyond_tables() {
+                // Only the transaction itself can make one.
+                effects.wrote_virtual.get_or_insert_with(|| may_write_virtual_tables(writer));
+            }
         }
         let lost = writer.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))

@@ -13,7 +13,7 @@ use flatwater_sqlite::PageRefusal;
 use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::inline_access::{run_inline, suspect};
-use super::inline_transaction::{end, hand_over, leave};
+use super::inline_transaction;
 use super::inline_write::short_write;
 use super::known_schema::has_settled_schema;
 use super::parked::{OpenState, ParkedConnection};
@@ -48,14 +48,19 @@ impl KeepsConnection for ParkedConnection {
         let is = work.describe();
         if is.ends() {
             let Some(shared) = self.shared.upgrade() else { return ineligible };
-            return end(&shared, at, work, limits, began);
+            return inline_transaction::end(&shared, at, work, limits, began);
         }
         if is.nests() {
             let is_short = matches!(work, Work::Savepoint(_)) || at.savepoints.is_shortly_released();
             return if is_short { savepoint(at, work, began) } else { ineligible };
         }
         let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, limits) else { return ineligible };
-        let answer = at.run(|at| statement(&mut at.writer, &ready, work, limits, later(began, limits.time)));
+        let end = later(began, limits.time);
+        let answer = at.run(|at| {
+            let run = |writer: &mut WriterConnection| run(writer, &ready, work, limits, end);
+            // A read changes nothing.
+            if is.only_reads() { run(&mut at.writer) } else { in_savepoint(&mut at.writer, run) }
+        });
         let took = began.elapsed();
         let Some(answer) = answer else { return ineligible };
         match answer {
@@ -74,13 +79,13 @@ impl KeepsConnection for ParkedConnection {
     fn leave(&self) {
         let at = self.lock().take();
         if let (Some(shared), Some(at)) = (self.shared.upgrade(), at) {
-            leave(shared, at);
+            inline_transaction::leave(shared, at);
         }
     }
 
     fn hand_over(&self) {
         if let Some(shared) = self.shared.upgrade() {
-            hand_over(shared);
+            inline_transaction::hand_over(shared);
         }
     }
 }
@@ -96,19 +101,6 @@ fn savepoint(at: &mut OpenState, work: &Work, began: Instant) -> (InlineRun<Resu
     });
     let lost = answer.as_ref().err().filter(|_| at.writer.is_autocommit()).cloned();
     (InlineRun::Done(answer, began.elapsed()), lost.map_or(Step::Stays, Step::Lost))
-}
-
-/// Runs the statement, so that nothing of it is left if it fails: a read changes nothing. Returns `None` if this connection is
-/// not capable of inline runs.
-fn statement(
-    writer: &mut WriterConnection,
-    ready: &CachedStatement,
-    work: &Work,
-    limits: &InlineLimits,
-    end: Instant,
-) -> Option<Result<Answer>> {
-    let run = |writer: &mut WriterConnection| run(writer, ready, work, limits, end);
-    if work.describe().only_reads() { run(writer) } else { in_savepoint(writer, run) }
 }
 
 /// Runs `f` inside a savepoint, since SQLite by itself does not undo every failed statement. If the savepoint cannot be
@@ -141,7 +133,8 @@ fn in_savepoint(
     result
 }
 
-/// Runs the statement under the rules of an inline run. The statements around it are not: they may have to be prepared again.
+/// Runs the statement under the rules of an inline run, which those of the savepoint around it are not: they may have to be
+/// prepared again. Returns `None` if this connection is not capable of inline runs.
 fn run(
     writer: &mut WriterConnection,
     ready: &CachedStatement,
