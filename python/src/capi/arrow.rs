@@ -1,8 +1,9 @@
 //! Results as streams of Arrow.
 //!
-//! Owns: what is in the structs, and the memory that they point to. Makes a stream on a thread with the interpreter's lock;
-//! whoever took the stream reads and releases it on any thread, without the lock. Invariant: what is pointed into is
-//! kept, and does not change; no object of Python is referred to. Leaves out: the structs (`arrow_structs`), the values (`chunk`).
+//! Owns: what is in the structs, and the memory that they point to. Makes a stream on a thread with the interpreter's
+//! lock; whoever took the stream reads and releases it on any thread, without the lock. Invariant: what is pointed
+//! into is kept, and does not change; no object of Python is referred to. Leaves out: the structs (`arrow_structs`),
+//! the values (`chunk`).
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};

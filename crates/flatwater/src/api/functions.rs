@@ -46,11 +46,11 @@ impl Functions<'_> {
     ///
     /// Statements in the middle of their rows, such as [`batches`](crate::Session::batches), keep the one before.
     ///
-    /// The function runs on the threads that run statements, several at a time, and must not call the database. If it returns
-    /// an error, its statement fails with that; if it panics, with an error that names it. A statement that calls a function never runs on
-    /// the thread that polls its call. Unless `flags` has `SQLITE_DETERMINISTIC` and `SQLITE_INNOCUOUS`, a write that calls it
-    /// shares no commit with others, and unless it has the first, a live query that calls it runs again after every commit.
-    /// Indexes and generated columns need deterministic functions.
+    /// The function runs on the threads that run statements, several at a time, and must not call the database. If it
+    /// returns an error, its statement fails with that; if it panics, with an error that names it. A statement that
+    /// calls a function never runs on the thread that polls its call. Unless `flags` has `SQLITE_DETERMINISTIC` and
+    /// `SQLITE_INNOCUOUS`, a write that calls it shares no commit with others, and unless it has the first, a live
+    /// query that calls it runs again after every commit. Indexes and generated columns need deterministic functions.
     ///
     /// # Errors
     /// `Misuse` for a name or a number of arguments that SQLite refuses, and inside of a closure or a function; `Closed`.

@@ -1,6 +1,7 @@
 //! Code of the user that runs on each connection when it is opened.
 //!
-//! Owns: the setters, and the closure and the extension as values. Usable on any thread. Leaves out: running it (`connection::open`).
+//! Owns: the setters, and the closure and the extension as values. Usable on any thread. Leaves out: running it
+//! (`connection::open`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

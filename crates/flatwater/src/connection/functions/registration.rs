@@ -1,8 +1,9 @@
 //! One function or collation of the user.
 //!
-//! Owns: what it is known by, and registering it on a connection, with rusqlite's traits. Usable on any thread; the user's
-//! code is called on each that runs statements. Invariants: a connection has a shared reference to the user's code, which
-//! outlives it there; a panic is the error of the statement, and names the function or collation. Leaves out: which are registered.
+//! Owns: what it is known by, and registering it on a connection, with rusqlite's traits. Usable on any thread; the
+//! user's code is called on each that runs statements. Invariants: a connection has a shared reference to the user's
+//! code, which outlives it there; a panic is the error of the statement, and names the function or collation. Leaves
+//! out: which are registered.
 
 use std::cmp::Ordering;
 use std::panic::{RefUnwindSafe, UnwindSafe};

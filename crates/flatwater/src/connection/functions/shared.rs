@@ -1,7 +1,8 @@
 //! The user's function or collation, as all connections of a database share it.
 //!
-//! Owns: calling it, and what is made of its panic. Runs on the thread that runs the statement, inside of SQLite. Invariant:
-//! no panic is passed on: it is the error of the statement, which names the function or the collation. Leaves out: registering it (`registration`).
+//! Owns: calling it, and what is made of its panic. Runs on the thread that runs the statement, inside of SQLite.
+//! Invariant: no panic is passed on: it is the error of the statement, which names the function or the collation.
+//! Leaves out: registering it (`registration`).
 
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
