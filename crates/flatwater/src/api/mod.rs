@@ -12,7 +12,7 @@ pub(crate) mod execute_many;
 pub(crate) mod functions;
 pub(crate) mod live;
 mod migrate;
-mod open;
+pub(crate) mod open;
 pub(crate) mod prepared;
 pub mod process;
 mod query_plan;

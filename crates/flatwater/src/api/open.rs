@@ -27,7 +27,7 @@ impl Options {
     /// the path, the file or its directory cannot be used; `Busy` if another process keeps it locked; `Io` if the file
     /// was replaced while it was open.
     pub fn open(self) -> Call<Database> {
-        self.open_as(|answer, _| answer.returned())
+        self.open_as(|answer, _| opened(answer))
     }
 
     pub(crate) fn open_as<T>(self, read: Read<T, Error>) -> Call<T> {
@@ -40,6 +40,13 @@ impl Options {
         };
         Call::starting(None, "open", Box::new(start), read)
     }
+}
+
+/// Returns the handle to the caller that opened the database.
+pub(crate) fn opened(answer: Answer) -> Result<Database> {
+    let db = answer.returned::<Database, Error>()?;
+    db.session.0.handle.deliver();
+    Ok(db)
 }
 
 /// Opens the database and applies the migrations of its options. Blocks.
@@ -59,10 +66,61 @@ fn open_migrated(options: Options, opening: &Opening) -> Result<Database> {
 mod tests {
     use std::pin::Pin;
     use std::sync::mpsc::channel;
-    use std::task::{Context, Waker};
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
 
     use super::*;
     use crate::engine::registry::handles;
+    use crate::error::ErrorKind;
+
+    /// A call that was polled and has not returned its result.
+    fn polled(options: &Options) -> Call<Database> {
+        loop {
+            let mut open = options.clone().open();
+            match Pin::new(&mut open).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Pending => return open,
+                // It was opened meanwhile.
+                Poll::Ready(db) => db.unwrap().close().wait().unwrap(),
+            }
+        }
+    }
+
+    /// The database is open, but its caller does not have it yet, and leaves.
+    #[test]
+    fn an_opening_that_is_given_up_refuses_no_other_options() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        let options = |seconds| Options::new(&path).busy_timeout(Duration::from_secs(seconds));
+        for _ in 0..20 {
+            let given_up = polled(&options(60));
+            while handles(&path) == 0 {
+                std::thread::yield_now();
+            }
+            assert_eq!(options(0).open().wait().unwrap_err().kind(), ErrorKind::Misuse, "it cannot wait");
+            let open = polled(&options(61));
+            drop(given_up);
+            open.wait().unwrap().close().wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn an_opening_whose_caller_has_the_database_refuses_other_options() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        let options = |seconds| Options::new(&path).busy_timeout(Duration::from_secs(seconds));
+        let wanted = polled(&options(60));
+        while handles(&path) == 0 {
+            std::thread::yield_now();
+        }
+        let open = polled(&options(3600));
+        let db = wanted.wait().unwrap();
+        assert_eq!(open.wait().unwrap_err().kind(), ErrorKind::Misuse);
+        let copy = options(60).open().wait().unwrap();
+        db.close().wait().unwrap();
+        assert_eq!(options(3600).open().wait().unwrap_err().kind(), ErrorKind::Misuse);
+        copy.close().wait().unwrap();
+        options(3600).open().wait().unwrap();
+    }
 
     /// Its migrations wait in the queue of the writer, which another handle has.
     #[test]

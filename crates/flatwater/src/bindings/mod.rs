@@ -24,6 +24,7 @@ pub use results::{ChangedRows, Schema, cell, cells, changed_rows, position, rows
 use crate::api::batches::Batches;
 use crate::api::call::{Call, Read};
 use crate::api::database::Database;
+use crate::api::open::opened;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
 use crate::api::transaction::Transaction;
@@ -199,7 +200,7 @@ impl Target {
 /// Opens a database.
 #[must_use]
 pub fn open(options: Options) -> FrontCall {
-    FrontCall::new(options.open_as(|answer, _| answer.returned().map(Output::Database)))
+    FrontCall::new(options.open_as(|answer, _| opened(answer).map(Output::Database)))
 }
 
 /// Closes a database.

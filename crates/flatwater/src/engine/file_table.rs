@@ -20,6 +20,8 @@ pub(super) struct Entry {
     pub(super) state: FileState,
     /// Empty until the file is open.
     pub(super) engine: Weak<Engine>,
+    /// The number of its handles whose callers do not have them yet, and may have left.
+    pub(super) undelivered: usize,
     /// It is used for writing, and no other SQLite library may open it in this process.
     pub(super) is_guarded: bool,
 }
@@ -42,7 +44,7 @@ pub(super) struct Files {
 }
 
 pub(super) static FILES: PerProcess<Files> = PerProcess::new(Files::default);
-/// Signalled when a reservation ends, and when an opening is given up.
+/// Signalled when a reservation ends, when an opening is given up, and when a caller gets a handle or a handle leaves.
 pub(super) static CHANGED: Condvar = Condvar::new();
 
 /// Wakes the openings that wait for others, because one of them is not wanted any more.
@@ -63,11 +65,20 @@ pub(super) fn open_engines() -> Vec<Weak<Engine>> {
 impl Entry {
     pub(super) fn new(state: FileState, engine: Weak<Engine>, options: &Options) -> Self {
         let is_guarded = options.second_copy == SecondCopy::Refuse && !options.read_only;
-        Self { state, engine, is_guarded }
+        Self { state, engine, undelivered: 0, is_guarded }
+    }
+
+    pub(super) fn of_open(engine: &Arc<Engine>) -> Self {
+        Self { undelivered: 1, ..Self::new(FileState::Open(1), Arc::downgrade(engine), &engine.options) }
     }
 
     fn is_open(&self) -> bool {
         matches!(self.state, FileState::Open(_))
+    }
+
+    /// Returns true if a caller has a handle of this engine.
+    pub(super) fn is_in_use(&self) -> bool {
+        matches!(self.state, FileState::Open(handles) if handles > self.undelivered)
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Handle {
     /// Set and read by a front end.
     is_marked: AtomicBool,
     left: AtomicBool,
+    /// Set when the caller that opened the database gets this handle.
+    is_delivered: AtomicBool,
     /// Held while the handle leaves, so that a second `close` finds the close begun.
     leaving: Mutex<()>,
 }
@@ -65,6 +67,7 @@ impl Handle {
             is_heard: AtomicBool::new(false),
             is_marked: AtomicBool::new(false),
             left: AtomicBool::new(false),
+            is_delivered: AtomicBool::new(false),
             leaving: Mutex::new(()),
         }
     }
@@ -132,6 +135,12 @@ impl Handle {
         self.read_only
     }
 
+    /// Called when the caller that opened the database gets this handle.
+    pub(crate) fn deliver(&self) {
+        self.is_delivered.store(true, Ordering::Release);
+        registry::deliver(&self.engine);
+    }
+
     /// Leaves the engine, unless the handle has left before. `promise` is filled when the engine is closed, or at once
     /// if other handles have the file open.
     pub(crate) fn close(&self, promise: Option<Closed>) {
@@ -139,7 +148,7 @@ impl Handle {
         if self.left.swap(true, Ordering::AcqRel) {
             return self.engine.when_closed(promise);
         }
-        match registry::leave(&self.engine) {
+        match registry::leave(&self.engine, self.is_delivered.load(Ordering::Acquire)) {
             Some(reservation) => self.engine.close(promise, reservation, self.engine.options.close_wait),
             None => self.engine.when_closed(promise),
         }

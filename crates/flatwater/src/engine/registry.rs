@@ -2,7 +2,8 @@
 //!
 //! Owns: opening each file once, and leaving it. Runs on the threads that open and close databases, which may block.
 //! Invariants, all under one lock that is never held while a file is opened or closed: a file has at most one
-//! engine; it is opened again only after it is closed; the last handle that leaves, or the shutdown, begins to close it.
+//! engine; it is opened again only after it is closed; the last handle that leaves, or the shutdown, begins to close it;
+//! an engine that no caller has refuses nobody: who wants other options waits until it is delivered or closed.
 //! Leaves out: the table (`file_table`); databases in memory, which are never shared; checking the open files (`check`).
 //!
 //! ```text
@@ -72,21 +73,29 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
         let id = FileId::of(&options.path);
         refuse_successor(&id, options)?;
         let mut files = FILES.lock();
+        let mut refused = None;
         files.refuse_left(&id, options)?;
         if !files.is_claimed(&id, options) {
             match files.entries.get_mut(&id) {
-                Some(Entry { state: FileState::Open(handles), engine, .. }) => {
+                Some(Entry { state: FileState::Open(handles), engine, undelivered, .. }) => {
                     // An engine outlives its `Open` entry, so the upgrade is expected to succeed.
                     let Some(engine) = engine.upgrade() else { return Err(Error::closed().in_operation("open")) };
-                    engine.admits(options)?;
-                    *handles += 1;
-                    return Ok(Found::Open(engine));
+                    refused = engine.admits(options).err();
+                    if refused.is_none() {
+                        *handles += 1;
+                        *undelivered += 1;
+                        return Ok(Found::Open(engine));
+                    }
                 }
                 _ => {
                     files.entries.insert(id.clone(), Entry::new(FileState::Claimed, Weak::new(), options));
                     return Ok(Found::Claimed(id));
                 }
             }
+        }
+        if let Some(refused) = refused.take_if(|_| in_closure() || files.entries.get(&id).is_some_and(Entry::is_in_use))
+        {
+            return Err(refused);
         }
         if in_closure() {
             return Err(Error::misuse("a closure tried to open a database that is being opened or closed")
@@ -96,7 +105,7 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
         opening.is_wanted()?;
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(still_claimed(options));
+            return Err(refused.unwrap_or_else(|| still_claimed(options)));
         }
         drop(CHANGED.wait_timeout(files, left).unwrap_or_else(PoisonError::into_inner));
     }
@@ -134,7 +143,7 @@ impl FileReservation {
         }
         files.entries.remove(claimed);
         files.paths.insert(engine.path().to_owned(), id.clone());
-        files.entries.insert(id, Entry::new(FileState::Open(1), Arc::downgrade(&engine), &engine.options));
+        files.entries.insert(id, Entry::of_open(&engine));
         drop(files);
         check::begin();
         self.0 = None;
@@ -171,12 +180,27 @@ impl Drop for FileReservation {
     }
 }
 
-/// Removes a handle from its engine. The last handle gets the reservation with which to close the engine, unless the
-/// shutdown has it.
-pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
+/// Notes that a caller has its handle of the engine: from now on the options of the engine are in force for others.
+pub(crate) fn deliver(engine: &Engine) {
+    let Some(id) = engine.watch().and_then(|watch| watch.file()) else { return };
+    if let Some(entry) = FILES.lock().entries.get_mut(id)
+        && std::ptr::eq(entry.engine.as_ptr(), engine)
+    {
+        entry.undelivered -= 1;
+        CHANGED.notify_all();
+    }
+}
+
+/// Removes a handle from its engine, which its caller had or not. The last handle gets the reservation with which to close
+/// the engine, unless the shutdown has it.
+pub(crate) fn leave(engine: &Engine, was_delivered: bool) -> Option<FileReservation> {
     if let Some(id) = engine.watch().and_then(|watch| watch.file())
         && let Some(entry) = FILES.lock().entries.get_mut(id)
     {
+        if !was_delivered && std::ptr::eq(entry.engine.as_ptr(), engine) {
+            entry.undelivered -= 1;
+        }
+        CHANGED.notify_all();
         return match &mut entry.state {
             // After a shutdown the file may be open again.
             FileState::Open(_) if !std::ptr::eq(entry.engine.as_ptr(), engine) => None,
@@ -236,7 +260,7 @@ mod tests {
         // Each worker has it.
         let recorder = Arc::downgrade(&engine.recorder);
         assert!(recorder.strong_count() > 1);
-        engine.close(None, leave(&engine).unwrap(), Duration::ZERO);
+        engine.close(None, leave(&engine, false).unwrap(), Duration::ZERO);
         drop(engine);
         let end = Instant::now() + Duration::from_secs(60);
         while recorder.strong_count() > 0 {
@@ -261,7 +285,7 @@ mod tests {
 
         let engine = open(&options, &Opening::new()).unwrap();
         assert!(refuses_second_copy(&path));
-        let reservation = leave(&engine).unwrap();
+        let reservation = leave(&engine, false).unwrap();
         assert!(refuses_second_copy(&path), "it is being closed");
         engine.close(None, reservation, Duration::MAX);
         drop(engine);

@@ -266,6 +266,6 @@ mod tests {
         outbox.deliver();
         assert!(reply.is_answered());
         readers.0.lock().threads -= 1;
-        engine.close(None, registry::leave(&engine).unwrap(), Duration::ZERO);
+        engine.close(None, registry::leave(&engine, false).unwrap(), Duration::ZERO);
     }
 }
