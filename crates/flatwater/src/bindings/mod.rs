@@ -35,6 +35,7 @@ pub use crate::error::names::Name;
 use crate::error::reading::{OPTIONAL_ROW, OPTIONAL_VALUE};
 use crate::error::{Error, Result};
 use crate::events::statement_event::{Listener, StatementEvent};
+use crate::inline::budget;
 use crate::migrations::Migrations;
 use crate::options::Options;
 use crate::options::json_options::JsonOptions;
@@ -267,6 +268,17 @@ pub fn rows_added(rows: &ParamRows) -> usize {
 #[must_use]
 pub fn refuses_second_copy(path: &Path) -> bool {
     registry::refuses_second_copy(path)
+}
+
+/// Says of this thread that other tasks go on when one suspends, before the event loop has its turn: [`loop_had_turn`] tells
+/// when it had. Until then each call yields once the calls of this thread have run for their share.
+pub fn host_tells_of_turns() {
+    budget::host_tells();
+}
+
+/// The event loop of this thread had its turn.
+pub fn loop_had_turn() {
+    budget::had_turn();
 }
 
 /// Where batches are to begin, unless it has begun.

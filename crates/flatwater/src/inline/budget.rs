@@ -7,7 +7,7 @@
 //! whose inline run uses up the share suspends once before it returns its result, so that other tasks run. The work of
 //! this call is complete by then, so a call that begins later does not overtake it. Leaves out: waking, and what runs.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::thread_cpu_time;
@@ -51,6 +51,7 @@ impl HeldThread {
 
 thread_local! {
     static HELD: RefCell<Option<HeldThread>> = const { RefCell::new(None) };
+    static HOST_TELLS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Adds an inline run that began at `began` and held this thread for `time`.
@@ -71,8 +72,21 @@ pub(crate) fn is_spent_with(more: Duration) -> bool {
     HELD.with_borrow(|held| held.as_ref().map_or(more >= SHARE, |held| held.end + more >= held.full))
 }
 
-/// Resets the budget: this thread returns to its event loop.
+/// Resets the budget: this thread returns to its event loop. Does nothing where the host says itself when it does.
 pub(crate) fn suspend() {
+    if !HOST_TELLS.get() {
+        HELD.set(None);
+    }
+}
+
+/// A task of this thread that suspends does not return to the event loop: other tasks go on before that. From now on only
+/// [`had_turn`] resets the budget of this thread.
+pub(crate) fn host_tells() {
+    HOST_TELLS.set(true);
+}
+
+/// The event loop of this thread had its turn.
+pub(crate) fn had_turn() {
     HELD.set(None);
 }
 
@@ -92,6 +106,19 @@ mod tests {
         suspend();
         assert!(!is_spent());
         std::thread::spawn(|| assert!(!is_spent(), "each thread has its own")).join().unwrap();
+    }
+
+    #[test]
+    fn where_the_host_tells_of_its_turns_a_task_that_suspends_resets_nothing() {
+        let thread = || {
+            host_tells();
+            spend(Instant::now(), SHARE);
+            suspend();
+            assert!(is_spent());
+            had_turn();
+            assert!(!is_spent());
+        };
+        std::thread::spawn(thread).join().unwrap();
     }
 
     #[test]
