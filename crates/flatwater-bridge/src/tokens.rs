@@ -2,9 +2,10 @@
 //!
 //! Owns: the table from tokens to waiting callers. Runs on the loop's thread. Invariant: a token is used once. A note
 //! for a call that was given up may come late, when another call has its place in the table; the generation in the
-//! token tells the two apart. Leaves out: who notes tokens (`inbox`).
+//! token tells the two apart. It begins again after a million. Leaves out: who notes tokens (`inbox`).
 
-/// What waits, by token: the place in the table in the lower half, its generation in the upper half.
+/// What waits, by token: the place in the table in the lower half, its generation in the upper one. A token is below 2^52, so
+/// that a number of JavaScript holds it.
 #[derive(Debug)]
 pub struct Tokens<T> {
     places: Vec<Place<T>>,
@@ -16,6 +17,8 @@ struct Place<T> {
     generation: u32,
     waits: Option<T>,
 }
+
+const GENERATIONS: u32 = 1 << 20;
 
 impl<T> Default for Tokens<T> {
     fn default() -> Self {
@@ -35,17 +38,24 @@ impl<T> Tokens<T> {
         u64::from(place.generation) << 32 | u64::from(index)
     }
 
+    /// Returns what waits for the token, which stays in use.
+    pub fn get_mut(&mut self, token: u64) -> Option<&mut T> {
+        self.place(token)?.1.waits.as_mut()
+    }
+
     /// Returns what waits for the token, if it still does. The token is of no use afterwards.
     pub fn take(&mut self, token: u64) -> Option<T> {
-        let index = u32::try_from(token & u64::from(u32::MAX)).ok()?;
-        let place = self.places.get_mut(index as usize)?;
-        if u64::from(place.generation) != token >> 32 {
-            return None;
-        }
+        let (index, place) = self.place(token)?;
         let waits = place.waits.take()?;
-        place.generation = place.generation.wrapping_add(1);
+        place.generation = (place.generation + 1) % GENERATIONS;
         self.free.push(index);
         Some(waits)
+    }
+
+    fn place(&mut self, token: u64) -> Option<(u32, &mut Place<T>)> {
+        let index = u32::try_from(token & u64::from(u32::MAX)).ok()?;
+        let place = self.places.get_mut(index as usize)?;
+        (u64::from(place.generation) == token >> 32).then_some((index, place))
     }
 
     /// How many wait.
@@ -87,6 +97,14 @@ mod tests {
         let after = tokens.add(2);
         assert_eq!(after & u64::from(u32::MAX), before & u64::from(u32::MAX), "the place is used again");
         assert_eq!((tokens.take(before), tokens.take(after)), (None, Some(2)));
+    }
+
+    #[test]
+    fn a_token_stays_in_use_while_it_is_only_looked_at() {
+        let mut tokens = Tokens::default();
+        let token = tokens.add(1);
+        *tokens.get_mut(token).unwrap() += 1;
+        assert_eq!((tokens.take(token), tokens.get_mut(token)), (Some(2), None));
     }
 
     #[test]
