@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod errors;
+mod flat;
 mod inbox;
 mod names;
 mod options;
@@ -13,8 +14,9 @@ mod spelling;
 mod tokens;
 
 pub use errors::{Class, class, hint};
+pub use flat::{Flat, Form, Integers, Refused, Text};
 pub use inbox::{Inbox, waker};
 pub use names::{nearest, unknown};
-pub use options::{Given, OPTIONS, TUNING, set};
+pub use options::{DURATIONS, Given, OPTIONS, TUNING, set};
 pub use spelling::Language;
 pub use tokens::Tokens;

@@ -134,6 +134,19 @@ pub const TUNING: &[(&str, Set)] = &[
     ("writer_cache_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.writer_cache_bytes(value)))),
 ];
 
+/// The options that are durations. Here they are numbers of seconds.
+pub const DURATIONS: &[&str] = &[
+    "busy_timeout",
+    "close_wait",
+    "timeout",
+    "transaction_idle",
+    "live_poll",
+    "read_limit",
+    "slow_statement",
+    "snapshot_age",
+    "stream_idle",
+];
+
 /// Sets the option of this name.
 ///
 /// # Errors
@@ -202,6 +215,13 @@ mod tests {
         }
         assert!(refused("journal", Given::Text("WAL".into())).contains("\"wal\" or \"keep\""));
         assert!(refused("busy_timeuot", Given::Integer(1)).contains("did you mean \"busy_timeout\""));
+    }
+
+    #[test]
+    fn a_duration_is_what_takes_half_a_second() {
+        for (name, _) in OPTIONS.iter().chain(TUNING) {
+            assert_eq!(set(plain(), name, Given::Real(0.5)).is_ok(), DURATIONS.contains(name), "{name}");
+        }
     }
 
     #[test]

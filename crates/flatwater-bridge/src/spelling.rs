@@ -12,6 +12,8 @@ pub enum Language {
     Python,
     /// Without an event loop.
     BlockingPython,
+    /// JavaScript in Node.
+    Node,
 }
 
 impl Language {
@@ -21,6 +23,7 @@ impl Language {
         match self {
             Self::Python => python(name),
             Self::BlockingPython => blocking_python(name),
+            Self::Node => node(name),
         }
     }
 }
@@ -79,6 +82,58 @@ fn python(name: Name) -> &'static str {
     }
 }
 
+/// With `camelCase`.
+fn node(name: Name) -> &'static str {
+    match name {
+        Name::ReadOnly => "`readOnly`",
+        Name::BusyTimeout => "`busyTimeout`",
+        Name::OnOpen => "`onOpen`",
+        Name::OnConnect => "`on_connect`, in Rust only",
+        Name::CreateFunctions => "`db.functions`, in Rust only",
+        Name::Attach => "`attach`",
+        Name::ForeignKeys => "`foreignKeys`",
+        Name::Durability => "`durability`",
+        Name::TransactionIdle => "`transactionIdle`",
+        Name::AutoVacuum => "`tuning` key `autoVacuum`",
+        Name::Checkpoint => "`tuning` key `checkpoint`",
+        Name::ExtraReaders => "`tuning` key `extraReaders`",
+        Name::Immutable => "`tuning` key `immutable`",
+        Name::Journal => "`tuning` key `journal`",
+        Name::MmapBytes => "`tuning` key `mmapBytes`",
+        Name::NetworkFilesystem => "`tuning` key `networkFilesystem`",
+        Name::PageSize => "`tuning` key `pageSize`",
+        Name::ReadLimit => "`tuning` key `readLimit`",
+        Name::ReaderCacheBytes => "`tuning` key `readerCacheBytes`",
+        Name::SecondCopy => "`tuning` key `secondCopy`",
+        Name::SnapshotAge => "`tuning` key `snapshotAge`",
+        Name::SpillBytes => "`tuning` key `spillBytes`",
+        Name::StreamIdle => "`tuning` key `streamIdle`",
+        Name::TempStore => "`tuning` key `tempStore`",
+        Name::WriterCacheBytes => "`tuning` key `writerCacheBytes`",
+        Name::IgnoreMissing => "`ignoreMissing`",
+        Name::JsonArrays => "`arrays`",
+        Name::SetMaxOpen => "`setMaxOpen`",
+        Name::Open => "`open`",
+        Name::Batch => "`batch`",
+        Name::Execute => "`execute`",
+        Name::ExecuteScript => "`executeScript`",
+        Name::Query => "`query`",
+        Name::QueryOne => "`queryOne`",
+        Name::QueryOptional | Name::QueryOptionalAs => "`queryOptional`",
+        Name::QueryOptionalValue => "`queryOptionalValue`",
+        Name::QueryValue => "`queryValue`",
+        Name::Changes => "`changes`",
+        Name::LastInsertRowid => "`lastInsertRowid`",
+        Name::Null => "null",
+        Name::OpenToCreate => "open it without `readOnly` and with `create`",
+        Name::BeginTransaction => "begin it with `db.transaction(async tx => ...)`",
+        Name::EndsTransaction => "ends with its function: with a commit, or with a rollback if that throws",
+        Name::NestTransaction => "nest with `tx.transaction(async inner => ...)`, which is a savepoint",
+        Name::InsideTransaction => "inside a transaction",
+        Name::VacuumsFile => "the `sqlite3` shell and VACUUM",
+    }
+}
+
 fn blocking_python(name: Name) -> &'static str {
     match name {
         Name::BeginTransaction => "begin it with `with db.transaction()`",
@@ -96,7 +151,7 @@ mod tests {
     #[test]
     fn no_table_has_words_of_another_language() {
         for name in Name::ALL {
-            for language in [Language::Python, Language::BlockingPython] {
+            for language in [Language::Python, Language::BlockingPython, Language::Node] {
                 let spelled = language.spell(*name);
                 for rust in ["::", "|tx|", "begin()", "commit()", "write_with", "with_connection", "rollback_to"] {
                     assert!(!spelled.contains(rust), "{name:?}: {spelled}");
