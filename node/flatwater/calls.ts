@@ -1,0 +1,134 @@
+/**
+ * What calls have in common: their options, and how results are read.
+ *
+ * Owns: the readers of plain results, and the checks of arguments. Leaves out: rows (`rows`).
+ */
+
+import { FlatwaterError, misuse } from "./errors.js";
+import { bigs, cells, type Reader } from "./loop.js";
+import type { RowForm } from "./rows.js";
+import { Sql, type Params } from "./sql.js";
+import type { Answer } from "./addon.js";
+
+/** What every call takes. */
+export interface CallOptions {
+  /** Aborting it gives the call up: one that has not begun never runs, and one that runs is interrupted. */
+  signal?: AbortSignal | undefined;
+  /** In milliseconds. The call fails with kind `timeout` if it takes longer. */
+  timeout?: number | undefined;
+}
+
+/** How integers become numbers: `number` refuses those beyond 2^53, `auto` makes bigints of these, `bigint` of all. */
+export type Integers = "number" | "auto" | "bigint";
+
+/** A class whose objects rows become; or anything that parses a row, such as a schema of a validation library. */
+export type As<T> = { parse(row: unknown): T } | (new () => T);
+
+/** What a query takes. */
+export interface QueryOptions<T = unknown> extends CallOptions {
+  /** Rows as objects (the default) or as arrays. */
+  rows?: "object" | "array" | undefined;
+  integers?: Integers | undefined;
+  /** What each row becomes. */
+  as?: As<T> | undefined;
+}
+
+/** What a statement did. */
+export interface ExecuteResult {
+  /** The rows inserted, updated or deleted by the statement itself. */
+  changes: number;
+  /** The rowid of the last row that it inserted; null if it inserted none. */
+  lastInsertRowid: number | bigint | null;
+}
+
+/** A text, with its values or without. */
+export type Statement = string | Sql;
+
+export const INTEGERS: Record<Integers, number> = { number: 0, auto: 1, bigint: 2 };
+
+/** Returns the number of a way with integers. */
+export function integersOf(given: Integers | undefined, otherwise: number): number {
+  if (given === undefined) {
+    return otherwise;
+  }
+  const number = INTEGERS[given];
+  if (number === undefined) {
+    throw misuse(`integers must be "number", "auto" or "bigint"`);
+  }
+  return number;
+}
+
+export function formOf(options: QueryOptions | undefined): RowForm {
+  const form = options?.rows ?? "object";
+  if (form !== "object" && form !== "array") {
+    throw misuse(`rows must be "object" or "array"`);
+  }
+  return form;
+}
+
+/** Returns a deadline in milliseconds; -1 for none. */
+export function timeoutOf(options: CallOptions | undefined): number {
+  const timeout = options?.timeout;
+  if (timeout === undefined) {
+    return -1;
+  }
+  if (typeof timeout !== "number" || !(timeout >= 0)) {
+    throw misuse("timeout must be a number of milliseconds");
+  }
+  return timeout;
+}
+
+/** Throws if the call was cancelled before it was made. */
+export function throwIfAborted(options: CallOptions | undefined): void {
+  options?.signal?.throwIfAborted();
+}
+
+export function textOf(statement: Statement): string {
+  if (typeof statement === "string") {
+    return statement;
+  }
+  if (statement instanceof Sql) {
+    return statement.text;
+  }
+  throw misuse("SQL must be a string, or made with the tag sql`...`");
+}
+
+export function valuesOf(statement: Statement, params: Params | undefined): Params | undefined {
+  if (typeof statement === "string") {
+    return params;
+  }
+  if (params !== undefined) {
+    throw misuse("SQL that was made with the tag sql`...` has its values already");
+  }
+  return statement.values;
+}
+
+/** Reads what a statement did. */
+export const executed: Reader<ExecuteResult> = { end: readExecuted };
+
+export function readExecuted(): ExecuteResult {
+  const kind = cells[2];
+  return { changes: cells[0]!, lastInsertRowid: kind === 0 ? cells[1]! : kind === 1 ? bigs[1]! : null };
+}
+
+/** Reads one number. */
+export const number: Reader<number> = { end: () => cells[0]! };
+
+/** Reads nothing. */
+export const nothing: Reader<void> = { end: () => undefined };
+
+/** Reads what the native module made. */
+export const value: Reader<Answer> = { end: (answer) => answer };
+
+/** Makes of each row what the caller wants. */
+export function madeAs<T>(as: As<T>, row: unknown): T {
+  if ("parse" in as) {
+    return as.parse(row);
+  }
+  return Object.assign(Object.create(as.prototype as object) as object, row) as T;
+}
+
+/** The promise of a call that could not be made. */
+export function refused(error: unknown): Promise<never> {
+  return Promise.reject(error instanceof FlatwaterError || error instanceof Error ? error : misuse(String(error)));
+}

@@ -1,0 +1,159 @@
+/**
+ * The database.
+ *
+ * Owns: opening and closing, and what only a database has. Invariants: a call that was made before `close` is finished; one that is made
+ * after it fails with kind `closed`. Leaves out: the operations that it shares with transactions (`session`).
+ */
+
+import { native, type Answer } from "./addon.js";
+import {
+  INTEGERS,
+  integersOf,
+  nothing,
+  number,
+  refused,
+  textOf,
+  throwIfAborted,
+  timeoutOf,
+  valuesOf,
+  value,
+} from "./calls.js";
+import type { CallOptions, Integers, Statement } from "./calls.js";
+import { FlatwaterError } from "./errors.js";
+import { Live, liveGroup, type LiveOptions, type LiveStatement } from "./live.js";
+import { cells, settle } from "./loop.js";
+import type { Options } from "./options.js";
+import { PreparedStatement } from "./statement.js";
+import { Session, type Row } from "./session.js";
+import type { Params } from "./sql.js";
+import type { Stats } from "./stats.js";
+import { transact, type Transaction } from "./transaction.js";
+
+const PREPARE = 7;
+const SNAPSHOT = 11;
+const BACKUP = 12;
+const CHECKPOINT = 13;
+
+/** How much of the WAL a checkpoint waits for, as in SQLite. */
+export type CheckpointMode = "passive" | "full" | "restart" | "truncate";
+
+/** Migrations: the path of a folder of SQL files, or their names and texts in order. */
+export type Migrations = string | readonly (readonly [name: string, sql: string])[];
+
+/** Reads at one point in time. */
+export class Snapshot extends Session {
+  /** Gives the connection back. */
+  close(): void {
+    unused.unregister(this);
+    native.release(this.handle);
+    this.handle = -1;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+  }
+}
+
+/** An open database. Calls run side by side; nothing blocks the event loop. */
+export class Database extends Session {
+  /** @internal */
+  constructor(
+    handle: number,
+    integers: number,
+    /** As it was given. */
+    readonly path: string,
+  ) {
+    super(handle, integers);
+    unused.register(this, handle, this);
+  }
+
+  /**
+   * Runs a function in a transaction, which commits when the function's promise is fulfilled, and rolls back otherwise. It takes the
+   * writer at once, so it never fails because somebody else has written.
+   */
+  transaction<T>(body: (tx: Transaction) => Promise<T> | T, options?: CallOptions): Promise<T> {
+    return transact(this.handle, this.integers, body, options);
+  }
+
+  /** Resolves with what reads at one point in time, until it is closed. */
+  async snapshot(options?: CallOptions): Promise<Snapshot> {
+    const snapshot = new Snapshot(await this.run(SNAPSHOT, "", undefined, options, number), this.integers);
+    unused.register(snapshot, snapshot["handle"], snapshot);
+    return snapshot;
+  }
+
+  /** Compiles a statement, so that an error in it is reported. */
+  async prepare<T = Row>(sql: string, options?: CallOptions): Promise<PreparedStatement<T>> {
+    await this.run(PREPARE, sql, undefined, options, nothing);
+    return new PreparedStatement<T>(this, sql);
+  }
+
+  /** Yields the result of a query, and yields it again whenever a commit has changed it. */
+  live<T = Row>(statement: Statement, params?: Params, options: LiveOptions = {}): Live<T> {
+    return new Live<T>(this.handle, [textOf(statement), valuesOf(statement, params)], options, this.integers);
+  }
+
+  /** Yields the results of several queries, of one point in time. */
+  liveGroup(
+    statements: readonly LiveStatement[],
+    options: LiveOptions = {},
+  ): AsyncIterableIterator<Row[][]> & AsyncDisposable {
+    return liveGroup(this.handle, statements, options, this.integers);
+  }
+
+  /** Applies the migrations that were not applied yet, and resolves with their names. */
+  migrate(migrations: Migrations, options?: CallOptions): Promise<string[]> {
+    return this.attempt(options, () => native.migrate(this.handle, migrations, timeoutOf(options))) as Promise<
+      string[]
+    >;
+  }
+
+  /** Copies the database to a new file, while it is used. */
+  backup(path: string, options?: CallOptions): Promise<void> {
+    return this.run(BACKUP, path, undefined, options, nothing);
+  }
+
+  /** Copies the WAL into the database file, and resolves with the frames in the WAL and those of them that are copied. */
+  checkpoint(mode: CheckpointMode = "passive", options?: CallOptions): Promise<{ frames: number; copied: number }> {
+    const reader = { end: () => ({ frames: cells[0]!, copied: cells[1]! }) };
+    return this.run(CHECKPOINT, mode, undefined, options, reader);
+  }
+
+  /** The counters of the database. Times that end in `Us` are in microseconds, others in milliseconds. */
+  stats(): Stats {
+    const stats = native.stats(this.handle);
+    if (typeof stats === "number") {
+      throw new FlatwaterError(native.failure());
+    }
+    return stats as Stats;
+  }
+
+  /** Finishes the calls that were made, and closes the database. It may be called more than once. */
+  async close(): Promise<void> {
+    await settle(native.close(this.handle), nothing);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  private attempt(options: CallOptions | undefined, call: () => Answer): Promise<Answer> {
+    try {
+      throwIfAborted(options);
+      return settle(call(), value, options?.signal);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+}
+
+/** What was dropped and not closed. */
+const unused = new FinalizationRegistry<number>((handle) => native.release(handle));
+
+/** Opens or creates a database. */
+export async function open(path: string | URL, options: Options = {}): Promise<Database> {
+  const integers = integersOf(options.integers as Integers | undefined, INTEGERS.number);
+  const file = path instanceof URL ? path.href : path;
+  const handle = await settle(native.open(file, options), number);
+  return new Database(handle, integers, file);
+}

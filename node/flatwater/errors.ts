@@ -1,0 +1,65 @@
+/**
+ * The error of every call.
+ *
+ * Owns: the class, and making one. Invariant: bound values are in none. Leaves out: why a call failed, which the engine says.
+ */
+
+import type { Fields } from "./addon.js";
+
+/** What failed: the name of the kind, the same in every language. */
+export type Kind =
+  | "open"
+  | "sql"
+  | "constraint"
+  | "busy"
+  | "timeout"
+  | "cancelled"
+  | "full"
+  | "io"
+  | "corrupt"
+  | "closed"
+  | "misuse"
+  | "row_not_found"
+  | "snapshot_too_old"
+  | "commit_unknown";
+
+/** The error of a call. The message ends with what to do, if that is known. */
+export class FlatwaterError extends Error {
+  /** SQLite's result code by name, such as `SQLITE_CONSTRAINT_UNIQUE`; otherwise `FLATWATER_` and the kind. */
+  readonly code: string;
+  readonly kind: Kind;
+  /** SQLite's extended result code, if the error is SQLite's. */
+  readonly errcode: number | undefined;
+  /** True if the same call may succeed later. */
+  readonly retryable: boolean;
+  /** Of a timeout: whether the work was done. */
+  readonly applied: "no" | "unknown" | undefined;
+  /** The text of the statement, shortened. */
+  readonly sql: string | undefined;
+  /** The position of the offending token in the text, in bytes. */
+  readonly offset: number | undefined;
+  /** What to do. */
+  readonly hint: string | undefined;
+
+  /** @internal */
+  constructor(fields: Fields, options?: ErrorOptions) {
+    super(fields.hint ? `${fields.message} -- ${fields.hint}` : fields.message, options);
+    this.kind = fields.kind as Kind;
+    this.code = fields.code ?? `FLATWATER_${fields.kind.toUpperCase()}`;
+    this.errcode = fields.errcode;
+    this.retryable = fields.retryable ?? false;
+    this.applied = fields.applied;
+    this.sql = fields.sql;
+    this.offset = fields.offset;
+    this.hint = fields.hint;
+  }
+
+  static {
+    this.prototype.name = "FlatwaterError";
+  }
+}
+
+/** An error of the package itself. */
+export function misuse(message: string, hint?: string): FlatwaterError {
+  return new FlatwaterError(hint === undefined ? { message, kind: "misuse" } : { message, kind: "misuse", hint });
+}

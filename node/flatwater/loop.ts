@@ -1,0 +1,252 @@
+/**
+ * Calls and the event loop: what waits, and when it goes on.
+ *
+ * Owns: the array of numbers that the native module shares, the calls that wait, and the turns of the loop. Invariants: a call whose
+ * answer is ready makes no wake; what goes on in one turn takes about a millisecond, then timers and I/O are served; an open database
+ * does not keep the process alive, a call that waits does. Leaves out: what an answer becomes (`rows`, and the readers).
+ *
+ * A promise that is resolved goes on before the loop does, and Node calls what was queued from other threads one after the other in
+ * one turn. So only `setImmediate` gives timers and I/O their turn: a delivery that is late in a turn waits for it, and so does a call
+ * that has used up the share of its turn.
+ */
+
+import { native, type Answer, type Fields } from "./addon.js";
+import { FlatwaterError } from "./errors.js";
+
+/** What both sides use: the numbers of an answer, and tokens. */
+export const cells = new Float64Array(64 * 1024);
+/** The same memory as integers of 64 bits. */
+export const bigs = new BigInt64Array(cells.buffer);
+
+export const DONE = -1;
+export const FAILED = -2;
+const YIELDS = -3;
+
+/** In a chunk of rows: where the token is under which there is more; negative if there is none. */
+const MORE = 3;
+
+/** How long answers are delivered in one turn, in milliseconds, and how many at once. */
+const TURN_MS = 1;
+const SLICE_MS = 0.5;
+const AT_ONCE = 64;
+
+/** Reads the answers of one call. */
+export interface Reader<T> {
+  /** Reads a chunk of rows. */
+  chunk?(text: string): void;
+  /** Returns the result of the last answer. */
+  end(answer: Answer): T;
+}
+
+/** Why a call failed; the error is made of it in the code that awaits, so that its stack shows that. */
+class Failed {
+  constructor(readonly fields: Fields) {}
+}
+
+interface Call {
+  reader: Reader<unknown>;
+  resolve(value: unknown): void;
+  reject(reason: unknown): void;
+  /** Under which it waits or goes on. */
+  token: number;
+  /** It was cancelled, and its outcome is awaited. */
+  cancelled: { reason: unknown } | undefined;
+}
+
+const waiting = new Map<number, Call>();
+/** The calls that go on in the next turn. */
+let next: Call[] = [];
+/** When the first delivery of this turn began; 0 if there was none. */
+let turnBegan = 0;
+let isImmediateSet = false;
+/** Tokens are to be read in the next turn. */
+let isDue = false;
+
+native.begin(cells, woken);
+
+/** The promise for an answer: settled if it is there. */
+export function settle<T>(answer: Answer, reader: Reader<T>, signal?: AbortSignal): Promise<T> {
+  if (answer === DONE) {
+    return Promise.resolve(reader.end(answer));
+  }
+  if (answer === FAILED) {
+    return Promise.reject(new FlatwaterError(native.failure()));
+  }
+  if (typeof answer === "string" && cells[MORE]! < 0) {
+    reader.chunk?.(answer);
+    return Promise.resolve(reader.end(answer));
+  }
+  return wait(answer, reader, signal);
+}
+
+/** An async function, so that the stack of its error shows the code that awaits it. */
+async function wait<T>(answer: Answer, reader: Reader<T>, signal: AbortSignal | undefined): Promise<T> {
+  let call: Call | undefined;
+  const promise = new Promise<unknown>((resolve, reject) => {
+    call = { reader, resolve, reject, token: -1, cancelled: undefined };
+    advance(answer, call);
+  });
+  const cancel = () => giveUp(call!, signal!.reason);
+  const listens = signal !== undefined && call!.token >= 0;
+  if (listens) {
+    signal.addEventListener("abort", cancel, { once: true });
+  }
+  try {
+    return (await promise) as T;
+  } catch (error) {
+    throw error instanceof Failed ? new FlatwaterError(error.fields) : error;
+  } finally {
+    if (listens) {
+      signal.removeEventListener("abort", cancel);
+    }
+  }
+}
+
+/** Goes on with a call until it is over, waits, or has used up its slice. Never throws. */
+function advance(answer: Answer, call: Call): void {
+  let end = 0;
+  call.token = -1;
+  try {
+    while (typeof answer === "string") {
+      const token = cells[MORE]!;
+      call.token = token;
+      call.reader.chunk?.(answer);
+      if (token < 0) {
+        return finish(call, answer);
+      }
+      const now = performance.now();
+      end ||= now + SLICE_MS;
+      if (now >= end) {
+        return goOnNext(call);
+      }
+      answer = native.poll(token);
+    }
+    if (typeof answer !== "number" || answer === DONE) {
+      finish(call, answer);
+    } else if (answer === FAILED) {
+      call.token = -1;
+      fail(call, new Failed(native.failure()));
+    } else if (answer === YIELDS) {
+      call.token = cells[0]!;
+      goOnNext(call);
+    } else {
+      call.token = answer;
+      if (waiting.size === 0) {
+        native.keepAlive(true);
+      }
+      waiting.set(answer, call);
+    }
+  } catch (error) {
+    // A row that cannot be made. The rest of the result is of no use.
+    if (call.token >= 0) {
+      native.giveUp(call.token);
+    }
+    fail(call, error);
+  }
+}
+
+function finish(call: Call, answer: Answer): void {
+  const result = call.reader.end(answer);
+  call.token = -1;
+  if (call.cancelled) {
+    call.reject(call.cancelled.reason);
+  } else {
+    call.resolve(result);
+  }
+}
+
+function fail(call: Call, reason: unknown): void {
+  call.token = -1;
+  call.reject(call.cancelled ? call.cancelled.reason : reason);
+}
+
+/** Gives a call up. One whose write runs is rejected when its outcome is known. */
+function giveUp(call: Call, reason: unknown): void {
+  const { token } = call;
+  if (token < 0 || call.cancelled) {
+    return;
+  }
+  call.cancelled = { reason };
+  if (!native.giveUp(token)) {
+    leave(token);
+    next = next.filter((other) => other !== call);
+    fail(call, reason);
+  }
+}
+
+function leave(token: number): Call | undefined {
+  const call = waiting.get(token);
+  if (call !== undefined) {
+    waiting.delete(token);
+    if (waiting.size === 0) {
+      native.keepAlive(false);
+    }
+  }
+  return call;
+}
+
+/** Node calls it when answers have come. */
+function woken(): void {
+  if (turnBegan !== 0 && performance.now() - turnBegan > TURN_MS) {
+    isDue = true;
+    setTurn();
+  } else {
+    deliver();
+  }
+}
+
+/** Delivers what has come, at most so much that its continuations are short too. */
+function deliver(): void {
+  turnBegan ||= performance.now();
+  setTurn();
+  const count = native.drain(AT_ONCE);
+  isDue = cells[cells.length - 1]! > 0;
+  // The polls put their answers where the tokens are.
+  const tokens = cells.slice(0, count);
+  for (const token of tokens) {
+    const call = leave(token);
+    if (call !== undefined) {
+      advance(native.poll(token), call);
+    }
+  }
+}
+
+function goOnNext(call: Call): void {
+  next.push(call);
+  setTurn();
+}
+
+function setTurn(): void {
+  if (!isImmediateSet) {
+    isImmediateSet = true;
+    setImmediate(turn);
+  }
+}
+
+/** Timers and I/O have been served. */
+function turn(): void {
+  isImmediateSet = false;
+  turnBegan = 0;
+  native.hadTurn();
+  const began = performance.now();
+  const calls = next;
+  next = [];
+  for (const [at, call] of calls.entries()) {
+    if (performance.now() - began > TURN_MS) {
+      next = calls.slice(at).concat(next);
+      setTurn();
+      break;
+    }
+    if (call.token >= 0) {
+      advance(native.poll(call.token), call);
+    }
+  }
+  if (isDue) {
+    deliver();
+  }
+}
+
+/** Resolves in the next turn of the loop. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

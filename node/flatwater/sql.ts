@@ -1,0 +1,58 @@
+/**
+ * SQL with its values.
+ *
+ * Owns: the template tag `sql`. Invariant: a value never becomes a part of the text. Leaves out: running it.
+ */
+
+import { misuse } from "./errors.js";
+
+/** A value that can be stored. A `Date` is stored as `YYYY-MM-DD HH:MM:SS.ffffff` in UTC. */
+export type SqlValue = null | number | bigint | string | boolean | Uint8Array | ArrayBuffer | DataView | Date;
+
+/** The values of a statement: by position for `?`, by name for `:name`, `@name` and `$name`. */
+export type Params = readonly SqlValue[] | { readonly [name: string]: SqlValue };
+
+/** A text with the values of its parameters, as the tag {@link sql} makes it. */
+export class Sql {
+  constructor(
+    readonly text: string,
+    readonly values: readonly SqlValue[],
+  ) {}
+}
+
+/**
+ * Makes SQL of a template: what is inserted becomes a parameter, and another piece of SQL becomes a part of the text.
+ *
+ * ```js
+ * await db.query(sql`SELECT * FROM users WHERE name = ${name} AND id IN ${sql.list(ids)}`);
+ * ```
+ */
+export function sql(strings: TemplateStringsArray, ...inserted: readonly (SqlValue | Sql)[]): Sql {
+  let text = strings[0]!;
+  const values: SqlValue[] = [];
+  inserted.forEach((value, at) => {
+    if (value instanceof Sql) {
+      text += value.text;
+      values.push(...value.values);
+    } else {
+      text += "?";
+      values.push(value);
+    }
+    text += strings[at + 1];
+  });
+  return new Sql(text, values);
+}
+
+/** A list in parentheses, for `IN`. */
+sql.list = (values: Iterable<SqlValue>): Sql => {
+  const all = [...values];
+  return new Sql(`(${all.map(() => "?").join(", ")})`, all);
+};
+
+/** The name of a table or column, quoted. */
+sql.id = (name: string): Sql => {
+  if (name.includes("\0")) {
+    throw misuse("a name must not contain a zero character");
+  }
+  return new Sql(`"${name.replaceAll('"', '""')}"`, []);
+};

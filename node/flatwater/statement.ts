@@ -1,0 +1,111 @@
+/**
+ * Prepared statements, with the words of better-sqlite3 and promises.
+ *
+ * Owns: the forms in which a statement returns its rows. Leaves out: the compiled statement, which each connection keeps by its text.
+ */
+
+import type { Database } from "./database.js";
+import type { Session } from "./session.js";
+import type { ExecuteResult, QueryOptions } from "./calls.js";
+import { misuse } from "./errors.js";
+import type { Params, SqlValue } from "./sql.js";
+
+/** Values one by one, or one array or object of them. */
+export type Bound = SqlValue[] | [Params];
+
+/** A statement that was compiled once, so that an error in it is reported. */
+export class PreparedStatement<T = Record<string, unknown>> {
+  private form: "object" | "array" = "object";
+  private isPlucked = false;
+  private bound: Params | undefined;
+  private on: Session;
+
+  /** @internal */
+  constructor(
+    readonly database: Database,
+    /** The text. */
+    readonly source: string,
+  ) {
+    this.on = database;
+  }
+
+  /** Runs it, and resolves with what it did. */
+  run(...params: Bound): Promise<ExecuteResult> {
+    return this.on.execute(this.source, this.params(params));
+  }
+
+  /** Resolves with the first row, or with undefined. */
+  get(...params: Bound): Promise<T | undefined> {
+    if (this.isPlucked) {
+      return this.on.queryOptionalValue<T>(this.source, this.params(params));
+    }
+    return this.on.queryOptional<T>(this.source, this.params(params), this.options());
+  }
+
+  /** Resolves with all rows. */
+  async all(...params: Bound): Promise<T[]> {
+    const rows = await this.on.query<T>(this.source, this.params(params), this.options());
+    return this.isPlucked ? rows.map((row) => (row as unknown[])[0] as T) : rows;
+  }
+
+  /** Yields the rows, one by one. */
+  async *iterate(...params: Bound): AsyncGenerator<T, void, undefined> {
+    const rows = this.on.stream<T>(this.source, this.params(params), this.options());
+    for await (const row of rows) {
+      yield this.isPlucked ? ((row as unknown[])[0] as T) : row;
+    }
+  }
+
+  /** Returns the first value of each row, in place of the row. */
+  pluck(on = true): this {
+    this.isPlucked = on;
+    return this;
+  }
+
+  /** Returns rows as arrays. */
+  raw(on = true): this {
+    this.form = on ? "array" : "object";
+    return this;
+  }
+
+  /** Binds values for good. */
+  bind(...params: Bound): this {
+    if (this.bound !== undefined) {
+      throw misuse("the statement has its values already");
+    }
+    this.bound = this.params(params) ?? [];
+    return this;
+  }
+
+  /** The same statement, in a transaction or a snapshot. */
+  in(session: Session): PreparedStatement<T> {
+    const other = new PreparedStatement<T>(this.database, this.source);
+    other.form = this.form;
+    other.isPlucked = this.isPlucked;
+    other.bound = this.bound;
+    other.on = session;
+    return other;
+  }
+
+  private options(): QueryOptions<T> {
+    return { rows: this.isPlucked ? "array" : this.form };
+  }
+
+  private params(given: readonly unknown[]): Params | undefined {
+    if (this.bound !== undefined) {
+      if (given.length > 0) {
+        throw misuse("the statement has its values already");
+      }
+      return this.bound;
+    }
+    const [first] = given;
+    const isOne =
+      given.length === 1 &&
+      typeof first === "object" &&
+      first !== null &&
+      !(first instanceof Date) &&
+      !ArrayBuffer.isView(first) &&
+      !(first instanceof ArrayBuffer);
+    return (isOne ? first : given) as Params;
+  }
+}

@@ -1,0 +1,217 @@
+//! The functions of the module that make calls.
+//!
+//! Owns: the arguments of each. Runs on the loop's thread, and never waits there. Invariants: the arguments are read before anything
+//! is borrowed; a wrong one is a failure, as an error of the engine is. Leaves out: what becomes of a call (`host`).
+
+use std::path::Path;
+use std::time::Duration;
+
+use flatwater::bindings::{self, FrontCall, Needed, Target, Unbegun};
+use flatwater::calls::CheckpointMode;
+use flatwater::options::JsonOptions;
+use flatwater::{Params, Transaction};
+use flatwater_bridge::Integers;
+
+use crate::capi::function::Call;
+use crate::capi::value::{Result, Value};
+use crate::failure::Failure;
+use crate::handles::Handle;
+use crate::host::Host;
+use crate::options;
+use crate::params;
+use crate::waiting::{Source, Waiting};
+
+type Answer<'e> = Result<Value<'e>>;
+
+/// The deadline of a call. Negative or no number: it has none.
+pub(crate) fn timed(call: FrontCall, timeout_ms: f64) -> FrontCall {
+    match Duration::try_from_secs_f64(timeout_ms / 1_000.0) {
+        Ok(timeout) => call.timeout(timeout),
+        Err(_) => call,
+    }
+}
+
+pub(crate) fn integers(number: f64) -> Integers {
+    match number as i32 {
+        1 => Integers::Auto,
+        2 => Integers::Big,
+        _ => Integers::Exact,
+    }
+}
+
+pub(crate) fn gone() -> Failure {
+    Failure::misuse("this object is closed, or its transaction is finished", Some("begin another one"))
+}
+
+/// `run(operation, target, sql, params, timeout, place, integers)`: all operations on a text and its values.
+pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let (operation, number) = (call.number::<0>()? as u32, call.number::<1>()?);
+    let (timeout, place, integers) = (call.number::<4>()?, call.number::<5>()?, integers(call.number::<6>()?));
+    let params = match params::of(env, call.argument::<3>()) {
+        Ok(params) => params,
+        Err(failure) => return host.failed(env, failure),
+    };
+    let made = env.with_text(call.argument::<2>(), |sql| {
+        let handle = host.handles.get(number);
+        handle.as_deref().and_then(Handle::target).map(|target| operate(target, operation, sql, params))
+    });
+    let mut call = match made {
+        Ok(Some(Ok(call))) => timed(call, timeout),
+        Ok(Some(Err(failure))) => return host.failed(env, failure),
+        Ok(None) => return host.failed(env, gone()),
+        Err(_) => return Err(env.type_error("the SQL must be a string")),
+    };
+    set_place(host, call.unbegun(), place);
+    host.begin(env, call, integers)
+}
+
+fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result<FrontCall, Failure> {
+    let params = Ok(params);
+    Ok(match operation {
+        0 => target.execute(sql, params),
+        1 => target.query_in_parts("query", sql, params),
+        2 => target.query("queryOptional", sql, params, Needed::First),
+        3 => target.query("queryOne", sql, params, Needed::Row),
+        4 => target.query("queryValue", sql, params, Needed::Value),
+        5 => target.query("queryOptionalValue", sql, params, Needed::First),
+        6 => target.execute_script(sql),
+        7 => target.prepare(sql),
+        8 => target.query_json(sql, params, JsonOptions::new()),
+        9 => target.query_json(sql, params, JsonOptions::new().big_integers_as_strings(true)),
+        10 => target.begin(),
+        11 => target.snapshot(),
+        12 => target.backup(Path::new(sql)),
+        13 => target.checkpoint(match sql {
+            "full" => CheckpointMode::Full,
+            "restart" => CheckpointMode::Restart,
+            "truncate" => CheckpointMode::Truncate,
+            _ => CheckpointMode::Passive,
+        }),
+        _ => return Err(Failure::misuse("there is no such operation", None)),
+    })
+}
+
+/// The flow of the program that begins the call is inside of the transaction `place`, if that is one.
+pub(crate) fn set_place(host: &Host, unbegun: Option<Unbegun<'_>>, place: f64) {
+    let Some(mut unbegun) = unbegun else { return };
+    let handle = host.handles.get(place);
+    let Some(Handle::Transaction { transaction, target }) = handle.as_deref() else { return };
+    match unbegun.database() {
+        Some(database) if database == target.database() && target.in_transaction() => unbegun.set_inside_body(),
+        None if unbegun.may_be_nested() => _ = unbegun.set_nested(transaction),
+        _ => {}
+    }
+}
+
+/// `open(path, options)`
+pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    match options::of(env, &call.text::<0>()?, call.argument::<1>()) {
+        Ok(options) => host.begin(env, bindings::open(options), Integers::Exact),
+        Err(failure) => host.failed(env, failure),
+    }
+}
+
+/// `close(database)`
+pub(crate) fn close<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let closing = match host.handles.get(call.number::<0>()?).as_deref() {
+        Some(Handle::Database { database, .. }) => bindings::close(database),
+        _ => return host.done(env),
+    };
+    host.begin(env, closing, Integers::Exact)
+}
+
+/// `end(transaction, commits, timeout)`: commits or rolls back.
+pub(crate) fn end<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let commits = env.as_bool(call.argument::<1>())?;
+    let end: fn(Transaction<'static>) -> FrontCall = if commits { bindings::commit } else { bindings::rollback };
+    match host.handles.take(call.number::<0>()?) {
+        Some(Handle::Transaction { transaction, target }) => {
+            drop(target);
+            host.begin(env, timed(end(transaction), call.number::<2>()?), Integers::Exact)
+        }
+        _ => host.failed(env, gone()),
+    }
+}
+
+/// `inTransaction(handle)`
+pub(crate) fn in_transaction<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let number = call.number::<0>()?;
+    let is_open = call.host.handles.get(number).is_some_and(|of| of.target().is_some_and(Target::in_transaction));
+    call.env.boolean(is_open)
+}
+
+/// `release(handle)`: lets it go, which rolls a transaction back and leaves a live query.
+pub(crate) fn release<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    drop(call.host.handles.take(call.number::<0>()?));
+    call.host.done(call.env)
+}
+
+/// `migrate(target, migrations, timeout)`
+pub(crate) fn migrate<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let migrations = match options::migrations(env, call.argument::<1>()) {
+        Ok(migrations) => migrations,
+        Err(failure) => return host.failed(env, failure),
+    };
+    let number = call.number::<0>()?;
+    let migrating =
+        host.handles.get(number).as_deref().and_then(Handle::target).map(|target| target.migrate(migrations));
+    match migrating {
+        Some(migrating) => host.begin(env, timed(migrating, call.number::<2>()?), Integers::Exact),
+        None => host.failed(env, gone()),
+    }
+}
+
+/// `batches(target, sql, params, place)`: the number of what goes on.
+pub(crate) fn batches<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let (number, sql) = (call.number::<0>()?, call.text::<1>()?);
+    let params = match params::of(env, call.argument::<2>()) {
+        Ok(params) => params,
+        Err(failure) => return host.failed(env, failure),
+    };
+    let batches =
+        host.handles.get(number).as_deref().and_then(Handle::target).map(|target| target.batches(&sql, Ok(params)));
+    let Some(mut batches) = batches else { return host.failed(env, gone()) };
+    set_place(host, bindings::unbegun(&mut batches), call.number::<3>()?);
+    env.number(host.handles.add(Handle::Batches(batches)))
+}
+
+/// `live(database, [sql, params, ...], debounce, throttle, changes)`: the number of what goes on.
+pub(crate) fn live<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let given = call.argument::<1>();
+    let mut queries = Vec::new();
+    for index in (0..env.array_length(given).unwrap_or(0)).step_by(2) {
+        let sql = env.with_text(env.element(given, index)?, str::to_owned);
+        let Ok(sql) = sql else { return Err(env.type_error("the SQL must be a string")) };
+        match params::of(env, env.element(given, index + 1)?) {
+            Ok(params) => queries.push((sql, params)),
+            Err(failure) => return host.failed(env, failure),
+        }
+    }
+    let pace = |ms: f64| Duration::try_from_secs_f64(ms / 1_000.0).unwrap_or_default();
+    let (debounce, throttle, changes) = (pace(call.number::<2>()?), pace(call.number::<3>()?), call.argument::<4>());
+    let changes = env.as_bool(changes)?;
+    let live = match host.handles.get(call.number::<0>()?).as_deref() {
+        Some(Handle::Database { database, .. }) if changes => {
+            let (sql, params) = queries.into_iter().next().unwrap_or_default();
+            Handle::Changes(database.live(&*sql, params).debounce(debounce).throttle(throttle).changes())
+        }
+        Some(Handle::Database { database, .. }) => {
+            Handle::Live(database.live_group(queries).debounce(debounce).throttle(throttle))
+        }
+        _ => return host.failed(env, gone()),
+    };
+    env.number(host.handles.add(live))
+}
+
+/// `next(handle, integers)`: the next batch, or the next result of a live query.
+pub(crate) fn next<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let source = Source::Next(call.number::<0>()?);
+    call.host.go_on(call.env, Waiting::new(source, integers(call.number::<1>()?)), None)
+}

@@ -1,0 +1,70 @@
+//! Errors on their way to JavaScript, as data: the `Error` is made there, in the code that awaits, so that its stack shows the
+//! caller.
+//!
+//! Owns: which fields an error has. Runs on the loop's thread. Invariant: bound values are in none. Leaves out: the class.
+
+use flatwater::calls::TimeoutEffect;
+use flatwater::{Error, ErrorKind};
+use flatwater_bridge::{Language, hint};
+
+use crate::capi::value::{Env, Result, Value};
+
+pub(crate) enum Failure {
+    Engine(Error),
+    /// Of the front end itself.
+    Own {
+        message: String,
+        hint: Option<&'static str>,
+    },
+}
+
+impl Failure {
+    pub(crate) fn misuse(message: impl Into<String>, hint: Option<&'static str>) -> Self {
+        Self::Own { message: message.into(), hint }
+    }
+
+    /// Returns the fields: `{ message, kind, code, errcode, sql, offset, hint, applied, retryable }`.
+    pub(crate) fn fields<'e>(&self, env: Env<'e>) -> Result<Value<'e>> {
+        let fields = env.object()?;
+        let text = |name: &str, value: Option<&str>| match value {
+            Some(value) => env.set(fields, name, env.text(value)?),
+            None => Ok(()),
+        };
+        match self {
+            Self::Own { message, hint } => {
+                text("message", Some(message))?;
+                text("kind", Some(ErrorKind::Misuse.name()))?;
+                text("hint", *hint)?;
+            }
+            Self::Engine(error) => {
+                text("message", Some(error.message()))?;
+                text("kind", Some(error.kind().name()))?;
+                text("code", error.sqlite_name())?;
+                text("sql", error.sql())?;
+                text("hint", hint(error, Language::Node).as_deref())?;
+                text("applied", error.applied().map(applied))?;
+                let number = |name, number: Option<f64>| match number {
+                    Some(number) => env.set(fields, name, env.number(number)?),
+                    None => Ok(()),
+                };
+                number("errcode", error.sqlite_code().map(f64::from))?;
+                number("offset", error.offset().map(|offset| offset as f64))?;
+                env.set(fields, "retryable", env.boolean(error.is_retryable())?)?;
+            }
+        }
+        Ok(fields)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+fn applied(effect: TimeoutEffect) -> &'static str {
+    match effect {
+        TimeoutEffect::No => "no",
+        _ => "unknown",
+    }
+}

@@ -1,0 +1,108 @@
+//! What the objects of JavaScript stand for, by number.
+//!
+//! Owns: databases, transactions, snapshots, batches, live queries and rows of parameters of one environment. Runs on its thread.
+//! Invariants: a number is of one thing, and of none when that was let go; the databases of an environment that ends are closed, and
+//! no others. Leaves out: the objects.
+
+use std::cell::{RefCell, RefMut};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use flatwater::bindings::{Output, ParamRows, Target, poll_batch};
+use flatwater::calls::Batches;
+use flatwater::live::{Change, Live, LiveRows};
+use flatwater::{Database, Params, Snapshot, Transaction};
+use flatwater_bridge::Tokens;
+use futures_core::Stream;
+
+/// How long the end of an environment waits for its databases to close.
+const CLOSE: Duration = Duration::from_secs(5);
+
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Handle {
+    Database { database: Database, target: Target },
+    Transaction { transaction: Transaction<'static>, target: Target },
+    Snapshot { _snapshot: Snapshot, target: Target },
+    Batches(Batches),
+    Live(Live<Vec<LiveRows>>),
+    Changes(Live<Change>),
+    Rows { sql: String, rows: ParamRows, row: Params },
+    Statements(Vec<(String, Params)>),
+}
+
+impl Handle {
+    pub(crate) fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Database { target, .. } | Self::Transaction { target, .. } | Self::Snapshot { target, .. } => {
+                Some(target)
+            }
+            _ => None,
+        }
+    }
+
+    /// Polls for the next part of what goes on. `None` if it does not go on.
+    pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Option<Poll<flatwater::Result<Output>>> {
+        fn output<T>(next: Option<flatwater::Result<T>>, of: fn(T) -> Output) -> flatwater::Result<Output> {
+            next.map_or(Ok(Output::Done), |next| next.map(of))
+        }
+        match self {
+            Self::Batches(batches) => {
+                let next = poll_batch(batches, context);
+                Some(next.map(|batch| batch.map(|rows| rows.map_or(Output::Done, Output::Rows))))
+            }
+            Self::Live(live) => Some(Pin::new(live).poll_next(context).map(|next| output(next, Output::Live))),
+            Self::Changes(live) => Some(Pin::new(live).poll_next(context).map(|next| output(next, Output::Change))),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Handles(RefCell<Tokens<Handle>>);
+
+impl Handles {
+    pub(crate) fn add(&self, handle: Handle) -> f64 {
+        self.0.borrow_mut().add(handle) as f64
+    }
+
+    pub(crate) fn get(&self, number: f64) -> Option<RefMut<'_, Handle>> {
+        RefMut::filter_map(self.0.borrow_mut(), |handles| handles.get_mut(token(number)?)).ok()
+    }
+
+    pub(crate) fn take(&self, number: f64) -> Option<Handle> {
+        self.0.borrow_mut().take(token(number)?)
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        let all = self.0.get_mut().clear();
+        let (databases, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|handle| matches!(handle, Handle::Database { .. }));
+        // Transactions are rolled back before their databases close.
+        drop(others);
+        for handle in databases {
+            let Handle::Database { database, target } = handle else { continue };
+            drop(target);
+            close(database);
+        }
+    }
+}
+
+/// Closes the database, and waits for that.
+fn close(database: Database) {
+    let (ends, ended) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::Builder::new().name("fw-node-close".into()).spawn(move || {
+        let _ends = ends;
+        let _ = database.close().wait();
+    });
+    if thread.is_ok() {
+        let _ = ended.recv_timeout(CLOSE);
+    }
+}
+
+/// A number of JavaScript as a token: a whole one below 2^53.
+pub(crate) fn token(number: f64) -> Option<u64> {
+    (number >= 0.0 && number.fract() == 0.0 && number < 9e15).then_some(number as u64)
+}

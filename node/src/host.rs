@@ -1,0 +1,162 @@
+//! The state of one environment: a main thread or a worker thread of Node.
+//!
+//! Owns: the inbox of its loop, the calls that wait, and what its objects stand for. Runs on the loop's thread. Invariants: nothing is
+//! borrowed while code of JavaScript may run; a call that waits has been polled with the mailbox. Leaves out: making calls (`calls`).
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use flatwater::Rows;
+use flatwater::bindings::{FrontCall, Mailbox, host_tells_of_turns};
+use flatwater::values::BatchResult;
+use flatwater_bridge::{Flat, Inbox, Integers, Tokens};
+
+use crate::capi::cells::Cells;
+use crate::capi::value::{Env, Result, Value};
+use crate::capi::wake::Wake;
+use crate::codes::{DONE, YIELDS};
+use crate::failure::Failure;
+use crate::handles::{Handles, token};
+use crate::schemas::Schemas;
+use crate::waiting::{Source, Step, Waiting};
+
+pub(crate) struct Host {
+    inbox: Arc<Inbox>,
+    mailbox: Arc<dyn Mailbox>,
+    pub(crate) wake: Wake,
+    pub(crate) cells: Cells,
+    waiting: RefCell<Tokens<Option<Waiting>>>,
+    pub(crate) handles: Handles,
+    pub(crate) flat: RefCell<Flat>,
+    pub(crate) schemas: RefCell<Schemas>,
+    pub(crate) failure: RefCell<Option<Failure>>,
+    /// The last results of a batch.
+    pub(crate) batch: RefCell<Vec<BatchResult>>,
+    /// The last results of live queries.
+    pub(crate) results: RefCell<Vec<Arc<Rows>>>,
+    /// Tokens that were read and not handed out.
+    noted: RefCell<Vec<u64>>,
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        host_tells_of_turns();
+        let wake = Wake::default();
+        let bell = wake.clone();
+        let inbox = Inbox::new(move |_| bell.ring());
+        Self {
+            mailbox: inbox.clone(),
+            inbox,
+            wake,
+            cells: Cells::default(),
+            waiting: RefCell::default(),
+            handles: Handles::default(),
+            flat: RefCell::default(),
+            schemas: RefCell::default(),
+            failure: RefCell::default(),
+            batch: RefCell::default(),
+            results: RefCell::default(),
+            noted: RefCell::default(),
+        }
+    }
+
+    /// Begins a call.
+    pub(crate) fn begin<'e>(&self, env: Env<'e>, call: FrontCall, integers: Integers) -> Result<Value<'e>> {
+        self.go_on(env, Waiting::new(Source::Call(call), integers), None)
+    }
+
+    /// Goes on with what waits under the token.
+    pub(crate) fn poll<'e>(&self, env: Env<'e>, number: f64) -> Result<Value<'e>> {
+        let found = token(number).and_then(|token| Some((token, self.waiting.borrow_mut().get_mut(token)?.take()?)));
+        match found {
+            Some((token, waiting)) => self.go_on(env, waiting, Some(token)),
+            None => self.numbers(env, &[0.0, 0.0]),
+        }
+    }
+
+    /// Polls a call until it answers or waits. It keeps its token, and gets one if it has none and waits.
+    pub(crate) fn go_on<'e>(&self, env: Env<'e>, mut waiting: Waiting, token: Option<u64>) -> Result<Value<'e>> {
+        match waiting.poll(&self.handles, None) {
+            Step::Waits => {
+                let token = token.unwrap_or_else(|| self.waiting.borrow_mut().add(None));
+                match waiting.poll(&self.handles, Some((&self.mailbox, token))) {
+                    Step::Waits => env.number(self.keep(waiting, Some(token)) as f64),
+                    step => self.stepped(env, waiting, Some(token), step),
+                }
+            }
+            step => self.stepped(env, waiting, token, step),
+        }
+    }
+
+    fn stepped<'e>(&self, env: Env<'e>, waiting: Waiting, token: Option<u64>, step: Step) -> Result<Value<'e>> {
+        match step {
+            Step::Ready(Ok(output)) => self.answer(env, waiting, token, output),
+            Step::Ready(Err(error)) => {
+                self.forget(token);
+                self.failed(env, error)
+            }
+            Step::Rows(rows, from) => self.rows(env, waiting, token, rows, from),
+            Step::Yields => {
+                let token = self.keep(waiting, token);
+                self.numbers(env, &[token as f64])?;
+                env.number(YIELDS)
+            }
+            Step::Waits => env.number(self.keep(waiting, token) as f64),
+        }
+    }
+
+    /// Keeps what goes on under its token, or a new one.
+    pub(crate) fn keep(&self, waiting: Waiting, token: Option<u64>) -> u64 {
+        let mut all = self.waiting.borrow_mut();
+        match token {
+            Some(token) => {
+                if let Some(place) = all.get_mut(token) {
+                    *place = Some(waiting);
+                }
+                token
+            }
+            None => all.add(Some(waiting)),
+        }
+    }
+
+    pub(crate) fn forget(&self, token: Option<u64>) {
+        let gone = token.and_then(|token| self.waiting.borrow_mut().take(token));
+        drop(gone);
+    }
+
+    /// Gives a call up. Returns true if it is to be waited for: its write runs.
+    pub(crate) fn give_up(&self, number: f64) -> bool {
+        let Some(token) = token(number) else { return false };
+        let waiting = self.waiting.borrow_mut().get_mut(token).and_then(Option::take);
+        let Some(mut waiting) = waiting else { return false };
+        if waiting.give_up() {
+            self.keep(waiting, Some(token));
+            return true;
+        }
+        self.forget(Some(token));
+        false
+    }
+
+    /// Puts at most so many of the tokens that were noted into the cells. Returns their number, and in the last cell how many
+    /// are left.
+    pub(crate) fn drain<'e>(&self, env: Env<'e>, most: f64) -> Result<Value<'e>> {
+        let mut noted = self.noted.borrow_mut();
+        self.inbox.read(&mut noted);
+        let count = self.cells.with(|cells| {
+            let count = noted.len().min(most as usize).min(cells.len().saturating_sub(1));
+            for (cell, token) in cells.iter_mut().zip(noted.drain(..count)) {
+                *cell = token as f64;
+            }
+            if let Some(last) = cells.last_mut() {
+                *last = noted.len() as f64;
+            }
+            count
+        });
+        env.number(count as f64)
+    }
+
+    /// Answers that nothing was to be done.
+    pub(crate) fn done<'e>(&self, env: Env<'e>) -> Result<Value<'e>> {
+        env.number(DONE)
+    }
+}

@@ -1,0 +1,65 @@
+//! The native module of Flatwater for Node: functions that take plain values and answer a number, a text or a buffer.
+//!
+//! Owns: the list of the functions. The package in `flatwater/` is the API; it makes promises and objects of what these answer. The
+//! design is in `docs/design/node.md`. Unsafe code is in `capi` only.
+
+mod answers;
+mod calls;
+mod capi;
+mod codes;
+mod failure;
+mod handles;
+mod host;
+mod many;
+mod options;
+mod params;
+mod reading;
+mod schemas;
+mod stats;
+mod waiting;
+
+use capi::function::{Function, register};
+use host::Host;
+
+const FUNCTIONS: &[Function<Host>] = &[
+    Function { name: "begin", run: reading::begin },
+    Function { name: "drain", run: reading::drain },
+    Function { name: "poll", run: reading::poll },
+    Function { name: "giveUp", run: reading::give_up },
+    Function { name: "hadTurn", run: reading::had_turn },
+    Function { name: "keepAlive", run: reading::keep_alive },
+    Function { name: "failure", run: reading::failure },
+    Function { name: "columns", run: reading::columns },
+    Function { name: "bytes", run: reading::bytes },
+    Function { name: "batchResult", run: reading::batch_result },
+    Function { name: "liveResult", run: reading::live_result },
+    Function { name: "open", run: calls::open },
+    Function { name: "close", run: calls::close },
+    Function { name: "run", run: calls::run },
+    Function { name: "end", run: calls::end },
+    Function { name: "inTransaction", run: calls::in_transaction },
+    Function { name: "release", run: calls::release },
+    Function { name: "migrate", run: calls::migrate },
+    Function { name: "batches", run: calls::batches },
+    Function { name: "live", run: calls::live },
+    Function { name: "next", run: calls::next },
+    Function { name: "rows", run: many::rows },
+    Function { name: "addRows", run: many::add },
+    Function { name: "runMany", run: many::run },
+    Function { name: "stats", run: stats::stats },
+    Function { name: "setMaxOpen", run: stats::set_max_open },
+];
+
+/// Node calls it when the module is loaded into an environment.
+///
+/// # Safety
+/// The arguments are those of Node.
+// SAFETY: Node looks for this name, and no other symbol of the process has it within this module.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn napi_register_module_v1(
+    env: napi_sys::napi_env,
+    exports: napi_sys::napi_value,
+) -> napi_sys::napi_value {
+    // SAFETY: these are Node's arguments.
+    unsafe { register(env, exports, FUNCTIONS, Host::new) }
+}

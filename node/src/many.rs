@@ -1,0 +1,120 @@
+//! Arguments of which there may be many: rows of parameters, and the statements of a batch.
+//!
+//! Owns: taking them from arrays in slices, between which other tasks run. Runs on the loop's thread. Invariants: the call takes its
+//! place in the queue when it has the last one; what is refused is named by its number. Leaves out: iterables, which JavaScript makes
+//! arrays of.
+
+use std::time::{Duration, Instant};
+
+use flatwater::Params;
+use flatwater::bindings::{ParamRows, add_row, rows_added};
+
+use crate::calls::{gone, integers, set_place, timed};
+use crate::capi::function::Call;
+use crate::capi::value::{Env, Kind, Result, Value};
+use crate::failure::Failure;
+use crate::handles::Handle;
+use crate::host::Host;
+use crate::params;
+
+/// The length of what is done until other tasks get their turn, and how many steps there are between two looks at the clock.
+const SLICE: Duration = Duration::from_micros(500);
+const STEPS: u32 = 16;
+
+type Answer<'e> = Result<Value<'e>>;
+
+/// `rows(sql)`: the number of rows to be filled; or of statements, without a text.
+pub(crate) fn rows<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let sql = call.argument::<0>();
+    let many = match call.env.kind(sql) {
+        Kind::String => Handle::Rows { sql: call.text::<0>()?, rows: ParamRows::default(), row: Params::default() },
+        _ => Handle::Statements(Vec::new()),
+    };
+    call.env.number(call.host.handles.add(many))
+}
+
+/// `add(rows, array, from)`: takes from the array until it is empty or the slice is over. Returns where to go on.
+pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host, given) = (call.env, call.host, call.argument::<1>());
+    let number = call.number::<0>()?;
+    // Out of the table, because reading the array may run code of the program.
+    let Some(mut many) =
+        host.handles.get(number).map(|mut many| std::mem::replace(&mut *many, Handle::Statements(Vec::new())))
+    else {
+        return host.failed(env, gone());
+    };
+    let (mut at, length) = (call.number::<2>()? as u32, env.array_length(given).unwrap_or(0));
+    let end = Instant::now() + SLICE;
+    let mut failed = None;
+    while at < length && failed.is_none() {
+        failed = env.scoped(|| many_one(env, &mut many, given, at)).err();
+        at += 1;
+        if at % STEPS == 0 && Instant::now() >= end {
+            break;
+        }
+    }
+    if let Some(mut place) = host.handles.get(number) {
+        *place = many;
+    }
+    match failed {
+        Some(failure) => host.failed(env, failure),
+        None => env.number(f64::from(at)),
+    }
+}
+
+fn many_one<'e>(env: Env<'e>, many: &mut Handle, given: Value<'e>, at: u32) -> Result<(), Failure> {
+    let unreadable = |_| Failure::misuse("the array could not be read", None);
+    let one = env.element(given, at).map_err(unreadable)?;
+    match many {
+        Handle::Rows { rows, row, .. } => {
+            params::fill(env, row, one).map_err(|failure| in_row(failure, rows_added(rows)))?;
+            add_row(rows, row);
+        }
+        Handle::Statements(all) => {
+            let (sql, params) = if env.array_length(one).is_some() {
+                (env.element(one, 0).map_err(unreadable)?, Some(env.element(one, 1).map_err(unreadable)?))
+            } else {
+                (one, None)
+            };
+            let sql = env.with_text(sql, str::to_owned).map_err(|_| {
+                Failure::misuse(format!("statement {at} must be SQL, or an array of SQL and parameters"), None)
+            })?;
+            let params = params.map_or_else(|| Ok(Params::default()), |params| params::of(env, params));
+            all.push((sql, params.map_err(|failure| in_statement(failure, at))?));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn in_row(failure: Failure, row: usize) -> Failure {
+    match failure {
+        Failure::Own { message, hint } => Failure::Own { message: format!("row {row}: {message}"), hint },
+        failure @ Failure::Engine(_) => failure,
+    }
+}
+
+fn in_statement(failure: Failure, at: u32) -> Failure {
+    match failure {
+        Failure::Own { message, hint } => Failure::Own { message: format!("statement {at}: {message}"), hint },
+        failure @ Failure::Engine(_) => failure,
+    }
+}
+
+/// `runMany(rows, target, timeout, place)`: `executeMany` or `batch`.
+pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let Some(many) = host.handles.take(call.number::<0>()?) else { return host.failed(env, gone()) };
+    let made = match host.handles.get(call.number::<1>()?).as_deref().and_then(Handle::target) {
+        None => None,
+        Some(target) => match many {
+            Handle::Rows { sql, rows, .. } => Some(target.execute_many(&sql, Ok(rows))),
+            Handle::Statements(all) => Some(target.batch(Ok(all))),
+            _ => None,
+        },
+    };
+    let Some(made) = made else { return host.failed(env, gone()) };
+    let mut made = timed(made, call.number::<2>()?);
+    set_place(host, made.unbegun(), call.number::<3>()?);
+    host.begin(env, made, integers(0.0))
+}

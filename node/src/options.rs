@@ -1,0 +1,163 @@
+//! The options of `open`.
+//!
+//! Owns: their values from JavaScript, with names in camelCase and times in milliseconds. Leaves out: the names and what they mean
+//! (`flatwater-bridge`), and which of them are JavaScript's own.
+
+use flatwater::{Migrations, Options};
+use flatwater_bridge::{DURATIONS, Given, OPTIONS, TUNING, nearest, set, unknown};
+
+use crate::capi::value::{Env, Kind, Value};
+use crate::failure::Failure;
+
+/// Options that JavaScript has, or that have a form of their own here.
+const OWN: [&str; 3] = ["integers", "migrations", "tuning"];
+
+/// Sets the options of an object.
+pub(crate) fn of<'e>(env: Env<'e>, path: &str, given: Value<'e>) -> Result<Options, Failure> {
+    let mut options = Options::new(path);
+    for (name, value) in pairs(env, given)? {
+        match name.as_str() {
+            "integers" => {}
+            "migrations" => options = options.migrations(migrations(env, value)?),
+            "tuning" => {
+                for (name, value) in pairs(env, value)? {
+                    options = set_to(env, options, &name, value, Tier::Tuning)?;
+                }
+            }
+            name => options = set_to(env, options, name, value, Tier::Option)?,
+        }
+    }
+    Ok(options)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tier {
+    Option,
+    Tuning,
+}
+
+impl Tier {
+    fn names(self) -> Vec<String> {
+        let (table, own) = match self {
+            Self::Option => (OPTIONS, &OWN[..]),
+            Self::Tuning => (TUNING, &[][..]),
+        };
+        table.iter().map(|(name, _)| camel(name)).chain(own.iter().map(|name| (*name).to_owned())).collect()
+    }
+}
+
+fn set_to<'e>(env: Env<'e>, options: Options, name: &str, value: Value<'e>, tier: Tier) -> Result<Options, Failure> {
+    if !tier.names().iter().any(|known| known == name) {
+        return Err(Failure::misuse(no_option(name, tier), None));
+    }
+    let snake = snake(name);
+    let given = form(env, name, value, DURATIONS.contains(&&*snake))?;
+    set(options, &snake, given).map_err(|refused| {
+        let refused = refused.replace(&format!("{snake:?}"), &format!("{name:?}"));
+        Failure::misuse(refused.replace("a number of seconds", "a number of milliseconds"), None)
+    })
+}
+
+/// Says what to write instead of an option that there is not.
+#[cold]
+fn no_option(name: &str, tier: Tier) -> String {
+    let [options, tuning] = [Tier::Option.names(), Tier::Tuning.names()];
+    let has = |names: &[String], name: &str| names.iter().any(|known| known == name);
+    let near = |names: &[String]| nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
+    let all = |names: &[String], what| unknown(what, name, names.iter().map(String::as_str).collect::<Vec<_>>());
+    match tier {
+        Tier::Option if has(&tuning, name) => {
+            format!("the option {name:?} belongs into `tuning`: {{ tuning: {{ {name}: ... }} }}")
+        }
+        Tier::Option => match (near(&options), near(&tuning)) {
+            (None, Some(key)) => format!("there is no option {name:?}; did you mean {{ tuning: {{ {key}: ... }} }}?"),
+            _ => all(&options, "option"),
+        },
+        Tier::Tuning if has(&options, name) => {
+            format!("the option {name:?} is no key of `tuning`: pass it beside that")
+        }
+        Tier::Tuning => all(&tuning, "key of `tuning`"),
+    }
+}
+
+/// The names and values of an object. What is undefined is left out.
+fn pairs<'e>(env: Env<'e>, given: Value<'e>) -> Result<Vec<(String, Value<'e>)>, Failure> {
+    if env.kind(given) == Kind::Undefined {
+        return Ok(Vec::new());
+    }
+    if env.kind(given) != Kind::Object || env.array_length(given).is_some() {
+        return Err(Failure::misuse("options must be an object", None));
+    }
+    let unreadable = |_| Failure::misuse("the options could not be read", None);
+    let mut pairs = Vec::new();
+    for name in env.names(given).map_err(unreadable)? {
+        let value = env.property(given, &name).map_err(unreadable)?;
+        if env.kind(value) != Kind::Undefined {
+            pairs.push((name, value));
+        }
+    }
+    Ok(pairs)
+}
+
+fn form<'e>(env: Env<'e>, name: &str, value: Value<'e>, is_duration: bool) -> Result<Given, Failure> {
+    let cannot = || Failure::misuse(format!("the option {name:?} has a value of the wrong type"), None);
+    match env.kind(value) {
+        Kind::Boolean => env.as_bool(value).map(Given::Bool).map_err(|_| cannot()),
+        Kind::Number => match env.as_f64(value).map_err(|_| cannot())? {
+            number if is_duration => Ok(Given::Real(number / 1_000.0)),
+            number if number.fract() == 0.0 && number.abs() < 9e15 => Ok(Given::Integer(number as i64)),
+            number => Ok(Given::Real(number)),
+        },
+        Kind::String => env.with_text(value, str::to_owned).map(Given::Text).map_err(|_| cannot()),
+        Kind::Object if env.array_length(value).is_some() => env.texts(value).map(Given::Texts).map_err(|_| cannot()),
+        Kind::Object => {
+            let pairs = pairs(env, value)?.into_iter();
+            let texts =
+                pairs.map(|(name, value)| Ok((name, env.with_text(value, str::to_owned).map_err(|_| cannot())?)));
+            texts.collect::<Result<_, Failure>>().map(Given::Pairs)
+        }
+        _ => Err(cannot()),
+    }
+}
+
+/// Returns migrations: the path of a folder, or an array of pairs of a name and SQL.
+pub(crate) fn migrations<'e>(env: Env<'e>, given: Value<'e>) -> Result<Migrations, Failure> {
+    if env.kind(given) == Kind::String {
+        let path = env.with_text(given, str::to_owned).map_err(|_| wrong_migrations())?;
+        return Ok(Migrations::from_dir(path)?);
+    }
+    let length = env.array_length(given).ok_or_else(wrong_migrations)?;
+    let pair = |index| {
+        let pair = env.texts(env.element(given, index).map_err(|_| wrong_migrations())?);
+        match <[String; 2]>::try_from(pair.map_err(|_| wrong_migrations())?) {
+            Ok([name, sql]) => Ok((name, sql)),
+            Err(_) => Err(wrong_migrations()),
+        }
+    };
+    Ok(Migrations::new((0..length).map(pair).collect::<Result<Vec<_>, _>>()?))
+}
+
+fn wrong_migrations() -> Failure {
+    Failure::misuse("migrations must be the path of a folder, or an array of [name, sql]", None)
+}
+
+pub(crate) fn camel(name: &str) -> String {
+    let mut parts = name.split('_');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| {
+        let mut letters = part.chars();
+        let capital = letters.next().map(|letter| letter.to_ascii_uppercase());
+        all + &capital.into_iter().chain(letters).collect::<String>()
+    })
+}
+
+fn snake(name: &str) -> String {
+    let mut all = String::with_capacity(name.len() + 2);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            all.push('_');
+        }
+        all.push(letter.to_ascii_lowercase());
+    }
+    all
+}

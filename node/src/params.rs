@@ -1,0 +1,144 @@
+//! JavaScript values as the parameters of statements.
+//!
+//! Owns: which types are bound, and in which form. Runs on the loop's thread, when the call is made. Invariants: a value is stored
+//! unchanged or refused with its place; nothing of JavaScript is kept. Leaves out: rows of parameters (`many`).
+
+use chrono::{DateTime, Utc};
+use flatwater::rusqlite::types::{ToSqlOutput, Value as SqlValue};
+use flatwater::{Params, ToSql, ValueRef};
+
+use crate::capi::value::{Env, Kind, Value};
+use crate::failure::Failure;
+
+/// Up to here all integers are exact as numbers of JavaScript.
+const SAFE: f64 = 9_007_199_254_740_991.0;
+
+/// Returns the parameters: an array of values, an object of names and values, or nothing.
+pub(crate) fn of(env: Env<'_>, given: Value<'_>) -> Result<Params, Failure> {
+    let mut params = Params::default();
+    fill(env, &mut params, given)?;
+    Ok(params)
+}
+
+/// Fills parameters that are empty.
+pub(crate) fn fill<'e>(env: Env<'e>, params: &mut Params, given: Value<'e>) -> Result<(), Failure> {
+    if let Some(length) = env.array_length(given) {
+        for index in 0..length {
+            let value = env.element(given, index).map_err(|_| unreadable())?;
+            bind(env, value, &mut |value| params.push(value).map_err(Failure::from))
+                .map_err(|refused| refused.at(&format!("parameter {}", index + 1)))?;
+        }
+        return Ok(());
+    }
+    match env.kind(given) {
+        Kind::Undefined | Kind::Null => Ok(()),
+        Kind::Object if env.as_date(given).is_none() && env.with_bytes(given, |_| ()).is_none() => {
+            *params = named(env, given)?;
+            Ok(())
+        }
+        _ => Err(Failure::misuse(
+            "parameters must be an array or an object, not one value",
+            Some("pass an array for `?`: [value], and an object for `:name`: { name: value }"),
+        )),
+    }
+}
+
+fn named<'e>(env: Env<'e>, given: Value<'e>) -> Result<Params, Failure> {
+    let names = env.names(given).map_err(|_| unreadable())?;
+    let mut pairs: Vec<(String, SqlValue)> = Vec::with_capacity(names.len());
+    for name in names {
+        let value = env.property(given, &name).map_err(|_| unreadable())?;
+        let mut owned = SqlValue::Null;
+        let bound = bind(env, value, &mut |value| {
+            owned = match value {
+                ToSqlOutput::Owned(value) => value,
+                ToSqlOutput::Borrowed(value) => value.try_into().unwrap_or(SqlValue::Null),
+                _ => SqlValue::Null,
+            };
+            Ok(())
+        });
+        bound.map_err(|refused| refused.at(&format!("parameter {name:?}")))?;
+        pairs.push((name, owned));
+    }
+    Ok(Params::named(pairs.iter().map(|(name, value)| (&**name, value)))?)
+}
+
+/// Why a value is not bound.
+enum Refused {
+    Value(&'static str, Option<&'static str>),
+    Failure(Failure),
+}
+
+impl Refused {
+    fn at(self, place: &str) -> Failure {
+        match self {
+            Self::Value(what, hint) => Failure::misuse(format!("{place}: {what}"), hint),
+            Self::Failure(failure) => failure,
+        }
+    }
+}
+
+/// Calls `bound` with the form in which the value is stored.
+fn bind<'e>(
+    env: Env<'e>,
+    value: Value<'e>,
+    bound: &mut dyn FnMut(ToSqlOutput<'_>) -> Result<(), Failure>,
+) -> Result<(), Refused> {
+    let mut put = |value: ToSqlOutput<'_>| bound(value).map_err(Refused::Failure);
+    let integer = |number| ToSqlOutput::Owned(SqlValue::Integer(number));
+    match env.kind(value) {
+        Kind::Null => put(ToSqlOutput::Owned(SqlValue::Null)),
+        Kind::Number => match env.as_f64(value).unwrap_or(f64::NAN) {
+            number if number.is_nan() => Err(Refused::Value("NaN cannot be stored", Some("pass null"))),
+            number if number.fract() == 0.0 && number.abs() <= SAFE => put(integer(number as i64)),
+            number => put(ToSqlOutput::Owned(SqlValue::Real(number))),
+        },
+        Kind::String => env
+            .with_text(value, |text| put(ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))))
+            .unwrap_or_else(|_| Err(Refused::Failure(unreadable()))),
+        Kind::Boolean => put(integer(env.as_bool(value).unwrap_or(false).into())),
+        Kind::BigInt => match env.as_i64(value) {
+            Ok(Some(number)) => put(integer(number)),
+            _ => Err(Refused::Value("a bigint beyond 64 bits cannot be stored", Some("store it as a string"))),
+        },
+        Kind::Object => {
+            if let Some(time) = env.as_date(value) {
+                return match date(time) {
+                    Some(date) => {
+                        put(date.to_sql().map_err(|error| Refused::Failure(flatwater::Error::from(error).into()))?)
+                    }
+                    None => Err(Refused::Value("the Date is invalid", Some("pass null"))),
+                };
+            }
+            let blob = env.with_bytes(value, |bytes| put(ToSqlOutput::Borrowed(ValueRef::Blob(bytes))));
+            blob.unwrap_or(Err(if env.array_length(value).is_some() {
+                Refused::Value(
+                    "an array cannot be stored",
+                    Some("write one `?` for each value, or pass JSON and use json_each(?)"),
+                )
+            } else {
+                Refused::Value(
+                    "an object cannot be stored",
+                    Some("pass JSON.stringify(value), or its fields one by one"),
+                )
+            }))
+        }
+        Kind::Undefined => {
+            Err(Refused::Value("undefined cannot be stored", Some("pass null, or check the name of the property")))
+        }
+        Kind::Symbol => Err(Refused::Value("a symbol cannot be stored", None)),
+        Kind::Function => Err(Refused::Value("a function cannot be stored", None)),
+        Kind::External => Err(Refused::Value("an external value cannot be stored", None)),
+    }
+}
+
+/// Node did not answer: code of the program threw, which is pending.
+fn unreadable() -> Failure {
+    Failure::misuse("the parameters could not be read", None)
+}
+
+/// The time of a `Date`, if it has one that can be written.
+fn date(time_ms: f64) -> Option<DateTime<Utc>> {
+    // A `Date` has whole milliseconds, at most 8.64e15 of them.
+    if time_ms.is_finite() { DateTime::from_timestamp_millis(time_ms as i64) } else { None }
+}

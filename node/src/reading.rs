@@ -1,0 +1,94 @@
+//! The functions of the module with which JavaScript reads answers and goes on with calls.
+//!
+//! Owns: the arguments of each. Runs on the loop's thread. Leaves out: what an answer looks like (`answers`).
+
+use std::sync::Arc;
+
+use flatwater::bindings::loop_had_turn;
+
+use crate::answers::executed_numbers;
+use crate::calls::integers;
+use crate::capi::function::Call;
+use crate::capi::value::{Result, Value};
+use crate::host::Host;
+use crate::waiting::{Source, Waiting};
+
+type Answer<'e> = Result<Value<'e>>;
+
+/// `begin(cells, woken)`: the array for numbers, and what is called when tokens were noted.
+pub(crate) fn begin<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    call.host.cells.set(call.env, call.argument::<0>())?;
+    call.host.wake.begin(call.env, call.argument::<1>())?;
+    call.env.undefined()
+}
+
+/// `drain(most)`: the number of tokens in the cells.
+pub(crate) fn drain<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    call.host.drain(call.env, call.number::<0>()?)
+}
+
+/// `poll(token)`: goes on with a call.
+pub(crate) fn poll<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    call.host.poll(call.env, call.number::<0>()?)
+}
+
+/// `giveUp(token)`: true if the outcome of the call is to be waited for.
+pub(crate) fn give_up<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    call.env.boolean(call.host.give_up(call.number::<0>()?))
+}
+
+/// `hadTurn()`: timers and I/O of the loop were served.
+pub(crate) fn had_turn<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    loop_had_turn();
+    call.env.undefined()
+}
+
+/// `keepAlive(on)`: whether the process lives on for this module.
+pub(crate) fn keep_alive<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    call.host.wake.keep_alive(call.env, call.env.as_bool(call.argument::<0>())?);
+    call.env.undefined()
+}
+
+/// `failure()`: the fields of the error of the last call that failed.
+pub(crate) fn failure<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let failure = call.host.failure.borrow_mut().take();
+    failure.map_or_else(|| call.env.undefined(), |failure| failure.fields(call.env))
+}
+
+/// `columns(schema)`: the names of the columns of the last chunk, whose schema this is.
+pub(crate) fn columns<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let number = call.number::<0>()?;
+    let names = call.host.schemas.borrow().names_of(number);
+    call.env.array(names.iter().map(|name| call.env.text(name)))
+}
+
+/// `bytes()`: the blobs of the last chunk, one after the other.
+pub(crate) fn bytes<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    call.env.buffer(call.host.flat.borrow().bytes())
+}
+
+/// `batchResult(at, integers)`: the numbers of a result of the last batch; for one with rows, those instead.
+pub(crate) fn batch_result<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let (at, integers) = (call.number::<0>()? as usize, integers(call.number::<1>()?));
+    let result = host.batch.borrow_mut().get_mut(at).map(|result| (result.executed, result.rows.take()));
+    match result {
+        Some((_, Some(rows))) => {
+            let over = Waiting::new(Source::Over, integers);
+            host.rows(env, over, None, Arc::new(rows), 0)
+        }
+        Some((executed, None)) => host.numbers(env, &executed_numbers(executed)),
+        None => env.undefined(),
+    }
+}
+
+/// `liveResult(at, integers)`: the rows of a result that the last poll of a live query had.
+pub(crate) fn live_result<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let (at, integers) = (call.number::<0>()? as usize, integers(call.number::<1>()?));
+    let rows = host.results.borrow().get(at).cloned();
+    match rows {
+        Some(rows) => host.rows(env, Waiting::new(Source::Over, integers), None, rows, 0),
+        None => env.undefined(),
+    }
+}

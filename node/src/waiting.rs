@@ -1,0 +1,77 @@
+//! Calls that go on, by token: they wait for a reply, or there is more of their result.
+//!
+//! Owns: polling a call, and what is left of its rows. Runs on the loop's thread, and never waits there. Invariants: what a worker
+//! has answered is not lost: the call is polled with its mailbox before it waits; after an error nothing of the call is left. Leaves
+//! out: how a result goes to JavaScript (`answers`).
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use flatwater::Rows;
+use flatwater::bindings::{FrontCall, Mailbox, Output, Polled};
+use flatwater_bridge::{Integers, waker};
+
+use crate::handles::Handles;
+
+pub(crate) struct Waiting {
+    pub(crate) source: Source,
+    pub(crate) integers: Integers,
+    /// Rows that JavaScript has not taken, from this one on.
+    pub(crate) rest: Option<(Arc<Rows>, usize)>,
+}
+
+/// Where more comes from. Most are calls, so that one is not boxed.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Source {
+    Call(FrontCall),
+    /// The next part of batches or of a live query, by its number.
+    Next(f64),
+    /// From nowhere: only rows are left.
+    Over,
+}
+
+/// What a poll came to.
+pub(crate) enum Step {
+    Ready(flatwater::Result<Output>),
+    Rows(Arc<Rows>, usize),
+    Yields,
+    Waits,
+}
+
+impl Waiting {
+    pub(crate) fn new(source: Source, integers: Integers) -> Self {
+        Self { source, integers, rest: None }
+    }
+
+    /// Polls it. Without a mailbox it only looks.
+    pub(crate) fn poll(&mut self, handles: &Handles, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> Step {
+        if let Some((rows, from)) = self.rest.take() {
+            return Step::Rows(rows, from);
+        }
+        match &mut self.source {
+            Source::Call(call) => match call.poll(mailbox) {
+                Polled::Ready(result) => Step::Ready(result),
+                Polled::Part(rows) => Step::Rows(Arc::new(rows), 0),
+                Polled::Yields => Step::Yields,
+                Polled::Waits => Step::Waits,
+            },
+            Source::Next(number) => {
+                let waker =
+                    mailbox.map_or_else(|| Waker::noop().clone(), |(mailbox, token)| waker(mailbox.clone(), token));
+                let next = handles.get(*number).and_then(|mut of| of.poll_next(&mut Context::from_waker(&waker)));
+                match next {
+                    Some(Poll::Ready(result)) => Step::Ready(result),
+                    Some(Poll::Pending) => Step::Waits,
+                    None => Step::Ready(Ok(Output::Done)),
+                }
+            }
+            Source::Over => Step::Ready(Ok(Output::Done)),
+        }
+    }
+
+    /// Gives it up. Returns true if its write runs, and its outcome is to be waited for.
+    pub(crate) fn give_up(&mut self) -> bool {
+        self.rest = None;
+        if let Source::Call(call) = &mut self.source { call.give_up() } else { false }
+    }
+}
