@@ -100,8 +100,9 @@ test-node:
 
 node-package: node/node_modules/.made
 	cargo build --quiet -p flatwater-node $(PROFILE)
-	cd node && npm run --silent build
+	mkdir -p node/dist
 	cp $$(ls $(NODE_LIBRARY).so $(NODE_LIBRARY).dylib 2>/dev/null | head -1) node/dist/flatwater.node
+	cd node && npm run --silent build
 
 node/node_modules/.made: node/package-lock.json
 	cd node && npm ci --silent && touch node_modules/.made

@@ -28,6 +28,7 @@ export interface Native {
   giveUp(token: number): boolean;
   hadTurn(): void;
   keepAlive(on: boolean): void;
+  ended(): void;
   failure(): Fields;
   columns(schema: number): string[];
   bytes(): Uint8Array;

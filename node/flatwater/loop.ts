@@ -63,6 +63,8 @@ let isImmediateSet = false;
 let isDue = false;
 
 native.begin(cells, woken);
+// Node ends a process without ending its environment.
+process.once("exit", () => native.ended());
 
 /** The promise for an answer: settled if it is there. */
 export function settle<T>(answer: Answer, reader: Reader<T>, signal?: AbortSignal): Promise<T> {

@@ -26,10 +26,20 @@ export class Transaction extends Session {
   }
 
   /** @internal */
+  constructor(handle: number, integers: number) {
+    super(handle, integers);
+    unused.register(this, handle, this);
+  }
+
+  /** @internal */
   over(): void {
+    unused.unregister(this);
     this.handle = -1;
   }
 }
+
+/** What was dropped before its function ended. */
+const unused = new FinalizationRegistry<number>((handle) => native.release(handle));
 
 /** Begins a transaction on a target, runs the function in it, and ends it. */
 export async function transact<T>(

@@ -75,9 +75,10 @@ impl Handles {
     }
 }
 
-impl Drop for Handles {
-    fn drop(&mut self) {
-        let all = self.0.get_mut().clear();
+impl Handles {
+    /// Lets everything go, and waits until the databases are closed. Writes that were submitted are finished.
+    pub(crate) fn close(&self) {
+        let all = self.0.borrow_mut().clear();
         let (databases, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|handle| matches!(handle, Handle::Database { .. }));
         // Transactions are rolled back before their databases close.
@@ -87,6 +88,12 @@ impl Drop for Handles {
             drop(target);
             close(database);
         }
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

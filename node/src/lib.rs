@@ -28,6 +28,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "giveUp", run: reading::give_up },
     Function { name: "hadTurn", run: reading::had_turn },
     Function { name: "keepAlive", run: reading::keep_alive },
+    Function { name: "ended", run: reading::ended },
     Function { name: "failure", run: reading::failure },
     Function { name: "columns", run: reading::columns },
     Function { name: "bytes", run: reading::bytes },

@@ -49,6 +49,12 @@ pub(crate) fn keep_alive<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     call.env.undefined()
 }
 
+/// `ended()`: the process ends, or this thread of it.
+pub(crate) fn ended<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    call.host.handles.close();
+    call.env.undefined()
+}
+
 /// `failure()`: the fields of the error of the last call that failed.
 pub(crate) fn failure<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let failure = call.host.failure.borrow_mut().take();

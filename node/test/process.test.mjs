@@ -1,0 +1,116 @@
+// Processes and worker threads that end, in every state.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { existsSync } from "node:fs";
+import { open } from "../dist/index.mjs";
+import { ENDLESS, folder, run } from "./support.mjs";
+
+const path = (t) => `${folder(t)}/a.db`;
+
+test("process.exit loses no acknowledged write, and leaves no WAL", async (t) => {
+  const file = path(t);
+  const { code, output, errors } = await run(`
+    const db = await open(${JSON.stringify(file)});
+    await db.execute("CREATE TABLE t (a)");
+    let done = 0;
+    for (let at = 0; at < 2000; at++) db.execute("INSERT INTO t VALUES (1)").then(() => done++);
+    setImmediate(() => { console.log(done); process.exit(0); });`);
+  assert.equal(code, 0, errors);
+  assert.equal(existsSync(`${file}-wal`), false);
+  const db = await open(file);
+  assert.ok((await db.queryValue("SELECT count(*) FROM t")) >= Number(output));
+  await db.close();
+});
+
+const STATES = {
+  "a write runs": `db.execute("INSERT INTO t ${ENDLESS.replace("count(*)", "x")}").catch(() => {});`,
+  "a query runs": `db.query("${ENDLESS}").catch(() => {});`,
+  "a transaction is open": `db.transaction(() => new Promise(() => {})).catch(() => {});`,
+  "a stream is half read": `await db.stream("${ENDLESS.replace("count(*)", "x")}").next();`,
+  "a live query waits": `const live = db.live("SELECT a FROM t"); await live.next(); live.next();`,
+  "a snapshot is open": `await db.snapshot();`,
+  "rows are being taken": `db.executeMany("INSERT INTO t VALUES (?)", Array.from({ length: 300000 }, () => [1])).catch(() => {});`,
+  "an opening waits": `open(${JSON.stringify("FILE")} + "2", { migrations: [["1", "CREATE TABLE u AS ${ENDLESS}"]] }).catch(() => {});`,
+};
+
+for (const [state, source] of Object.entries(STATES)) {
+  const program = (file) => `
+    const db = await open(${JSON.stringify(file)}, { closeWait: 200 });
+    await db.execute("CREATE TABLE IF NOT EXISTS t (a)");
+    ${source.replace("FILE", file)}
+    await new Promise((resolve) => setTimeout(resolve, 10));`;
+
+  test(`a process may exit while ${state}`, async (t) => {
+    const file = path(t);
+    const { code, signal, errors } = await run(`${program(file)}\nprocess.exit(3);`);
+    assert.deepEqual([code, signal], [3, null], errors);
+    const db = await open(file);
+    assert.equal(await db.queryValue("PRAGMA integrity_check"), "ok");
+    await db.execute("INSERT INTO t VALUES (1)");
+    await db.close();
+  });
+
+  test(`a worker thread may be terminated while ${state}, and another goes on with the file`, async (t) => {
+    const file = path(t);
+    const entry = new URL("../dist/index.mjs", import.meta.url).href;
+    const worker = `
+      import { parentPort } from "node:worker_threads";
+      import { open } from ${JSON.stringify(entry)};
+      ${program(file)}
+      parentPort.postMessage("there");
+      setInterval(() => {}, 1000);`;
+    const { code, output, errors } = await run(`
+      import { Worker } from "node:worker_threads";
+      const own = await open(${JSON.stringify(file)}, { closeWait: 200 });
+      await own.execute("CREATE TABLE IF NOT EXISTS t (a)");
+      for (let at = 0; at < 3; at++) {
+        const url = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(worker)}));
+        const worker = new Worker(url);
+        await new Promise((resolve, reject) => { worker.once("message", resolve); worker.once("error", reject); });
+        await worker.terminate();
+        await own.execute("INSERT INTO t VALUES (1)");
+      }
+      console.log(await own.queryValue("SELECT count(*) FROM t"));
+      await own.close();`);
+    assert.deepEqual([code, output], [0, "3\n"], errors);
+  });
+}
+
+test("an error in a transaction that nobody awaits ends the program, and undoes it", async (t) => {
+  const file = path(t);
+  const { code, errors } = await run(`
+    const db = await open(${JSON.stringify(file)});
+    await db.execute("CREATE TABLE t (a)");
+    db.transaction(async (tx) => { await tx.execute("INSERT INTO t VALUES (1)"); throw new Error("from the program"); });`);
+  assert.equal(code, 1);
+  assert.match(errors, /from the program/);
+  const db = await open(file);
+  assert.equal(await db.queryValue("SELECT count(*) FROM t"), 0);
+  await db.close();
+});
+
+test("what is dropped without an end is let go of", async (t) => {
+  const { code, output, errors } = await run(
+    `
+    import { readdirSync } from "node:fs";
+    const files = () => readdirSync("/proc/self/fd").length;
+    const before = files();
+    const use = async (at) => {
+      const db = await open(${JSON.stringify(path(t))} + at);
+      await db.execute("CREATE TABLE IF NOT EXISTS t (a)");
+      db.live("SELECT a FROM t");
+      db.batches("SELECT a FROM t");
+      (await db.snapshot());
+      db.transaction(() => new Promise(() => {}));
+      await db.queryValue("SELECT 1");
+    };
+    for (let at = 0; at < 20; at++) await use(at);
+    while (files() > before + 10) {
+      gc();
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    console.log("let go of");`,
+    { flags: ["--expose-gc"] },
+  );
+  assert.deepEqual([code, output], [0, "let go of\n"], errors);
+});
