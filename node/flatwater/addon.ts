@@ -32,7 +32,8 @@ export interface Native {
   failure(): Fields;
   columns(schema: number): string[];
   bytes(): Uint8Array;
-  batchResult(at: number, integers: number): Answer;
+  batchResult(at: number): boolean;
+  batchRows(at: number, integers: number): Answer;
   liveResult(at: number, integers: number): Answer;
   open(path: string, options: unknown): Answer;
   close(database: number): Answer;
@@ -45,10 +46,19 @@ export interface Native {
     place: number,
     integers: number,
   ): Answer;
+  queryJson(
+    target: number,
+    sql: string,
+    params: unknown,
+    timeout: number,
+    place: number,
+    form: number,
+    embedded: readonly string[] | undefined,
+  ): Answer;
   end(transaction: number, commits: boolean, timeout: number): Answer;
   inTransaction(handle: number): boolean;
   release(handle: number): number;
-  migrate(target: number, migrations: unknown, timeout: number): Answer;
+  migrate(target: number, migrations: unknown, ignores: boolean, timeout: number, place: number): Answer;
   batches(target: number, sql: string, params: unknown, place: number): number;
   live(database: number, queries: unknown[], debounce: number, throttle: number, changes: boolean): number;
   next(handle: number, integers: number): Answer;

@@ -5,22 +5,12 @@
  * after it fails with kind `closed`. Leaves out: the operations that it shares with transactions (`session`).
  */
 
-import { native, type Answer } from "./addon.js";
-import {
-  INTEGERS,
-  integersOf,
-  nothing,
-  number,
-  refused,
-  textOf,
-  throwIfAborted,
-  timeoutOf,
-  valuesOf,
-  value,
-} from "./calls.js";
+import { native } from "./addon.js";
+import { INTEGERS, integersOf, nothing, number, textOf, timeoutOf, valuesOf, value } from "./calls.js";
 import type { CallOptions, Integers, Statement } from "./calls.js";
 import { FlatwaterError } from "./errors.js";
 import { Live, liveGroup, type LiveOptions, type LiveStatement } from "./live.js";
+import { place } from "./flow.js";
 import { cells, settle } from "./loop.js";
 import type { Options } from "./options.js";
 import { PreparedStatement } from "./statement.js";
@@ -39,6 +29,11 @@ export type CheckpointMode = "passive" | "full" | "restart" | "truncate";
 
 /** Migrations: the path of a folder of SQL files, or their names and texts in order. */
 export type Migrations = string | readonly (readonly [name: string, sql: string])[];
+
+export interface MigrateOptions extends CallOptions {
+  /** Migrations that were applied and are not in the list are no error: the database is newer than the program. */
+  ignoreMissing?: boolean | undefined;
+}
 
 /** Reads at one point in time. */
 export class Snapshot extends Session {
@@ -102,10 +97,11 @@ export class Database extends Session {
   }
 
   /** Applies the migrations that were not applied yet, and resolves with their names. */
-  migrate(migrations: Migrations, options?: CallOptions): Promise<string[]> {
-    return this.attempt(options, () => native.migrate(this.handle, migrations, timeoutOf(options))) as Promise<
-      string[]
-    >;
+  migrate(migrations: Migrations, options?: MigrateOptions): Promise<string[]> {
+    const ignores = options?.ignoreMissing === true;
+    return this.attempt(options, value, () =>
+      native.migrate(this.handle, migrations, ignores, timeoutOf(options), place()),
+    ) as Promise<string[]>;
   }
 
   /** Copies the database to a new file, while it is used. */
@@ -135,15 +131,6 @@ export class Database extends Session {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-
-  private attempt(options: CallOptions | undefined, call: () => Answer): Promise<Answer> {
-    try {
-      throwIfAborted(options);
-      return settle(call(), value, options?.signal);
-    } catch (error) {
-      return refused(error);
-    }
   }
 }
 

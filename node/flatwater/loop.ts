@@ -23,7 +23,7 @@ export const FAILED = -2;
 const YIELDS = -3;
 
 /** In a chunk of rows: where the token is under which there is more; negative if there is none. */
-const MORE = 3;
+export const MORE = 3;
 
 /** How long answers are delivered in one turn, in milliseconds, and how many at once. */
 const TURN_MS = 1;

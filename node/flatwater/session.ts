@@ -4,7 +4,7 @@
  * Owns: each of them, once. Every one begins at the call, never throws, and returns a promise. Leaves out: what only one of them has.
  */
 
-import { native } from "./addon.js";
+import { native, type Answer } from "./addon.js";
 import { Batches, type BatchesOptions } from "./batches.js";
 import {
   executed,
@@ -25,13 +25,13 @@ import {
   type QueryOptions,
   type Statement,
 } from "./calls.js";
+import { FlatwaterError } from "./errors.js";
 import { place } from "./flow.js";
-import { settle, type Reader } from "./loop.js";
+import { cells, DONE, FAILED, MORE, settle, type Reader } from "./loop.js";
 import { collect } from "./many.js";
 import { decode, RowsReader, type RowForm } from "./rows.js";
 import { sql, Sql, type Params, type SqlValue } from "./sql.js";
 import { unknownNames } from "./names.js";
-import { cells } from "./loop.js";
 
 const EXECUTE = 0;
 const QUERY = 1;
@@ -40,8 +40,9 @@ const ONE = 3;
 const VALUE = 4;
 const OPTIONAL_VALUE = 5;
 const SCRIPT = 6;
-const JSON_NUMBERS = 8;
-const JSON_STRINGS = 9;
+
+const JSON_ARRAYS = 1;
+const JSON_STRINGS = 2;
 
 /** A row as an object. */
 export type Row = Record<string, unknown>;
@@ -56,8 +57,12 @@ export type BatchStatement = Statement | readonly [sql: string, params?: Params]
 
 /** How {@link Session.queryJson} writes rows. */
 export interface JsonOptions extends CallOptions {
+  /** Rows as arrays of their values. Several columns may then have the same name. */
+  arrays?: boolean | undefined;
   /** Integers beyond 2^53 - 1 as strings. Otherwise as numbers, which `JSON.parse` rounds. */
   bigIntegersAsStrings?: boolean | undefined;
+  /** The names of columns whose texts are JSON, and become parts of the document. */
+  embed?: readonly string[] | undefined;
 }
 
 /** Reads the first row of a result, or its first value. */
@@ -163,10 +168,19 @@ export abstract class Session {
     >;
   }
 
+  /** Resolves with the first value of each row. */
+  async queryValues<T = SqlValue>(statement: Statement, params?: Params, options?: QueryOptions): Promise<T[]> {
+    const rows = await this.query<[T]>(statement, params, { ...options, rows: "array", as: undefined });
+    return rows.map((row) => row[0]);
+  }
+
   /** Resolves with the rows as JSON in UTF-8: an array of objects. No object is made of a row. */
   queryJson(statement: Statement, params?: Params, options?: JsonOptions): Promise<Buffer> {
-    const operation = options?.bigIntegersAsStrings ? JSON_STRINGS : JSON_NUMBERS;
-    return this.run(operation, statement, params, options, value) as Promise<unknown> as Promise<Buffer>;
+    const form = (options?.arrays ? JSON_ARRAYS : 0) + (options?.bigIntegersAsStrings ? JSON_STRINGS : 0);
+    return this.attempt(options, value, () => {
+      const [text, values] = [textOf(statement), valuesOf(statement, params)];
+      return native.queryJson(this.handle, text, values, timeoutOf(options), place(), form, options?.embed);
+    }) as Promise<unknown> as Promise<Buffer>;
   }
 
   /** Yields the rows in arrays, as they are needed. Leaving the loop frees the connection. */
@@ -199,16 +213,19 @@ export abstract class Session {
       throwIfAborted(options);
       const text = textOf(statement);
       const integers = integersOf(query?.integers, this.integers);
-      const answer = native.run(
-        operation,
-        this.handle,
-        text,
-        valuesOf(statement, params),
-        timeoutOf(options),
-        place(),
-        integers,
-      );
+      const values = valuesOf(statement, params);
+      const answer = native.run(operation, this.handle, text, values, timeoutOf(options), place(), integers);
       return settle(answer, reader, options?.signal);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** The same for other functions of the native module. @internal */
+  protected attempt<T>(options: CallOptions | undefined, reader: Reader<T>, call: () => Answer): Promise<T> {
+    try {
+      throwIfAborted(options);
+      return settle(call(), reader, options?.signal);
     } catch (error) {
       return refused(error);
     }
@@ -241,7 +258,11 @@ export abstract class Session {
     const timeout = timeoutOf(options);
     let isMade = false;
     try {
-      await collect(many, given, options?.signal, plain);
+      const rest = collect(many, given, options?.signal, plain);
+      if (rest !== undefined) {
+        await rest;
+        throwIfAborted(options);
+      }
       isMade = true;
       return await settle(native.runMany(many, this.handle, timeout, at), reader, options?.signal);
     } finally {
@@ -254,18 +275,24 @@ export abstract class Session {
 
 function readBatch(count: number, integers: number): BatchResult[] {
   return Array.from({ length: count }, (_, at) => {
-    let answer = native.batchResult(at, integers);
-    if (typeof answer !== "string") {
-      return { ...readExecuted(), rows: undefined };
-    }
-    const rows: Row[] = [];
-    while (typeof answer === "string") {
-      const more: number = cells[3]!;
-      decode(answer, "object", rows);
-      answer = more < 0 ? 0 : native.poll(more);
-    }
-    return { changes: rows.length, lastInsertRowid: null, rows };
+    const hasRows = native.batchResult(at);
+    const executed = readExecuted();
+    return { ...executed, rows: hasRows ? readRows(native.batchRows(at, integers)) : undefined };
   });
+}
+
+/** Reads rows that are all there. */
+function readRows(answer: Answer): Row[] {
+  const rows: Row[] = [];
+  while (typeof answer === "string") {
+    const more: number = cells[MORE]!;
+    decode(answer, "object", rows);
+    answer = more < 0 ? DONE : native.poll(more);
+  }
+  if (answer === FAILED) {
+    throw new FlatwaterError(native.failure());
+  }
+  return rows;
 }
 
 unknownNames(Session.prototype);

@@ -32,7 +32,8 @@ export function sql(strings: TemplateStringsArray, ...inserted: readonly (SqlVal
   const values: SqlValue[] = [];
   inserted.forEach((value, at) => {
     if (value instanceof Sql) {
-      text += value.text;
+      // Two names without a space would be one.
+      text += text.endsWith("`") && value.text.startsWith("`") ? ` ${value.text}` : value.text;
       values.push(...value.values);
     } else {
       text += "?";
@@ -49,10 +50,10 @@ sql.list = (values: Iterable<SqlValue>): Sql => {
   return new Sql(`(${all.map(() => "?").join(", ")})`, all);
 };
 
-/** The name of a table or column, quoted. */
+/** The name of a table or column, quoted so that SQLite takes it for no text if there is none of that name. */
 sql.id = (name: string): Sql => {
   if (name.includes("\0")) {
-    throw misuse("a name must not contain a zero character");
+    throw misuse("a name must not contain a NUL character");
   }
-  return new Sql(`"${name.replaceAll('"', '""')}"`, []);
+  return new Sql(`\`${name.replaceAll("`", "``")}\``, []);
 };

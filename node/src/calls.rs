@@ -77,8 +77,6 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
         5 => target.query("queryOptionalValue", sql, params, Needed::First),
         6 => target.execute_script(sql),
         7 => target.prepare(sql),
-        8 => target.query_json(sql, params, JsonOptions::new()),
-        9 => target.query_json(sql, params, JsonOptions::new().big_integers_as_strings(true)),
         10 => target.begin(),
         11 => target.snapshot(),
         12 => target.backup(Path::new(sql)),
@@ -90,6 +88,26 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
         }),
         _ => return Err(Failure::misuse("there is no such operation", None)),
     })
+}
+
+/// `queryJson(target, sql, params, timeout, place, form, embedded)`: `form` is 1 for arrays, and 2 for big integers as strings.
+pub(crate) fn query_json<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let (number, sql) = (call.number::<0>()?, call.text::<1>()?);
+    let (timeout, place, form) = (call.number::<3>()?, call.number::<4>()?, call.number::<5>()? as u32);
+    let params = match params::of(env, call.argument::<2>()) {
+        Ok(params) => params,
+        Err(failure) => return host.failed(env, failure),
+    };
+    let form = JsonOptions::new().arrays(form & 1 != 0).big_integers_as_strings(form & 2 != 0);
+    let options = env.texts(call.argument::<6>())?.into_iter().fold(form, JsonOptions::embed);
+    let handle = host.handles.get(number);
+    let made = handle.as_deref().and_then(Handle::target).map(|target| target.query_json(&sql, Ok(params), options));
+    drop(handle);
+    let Some(made) = made else { return host.failed(env, gone()) };
+    let mut made = timed(made, timeout);
+    set_place(host, made.unbegun(), place);
+    host.begin(env, made, Integers::Exact)
 }
 
 /// The flow of the program that begins the call is inside of the transaction `place`, if that is one.
@@ -150,20 +168,20 @@ pub(crate) fn release<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     call.host.done(call.env)
 }
 
-/// `migrate(target, migrations, timeout)`
+/// `migrate(target, migrations, ignores, timeout, place)`: `ignores` those that were applied and are not in the list.
 pub(crate) fn migrate<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let migrations = match options::migrations(env, call.argument::<1>()) {
-        Ok(migrations) => migrations,
+        Ok(migrations) => migrations.ignore_missing(env.as_bool(call.argument::<2>())?),
         Err(failure) => return host.failed(env, failure),
     };
-    let number = call.number::<0>()?;
+    let (number, timeout, place) = (call.number::<0>()?, call.number::<3>()?, call.number::<4>()?);
     let migrating =
         host.handles.get(number).as_deref().and_then(Handle::target).map(|target| target.migrate(migrations));
-    match migrating {
-        Some(migrating) => host.begin(env, timed(migrating, call.number::<2>()?), Integers::Exact),
-        None => host.failed(env, gone()),
-    }
+    let Some(migrating) = migrating else { return host.failed(env, gone()) };
+    let mut migrating = timed(migrating, timeout);
+    set_place(host, migrating.unbegun(), place);
+    host.begin(env, migrating, Integers::Exact)
 }
 
 /// `batches(target, sql, params, place)`: the number of what goes on.

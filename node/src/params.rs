@@ -13,6 +13,11 @@ use crate::failure::Failure;
 /// Up to here all integers are exact as numbers of JavaScript.
 const SAFE: f64 = 9_007_199_254_740_991.0;
 
+/// True for a number that is stored as an integer. Minus zero is none: an integer has no such sign.
+fn is_integer(number: f64) -> bool {
+    number.fract() == 0.0 && number.abs() <= SAFE && (number != 0.0 || number.is_sign_positive())
+}
+
 /// Returns the parameters: an array of values, an object of names and values, or nothing.
 pub(crate) fn of(env: Env<'_>, given: Value<'_>) -> Result<Params, Failure> {
     let mut params = Params::default();
@@ -90,7 +95,7 @@ fn bind<'e>(
         Kind::Null => put(ToSqlOutput::Owned(SqlValue::Null)),
         Kind::Number => match env.as_f64(value).unwrap_or(f64::NAN) {
             number if number.is_nan() => Err(Refused::Value("NaN cannot be stored", Some("pass null"))),
-            number if number.fract() == 0.0 && number.abs() <= SAFE => put(integer(number as i64)),
+            number if is_integer(number) => put(integer(number as i64)),
             number => put(ToSqlOutput::Owned(SqlValue::Real(number))),
         },
         Kind::String => env

@@ -73,17 +73,23 @@ pub(crate) fn bytes<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     call.env.buffer(call.host.flat.borrow().bytes())
 }
 
-/// `batchResult(at, integers)`: the numbers of a result of the last batch; for one with rows, those instead.
+/// `batchResult(at)`: true if that result of the last batch has rows. What its statement did is in the cells.
 pub(crate) fn batch_result<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
+    let at = call.number::<0>()? as usize;
+    let result = host.batch.borrow().get(at).map(|result| (result.executed, result.rows.is_some()));
+    let Some((executed, has_rows)) = result else { return env.undefined() };
+    host.numbers(env, &executed_numbers(executed))?;
+    env.boolean(has_rows)
+}
+
+/// `batchRows(at, integers)`: the rows of that result.
+pub(crate) fn batch_rows<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
     let (at, integers) = (call.number::<0>()? as usize, integers(call.number::<1>()?));
-    let result = host.batch.borrow_mut().get_mut(at).map(|result| (result.executed, result.rows.take()));
-    match result {
-        Some((_, Some(rows))) => {
-            let over = Waiting::new(Source::Over, integers);
-            host.rows(env, over, None, Arc::new(rows), 0)
-        }
-        Some((executed, None)) => host.numbers(env, &executed_numbers(executed)),
+    let rows = host.batch.borrow_mut().get_mut(at).and_then(|result| result.rows.take());
+    match rows {
+        Some(rows) => host.rows(env, Waiting::new(Source::Over, integers), None, Arc::new(rows), 0),
         None => env.undefined(),
     }
 }

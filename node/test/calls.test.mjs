@@ -125,7 +125,9 @@ test("a template binds its values", async (t) => {
     [{ id: 1 }, { id: 2 }],
   );
   await assert.rejects(db.query(part, ["x"]), { kind: "misuse" });
-  assert.equal(sql.id('a"b').text, '"a""b"');
+  assert.equal(sql.id('a"`b').text, '`a"``b`');
+  // Between double quotes SQLite would take it for a text.
+  await assert.rejects(db.sql`SELECT ${sql.id("absent")} FROM users`, /no such column/);
 });
 
 test("a batch answers for each statement, and is undone as a whole", async (t) => {
@@ -137,10 +139,32 @@ test("a batch answers for each statement, and is undone as a whole", async (t) =
     sql`UPDATE t SET a = ${"z"} WHERE a = ${"y"}`,
   ]);
   assert.deepEqual(results[0].rows, [{ a: "x" }]);
+  assert.deepEqual([results[0].changes, results[0].lastInsertRowid], [1, 1]);
   assert.deepEqual([results[1].changes, results[1].lastInsertRowid, results[2].changes], [1, 2, 1]);
   await assert.rejects(db.batch(["DELETE FROM t", "INSERT INTO t VALUES ('x'), ('x')"]), { kind: "constraint" });
   assert.equal(await db.queryValue("SELECT count(*) FROM t"), 2);
   await assert.rejects(db.batch(["SELECT 1", ["SELECT ?", [undefined]]]), /statement 1: parameter 1: undefined/);
+});
+
+test("an array takes its place in the queue when the call is made", async (t) => {
+  const db = await database(t);
+  await db.execute("CREATE TABLE t (a)");
+  // While the writer is taken, calls wait.
+  let release;
+  const begun = new Promise((resolve) => {
+    const held = db.transaction(() => new Promise((end) => resolve((release = end))));
+    t.after(() => held);
+  });
+  await begun;
+  const calls = [
+    db.executeMany("INSERT INTO t VALUES (?)", [["many"]]),
+    db.execute("INSERT INTO t VALUES ('one')"),
+    db.batch(["INSERT INTO t VALUES ('batch')"]),
+    db.execute("INSERT INTO t VALUES ('last')"),
+  ];
+  release();
+  await Promise.all(calls);
+  assert.deepEqual(await db.queryValues("SELECT a FROM t ORDER BY rowid"), ["many", "one", "batch", "last"]);
 });
 
 test("executeMany takes arrays, iterables and async iterables", async (t) => {
