@@ -1,17 +1,15 @@
 /**
  * A result that is fetched as it is needed.
  *
- * Owns: the iterators of batches and of rows. Invariant: leaving the loop gives the connection back. Leaves out: how many rows are in a
- * batch, which the engine decides.
+ * Owns: the iterators of batches and of rows. Invariants: making one never throws; leaving the loop gives the connection back. Leaves
+ * out: how many rows are in a batch, which the engine decides.
  */
 
 import { native } from "./addon.js";
-import type { CallOptions, Integers } from "./calls.js";
+import { formOf, integersOf, type CallOptions, type Integers } from "./calls.js";
 import { FlatwaterError } from "./errors.js";
-import { place } from "./flow.js";
 import { FAILED, settle, type Reader } from "./loop.js";
 import { decode, type RowForm } from "./rows.js";
-import type { Params } from "./sql.js";
 
 /** What a result in batches takes. */
 export interface BatchesOptions extends Pick<CallOptions, "signal"> {
@@ -37,23 +35,30 @@ class BatchReader<T> implements Reader<T[] | undefined> {
 
 /** The batches of a result: arrays of rows. */
 export class Batches<T> implements AsyncIterableIterator<T[]> {
-  private handle: number;
+  private handle = -1;
+  private form: RowForm = "object";
+  private integers = 0;
   private isOver = false;
+  /** Why it could not be made, which the first row tells. */
+  private failure: { error: unknown } | undefined;
 
   /** @internal */
   constructor(
-    target: number,
-    sql: string,
-    params: Params | undefined,
-    private readonly integers: number,
-    private readonly form: RowForm,
+    begin: () => number,
+    integers: number,
     private readonly options: BatchesOptions | undefined,
   ) {
-    this.handle = native.batches(target, sql, params, place());
-    if (this.handle === FAILED) {
-      throw new FlatwaterError(native.failure());
+    try {
+      this.integers = integersOf(options?.integers, integers);
+      this.form = formOf(options);
+      this.handle = begin();
+      if (this.handle === FAILED) {
+        throw new FlatwaterError(native.failure());
+      }
+      unused.register(this, this.handle, this);
+    } catch (error) {
+      this.failure = { error };
     }
-    unused.register(this, this.handle, this);
   }
 
   async next(): Promise<IteratorResult<T[], undefined>> {
@@ -61,6 +66,9 @@ export class Batches<T> implements AsyncIterableIterator<T[]> {
       return { done: true, value: undefined };
     }
     try {
+      if (this.failure !== undefined) {
+        throw this.failure.error;
+      }
       this.options?.signal?.throwIfAborted();
       const reader = new BatchReader<T>(this.form);
       const rows = await settle(native.next(this.handle, this.integers), reader, this.options?.signal);

@@ -185,9 +185,8 @@ export abstract class Session {
 
   /** Yields the rows in arrays, as they are needed. Leaving the loop frees the connection. */
   batches<T = Row>(statement: Statement, params?: Params, options?: BatchesOptions): Batches<T> {
-    const values = valuesOf(statement, params);
-    const integers = integersOf(options?.integers, this.integers);
-    return new Batches<T>(this.handle, textOf(statement), values, integers, formOf(options), options);
+    const begin = () => native.batches(this.handle, textOf(statement), valuesOf(statement, params), place());
+    return new Batches<T>(begin, this.integers, options);
   }
 
   /** Yields the rows, one by one. Leaving the loop frees the connection. */

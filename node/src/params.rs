@@ -99,7 +99,16 @@ fn bind<'e>(
             number => put(ToSqlOutput::Owned(SqlValue::Real(number))),
         },
         Kind::String => env
-            .with_text(value, |text| put(ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))))
+            .with_text(value, |text| {
+                // What Node writes for half of a surrogate pair.
+                if text.contains(char::REPLACEMENT_CHARACTER) && !env.is_well_formed(value) {
+                    return Err(Refused::Value(
+                        "half of a surrogate pair cannot be stored",
+                        Some("cut the text between characters, or pass text.toWellFormed()"),
+                    ));
+                }
+                put(ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())))
+            })
             .unwrap_or_else(|_| Err(Refused::Failure(unreadable()))),
         Kind::Boolean => put(integer(env.as_bool(value).unwrap_or(false).into())),
         Kind::BigInt => match env.as_i64(value) {
@@ -108,11 +117,14 @@ fn bind<'e>(
         },
         Kind::Object => {
             if let Some(time) = env.as_date(value) {
-                return match date(time) {
-                    Some(date) => {
-                        put(date.to_sql().map_err(|error| Refused::Failure(flatwater::Error::from(error).into()))?)
-                    }
-                    None => Err(Refused::Value("the Date is invalid", Some("pass null"))),
+                if time.is_nan() {
+                    return Err(Refused::Value("the Date is invalid", Some("pass null")));
+                }
+                // A `Date` has whole milliseconds, at most 8.64e15 of them.
+                let date = DateTime::from_timestamp_millis(time as i64);
+                return match date.as_ref().map(DateTime::<Utc>::to_sql) {
+                    Some(Ok(date)) => put(date),
+                    _ => Err(Refused::Value("a Date beyond the years 0 to 9999 cannot be stored", None)),
                 };
             }
             let blob = env.with_bytes(value, |bytes| put(ToSqlOutput::Borrowed(ValueRef::Blob(bytes))));
@@ -140,10 +152,4 @@ fn bind<'e>(
 /// Node did not answer: code of the program threw, which is pending.
 fn unreadable() -> Failure {
     Failure::misuse("the parameters could not be read", None)
-}
-
-/// The time of a `Date`, if it has one that can be written.
-fn date(time_ms: f64) -> Option<DateTime<Utc>> {
-    // A `Date` has whole milliseconds, at most 8.64e15 of them.
-    if time_ms.is_finite() { DateTime::from_timestamp_millis(time_ms as i64) } else { None }
 }

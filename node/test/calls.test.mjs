@@ -167,6 +167,15 @@ test("an array takes its place in the queue when the call is made", async (t) =>
   assert.deepEqual(await db.queryValues("SELECT a FROM t ORDER BY rowid"), ["many", "one", "batch", "last"]);
 });
 
+test("a migration in the function of a transaction is refused at once", async (t) => {
+  const db = await database(t);
+  await db.transaction(async (tx) => {
+    await tx.execute("CREATE TABLE t (a)");
+    await assert.rejects(db.migrate([["001_u", "CREATE TABLE u (a)"]]), { kind: "misuse" });
+  });
+  assert.deepEqual(await db.migrate([["001_u", "CREATE TABLE u (a)"]]), ["001_u"]);
+});
+
 test("executeMany takes arrays, iterables and async iterables", async (t) => {
   const db = await database(t);
   await db.execute("CREATE TABLE t (a, b)");

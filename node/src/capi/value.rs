@@ -161,6 +161,14 @@ impl<'e> Env<'e> {
         Ok(with(&String::from_utf8_lossy(&long[..length])))
     }
 
+    /// True for a string without halves of surrogate pairs.
+    pub(crate) fn is_well_formed(self, value: Value<'e>) -> bool {
+        let read = |into: *mut u16, size: usize| made!(self, napi_get_value_string_utf16(value.raw, into, size) -> 0);
+        let mut units = vec![0; read(ptr::null_mut(), 0).unwrap_or(0) + 1];
+        let length = read(units.as_mut_ptr(), units.len()).unwrap_or(0);
+        char::decode_utf16(units[..length].iter().copied()).all(|unit| unit.is_ok())
+    }
+
     fn copy_text(self, value: Value<'e>, into: &mut [u8]) -> Result<usize> {
         let pointer = into.as_mut_ptr().cast::<c_char>();
         made!(self, napi_get_value_string_utf8(value.raw, pointer, into.len()) -> 0)
