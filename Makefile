@@ -89,7 +89,6 @@ $(VENV)/.made: python/tests/requirements.txt examples/python/requirements.txt
 	touch $@
 
 # The package for Node, built in place: its form, its types, its tests. Without Node and npm they are skipped, and say so.
-NODE_LIBRARY = $(TARGET)/$(if $(PROFILE),release,debug)/libflatwater_node
 .PHONY: test-node node-package
 test-node:
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
@@ -100,9 +99,7 @@ test-node:
 
 node-package: node/node_modules/.made
 	cargo build --quiet -p flatwater-node $(PROFILE)
-	mkdir -p node/dist
-	cp $$(ls $(NODE_LIBRARY).so $(NODE_LIBRARY).dylib 2>/dev/null | head -1) node/dist/flatwater.node
-	cd node && npm run --silent build
+	node node/tools/build.mjs $(TARGET)/$(if $(PROFILE),release,debug)
 
 node/node_modules/.made: node/package-lock.json
 	cd node && npm ci --silent && touch node_modules/.made

@@ -1,60 +1,76 @@
-// The program that the Node peer is: lists its lanes, or runs one trial of one lane and prints its figures.
+// The program that the Node peers are: lists its lanes, or runs one trial of one lane and prints its figures.
 //
 // Owns: the command line and the JSON on standard output. Leaves out: fresh directories and repetition, which are the
 // tool's work.
 
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 import { ALL } from "./lanes/all.mjs";
-import { NAME, Peer, VERSION } from "./peer.mjs";
 import { Trial } from "./trial.mjs";
 
 const OPTIONS = {
+  as: { type: "string", default: "node-better-sqlite3" },
+  package: { type: "string", default: fileURLToPath(new URL("../../../node/dist/index.mjs", import.meta.url)) },
   list: { type: "boolean" },
   lane: { type: "string" },
   dir: { type: "string" },
   quick: { type: "boolean", default: false },
 };
 
+const PEERS = {
+  "node-better-sqlite3": "./peers/better_sqlite3.mjs",
+  "node-flatwater": "./peers/flatwater.mjs",
+};
+
+/** The lanes of a peer. Those that were not made for a library that awaits are for the others. */
+const lanesOf = (Peer) => ALL.filter((lane) => (Peer.awaits ? lane.awaits : !lane.only));
+
 /** SQLite's version and compile options, as the peer itself answers them. */
-function sqlite() {
-  const peer = new Peer(":memory:");
+async function sqlite(Peer) {
+  const peer = Peer.awaits ? await Peer.open(":memory:") : new Peer(":memory:");
   try {
-    const [{ version }] = peer.query("SELECT sqlite_version() AS version");
-    return { sqlite: version, compile_options: peer.query("PRAGMA compile_options").map((row) => row.compile_options) };
+    const [{ version }] = await peer.query("SELECT sqlite_version() AS version");
+    const options = await peer.query("PRAGMA compile_options");
+    return { sqlite: version, compile_options: options.map((row) => row.compile_options) };
   } finally {
-    peer.close();
+    await peer.close();
   }
 }
 
-function listing() {
-  const lanes = ALL.map(({ run: _, ...info }) => info);
-  return { peer: NAME, version: VERSION, ...sqlite(), lanes };
+async function listing(name, { Peer, VERSION }) {
+  const lanes = lanesOf(Peer).map(({ run: _, awaits: __, only: ___, ...info }) => info);
+  return { peer: name, version: VERSION, ...(await sqlite(Peer)), lanes };
 }
 
-function trial(name, dir, quick) {
-  const lane = ALL.find((known) => known.name === name);
-  if (!lane) throw new Error(`${NAME} has no lane "${name}"; it has ${ALL.map((known) => known.name).join(", ")}`);
+async function trial(peer, { Peer, VERSION }, name, dir, quick) {
+  const lanes = lanesOf(Peer);
+  const lane = lanes.find((known) => known.name === name);
+  if (!lane) throw new Error(`${peer} has no lane "${name}"; it has ${lanes.map((known) => known.name).join(", ")}`);
   if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`${dir} is not a directory`);
   if (existsSync(join(dir, "lab.db"))) {
     throw new Error(`${dir} has a database of an earlier trial in it; give a fresh directory`);
   }
-  const figures = lane.run(new Trial(dir, quick));
-  return { lane: name, peer: NAME, peer_version: VERSION, ...sqlite(), ...figures };
+  const figures = await lane.run(new Trial(Peer, dir, quick));
+  return { lane: name, peer, peer_version: VERSION, ...(await sqlite(Peer)), ...figures };
 }
 
-function main() {
+async function main() {
   const { values: given } = parseArgs({ options: OPTIONS });
-  if (given.list && given.lane === undefined) return listing();
+  const module = PEERS[given.as];
+  if (module === undefined) throw new Error(`there is no peer "${given.as}"; there are ${Object.keys(PEERS).join(", ")}`);
+  process.env.FLATWATER_PACKAGE = given.package;
+  const peer = await import(module);
+  if (given.list && given.lane === undefined) return listing(given.as, peer);
   if (given.list || given.lane === undefined) throw new Error("give either --list, or --lane LANE --dir DIR [--quick]");
   if (given.dir === undefined) throw new Error("--lane needs --dir");
-  return trial(given.lane, given.dir, given.quick);
+  return trial(given.as, peer, given.lane, given.dir, given.quick);
 }
 
 try {
-  console.log(JSON.stringify(main()));
+  console.log(JSON.stringify(await main()));
 } catch (error) {
   console.error(`${error.name}: ${error.message}`);
   process.exitCode = 1;

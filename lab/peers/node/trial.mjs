@@ -5,10 +5,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 
-import { Peer } from "./peer.mjs";
-
 export class Trial {
-  constructor(dir, quick) {
+  constructor(Peer, dir, quick) {
+    this.Peer = Peer;
     this.dir = dir;
     this.quick = quick;
   }
@@ -20,12 +19,24 @@ export class Trial {
 
   /** Opens the peer on a fresh database, answers what `use` does with it, and closes it. */
   open(use, synchronous = "NORMAL") {
-    const peer = new Peer(join(this.dir, "lab.db"), synchronous);
+    const peer = new this.Peer(join(this.dir, "lab.db"), synchronous);
     try {
       assert.deepEqual(peer.query("PRAGMA journal_mode"), [{ journal_mode: "wal" }], "the peer's journal mode");
       return use(peer);
     } finally {
       peer.close();
+    }
+  }
+
+  /** The same for a lane that awaits. */
+  async opened(use, synchronous = "NORMAL") {
+    const path = join(this.dir, "lab.db");
+    const peer = this.Peer.awaits ? await this.Peer.open(path, synchronous) : new this.Peer(path, synchronous);
+    try {
+      assert.deepEqual(await peer.query("PRAGMA journal_mode"), [{ journal_mode: "wal" }], "the peer's journal mode");
+      return await use(peer);
+    } finally {
+      await peer.close();
     }
   }
 }

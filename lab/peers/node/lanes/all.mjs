@@ -7,10 +7,11 @@ import * as json from "./json_rows.mjs";
 import * as many from "./many.mjs";
 import * as memory from "./memory.mjs";
 import * as noop from "./noop.mjs";
+import * as own from "./own_calls.mjs";
 import * as reads from "./reads.mjs";
 import * as selects from "./selects.mjs";
 import * as shapes from "./shapes.mjs";
 import * as transactions from "./transactions.mjs";
 
-const MODULES = [inserts, many, reads, selects, shapes, json, transactions, noop, chat, feed, memory];
-export const ALL = MODULES.flatMap((module) => module.LANES);
+const MODULES = [inserts, many, reads, selects, shapes, json, transactions, noop, chat, feed, memory, own];
+export const ALL = MODULES.flatMap((module) => module.LANES).concat(own.AWAITED);

@@ -7,11 +7,13 @@ import { createRequire } from "node:module";
 
 import Database from "better-sqlite3";
 
-export const NAME = "node-better-sqlite3";
 const { version } = createRequire(import.meta.url)("better-sqlite3/package.json");
 export const VERSION = `better-sqlite3 ${version}, Node ${process.versions.node}`;
 
 export class Peer {
+  /** Whether its calls return promises. */
+  static awaits = false;
+
   #statements = new Map();
   #many;
 
@@ -52,6 +54,18 @@ export class Peer {
 
   query(sql, ...params) {
     return this.#prepared(sql).all(...params);
+  }
+
+  /** A statement's own call for one row. */
+  one(sql) {
+    const statement = this.#prepared(sql);
+    return (params) => statement.get(params);
+  }
+
+  /** A statement's own call for a write. */
+  write(sql) {
+    const statement = this.#prepared(sql);
+    return (params) => statement.run(params);
   }
 
   /** The rows of a query as a JSON array of objects in UTF-8. */

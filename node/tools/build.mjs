@@ -1,0 +1,33 @@
+// Builds the package: `node tools/build.mjs <folder of the native library> [<folder for the package's code>]`.
+//
+// The entries for `import` are the same module as those for `require`, so there is one state.
+import { execFileSync } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const [libraries, dist = join(root, "dist")] = process.argv.slice(2).map((folder) => resolve(folder));
+const ENTRIES = ["index"];
+
+const library = ["libflatwater_node.so", "libflatwater_node.dylib", "flatwater_node.dll"]
+  .map((name) => join(libraries, name))
+  .find(existsSync);
+if (library === undefined) {
+  throw new Error(`there is no native library in ${libraries}`);
+}
+mkdirSync(dist, { recursive: true });
+// The entries are made of what the module exports, which needs the native library.
+copyFileSync(library, join(dist, "flatwater.node"));
+const tsc = createRequire(import.meta.url)
+  .resolve("typescript/package.json")
+  .replace("package.json", "bin/tsc");
+execFileSync(process.execPath, [tsc, "-p", root, "--outDir", dist], { stdio: "inherit" });
+const require = createRequire(join(dist, "/"));
+for (const entry of ENTRIES) {
+  const names = Object.keys(require(`./${entry}.js`)).filter((name) => name !== "__esModule");
+  const lines = names.map((name) => `export const ${name} = flatwater.${name};`);
+  writeFileSync(join(dist, `${entry}.mjs`), `import flatwater from "./${entry}.js";\n\n${lines.join("\n")}\n`);
+  writeFileSync(join(dist, `${entry}.d.mts`), `export * from "./${entry}.js";\n`);
+}
