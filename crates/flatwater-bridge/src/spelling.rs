@@ -35,7 +35,7 @@ fn python(name: Name) -> &'static str {
         Name::BusyTimeout => "`busy_timeout`",
         Name::OnOpen => "`on_open`",
         Name::OnConnect => "the option `on_connect`",
-        Name::CreateFunctions => "`db.functions`, in Rust only",
+        Name::CreateFunctions => "`db.create_function` and `db.create_collation`",
         Name::Attach => "`attach`",
         Name::ForeignKeys => "`foreign_keys`",
         Name::Durability => "`durability`",

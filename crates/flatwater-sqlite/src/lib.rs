@@ -39,6 +39,7 @@ pub use connection::prepare::Prepared;
 pub use connection::statement::Statement;
 pub use connection::transaction_control::Control;
 pub use cpu_time::thread_cpu_time;
+pub use error::cause::{Cause, Shared};
 pub use error::system_failure::SystemFailure;
 pub use error::{Error, Result, SqliteError, from_rusqlite};
 pub use filesystem::{filesystem_magic, free_bytes, why_not_readable, why_not_writable};

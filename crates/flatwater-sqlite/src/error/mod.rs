@@ -3,6 +3,7 @@
 //! Owns: the error type of floor 0, and making it of what SQLite and rusqlite report. Invariant: bound values are never
 //! part of an error. Leaves out: kinds, hints and SQL text, which the engine adds.
 
+pub(crate) mod cause;
 pub(crate) mod system_failure;
 
 use std::ffi::CStr;
@@ -10,6 +11,7 @@ use std::fmt;
 
 use rusqlite::ffi;
 
+use crate::error::cause::Cause;
 use crate::error::system_failure::SystemFailure;
 
 /// The result of a call on floor 0.
@@ -62,7 +64,7 @@ pub enum Error {
     /// The text is longer than SQLite can take (2 GiB).
     TextTooLong,
     /// Code of the user failed where SQLite lets nothing fail. What it was called for is undone.
-    Callback(String),
+    Callback(String, Cause),
 }
 
 /// SQLite's report of a failed call.
@@ -76,6 +78,8 @@ pub struct SqliteError {
     pub offset: Option<usize>,
     /// The operating system's error, if one is the cause and SQLite recorded it.
     pub system: Option<SystemFailure>,
+    /// The error of the user's function that SQLite reports.
+    pub cause: Cause,
 }
 
 impl SqliteError {
@@ -90,7 +94,13 @@ impl SqliteError {
     pub fn from_code(code: i32) -> Self {
         // SAFETY: sqlite3_errstr returns a static, NUL-terminated English text for every code.
         let message = unsafe { CStr::from_ptr(ffi::sqlite3_errstr(code)) };
-        Self { code, message: message.to_string_lossy().into_owned(), offset: None, system: None }
+        Self {
+            code,
+            message: message.to_string_lossy().into_owned(),
+            offset: None,
+            system: None,
+            cause: Cause::default(),
+        }
     }
 
     /// The error of the most recent call on `db`, which returned `code`.
@@ -109,7 +119,7 @@ impl SqliteError {
             let message = CStr::from_ptr(ffi::sqlite3_errmsg(db)).to_string_lossy().into_owned();
             let offset = usize::try_from(ffi::sqlite3_error_offset(db)).ok();
             let code = first(extended, &message);
-            Self { code, message, offset, system: SystemFailure::of(db, extended) }
+            Self { code, message, offset, system: SystemFailure::of(db, extended), cause: Cause::default() }
         }
     }
 }
@@ -140,11 +150,9 @@ pub fn from_rusqlite(error: rusqlite::Error) -> Error {
         }
         rusqlite::Error::SqlInputError { error: e, msg, offset, .. } => {
             let offset = usize::try_from(offset).ok();
-            SqliteError { code: e.extended_code, message: msg, offset, system: None }.into()
+            SqliteError { message: msg, offset, ..SqliteError::from_code(e.extended_code) }.into()
         }
-        other => {
-            SqliteError { code: ffi::SQLITE_MISUSE, message: other.to_string(), offset: None, system: None }.into()
-        }
+        other => SqliteError { message: other.to_string(), ..SqliteError::from_code(ffi::SQLITE_MISUSE) }.into(),
     }
 }
 
@@ -196,7 +204,7 @@ impl fmt::Display for Error {
                  WAL database (https://sqlite.org/wal.html#walresetbug)"
             ),
             Self::TextTooLong => f.write_str("the text is longer than 2 GiB"),
-            Self::Callback(message) => f.write_str(message),
+            Self::Callback(message, _) => f.write_str(message),
         }
     }
 }

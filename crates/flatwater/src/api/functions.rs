@@ -47,7 +47,8 @@ impl Functions<'_> {
     /// Statements in the middle of their rows, such as [`batches`](crate::Session::batches), keep the one before.
     ///
     /// The function runs on the threads that run statements, several at a time, and must not call the database. If it
-    /// returns an error, its statement fails with that; if it panics, with an error that names it. A statement that
+    /// returns an error, its statement fails with the text of that, and one that is a `UserFunctionError` is the
+    /// [source](std::error::Error::source) of the statement's; if it panics, with an error that names it. A statement that
     /// calls a function never runs on the thread that polls its call. Unless `flags` has `SQLITE_DETERMINISTIC` and
     /// `SQLITE_INNOCUOUS`, a write that calls it shares no commit with others, and unless it has the first, a live
     /// query that calls it runs again after every commit. Indexes and generated columns need deterministic functions.
@@ -122,7 +123,7 @@ impl Functions<'_> {
     where
         C: Fn(&str, &str) -> Ordering + Send + Sync + 'static,
     {
-        let registration = || Registration::collation(name, compare);
+        let registration = || Registration::collation(name, move |one, other| Ok(compare(one, other)));
         self.0.register(registration).map_err(|error| error.in_operation("create_collation"))
     }
 

@@ -5,6 +5,7 @@
 
 use crate::api::call::{Call, Read};
 use crate::api::database::Database;
+use crate::connection::functions::registration::Registration;
 use crate::engine::dispatch::{Awaited, Submitted};
 use crate::engine::handle::Handle;
 use crate::engine::opening::Opening;
@@ -27,15 +28,16 @@ impl Options {
     /// the path, the file or its directory cannot be used; `Busy` if another process keeps it locked; `Io` if the file
     /// was replaced while it was open.
     pub fn open(self) -> Call<Database> {
-        self.open_as(|answer, _| opened(answer))
+        self.open_as(Vec::new(), |answer, _| opened(answer))
     }
 
-    pub(crate) fn open_as<T>(self, read: Read<T, Error>) -> Call<T> {
+    /// Also registers these functions and collations, before anything but `on_open` runs.
+    pub(crate) fn open_as<T>(self, functions: Vec<Registration>, read: Read<T, Error>) -> Call<T> {
         let start = move |may_block| {
             let opening = Opening::new();
             let awaited = Awaited::Opening(opening.clone());
             // If the caller drops the call meanwhile, the database is dropped with the answer, which closes it.
-            let open = move || Ok(Answer::Returned(Box::new(open_migrated(self, &opening)), None));
+            let open = move || Ok(Answer::Returned(Box::new(open_migrated(self, functions, &opening)), None));
             Submitted::blocking(may_block, awaited, open)
         };
         Call::starting(None, "open", Box::new(start), read)
@@ -49,11 +51,14 @@ pub(crate) fn opened(answer: Answer) -> Result<Database> {
     Ok(db)
 }
 
-/// Opens the database and applies the migrations of its options. Blocks.
-fn open_migrated(options: Options, opening: &Opening) -> Result<Database> {
+/// Opens the database, registers the functions, and applies the migrations of its options. Blocks.
+fn open_migrated(options: Options, functions: Vec<Registration>, opening: &Opening) -> Result<Database> {
     opening.begin()?;
     let migrations = options.migrations.clone();
     let db = Database::from_handle(Handle::open(options, opening)?);
+    for function in functions {
+        db.session.0.register(|| Ok(function))?;
+    }
     if let Some(migrations) = migrations {
         let migrate: Call<Vec<String>> =
             db.session.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned());

@@ -2,11 +2,12 @@
 //!
 //! Owns: making the calls of a front end; rows of parameters that are filled in slices; hints in the words of another
 //! language. Runs on the caller's thread. Invariant: a call of a front end does what the call of the API does. Leaves out:
-//! polling a call (`front_call`), where it begins (`begin`), reading a result (`results`), telling the host's event loop
+//! polling a call (`front_call`), where it begins (`begin`), reading a result (`results`), functions of the host (`functions`), telling the host's event loop
 //! (`flatwater-bridge`).
 
 mod begin;
 mod front_call;
+pub mod functions;
 mod results;
 
 use std::borrow::Cow;
@@ -21,6 +22,7 @@ pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};
 pub use results::{ChangedRows, Schema, cell, cells, changed_rows, position, rows_of, shared_rows};
 
+use self::functions::Function;
 use crate::api::batches::Batches;
 use crate::api::call::{Call, Read};
 use crate::api::database::Database;
@@ -198,10 +200,11 @@ impl Target {
     }
 }
 
-/// Opens a database.
+/// Opens a database, which has these functions when its migrations are applied.
 #[must_use]
-pub fn open(options: Options) -> FrontCall {
-    FrontCall::new(options.open_as(|answer, _| opened(answer).map(Output::Database)))
+pub fn open(options: Options, functions: Vec<Function>) -> FrontCall {
+    let functions = functions.into_iter().map(|function| function.0).collect();
+    FrontCall::new(options.open_as(functions, |answer, _| opened(answer).map(Output::Database)))
 }
 
 /// Closes a database.

@@ -207,6 +207,7 @@ impl Engine {
         if let Closing::Waits(promises) = before {
             promises.into_iter().for_each(|promise| fill(Some(promise), Ok(Answer::Done)));
         }
+        self.functions.let_go();
     }
 }
 

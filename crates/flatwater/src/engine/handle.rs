@@ -190,6 +190,6 @@ pub(crate) fn inherited() -> Error {
 /// Returns the error for a call from a closure, an SQL function or a waker that runs on one of Flatwater's threads.
 #[cold]
 pub(crate) fn called_from_within() -> Error {
-    Error::misuse("a closure, or a thread of the database itself, called the database")
-        .with_hint("inside a closure use its own connection; calling the database here would deadlock")
+    Error::misuse("a function, a closure, or a thread of the database itself called the database")
+        .with_hint("calling it here would wait for itself: a function has its arguments, a closure its own connection")
 }

@@ -1,7 +1,7 @@
-//! What caused an error: the error of the operating system, or of a type that refuses a value.
+//! What caused an error: the error of the operating system, of a type that refuses a value, or of a function of the user.
 //!
 //! Owns: keeping it for `source`. Usable on any thread. Invariant: a cause has no bound value in it, so SQLite's own errors, whose
-//! messages may have some, are none. Leaves out: the error itself.
+//! messages may have some, are none; what the user's own code puts into its error is its own. Leaves out: the error itself.
 
 use std::io;
 use std::sync::Arc;
@@ -27,6 +27,15 @@ impl Error {
     #[must_use]
     pub(crate) fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.0.cause.0.get_or_insert_with(|| Arc::new(cause));
+        self
+    }
+
+    /// Adds the error of the user's function, if there is one.
+    #[must_use]
+    pub(super) fn caused_by_user(mut self, cause: flatwater_sqlite::Cause) -> Self {
+        if let Some(cause) = cause.0 {
+            self.0.cause.0.get_or_insert(cause);
+        }
         self
     }
 }

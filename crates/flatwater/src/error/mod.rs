@@ -292,8 +292,8 @@ impl fmt::Debug for Error {
     }
 }
 
-/// The source is the operating system's error, as an `io::Error`, or the error of a type that refuses a value
-/// ([`Error::decode`]). SQLite's own errors are not sources: this error has their text, without bound values.
+/// The source is the operating system's error, as an `io::Error`, the error of a type that refuses a value
+/// ([`Error::decode`]), or the one that an SQL function returned as a `rusqlite::Error::UserFunctionError`. SQLite's own errors are not sources: this error has their text, without bound values.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.0.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static))

@@ -24,6 +24,7 @@ impl From<SqliteError> for Error {
             }
         };
         new.0.offset = error.offset;
+        new = new.caused_by_user(error.cause);
         let is_io = error.code & 0xff == ffi::SQLITE_IOERR && !is_failed_sync(error.code);
         if is_io && error.system == Some(SystemFailure::DiskFull) {
             new.0.kind = ErrorKind::Full;
@@ -59,7 +60,9 @@ impl From<flatwater_sqlite::Error> for Error {
     fn from(error: flatwater_sqlite::Error) -> Self {
         match error {
             flatwater_sqlite::Error::Sqlite(error) => error.into(),
-            flatwater_sqlite::Error::Callback(message) => Self::new(ErrorKind::Sql, message),
+            flatwater_sqlite::Error::Callback(message, cause) => {
+                Self::new(ErrorKind::Sql, message).caused_by_user(cause)
+            }
             flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(ErrorKind::Open, error.to_string()),
             other @ flatwater_sqlite::Error::MisnumberedParameter { .. } => {
                 Self::misuse(other.to_string()).with_hint("write `?1`, `?2`, which SQLite numbers, or bind by name")

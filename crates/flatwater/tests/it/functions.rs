@@ -26,6 +26,8 @@ in_both_places!(
     a_closure_that_replaced_a_function_is_undone,
     a_panic_of_a_function_is_the_error_of_its_statement,
     a_panic_of_a_collation_is_the_error_of_its_statement,
+    the_error_of_a_function_is_the_source_of_that_of_its_statement,
+    what_a_function_owns_is_let_go_when_the_database_is_closed,
     a_function_cannot_call_the_database,
     a_deadline_ends_a_statement_between_two_calls,
     what_sqlite_refuses_is_refused_at_once,
@@ -320,6 +322,75 @@ async fn a_panic_of_a_collation_is_the_error_of_its_statement(place: &Place) {
     assert_eq!(db.query_value::<String>("PRAGMA integrity_check", ()).await.unwrap(), "ok");
     // Plain SQLite, which checks the file after the test, has no such collation.
     db.execute("DROP TABLE w", ()).await.unwrap();
+}
+
+/// An error of the program's own.
+#[derive(Debug)]
+struct Unlucky(i64);
+
+impl std::fmt::Display for Unlucky {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("no luck")
+    }
+}
+
+impl std::error::Error for Unlucky {}
+
+/// Returns the number in the program's own error, if that is the source.
+fn unlucky(error: &Error) -> Option<i64> {
+    std::error::Error::source(error)?.downcast_ref().map(|Unlucky(number)| *number)
+}
+
+/// Its steps fail, and so does its end.
+struct Fails;
+
+impl Aggregate<i64, i64> for Fails {
+    fn init(&self, _: &mut Context<'_>) -> rusqlite::Result<i64> {
+        Ok(0)
+    }
+
+    fn step(&self, context: &mut Context<'_>, _: &mut i64) -> rusqlite::Result<()> {
+        Err(rusqlite::Error::UserFunctionError(Box::new(Unlucky(context.get(0)?))))
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, _: Option<i64>) -> rusqlite::Result<i64> {
+        Err(rusqlite::Error::UserFunctionError(Box::new(Unlucky(-1))))
+    }
+}
+
+async fn the_error_of_a_function_is_the_source_of_that_of_its_statement(place: &Place) {
+    let db = in_use(place).await;
+    let fails = |context: &Context<'_>| {
+        Err::<i64, _>(rusqlite::Error::UserFunctionError(Box::new(Unlucky(context.get::<i64>(0)?))))
+    };
+    db.functions().create_scalar_function("fails", 1, IMPURE, fails).unwrap();
+    db.functions().create_aggregate_function("fails_too", 1, IMPURE, Fails).unwrap();
+    for number in 1..5 {
+        for sql in ["SELECT fails(?)", "UPDATE t SET a = fails(?) RETURNING a"] {
+            let error = db.query(sql, (number,)).await.unwrap_err();
+            assert_eq!((error.message(), unlucky(&error)), ("no luck", Some(number)), "{sql}");
+            let tx = db.begin().await.unwrap();
+            let error = tx.query(sql, (number,)).await.unwrap_err();
+            assert_eq!(unlucky(&error), Some(number), "{sql} in a transaction");
+            let missing = tx.query("SELECT a FROM missing", ()).await.unwrap_err();
+            assert_eq!(unlucky(&missing), None, "what failed afterwards for another reason");
+            tx.rollback().await.unwrap();
+        }
+        let error = db.query("SELECT fails_too(?) FROM t", (number,)).await.unwrap_err();
+        assert_eq!((error.message(), unlucky(&error)), ("no luck", Some(number)), "the step that failed first");
+    }
+}
+
+async fn what_a_function_owns_is_let_go_when_the_database_is_closed(place: &Place) {
+    let db = in_use(place).await;
+    let owned = Arc::new(());
+    let inside = (owned.clone(), db.clone());
+    db.functions().create_scalar_function("owns", 0, PURE, move |_| Ok(Arc::strong_count(&inside.0) as i64)).unwrap();
+    let rows = db.query_values::<i64>("SELECT owns() FROM t", ()).await.unwrap();
+    assert!(rows.iter().all(|count| *count > 1));
+    db.close().await.unwrap();
+    // The handle is still there, and the function owned another one.
+    until(|| Arc::strong_count(&owned) == 1).await;
 }
 
 async fn a_function_cannot_call_the_database(place: &Place) {

@@ -45,6 +45,12 @@ impl Functions {
         true
     }
 
+    /// Lets go of all, when no connection is left. What one owns may own a handle of the database.
+    pub(crate) fn let_go(&self) {
+        let list = std::mem::take(&mut *self.lock());
+        drop(list);
+    }
+
     #[inline]
     fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)

@@ -13,7 +13,7 @@ use flatwater_sqlite::Failure;
 use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
 
-use super::shared::{Shared, SharedCollation};
+use super::shared::{OwnError, Shared, SharedCollation};
 use crate::error::{Error, Result};
 
 /// SQLite's longest name of a function.
@@ -78,8 +78,8 @@ impl Registration {
         T: SqlFnOutput + 'static,
     {
         let (key, flags, shared) = (Key::function(name, arguments)?, of_utf8(flags), Shared::new(name, function));
-        Self::checked(key, is_pure(flags), move |connection, name, _| {
-            let shared = shared.clone();
+        Self::checked(key, is_pure(flags), move |connection, name, failure| {
+            let shared = shared.on(failure);
             connection.create_scalar_function(name, arguments, flags, move |context| shared.call(context))
         })
     }
@@ -91,8 +91,8 @@ impl Registration {
         T: SqlFnOutput + 'static,
     {
         let (key, flags, shared) = (Key::function(name, arguments)?, of_utf8(flags), Shared::new(name, aggregate));
-        Self::checked(key, is_pure(flags), move |connection, name, _| {
-            connection.create_aggregate_function::<A, _, _, T>(name, arguments, flags, shared.clone())
+        Self::checked(key, is_pure(flags), move |connection, name, failure| {
+            connection.create_aggregate_function::<A, _, _, T>(name, arguments, flags, shared.on(failure))
         })
     }
 
@@ -103,14 +103,14 @@ impl Registration {
         T: SqlFnOutput + 'static,
     {
         let (key, flags, shared) = (Key::function(name, arguments)?, of_utf8(flags), Shared::new(name, window));
-        Self::checked(key, is_pure(flags), move |connection, name, _| {
-            connection.create_window_function::<A, _, _, T>(name, arguments, flags, shared.clone())
+        Self::checked(key, is_pure(flags), move |connection, name, failure| {
+            connection.create_window_function::<A, _, _, T>(name, arguments, flags, shared.on(failure))
         })
     }
 
     pub(crate) fn collation(
         name: &str,
-        compare: impl Fn(&str, &str) -> Ordering + Send + Sync + 'static,
+        compare: impl Fn(&str, &str) -> Result<Ordering, OwnError> + Send + Sync + 'static,
     ) -> Result<Self> {
         let (key, shared) = (Key::collation(name)?, SharedCollation::new(name, compare));
         Self::checked(key, true, move |connection, name, failure| shared.register(connection, name, failure))

@@ -1,0 +1,82 @@
+//! SQL functions and collations that are written in another language.
+//!
+//! Owns: what a front end makes of one before a database has it, and giving it to a database. Usable on any thread; its code
+//! is called on each that runs statements. Invariant: no statement that calls one runs on the thread that polls a call, which
+//! may have the lock of the host's interpreter. Leaves out: calling the host.
+
+use std::cmp::Ordering;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
+
+use crate::api::database::Database;
+use crate::connection::functions::registration::Registration;
+use crate::error::Result;
+
+/// An error of the host's code: the source of the error of the statement.
+pub type OwnError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A function or a collation that a database can be given.
+pub struct Function(pub(super) Registration);
+
+impl Function {
+    /// See [`create_scalar_function`](crate::calls::Functions::create_scalar_function).
+    ///
+    /// # Errors
+    /// `Misuse` for a name or a number of arguments that SQLite refuses; this is so for each kind.
+    pub fn scalar<F, T>(name: &str, arguments: i32, flags: FunctionFlags, function: F) -> Result<Self>
+    where
+        F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + Sync + 'static,
+        T: SqlFnOutput + 'static,
+    {
+        let function = Registration::scalar(name, arguments, flags, function).map(Self);
+        function.map_err(|error| error.in_operation("create_function"))
+    }
+
+    /// See [`create_aggregate_function`](crate::calls::Functions::create_aggregate_function).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn aggregate<A, D, T>(name: &str, arguments: i32, flags: FunctionFlags, aggregate: D) -> Result<Self>
+    where
+        A: RefUnwindSafe + UnwindSafe + Send + 'static,
+        D: Aggregate<A, T> + Send + Sync + 'static,
+        T: SqlFnOutput + 'static,
+    {
+        let function = Registration::aggregate(name, arguments, flags, aggregate).map(Self);
+        function.map_err(|error| error.in_operation("create_aggregate"))
+    }
+
+    /// See [`create_window_function`](crate::calls::Functions::create_window_function).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn window<A, W, T>(name: &str, arguments: i32, flags: FunctionFlags, window: W) -> Result<Self>
+    where
+        A: RefUnwindSafe + UnwindSafe + Send + 'static,
+        W: WindowAggregate<A, T> + Send + Sync + 'static,
+        T: SqlFnOutput + 'static,
+    {
+        let function = Registration::window(name, arguments, flags, window).map(Self);
+        function.map_err(|error| error.in_operation("create_window_function"))
+    }
+
+    /// See [`create_collation`](crate::calls::Functions::create_collation). A comparison may fail: then its statement does.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn collation(
+        name: &str,
+        compare: impl Fn(&str, &str) -> Result<Ordering, OwnError> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        Registration::collation(name, compare).map(Self).map_err(|error| error.in_operation("create_collation"))
+    }
+}
+
+/// Gives it to an open database, in the place of what has its name. Waits for nothing.
+///
+/// # Errors
+/// `Misuse` inside of a closure or a function; `Closed`.
+pub fn create(database: &Database, function: Function) -> Result<()> {
+    database.session.0.register(|| Ok(function.0))
+}
