@@ -31,6 +31,7 @@ from ._errors import (
     TimeoutError,
     Warning,
 )
+from ._functions import Functions
 from ._names import of_module
 from ._native import (
     BatchResult,
@@ -70,6 +71,7 @@ __all__ = [
     "DatabaseError",
     "Error",
     "ExecuteResult",
+    "Functions",
     "InlineStats",
     "IntegrityError",
     "InterfaceError",

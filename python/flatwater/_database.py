@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _logging, _native
 from ._errors import AtExit
+from ._functions import Functions, collect
 from ._names import check_options, not_open, take_datetimes
 from ._native import Call, Rows
 from ._scopes import Reads, Snapshot, Transaction
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _open: weakref.WeakSet[Opened] = weakref.WeakSet()
 
 
-class Opened:
+class Opened(Functions):
     """An open database, whether its calls are awaited or wait."""
 
     def __init__(self, native: _native.NativeDatabase, path: str, executor: _native.Executor) -> None:
@@ -65,6 +66,18 @@ class Opened:
             self._loggers.remove(logger)
         if not self._loggers:
             self._native.log_queries(None)
+
+    def _give(self, function: _native.NativeFunction) -> None:
+        self._native.create(function)
+
+    def _remove_function(self, name: str, narg: int) -> None:
+        self._native.remove_function(name, narg)
+
+    def _remove_collation(self, name: str) -> None:
+        self._native.remove_collation(name)
+
+    def _keeps_datetimes(self) -> bool:
+        return self._native.keeps_datetimes()
 
     def _begin_close(self) -> Call[None]:
         self._is_closed = True
@@ -209,8 +222,9 @@ class Connecting(Coroutine[Any, Any, Database]):
         self._path = path
         self._database: Database | None = None
         self._keeps_datetimes = take_datetimes(options)
+        functions = collect(options, self._keeps_datetimes)
         _logging.listen()
-        self._call: Call[_native.NativeDatabase] = _native.connect(path, options)
+        self._call: Call[_native.NativeDatabase] = _native.connect(path, options, functions)
 
     def _opened(self, native: _native.NativeDatabase) -> Database:
         if self._keeps_datetimes:

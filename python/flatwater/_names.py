@@ -45,9 +45,13 @@ _HINTS = {
     "set_trace_callback": "use `db.add_query_logger`",
     "interrupt": "cancel the task, or give the call a `timeout`",
     "register_adapter": "use `flatwater.register_adapter`",
-    "create_function": "functions written in Python are not supported",
-    "load_extension": "extensions are not supported",
-    "enable_load_extension": "extensions are not supported",
+    "load_extension": "use the option `load_extension` of `connect`",
+    "enable_load_extension": "use the option `load_extension` of `connect`",
+    "createscalarfunction": "use `create_function`",
+    "createaggregatefunction": "use `create_aggregate`",
+    "createcollation": "use `create_collation`",
+    "create_scalar_function": "use `create_function`",
+    "create_aggregate_function": "use `create_aggregate`",
     "set_authorizer": "use a `read_only` database for what must not write",
     "set_progress_handler": "cancel the task, or give the call a `timeout`",
     "in_transaction": "outside of `{async_}with db.transaction()` each statement is its own transaction",
@@ -58,6 +62,12 @@ _IN_TRANSACTION = {
     "commit": "it is committed when its `{async_}with` block ends",
     "begin": "use `{async_}with tx.transaction()` for a nested one",
     "savepoint": "use `{async_}with tx.transaction()`, which is one",
+}
+
+# Of what `on_connect` is called with.
+_OF_FUNCTIONS = {
+    name: "no SQL runs in `on_connect`; use the option `on_open` for a PRAGMA, `migrations` for the schema"
+    for name in ("execute", "executescript", "executemany", "cursor", "commit", "query")
 }
 
 # Of what calls return.
@@ -173,6 +183,11 @@ def not_in_transaction(owner: object, name: str, *, blocking: bool = False) -> N
 def of_batches(owner: object, name: str, *, blocking: bool = False) -> NoReturn:
     """The same for a stream, or for batches."""
     no_attribute(owner, name, hints=_OF_BATCHES, blocking=blocking)
+
+
+def of_functions(owner: object, name: str) -> NoReturn:
+    """The same for what `on_connect` is called with."""
+    no_attribute(owner, name, hints=_OF_FUNCTIONS)
 
 
 def of_result(owner: object, name: str) -> NoReturn:

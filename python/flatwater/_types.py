@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Union
 
 from ._sql import Sql
 
 if TYPE_CHECKING:
     from typing import Literal
+
+    from ._functions import Functions
 
 if sys.version_info >= (3, 14):
     from string.templatelib import Template
@@ -38,6 +40,28 @@ Params = Union[Values, Mapping[str, Any], None]
 
 Seconds = Union[float, datetime.timedelta]
 """A time: a number of seconds, or a `timedelta`."""
+
+Stored = Any
+"""The result of a function, which is what may be a parameter: None, a number, a str, bytes, what has an adapter."""
+
+
+class Aggregate(Protocol):
+    """An instance is one group: `step` is called with each row, then `finalize` for the result."""
+
+    @property
+    def step(self) -> Callable[..., object]: ...
+
+    def finalize(self) -> Stored: ...
+
+
+class WindowFunction(Aggregate, Protocol):
+    """Also with OVER: `inverse` is called with a row that leaves the window, `value` for the result of now."""
+
+    @property
+    def inverse(self) -> Callable[..., object]: ...
+
+    def value(self) -> Stored: ...
+
 
 AnyPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -120,8 +144,14 @@ class Options(TypedDict, total=False):
     """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
     foreign_keys: bool
     """Enforces foreign keys. Default on."""
+    load_extension: AnyPath | tuple[AnyPath, str] | list[AnyPath | tuple[AnyPath, str]]
+    """An extension of SQLite, or a list of them, that each connection loads: its path, or its path and entry point.
+    Default: none."""
     migrations: Iterable[tuple[str, str]] | AnyPath
     """Migrations to apply before the database is open: see `Database.migrate`. Default: none."""
+    on_connect: Callable[[Functions], object]
+    """Called by `connect`, before anything is opened, with what creates SQL functions and collations. The database has
+    them when its migrations run. Default: none."""
     on_open: str | list[str]
     """SQL that runs on every connection right after it was opened. Default: none."""
     read_only: bool

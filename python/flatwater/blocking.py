@@ -29,6 +29,7 @@ from ._blocking_reads import Batches, Stream
 from ._database import Opened
 from ._dump import Ask, Lines, dump
 from ._errors import Error, misuse
+from ._functions import collect
 from ._names import check_options, no_attribute, not_in_transaction, of_module, refuse_unknown, take_datetimes
 from ._native import CheckpointInfo, NativeDatabase, SnapshotGuard, TransactionGuard, wait
 from ._seconds import deadline
@@ -287,8 +288,9 @@ def connect(path: AnyPath, **options: Unpack[Options]) -> Database:
     check_options(options)
     path = os.fsdecode(path)
     keeps_datetimes = take_datetimes(options)
+    functions = collect(options, keeps_datetimes)
     _logging.listen()
-    native = _native.connect(path, options)._wait()
+    native = _native.connect(path, options, functions)._wait()
     if keeps_datetimes:
         native.keep_datetimes_of_sqlite3()
     return Database(native, path)

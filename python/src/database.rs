@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use flatwater::bindings::{FrontCall, Output, Target, close, mark, open, set_listener};
+use flatwater::bindings::{FrontCall, Output, Target, close, functions, mark, open, set_listener};
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,7 +15,8 @@ use crate::call::Body;
 use crate::capi::audit;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
-use crate::errors::unexpected;
+use crate::errors::{raised, unexpected};
+use crate::functions::NativeFunction;
 use crate::live::{NativeLive, Pace};
 use crate::logged_query;
 use crate::many::{Collection, Statements};
@@ -57,14 +58,19 @@ fn pace(debounce: Seconds, throttle: Seconds) -> PyResult<Pace> {
 
 /// Opens a database.
 #[pyfunction]
-#[pyo3(signature = (path, options=None))]
+#[pyo3(signature = (path, options=None, functions=Vec::new()))]
 pub(crate) fn connect<'py>(
     py: Python<'py>,
     path: AnyPath,
     options: Option<&Bound<'py, PyDict>>,
+    functions: Vec<Bound<'py, NativeFunction>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     audit::watch(py)?;
-    let call = inside(py, || crate::options::of(path.0, options).map(open));
+    let call = inside(py, || {
+        let options = crate::options::of(path.0, options)?;
+        let functions = functions.iter().map(|function| function.get().take(py)).collect::<PyResult<_>>()?;
+        Ok(open(options, functions))
+    });
     new_call(py, Body::call("connect", call, Shape::Handle(NativeDatabase::of)))
 }
 
@@ -92,6 +98,32 @@ impl NativeDatabase {
     /// Closes the database.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.call(py, "close", Ok(close(&self.database)))
+    }
+
+    /// Gives the database a function or a collation.
+    fn create(&self, function: &Bound<'_, NativeFunction>) -> PyResult<()> {
+        let py = function.py();
+        inside(py, || {
+            let function = function.get().take(py)?;
+            functions::create(&self.database, function).map_err(|error| raised(py, &error))
+        })
+    }
+
+    /// Removes a function.
+    fn remove_function(&self, py: Python<'_>, name: &str, arguments: i32) -> PyResult<()> {
+        let remove = || self.database.functions().remove_function(name, arguments);
+        inside(py, || remove().map_err(|error| raised(py, &error)))
+    }
+
+    /// Removes a collation.
+    fn remove_collation(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let remove = || self.database.functions().remove_collation(name);
+        inside(py, || remove().map_err(|error| raised(py, &error)))
+    }
+
+    /// True if datetimes are stored as the `sqlite3` module stores them.
+    fn keeps_datetimes(&self) -> bool {
+        self.target().is_marked()
     }
 
     /// Calls `tell` with every call of this database that ends, or nobody.

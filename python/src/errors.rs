@@ -11,16 +11,27 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
+use crate::calls_python::Raised;
+
 /// Returns the exception for an error of the engine, in code that awaits.
 #[cold]
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    make(py, error, Language::Python).map_or_else(|failed| failed, PyErr::from_value)
+    caused(py, error, Language::Python)
 }
 
 /// The same in code without an event loop.
 #[cold]
 pub(crate) fn raised_blocking(py: Python<'_>, error: &Error) -> PyErr {
-    make(py, error, Language::BlockingPython).map_or_else(|failed| failed, PyErr::from_value)
+    caused(py, error, Language::BlockingPython)
+}
+
+/// The exception, with the one of a function that caused it.
+fn caused(py: Python<'_>, error: &Error, language: Language) -> PyErr {
+    let raised = make(py, error, language).map_or_else(|failed| failed, PyErr::from_value);
+    if let Some(cause) = Raised::cause_of(py, error) {
+        raised.set_cause(py, Some(cause));
+    }
+    raised
 }
 
 fn make<'py>(py: Python<'py>, error: &Error, language: Language) -> PyResult<Bound<'py, PyAny>> {

@@ -4,11 +4,13 @@
 
 #![deny(unsafe_code)]
 
+mod aggregates;
 mod awaiting;
 mod batches;
 mod bell;
 mod blocked;
 mod call;
+mod calls_python;
 #[allow(unsafe_code)]
 mod capi;
 mod cells;
@@ -20,6 +22,7 @@ mod columns;
 mod database;
 mod errors;
 mod executor;
+mod functions;
 mod guards;
 mod inbox;
 mod known_rows;
@@ -64,6 +67,8 @@ mod _native {
     #[pymodule_export]
     use crate::executor::Executor;
     #[pymodule_export]
+    use crate::functions::NativeFunction;
+    #[pymodule_export]
     use crate::guards::SnapshotGuard;
     #[pymodule_export]
     use crate::live::NativeLive;
@@ -78,6 +83,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::database::{connect, options, refuses_second_copy};
+    #[pymodule_export]
+    use crate::functions::function;
     #[pymodule_export]
     use crate::process::{close_all, close_at_exit, set_max_open};
     #[pymodule_export]

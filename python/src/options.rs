@@ -15,7 +15,7 @@ use crate::errors::raised;
 use crate::paths::AnyPath;
 
 /// The options that are Python's own, or have a form of their own here.
-const OWN: &[&str] = &["datetimes", "migrations", "tuning"];
+const OWN: &[&str] = &["datetimes", "load_extension", "migrations", "on_connect", "tuning"];
 
 /// The keywords of `connect`.
 pub(crate) fn keywords() -> impl Iterator<Item = &'static str> + Clone {
@@ -35,6 +35,7 @@ pub(crate) fn of(path: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<O
         match name.as_str() {
             name if !keywords().any(|known| known == name) => return Err(PyTypeError::new_err(no_keyword(name))),
             _ if value.is_none() => {}
+            "load_extension" => options = with_extensions(options, &value)?,
             "migrations" => options = options.migrations(migrations(&value)?),
             "tuning" => options = tuned(options, &value)?,
             name => options = set_to(options, name, &value)?,
@@ -62,6 +63,21 @@ fn tuned(mut options: Options, given: &Bound<'_, PyAny>) -> PyResult<Options> {
 
 fn set_to(options: Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Options> {
     set(options, name, form(name, value)?).map_err(PyTypeError::new_err)
+}
+
+/// Loads one extension: its path, or its path and entry point; or those of a list.
+fn with_extensions(options: Options, given: &Bound<'_, PyAny>) -> PyResult<Options> {
+    if let Ok(all) = given.cast::<PyList>() {
+        return all.iter().try_fold(options, |options, one| with_extensions(options, &one));
+    }
+    let one = given.extract::<(AnyPath, Option<String>)>().or_else(|_| given.extract().map(|path| (path, None)));
+    let wrong = |_| {
+        PyTypeError::new_err(
+            "the option \"load_extension\" must be a path, a path with an entry point, or a list of these",
+        )
+    };
+    let (path, entry): (AnyPath, Option<String>) = one.map_err(wrong)?;
+    Ok(options.load_extension(path.0, entry.as_deref()))
 }
 
 /// Says what to write instead of a keyword that there is not.

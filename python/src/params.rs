@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use flatwater::bindings::{Target, parameter_names};
 use flatwater::rusqlite::types::ToSqlOutput;
-use flatwater::{Params, ValueRef};
+use flatwater::{Params, Value, ValueRef};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -88,12 +88,7 @@ fn named(given: &Bound<'_, PyMapping>, sql: &str, datetimes: Datetimes) -> PyRes
     let makes_missing = given.get_type().hasattr(intern!(py, "__missing__"))?;
     let mut pairs = Vec::with_capacity(given.len()?);
     let mut add = |name: &str, value: &Bound<'_, PyAny>| {
-        let mut owned = ToSqlOutput::from(0);
-        bind(value, datetimes, &mut |value| {
-            owned = ToSqlOutput::Owned(value.try_into().map_err(|_| PyTypeError::new_err("a text is not UTF-8"))?);
-            Ok(())
-        })?;
-        pairs.push((name.to_owned(), owned));
+        pairs.push((name.to_owned(), ToSqlOutput::Owned(owned(value, datetimes)?)));
         PyResult::Ok(())
     };
     if makes_missing {
@@ -120,6 +115,16 @@ fn named(given: &Bound<'_, PyMapping>, sql: &str, datetimes: Datetimes) -> PyRes
 
 fn add(py: Python<'_>, params: &mut Params, value: ValueRef<'_>) -> PyResult<()> {
     params.push(ToSqlOutput::Borrowed(value)).map_err(|error| raised(py, &error))
+}
+
+/// Returns the form in which the value is stored.
+pub(crate) fn owned(value: &Bound<'_, PyAny>, datetimes: Datetimes) -> PyResult<Value> {
+    let mut owned = Value::Null;
+    bind(value, datetimes, &mut |value| {
+        owned = value.try_into().map_err(|_| PyTypeError::new_err("a text is not UTF-8"))?;
+        Ok(())
+    })?;
+    Ok(owned)
 }
 
 /// Calls `bound` with the form in which the value is stored.

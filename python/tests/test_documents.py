@@ -20,7 +20,7 @@ READMES = ["README.md", "python/README.md"]
 GUIDE = {page.name: page for page in sorted((PROJECT / "docs/guide").glob("*.md"))}
 
 # Pages about Rust and its libraries.
-ABOUT_RUST = {"coming-from-sqlx.md", "coming-from-tokio-rusqlite.md", "compile-errors.md", "functions.md"}
+ABOUT_RUST = {"coming-from-sqlx.md", "coming-from-tokio-rusqlite.md", "compile-errors.md"}
 
 NOTES = "CREATE TABLE notes (id INTEGER PRIMARY KEY, title TEXT, text TEXT, stars INTEGER);"
 USERS = "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT UNIQUE);"

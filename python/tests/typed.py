@@ -135,3 +135,34 @@ def waited() -> None:
         assert_type(tx.query_optional("SELECT 1"), "flatwater.Row | None")
         assert_type(blocking.process.close_all(3), None)
         assert_type(db.executemany("INSERT INTO users VALUES (?)", ((n,) for n in range(3))), int)
+
+
+class Total:
+    def step(self, value: int) -> None: ...
+    def inverse(self, value: int) -> None: ...
+    def value(self) -> int:
+        return 0
+
+    def finalize(self) -> int:
+        return 0
+
+
+class WithoutEnd:
+    def step(self, value: int) -> None: ...
+
+
+def register(functions: flatwater.Functions) -> None:
+    functions.create_function("double", 1, lambda number: 2 * number, deterministic=True)
+    functions.create_aggregate("total", 1, Total)
+    functions.create_window_function("moving", 1, Total)
+    functions.create_collation("by_length", lambda one, other: len(one) - len(other))
+    functions.create_aggregate("total", 1, WithoutEnd)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    functions.create_collation("by_length", len)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+async def with_functions() -> None:
+    async with flatwater.connect("app.db", on_connect=register, load_extension="vec0") as db:
+        assert_type(db.create_function("double", 1, None), None)
+        register(db)
+    with blocking.connect("app.db", on_connect=register, load_extension=["vec0", ("other", "init")]) as waiting:
+        register(waiting)

@@ -15,15 +15,20 @@
 //! waits until INSIDE is 0                       takes the lock, makes the exception, leaves
 //! returns; the interpreter ends                 catches it and calls again: refused, without running code of Python
 //! ```
+//!
+//! Threads of the database call functions of Python. By the end of the exit handler none is within one, and none comes in
+//! again: a function that is called then fails.
 
 use std::mem::forget;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{ThreadId, current, panicking, park, sleep};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+
+use super::thread_state;
 
 /// How long the exit handler waits for code of Python that calls of other threads run.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -32,6 +37,10 @@ const LOOK: Duration = Duration::from_micros(200);
 
 /// How many calls are within the package, and may run code of Python. Changed with the interpreter's lock only.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// How many threads of the database are within a function of Python, or wait for the interpreter's lock.
+static CALLED: AtomicUsize = AtomicUsize::new(0);
+/// No thread of the database may touch the interpreter any more.
+static GONE: AtomicBool = AtomicBool::new(false);
 /// The process that loaded the module.
 static PROCESS: PyOnceLock<u32> = PyOnceLock::new();
 /// Set by the exit handler: its thread, and the exception for the others.
@@ -56,6 +65,33 @@ pub(crate) fn inside<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> P
     done
 }
 
+/// Runs `work`, a function of Python, on a thread of the database. Returns `None` if the interpreter ends.
+pub(crate) fn called_by_database<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    called_unless_gone(|| {
+        thread_state::keep();
+        Python::try_attach(|py| staying(|| work(py)))
+    })?
+}
+
+/// Runs `work` on a thread of the database, unless the interpreter has ended, which waits for it.
+///
+/// ```text
+/// thread of the database                  exit handler
+/// CALLED + 1                              GONE is set
+/// looks at GONE                           waits until CALLED is 0
+/// ```
+pub(super) fn called_unless_gone<T>(work: impl FnOnce() -> T) -> Option<T> {
+    struct Called;
+    impl Drop for Called {
+        fn drop(&mut self) {
+            CALLED.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    CALLED.fetch_add(1, Ordering::SeqCst);
+    let _called = Called;
+    (!GONE.load(Ordering::SeqCst)).then(work)
+}
+
 /// Called when the module is loaded.
 pub(crate) fn load(py: Python<'_>) {
     let _ = PROCESS.set(py, std::process::id());
@@ -66,13 +102,18 @@ pub(crate) fn begin_exit(py: Python<'_>, error: Py<PyType>) {
     let _ = ENDING.set(py, (current().id(), error));
 }
 
-/// Waits until no call of another thread is within the package. In a forked process those threads are not there.
+/// Waits until no call of another thread is within the package, nor a thread of the database within Python. In a forked
+/// process those threads are not there.
 pub(crate) fn wait_for_others(py: Python<'_>) {
     if PROCESS.get(py) != Some(&std::process::id()) {
         return;
     }
     let end = Instant::now() + PATIENCE;
     while INSIDE.load(Ordering::Relaxed) > 0 && Instant::now() < end {
+        py.detach(|| sleep(LOOK));
+    }
+    GONE.store(true, Ordering::SeqCst);
+    while CALLED.load(Ordering::SeqCst) > 0 && Instant::now() < end {
         py.detach(|| sleep(LOOK));
     }
 }
@@ -94,7 +135,7 @@ impl Drop for Inside {
 }
 
 /// Runs `work`. If its stack is unwound, and not by a panic, the thread waits for the end of the process.
-fn staying<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn staying<T>(work: impl FnOnce() -> T) -> T {
     let stays = Stays;
     let done = work();
     forget(stays);

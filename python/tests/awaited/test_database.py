@@ -216,7 +216,7 @@ async def test_wrong_uses_are_refused_with_a_hint(place):
 
 
 @pytest.mark.parametrize(
-    "name", ["fetchall", "fetchone", "commit", "execute_many", "fetchval", "row_factory", "create_function", "cursor"]
+    "name", ["fetchall", "fetchone", "commit", "execute_many", "fetchval", "row_factory", "load_extension", "cursor"]
 )
 async def test_names_of_other_libraries_are_answered_with_a_hint(name):
     async with flatwater.connect(":memory:") as db:

@@ -1,0 +1,60 @@
+//! The state of the interpreter for a thread of the database, which calls functions of Python.
+//!
+//! Owns: the state, from the first such call of the thread to its end. The interpreter makes one for each time that a thread
+//! takes its lock, and frees it with the lock, unless the thread has one: that takes longer than a short function, and
+//! `threading.local` would be empty in each call. Invariant: the state is freed by its thread, unless the interpreter has
+//! ended: then it was freed with that. Leaves out: whether the interpreter has ended (`thread_end`).
+
+use std::cell::RefCell;
+use std::ptr::NonNull;
+
+use pyo3::ffi;
+
+use super::thread_end::{called_unless_gone, staying};
+
+/// A state that this thread does not use at the moment.
+struct State(NonNull<ffi::PyThreadState>);
+
+thread_local! {
+    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+}
+
+/// Makes the state of this thread, unless it has one. Called by threads of the database, between the two ends of
+/// `called_unless_gone`.
+pub(super) fn keep() {
+    STATE.with(|state| {
+        let Ok(mut state) = state.try_borrow_mut() else { return };
+        if state.is_none() {
+            *state = make();
+        }
+    });
+}
+
+#[cold]
+fn make() -> Option<State> {
+    // SAFETY: the interpreter has not ended, and does not end meanwhile.
+    unsafe {
+        // This thread has a state that is not ours: it began in Python.
+        if !ffi::PyGILState_GetThisThreadState().is_null() {
+            return None;
+        }
+        // Not released again: from now on the interpreter finds the state when the thread takes the lock.
+        ffi::PyGILState_Ensure();
+        NonNull::new(ffi::PyEval_SaveThread()).map(State)
+    }
+}
+
+impl Drop for State {
+    /// Runs at the end of the thread.
+    fn drop(&mut self) {
+        called_unless_gone(|| {
+            // SAFETY: the interpreter has not ended, and does not end meanwhile. The state is that of this thread, which does
+            // not have the lock. What is freed with it may run code of Python, which has the lock and the state.
+            staying(|| unsafe {
+                ffi::PyEval_RestoreThread(self.0.as_ptr());
+                ffi::PyThreadState_Clear(self.0.as_ptr());
+                ffi::PyThreadState_DeleteCurrent();
+            });
+        });
+    }
+}

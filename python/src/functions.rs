@@ -1,0 +1,58 @@
+//! SQL functions and collations that are written in Python: what makes one of its name and its code.
+//!
+//! Owns: the object, from `create_function` to the database that has it. Made on the caller's thread. Invariants: only code
+//! that can be called is taken; an object is given to one database. Leaves out: calling it (`calls_python`, `aggregates`), and
+//! the methods for programs, which are Python's (`flatwater._functions`).
+
+use std::sync::{Mutex, PoisonError};
+
+use flatwater::bindings::functions::Function;
+use flatwater::rusqlite::functions::FunctionFlags;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::aggregates::PythonAggregate;
+use crate::calls_python::Code;
+use crate::errors::{misuse, raised};
+use crate::params::Datetimes;
+
+/// A function or a collation that no database has yet.
+#[pyclass(frozen, module = "flatwater._native")]
+pub(crate) struct NativeFunction(Mutex<Option<Function>>);
+
+impl NativeFunction {
+    pub(crate) fn take(&self, py: Python<'_>) -> PyResult<Function> {
+        let function = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        function.ok_or_else(|| misuse(py, "it was given to a database before", None))
+    }
+}
+
+/// Makes a function of this kind. A Python function may do anything, so it is never said to be innocuous.
+#[pyfunction]
+pub(crate) fn function(
+    kind: &str,
+    name: &str,
+    arguments: i32,
+    code: Bound<'_, PyAny>,
+    deterministic: bool,
+    sqlite3_datetimes: bool,
+) -> PyResult<NativeFunction> {
+    let py = code.py();
+    if !code.is_callable() {
+        let class = code.get_type().fully_qualified_name()?;
+        return Err(PyTypeError::new_err(format!("{name} must be something that can be called, not {class}")));
+    }
+    let datetimes = if sqlite3_datetimes { Datetimes::Sqlite3 } else { Datetimes::Utc };
+    let flags = match deterministic {
+        true => FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC,
+        false => FunctionFlags::SQLITE_UTF8,
+    };
+    let code = Code::new(kind, name, code.unbind(), datetimes);
+    let made = match kind {
+        "function" => Function::scalar(name, arguments, flags, move |context| code.scalar(context)),
+        "aggregate" => Function::aggregate(name, arguments, flags, PythonAggregate(code)),
+        "window function" => Function::window(name, arguments, flags, PythonAggregate(code)),
+        _ => Function::collation(name, move |one, other| code.compare(one, other)),
+    };
+    Ok(NativeFunction(Mutex::new(Some(made.map_err(|error| raised(py, &error))?))))
+}
