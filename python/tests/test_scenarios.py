@@ -56,10 +56,54 @@ VERBS = {
     "raise": set(),
     "migrate": {"ignore_missing", "applied"},
     "backup": set(),
+    "create": {"as"},
+    "remove": {"as"},
     "await": set(),
     "drop": set(),
     "write_file": set(),
 }
+
+
+class Total:
+    """Sums whole numbers."""
+
+    def __init__(self):
+        self.sum = 0
+
+    def step(self, number):
+        self.sum += number
+
+    def inverse(self, number):
+        self.sum -= number
+
+    def value(self):
+        return self.sum
+
+    finalize = value
+
+
+def checked(value):
+    if value == "bad":
+        raise ValueError("it is bad")
+    return value
+
+
+# The functions that scenarios name: the method that creates one, its number of arguments, its code.
+FUNCTIONS: dict[str, tuple[str, tuple[int, ...], Any]] = {
+    "double": ("create_function", (1,), lambda number: None if number is None else 2 * number),
+    "triple": ("create_function", (1,), lambda number: None if number is None else 3 * number),
+    "checked": ("create_function", (1,), checked),
+    "arguments": ("create_function", (-1,), lambda *values: len(values)),
+    "total": ("create_aggregate", (1,), Total),
+    "moving": ("create_window_function", (1,), Total),
+    "reversed": ("create_collation", (), lambda one, other: (one < other) - (one > other)),
+}
+
+
+def create(on: flatwater.Database, step: dict[str, Any], verb: str) -> None:
+    method, narg, code = FUNCTIONS[step[verb]]
+    options = {"deterministic": True} if method == "create_function" else {}
+    getattr(on, method)(step.get("as", step[verb]), *narg, code if verb == "create" else None, **options)
 
 
 class Raised(Exception):
@@ -375,6 +419,8 @@ class Program:
                 return await on.executescript(of, timeout=limit)
             case "batch":
                 return await on.batch([(sql, params(row)) for sql, row in of], timeout=limit)
+            case "create" | "remove":
+                return create(on, step, verb)
             case "migrate":
                 migrations = [tuple(one) for one in of]
                 return await on.migrate(migrations, ignore_missing=step.get("ignore_missing", False), timeout=limit)

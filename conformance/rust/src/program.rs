@@ -5,6 +5,7 @@
 //! comparing its end (`check`).
 
 mod calls;
+mod functions;
 
 use std::collections::HashMap;
 use std::path::Path;

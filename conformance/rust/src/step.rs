@@ -156,6 +156,15 @@ pub(crate) enum Verb {
     Backup {
         of: String,
     },
+    /// A function or a collation of the driver's, under its own name or another.
+    Create {
+        of: String,
+        r#as: Option<String>,
+    },
+    Remove {
+        of: String,
+        r#as: Option<String>,
+    },
     Await {
         of: String,
     },
@@ -175,6 +184,7 @@ fn common_of(verb: &str) -> Option<&'static [&'static str]> {
         "raise" | "await" | "drop" | "write_file" => &[],
         "next" => &["error"],
         "transaction" => &["in", "timeout_ms", "error"],
+        "create" | "remove" => &["in", "error"],
         "open" | "close" | "commit" | "rollback" => &["start", "error"],
         "execute"
         | "execute_many"

@@ -10,7 +10,7 @@ use flatwater::options::JsonOptions;
 use flatwater::{Database, Error, Migrations, Options, Params, Prepared, Session, Snapshot, Sql, Transaction};
 use futures_util::future::ready;
 
-use super::{Body, DB, Program};
+use super::{Body, DB, Program, functions};
 use crate::fields::{self, Part, Text};
 use crate::outcome::{Handle, Outcome, Pending};
 use crate::step::{Step, Verb};
@@ -65,6 +65,16 @@ impl Program<'_> {
         Ok(match &step.verb {
             Verb::Open { path, options, .. } => {
                 pending(self.options(path.as_deref(), options).open(), |db| Outcome::Made(Handle::Database(db)))
+            }
+            Verb::Create { of, r#as } => {
+                let name = r#as.as_ref().unwrap_or(of);
+                let created = functions::create(self.database_of(step)?, of, name);
+                let created = created.ok_or_else(|| format!("there is no function {of}"))?;
+                Box::pin(ready(created.map(|()| Outcome::Done)))
+            }
+            Verb::Remove { of, r#as } => {
+                let removed = functions::remove(self.database_of(step)?, of, r#as.as_ref().unwrap_or(of));
+                Box::pin(ready(removed.map(|()| Outcome::Done)))
             }
             Verb::Close { of } => pending(self.database(of)?.close(), |()| Outcome::Done),
             Verb::Begin { .. } => {
