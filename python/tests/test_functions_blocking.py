@@ -158,7 +158,7 @@ def gone(reference):
     while reference() is not None and time.monotonic() < end:
         gc.collect()
         # Objects that a thread of the database let go of are freed by the next call.
-        flatwater.process.set_max_open(64)
+        flatwater._native.options()
         time.sleep(0.001)
     return reference() is None
 

@@ -122,6 +122,8 @@ async def test_forms_of_other_libraries_are_answered_with_what_to_write(file):
                 tx.commit  # noqa: B018
             with pytest.raises(AttributeError, match="begin.*tx.transaction"):
                 tx.begin  # noqa: B018
+            with pytest.raises(AttributeError, match="create_collation.*db.create_collation"):
+                tx.create_collation  # noqa: B018
         for name in ["in_transaction", "load_extension", "set_progress_handler", "stop"]:
             with pytest.raises(AttributeError, match=f"{name}': "):
                 getattr(db, name)
