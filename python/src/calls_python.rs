@@ -7,18 +7,18 @@
 //! out: the methods of aggregates (`aggregates`), and threads of the database when the interpreter ends (`capi::thread_end`).
 
 use std::cmp::Ordering;
-use std::fmt;
 
+use flatwater::ValueRef;
 use flatwater::bindings::functions::OwnError;
 use flatwater::rusqlite::functions::Context;
 use flatwater::rusqlite::{self, types::Value};
-use flatwater::{Error, ValueRef};
 use pyo3::exceptions::{PyTypeError, PyUnicodeDecodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyTuple};
 
 use crate::capi::texts::short_text;
-use crate::capi::thread_end::called_by_database;
+use crate::capi::thread_state::called_by_database;
+use crate::own_exceptions::Raised;
 use crate::params::{self, Datetimes};
 
 /// The code of a function or a collation.
@@ -120,33 +120,3 @@ impl Code {
         })
     }
 }
-
-/// An exception of the code, and what SQLite says of it.
-pub(crate) struct Raised {
-    said: Box<str>,
-    error: PyErr,
-}
-
-impl Raised {
-    /// Returns the exception that caused an error of the engine.
-    #[cold]
-    pub(crate) fn cause_of(py: Python<'_>, error: &Error) -> Option<PyErr> {
-        let raised = std::error::Error::source(error)?.downcast_ref::<Self>()?;
-        Some(raised.error.clone_ref(py))
-    }
-}
-
-impl fmt::Display for Raised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.said)
-    }
-}
-
-/// Not the exception, whose text would be made by code of Python.
-impl fmt::Debug for Raised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Raised").field(&self.said).finish()
-    }
-}
-
-impl std::error::Error for Raised {}

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use flatwater::bindings::{FrontCall, Output, Target, close, functions, mark, open, set_listener};
+use flatwater::bindings::{FrontCall, Output, Target, close, functions, mark, open_with, set_listener};
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -69,7 +69,7 @@ pub(crate) fn connect<'py>(
     let call = inside(py, || {
         let options = crate::options::of(path.0, options)?;
         let functions = functions.iter().map(|function| function.get().take(py)).collect::<PyResult<_>>()?;
-        Ok(open(options, functions))
+        Ok(open_with(options, functions))
     });
     new_call(py, Body::call("connect", call, Shape::Handle(NativeDatabase::of)))
 }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-use crate::calls_python::Raised;
+use crate::own_exceptions::Raised;
 
 /// Returns the exception for an error of the engine, in code that awaits.
 #[cold]

@@ -47,12 +47,16 @@ pub(crate) fn function(
         true => FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC,
         false => FunctionFlags::SQLITE_UTF8,
     };
+    // The function keeps the object, so no other one has its address meanwhile.
+    let address = code.as_ptr().addr();
     let code = Code::new(kind, name, code.unbind(), datetimes);
-    let made = match kind {
-        "function" => Function::scalar(name, arguments, flags, move |context| code.scalar(context)),
-        "aggregate" => Function::aggregate(name, arguments, flags, PythonAggregate(code)),
-        "window function" => Function::window(name, arguments, flags, PythonAggregate(code)),
-        _ => Function::collation(name, move |one, other| code.compare(one, other)),
+    let (made, number) = match kind {
+        "function" => (Function::scalar(name, arguments, flags, move |context| code.scalar(context)), 0),
+        "aggregate" => (Function::aggregate(name, arguments, flags, PythonAggregate(code)), 1),
+        "window function" => (Function::window(name, arguments, flags, PythonAggregate(code)), 2),
+        _ => (Function::collation(name, move |one, other| code.compare(one, other)), 3),
     };
-    Ok(NativeFunction(Mutex::new(Some(made.map_err(|error| raised(py, &error))?))))
+    let way = number << 2 | u32::from(deterministic) << 1 | u32::from(sqlite3_datetimes);
+    let made = made.map_err(|error| raised(py, &error))?.known_as(address, way);
+    Ok(NativeFunction(Mutex::new(Some(made))))
 }

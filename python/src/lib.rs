@@ -31,6 +31,7 @@ mod live;
 mod logged_query;
 mod many;
 mod options;
+mod own_exceptions;
 mod owners;
 mod params;
 mod paths;

@@ -313,3 +313,23 @@ def test_a_program_ends_while_functions_run(file, ending):
     code, _, errors = run(program, file)
     assert code == 0, errors
     assert "panic" not in errors and "Fatal" not in errors, errors
+
+
+@pytest.mark.parametrize("waits", ["while True: pass", "threading.Event().wait()"])
+def test_a_program_ends_though_a_function_does_not_return(file, waits):
+    program = f"""
+        import sys, threading, flatwater
+        from flatwater import blocking
+        db = blocking.connect(sys.argv[1], close_wait=0.05)
+        inside = threading.Event()
+        def forever():
+            inside.set()
+            {waits}
+        db.create_function("forever", 0, forever)
+        threading.Thread(target=db.query, args=("SELECT forever()",), daemon=True).start()
+        inside.wait()
+        print("the end")
+    """
+    code, output, errors = run(program, file)
+    assert (code, output) == (0, "the end"), errors
+    assert "panic" not in errors and "Fatal" not in errors, errors

@@ -11,5 +11,5 @@ pub(crate) mod audit;
 pub(crate) mod call_type;
 pub(crate) mod texts;
 pub(crate) mod thread_end;
-mod thread_state;
+pub(crate) mod thread_state;
 pub(crate) mod untracked;

@@ -28,8 +28,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use super::thread_state;
-
 /// How long the exit handler waits for code of Python that calls of other threads run.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often it looks.
@@ -63,14 +61,6 @@ pub(crate) fn inside<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> P
     let done = staying(work);
     drop(inside);
     done
-}
-
-/// Runs `work`, a function of Python, on a thread of the database. Returns `None` if the interpreter ends.
-pub(crate) fn called_by_database<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
-    called_unless_gone(|| {
-        thread_state::keep();
-        Python::try_attach(|py| staying(|| work(py)))
-    })?
 }
 
 /// Runs `work` on a thread of the database, unless the interpreter has ended, which waits for it.

@@ -1,6 +1,6 @@
 //! The state of the interpreter for a thread of the database, which calls functions of Python.
 //!
-//! Owns: the state, from the first such call of the thread to its end. The interpreter makes one for each time that a thread
+//! Owns: the state, from the first such call of the thread to its end, and taking the lock for a call. The interpreter makes one for each time that a thread
 //! takes its lock, and frees it with the lock, unless the thread has one: that takes longer than a short function, and
 //! `threading.local` would be empty in each call. Invariant: the state is freed by its thread, unless the interpreter has
 //! ended: then it was freed with that. Leaves out: whether the interpreter has ended (`thread_end`).
@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::ptr::NonNull;
 
 use pyo3::ffi;
+use pyo3::prelude::*;
 
 use super::thread_end::{called_unless_gone, staying};
 
@@ -19,9 +20,16 @@ thread_local! {
     static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
 }
 
-/// Makes the state of this thread, unless it has one. Called by threads of the database, between the two ends of
-/// `called_unless_gone`.
-pub(super) fn keep() {
+/// Runs `work`, a function of Python, on a thread of the database. Returns `None` if the interpreter has ended.
+pub(crate) fn called_by_database<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    called_unless_gone(|| {
+        keep();
+        Python::try_attach(|py| staying(|| work(py)))
+    })?
+}
+
+/// Makes the state of this thread, unless it has one. The interpreter has not ended, and does not end meanwhile.
+fn keep() {
     STATE.with(|state| {
         let Ok(mut state) = state.try_borrow_mut() else { return };
         if state.is_none() {

@@ -141,6 +141,32 @@ async def test_each_call_that_begins_later_has_it(place):
             await db.query("SELECT version()")
 
 
+async def test_what_is_created_again_is_the_same(file):
+    def setup(functions):
+        functions.create_function("same", 1, str, deterministic=True)
+        functions.create_aggregate("total_of", 1, Sum)
+
+    async with flatwater.connect(file, on_connect=setup) as db:
+        await db.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+        async with db.live("SELECT total_of(a) FROM t") as results:
+            assert (await anext(results))[0][0] == 1
+            before = db.stats()["live"]["everything"]
+            for _ in range(5):
+                async with flatwater.connect(file, on_connect=setup) as again:
+                    await again.query("SELECT same(a) FROM t")
+            assert db.stats()["live"]["everything"] == before, "no function changed, and so no result"
+            db.create_function("another", 0, int)
+            assert db.stats()["live"]["everything"] == before + 1
+            await db.execute("UPDATE t SET a = 2")
+            assert (await anext(results))[0][0] == 2
+        # The same class in another way is another function.
+        db.create_window_function("total_of", 1, Sum)
+        assert await db.query_values("SELECT total_of(a) OVER () FROM t") == [2]
+        with pytest.raises(flatwater.OperationalError, match="non-deterministic"):
+            db.create_function("same", 1, str)
+            await db.execute("CREATE INDEX i ON t (same(a))")
+
+
 async def test_what_is_removed_must_be_there(place):
     async with flatwater.connect(place) as db:
         db.create_aggregate("total_of", 1, Sum)

@@ -71,6 +71,13 @@ impl Function {
     ) -> Result<Self> {
         Registration::collation(name, compare).map(Self).map_err(|error| error.in_operation("create_collation"))
     }
+
+    /// The same, whose code has this address and is called in this way. A database that has one of the same name, address and
+    /// way keeps it, and nothing that was prepared or learnt with it is lost. The function must keep its code there.
+    #[must_use]
+    pub fn known_as(self, address: usize, way: u32) -> Self {
+        Self(self.0.known_as((address, way)))
+    }
 }
 
 /// Gives it to an open database, in the place of what has its name. Waits for nothing.

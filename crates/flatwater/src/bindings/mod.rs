@@ -200,9 +200,15 @@ impl Target {
     }
 }
 
+/// Opens a database.
+#[must_use]
+pub fn open(options: Options) -> FrontCall {
+    open_with(options, Vec::new())
+}
+
 /// Opens a database, which has these functions when its migrations are applied.
 #[must_use]
-pub fn open(options: Options, functions: Vec<Function>) -> FrontCall {
+pub fn open_with(options: Options, functions: Vec<Function>) -> FrontCall {
     let functions = functions.into_iter().map(|function| function.0).collect();
     FrontCall::new(options.open_as(functions, |answer, _| opened(answer).map(Output::Database)))
 }

@@ -15,8 +15,9 @@ impl Caller {
     pub(crate) fn register(&self, registration: impl FnOnce() -> Result<Registration>) -> Result<()> {
         self.may_begin()?;
         let engine = self.handle.engine();
-        engine.functions.add(registration()?);
-        engine.see_functions();
+        if engine.functions.add(registration()?) {
+            engine.see_functions();
+        }
         Ok(())
     }
 

@@ -29,15 +29,6 @@ impl Error {
         self.0.cause.0.get_or_insert_with(|| Arc::new(cause));
         self
     }
-
-    /// Adds the error of the user's function, if there is one.
-    #[must_use]
-    pub(super) fn caused_by_user(mut self, cause: flatwater_sqlite::Cause) -> Self {
-        if let Some(cause) = cause.0 {
-            self.0.cause.0.get_or_insert(cause);
-        }
-        self
-    }
 }
 
 /// Adds an error of the operating system as the cause, unless there is one.
@@ -45,6 +36,15 @@ impl Error {
 pub(crate) fn caused_by_io(error: Error, cause: &io::Error) -> Error {
     let same = || io::Error::new(cause.kind(), cause.to_string());
     error.caused_by(cause.raw_os_error().map_or_else(same, io::Error::from_raw_os_error))
+}
+
+/// Adds the error of the user's function, if there is one.
+#[must_use]
+pub(super) fn caused_by_user(mut error: Error, cause: flatwater_sqlite::Cause) -> Error {
+    if let Some(cause) = cause.0 {
+        error.0.cause.0.get_or_insert(cause);
+    }
+    error
 }
 
 /// Returns the failure as an error of the standard library.

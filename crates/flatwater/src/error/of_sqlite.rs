@@ -7,6 +7,7 @@ use flatwater_sqlite::{Refused, SqliteError, SystemFailure, refused};
 use rusqlite::ffi;
 
 use super::Error;
+use super::cause::caused_by_user;
 use super::kind::{ErrorKind, is_failed_sync, kind_of};
 
 impl From<SqliteError> for Error {
@@ -24,7 +25,7 @@ impl From<SqliteError> for Error {
             }
         };
         new.0.offset = error.offset;
-        new = new.caused_by_user(error.cause);
+        new = caused_by_user(new, error.cause);
         let is_io = error.code & 0xff == ffi::SQLITE_IOERR && !is_failed_sync(error.code);
         if is_io && error.system == Some(SystemFailure::DiskFull) {
             new.0.kind = ErrorKind::Full;
@@ -61,7 +62,7 @@ impl From<flatwater_sqlite::Error> for Error {
         match error {
             flatwater_sqlite::Error::Sqlite(error) => error.into(),
             flatwater_sqlite::Error::Callback(message, cause) => {
-                Self::new(ErrorKind::Sql, message).caused_by_user(cause)
+                caused_by_user(Self::new(ErrorKind::Sql, message), cause)
             }
             flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(ErrorKind::Open, error.to_string()),
             other @ flatwater_sqlite::Error::MisnumberedParameter { .. } => {

@@ -23,15 +23,19 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Registers it, in the place of what has its key.
-    pub(crate) fn add(&self, registration: Registration) {
+    /// Registers it, in the place of what has its key. Returns false if that is the same.
+    pub(crate) fn add(&self, registration: Registration) -> bool {
         let mut list = self.lock();
+        if list.iter().any(|other| other.is_same(&registration)) {
+            return false;
+        }
         let before = list.iter().position(|other| other.key == registration.key).map(|at| list.swap_remove(at));
         list.push(Arc::new(registration));
         self.changes.fetch_add(1, Ordering::Relaxed);
         drop(list);
         // What it owns is foreign code.
         drop(before);
+        true
     }
 
     /// Removes what has this key. Returns false if nothing has.
@@ -73,7 +77,7 @@ mod tests {
 
     fn named(name: &str) -> Registration {
         let key = Key::function(name, 1).unwrap();
-        Registration { key, is_pure: true, register: Box::new(|_, _| Ok(())) }
+        Registration { key, is_pure: true, register: Box::new(|_, _| Ok(())), identity: None }
     }
 
     #[test]
@@ -86,5 +90,15 @@ mod tests {
         assert_eq!((list.len(), changes), (2, 4));
         assert!(functions.remove(&named("A").key) && !functions.remove(&named("a").key));
         assert_eq!(functions.now().0.len(), 1);
+    }
+
+    #[test]
+    fn one_that_is_registered_again_changes_nothing() {
+        let functions = Functions::default();
+        let add = |name: &str, identity| functions.add(named(name).known_as(identity));
+        assert!(add("a", (8, 0)) && add("b", (8, 0)));
+        assert!(!add("a", (8, 0)) && !add("B", (8, 0)));
+        assert!(add("a", (8, 1)) && add("a", (16, 1)) && functions.add(named("a")) && add("a", (16, 1)));
+        assert_eq!((functions.now().0.len(), functions.now().1), (2, 6));
     }
 }

@@ -69,7 +69,12 @@ pub(crate) struct Registration {
     /// It only computes: deterministic and innocuous.
     pub(super) is_pure: bool,
     pub(super) register: Box<Register>,
+    /// Two that have the same one do the same.
+    pub(super) identity: Option<Identity>,
 }
+
+/// What a front end knows its code by: an address, while the registration keeps the code there, and how it is called.
+pub(crate) type Identity = (usize, u32);
 
 impl Registration {
     pub(crate) fn scalar<F, T>(name: &str, arguments: i32, flags: FunctionFlags, function: F) -> Result<Self>
@@ -129,7 +134,17 @@ impl Registration {
             Error::misuse(format!("SQLite refuses to register {said}: {error}"))
                 .with_hint("the number of arguments is -1 for any")
         })?;
-        Ok(Self { key, is_pure, register })
+        Ok(Self { key, is_pure, register, identity: None })
+    }
+
+    /// The same, as its front end knows it.
+    #[must_use]
+    pub(crate) fn known_as(self, identity: Identity) -> Self {
+        Self { identity: Some(identity), ..self }
+    }
+
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.key == other.key && self.identity.is_some() && self.identity == other.identity
     }
 }
 
