@@ -40,10 +40,11 @@ fn quoted(text: &str) -> Vec<&str> {
     prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
 }
 
-/// Returns true for a name that looks like a test: test names state a fact and have at least four words.
+/// Returns true for a name that looks like a test: test names state a fact and have at least four words. Names with two underscores
+/// in front are Python's.
 fn is_test_name(word: &str) -> bool {
     let is_name = word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    is_name && word.matches('_').count() >= 3 && !word.starts_with("sqlite3_")
+    is_name && !word.starts_with("__") && word.matches('_').count() >= 3 && !word.starts_with("sqlite3_")
 }
 
 #[test]
