@@ -35,6 +35,9 @@ export interface Native {
   batchResult(at: number): boolean;
   batchRows(at: number, integers: number): Answer;
   liveResult(at: number, integers: number): Answer;
+  openBlob(target: number, table: string, column: string, rowid: bigint, timeout: number, place: number): Answer;
+  readBlob(blob: number, position: number, bytes: number, timeout: number): Answer;
+  writeBlob(blob: number, position: number, bytes: unknown, timeout: number, place: number): Answer;
   open(path: string, options: unknown): Answer;
   close(database: number): Answer;
   run(

@@ -23,6 +23,10 @@ const PREPARE = 7;
 const SNAPSHOT = 11;
 const BACKUP = 12;
 const CHECKPOINT = 13;
+const VACUUM = 14;
+const VACUUM_INTO = 15;
+const INCREMENTAL_VACUUM = 16;
+const SERIALIZE = 17;
 
 /** How much of the WAL a checkpoint waits for, as in SQLite. */
 export type CheckpointMode = "passive" | "full" | "restart" | "truncate";
@@ -113,6 +117,26 @@ export class Database extends Session {
   checkpoint(mode: CheckpointMode = "passive", options?: CallOptions): Promise<{ frames: number; copied: number }> {
     const reader = { end: () => ({ frames: cells[0]!, copied: cells[1]! }) };
     return this.run(CHECKPOINT, mode, undefined, options, reader);
+  }
+
+  /** Gives the space of free pages back to the file system. Other writes wait for it. */
+  vacuum(options?: CallOptions): Promise<void> {
+    return this.run(VACUUM, "", undefined, options, nothing);
+  }
+
+  /** Writes a compact copy to a new file, while the database is used. */
+  vacuumInto(path: string, options?: CallOptions): Promise<void> {
+    return this.run(VACUUM_INTO, path, undefined, options, nothing);
+  }
+
+  /** Gives back at most so many free pages, and resolves with their number. It needs `autoVacuum: "incremental"`. */
+  incrementalVacuum(pages: number, options?: CallOptions): Promise<number> {
+    return this.run(INCREMENTAL_VACUUM, String(pages), undefined, options, number);
+  }
+
+  /** Resolves with the database as the bytes of a file. */
+  serialize(options?: CallOptions): Promise<Buffer> {
+    return this.run(SERIALIZE, "", undefined, options, value) as Promise<unknown> as Promise<Buffer>;
   }
 
   /** The counters of the database. Times that end in `Us` are in microseconds, others in milliseconds. */

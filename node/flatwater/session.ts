@@ -6,6 +6,7 @@
 
 import { native, type Answer } from "./addon.js";
 import { Batches, type BatchesOptions } from "./batches.js";
+import { Blob } from "./blob.js";
 import {
   executed,
   formOf,
@@ -192,6 +193,15 @@ export abstract class Session {
   /** Yields the rows, one by one. Leaving the loop frees the connection. */
   stream<T = Row>(statement: Statement, params?: Params, options?: BatchesOptions): AsyncIterableIterator<T> {
     return this.batches<T>(statement, params, options).rows();
+  }
+
+  /** Opens a text or a blob of one row, to read and write it in parts. */
+  async openBlob(table: string, column: string, rowid: number | bigint, options?: CallOptions): Promise<Blob> {
+    throwIfAborted(options);
+    const answer = native.openBlob(this.handle, table, column, BigInt(rowid), timeoutOf(options), place());
+    const reader = { end: (): [number, number] => [cells[0]!, cells[1]!] };
+    const [handle, length] = await settle(answer, reader, options?.signal);
+    return new Blob(handle, length);
   }
 
   /** A query of a template: ``await db.sql`SELECT * FROM users WHERE id = ${id}` ``. */

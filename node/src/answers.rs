@@ -86,6 +86,12 @@ impl Host {
                 let number = self.handles.add(Handle::Snapshot { _snapshot: snapshot, target });
                 self.numbers(env, &[number])
             }
+            Output::Blob(blob) => {
+                let length = blob.len() as f64;
+                let number = self.handles.add(Handle::Blob(blob));
+                self.numbers(env, &[number, length])
+            }
+            Output::Bytes(bytes) => env.buffer(&bytes),
             Output::Checkpointed(info) => self.numbers(env, &[f64::from(info.frames), f64::from(info.copied)]),
             Output::Migrated(names) => env.array(names.iter().map(|name| env.text(name))),
             Output::Live(results) => {

@@ -86,6 +86,10 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
             "truncate" => CheckpointMode::Truncate,
             _ => CheckpointMode::Passive,
         }),
+        14 => bindings::vacuum(target),
+        15 => bindings::vacuum_into(target, Path::new(sql)),
+        16 => bindings::incremental_vacuum(target, sql.parse().unwrap_or(0)),
+        17 => bindings::serialize(target),
         _ => return Err(Failure::misuse("there is no such operation", None)),
     })
 }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use flatwater::bindings::{Output, ParamRows, Target, poll_batch};
-use flatwater::calls::Batches;
+use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::{Database, Params, Snapshot, Transaction};
 use flatwater_bridge::Tokens;
@@ -25,6 +25,7 @@ pub(crate) enum Handle {
     Transaction { transaction: Transaction<'static>, target: Target },
     Snapshot { _snapshot: Snapshot, target: Target },
     Batches(Batches),
+    Blob(Blob),
     Live(Live<Vec<LiveRows>>),
     Changes(Live<Change>),
     Rows { sql: String, rows: ParamRows, row: Params },

@@ -4,6 +4,7 @@
 //! design is in `docs/design/node.md`. Unsafe code is in `capi` only.
 
 mod answers;
+mod blobs;
 mod calls;
 mod capi;
 mod codes;
@@ -35,6 +36,9 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "batchResult", run: reading::batch_result },
     Function { name: "batchRows", run: reading::batch_rows },
     Function { name: "liveResult", run: reading::live_result },
+    Function { name: "openBlob", run: blobs::open },
+    Function { name: "readBlob", run: blobs::read },
+    Function { name: "writeBlob", run: blobs::write },
     Function { name: "open", run: calls::open },
     Function { name: "close", run: calls::close },
     Function { name: "run", run: calls::run },

@@ -50,6 +50,7 @@ from ._reads import Batches, Stream
 from ._scopes import Snapshot, Transaction
 
 if TYPE_CHECKING:
+    from ._blob import Blob
     from ._live import Live, Subscription
     from ._prepared import Prepared
     from ._sql import Sql
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchResult",
     "Batches",
+    "Blob",
     "Call",
     "CallStats",
     "Change",
@@ -117,6 +119,7 @@ Sequence.register(Rows)  # pyright: ignore[reportAttributeAccessIssue]
 if not TYPE_CHECKING:
     # What many programs do not use is imported when they do: this takes as long as all the rest.
     _LATER = {
+        "_blob": {"Blob"},
         "_live": {"Live", "Subscription"},
         "_prepared": {"Prepared"},
         "_sql": {"Sql"},

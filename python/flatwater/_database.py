@@ -160,6 +160,46 @@ class Database(Opened, Reads):
         """
         return self._native.backup(path, timeout)
 
+    def vacuum(self, *, timeout: Seconds | None = None) -> Call[None]:
+        """Rebuilds the database without its free pages, and gives their space back to the file system.
+
+        It holds the writer until it is done: later writes wait. Reads, streams, snapshots and live queries continue in
+        a file in WAL mode. Cancelling it before its commit undoes it. It needs free space for the database twice.
+        """
+        return self._native.vacuum(timeout)
+
+    def vacuum_into(self, path: AnyPath, *, timeout: Seconds | None = None) -> Call[None]:
+        """Writes a compact copy of the database into a new file, as of one point in time, while reads and writes
+        continue: a `backup` without free pages, which takes longer."""
+        return self._native.vacuum_into(path, timeout)
+
+    def incremental_vacuum(self, pages: int = 0, *, timeout: Seconds | None = None) -> Call[int]:
+        """Gives up to so many free pages back to the file system, 0 for all, and returns how many. The file gets
+        shorter with the next checkpoint. For a database that was created with `auto_vacuum="incremental"`; raises for
+        one without `auto_vacuum`."""
+        return self._native.incremental_vacuum(pages, timeout)
+
+    async def integrity_check(
+        self, *, table: str | None = None, quick: bool = False, name: str = "main", timeout: Seconds | None = None
+    ) -> AsyncIterator[str]:
+        """The problems of the database, for `async for`: a sentence for each, and none if it is sound.
+
+        Reads and writes continue, but the WAL cannot start over meanwhile: check a large database table by table.
+        `quick` does not compare indexes with their tables. `name` is that of an attached database. Foreign keys and
+        CHECK constraints are not checked. Read all problems, or close the iterator: until then it holds a reader."""
+        from . import _check
+
+        async with self.batches(_check.sql(table, quick, name), timeout=timeout) as batches:
+            async for rows in batches:
+                for row in rows:
+                    for problem in _check.problems(row[0]):
+                        yield problem
+
+    def serialize(self, *, timeout: Seconds | None = None) -> Call[bytes]:
+        """Returns the database as bytes, as of one point in time. `connect(":memory:", deserialize=data)` opens them.
+        For a large database use `backup`."""
+        return self._native.serialize(timeout)
+
     async def iterdump(self, *, filter: str | None = None) -> AsyncIterator[str]:  # noqa: A002, the name in `sqlite3`
         """The database as SQL, for `async for`: lines that `executescript` and the `sqlite3` shell load, of one point
         in time. `filter` is a pattern of LIKE for the names of tables, indexes, triggers and views.

@@ -44,6 +44,8 @@ _HINTS = {
     "total_changes": "the result of `execute` has `changes`",
     "set_trace_callback": "use `db.add_query_logger`",
     "interrupt": "cancel the task, or give the call a `timeout`",
+    "blobopen": "use `{async_}with db.open_blob(table, column, rowid) as blob`",
+    "deserialize": 'use `flatwater.connect(":memory:", deserialize=data)`',
     "register_adapter": "use `flatwater.register_adapter`",
     "load_extension": "use the option `load_extension` of `connect`",
     "enable_load_extension": "use the option `load_extension` of `connect`",

@@ -18,6 +18,7 @@ from ._reads import Batches, Stream
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ._blob import Blob
     from ._types import Params, Seconds, SqlLike
 
 
@@ -33,6 +34,15 @@ class Reads(Executor):
         """Returns the rows of a query in batches, in bounded memory and of one point in time, for `async with`.
         `timeout` is that of each fetch."""
         return Batches(self, sql, params, timeout)
+
+    def open_blob(
+        self, table: str, column: str, rowid: int, *, name: str = "main", timeout: Seconds | None = None
+    ) -> Blob:
+        """Returns the BLOB or TEXT of one row, of which parts are read and written, for `async with`. `name` is that of
+        an attached database. `timeout` is that of each read and write."""
+        from ._blob import Blob
+
+        return Blob(self, table, column, rowid, name, timeout)
 
     if not TYPE_CHECKING:
 

@@ -140,6 +140,9 @@ class Options(TypedDict, total=False):
     datetimes: Literal["utc", "sqlite3"]
     """In which form datetimes are stored: with microseconds and in UTC, or as the `sqlite3` module stores them. Default
     "utc"."""
+    deserialize: bytes | bytearray
+    """The content of a database in memory: what `serialize` returned, or the bytes of a database file. Default:
+    none."""
     durability: Literal["normal", "full"]
     """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
     foreign_keys: bool

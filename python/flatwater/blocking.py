@@ -22,7 +22,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _blocking_process as process
-from . import _flow, _logging, _native
+from . import _check, _flow, _logging, _native
+from ._blocking_blob import Blob
 from ._blocking_calls import Calls
 from ._blocking_prepared import Prepared
 from ._blocking_reads import Batches, Stream
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from ._types import AnyPath, Options, Params, Seconds, SqlLike
 
-__all__ = ["Batches", "Database", "Prepared", "Snapshot", "Stream", "Transaction", "connect", "process"]
+__all__ = ["Batches", "Blob", "Database", "Prepared", "Snapshot", "Stream", "Transaction", "connect", "process"]
 
 # So many rows of a generator are kept at a time, and in a transaction for no longer than so many seconds.
 PART = 512
@@ -70,6 +71,13 @@ class Executor(Calls):
         """Returns the rows of a query in batches, in bounded memory and of one point in time, for `with`. `timeout` is
         that of each fetch."""
         return Batches(self, sql, params, timeout)
+
+    def open_blob(
+        self, table: str, column: str, rowid: int, *, name: str = "main", timeout: Seconds | None = None
+    ) -> Blob:
+        """Opens the BLOB or TEXT of one row as a binary file, of which parts are read and written. `name` is that of an
+        attached database. `timeout` is that of each read and write."""
+        return Blob(self._on._open_blob(table, column, rowid, name, timeout)._wait(), timeout)
 
     if not TYPE_CHECKING:
 
@@ -216,6 +224,39 @@ class Database(Opened, Executor):
         """Copies the database into a new file, as of one point in time, while other threads read and write. It
         overwrites nothing: `path` must not exist."""
         self._native.backup(path, timeout)._wait()
+
+    def vacuum(self, *, timeout: Seconds | None = None) -> None:
+        """Rebuilds the database without its free pages, and gives their space back to the file system. Later writes
+        wait until it is done; reads continue in a file in WAL mode."""
+        self._native.vacuum(timeout)._wait()
+
+    def vacuum_into(self, path: AnyPath, *, timeout: Seconds | None = None) -> None:
+        """Writes a compact copy of the database into a new file, as of one point in time, while other threads read and
+        write: a `backup` without free pages, which takes longer."""
+        self._native.vacuum_into(path, timeout)._wait()
+
+    def incremental_vacuum(self, pages: int = 0, *, timeout: Seconds | None = None) -> int:
+        """Gives up to so many free pages back to the file system, 0 for all, and returns how many. The file gets
+        shorter with the next checkpoint. For a database that was created with `auto_vacuum="incremental"`; raises for
+        one without `auto_vacuum`."""
+        return self._native.incremental_vacuum(pages, timeout)._wait()
+
+    def integrity_check(
+        self, *, table: str | None = None, quick: bool = False, name: str = "main", timeout: Seconds | None = None
+    ) -> Iterator[str]:
+        """The problems of the database: a sentence for each, and none if it is sound. `quick` does not compare indexes
+        with their tables. `name` is that of an attached database. Foreign keys and CHECK constraints are not checked.
+
+        Read all problems, or close the iterator: until then it holds a reader."""
+        with self.batches(_check.sql(table, quick, name), timeout=timeout) as batches:
+            for rows in batches:
+                for row in rows:
+                    yield from _check.problems(row[0])
+
+    def serialize(self, *, timeout: Seconds | None = None) -> bytes:
+        """Returns the database as bytes, as of one point in time. `connect(":memory:", deserialize=data)` opens
+        them. For a large database use `backup`."""
+        return self._native.serialize(timeout)._wait()
 
     def iterdump(self, *, filter: str | None = None) -> Iterator[str]:  # noqa: A002, the name in `sqlite3`
         """The database as SQL: lines that `executescript` and the `sqlite3` shell load, of one point in time. `filter`

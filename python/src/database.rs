@@ -5,7 +5,10 @@
 
 use std::path::PathBuf;
 
-use flatwater::bindings::{FrontCall, Output, Target, close, functions, mark, open_with, set_listener};
+use flatwater::bindings::{
+    FrontCall, Output, Target, close, functions, incremental_vacuum, mark, open_with, serialize, set_listener, vacuum,
+    vacuum_into,
+};
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -178,6 +181,40 @@ impl NativeDatabase {
     #[pyo3(signature = (path, timeout))]
     fn backup<'py>(&self, py: Python<'py>, path: AnyPath, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         self.call(py, "backup", timed(self.target().backup(&path.0), timeout))
+    }
+
+    /// Writes a compact copy of the database into a new file.
+    #[pyo3(signature = (path, timeout))]
+    fn vacuum_into<'py>(
+        &self,
+        py: Python<'py>,
+        path: AnyPath,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, "vacuum_into", timed(vacuum_into(&self.target(), &path.0), timeout))
+    }
+
+    /// Rebuilds the database without its free pages.
+    #[pyo3(signature = (timeout))]
+    fn vacuum<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, "vacuum", timed(vacuum(&self.target()), timeout))
+    }
+
+    /// Gives free pages back. Returns how many.
+    #[pyo3(signature = (pages, timeout))]
+    fn incremental_vacuum<'py>(
+        &self,
+        py: Python<'py>,
+        pages: u32,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, "incremental_vacuum", timed(incremental_vacuum(&self.target(), pages), timeout))
+    }
+
+    /// Returns the database as bytes.
+    #[pyo3(signature = (timeout))]
+    fn serialize<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, "serialize", timed(serialize(&self.target()), timeout))
     }
 
     /// Runs a checkpoint.

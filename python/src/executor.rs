@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::batches::NativeBatches;
+use crate::blob::NativeBlob;
 use crate::call::{Body, Pending};
 use crate::capi::attributes::set_attribute;
 use crate::capi::call_type::new_call;
@@ -318,6 +319,22 @@ impl Executor {
             Some(timeout) => target.timeout(timeout).batches(&text, Ok(params)),
             None => target.batches(&text, Ok(params)),
         }))
+    }
+
+    /// Opens a value that is read and written in parts. Returns its handle.
+    #[pyo3(signature = (table, column, rowid, name, timeout))]
+    fn _open_blob<'py>(
+        &self,
+        py: Python<'py>,
+        table: &str,
+        column: &str,
+        rowid: i64,
+        name: &str,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(py, "open_blob", timeout, Shape::Handle(NativeBlob::of), |target| {
+            Ok(target.open_blob((name, table), column, rowid))
+        })
     }
 
     /// Begins a transaction, or in a transaction a nested one. Returns its guard.

@@ -8,6 +8,7 @@ mod aggregates;
 mod awaiting;
 mod batches;
 mod bell;
+mod blob;
 mod blocked;
 mod call;
 mod calls_python;
@@ -59,6 +60,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::batches::NativeBatches;
+    #[pymodule_export]
+    use crate::blob::NativeBlob;
     #[pymodule_export]
     use crate::changes::Change;
     #[pymodule_export]

@@ -9,7 +9,7 @@ use flatwater::{Migrations, Options};
 use flatwater_bridge::{Given, OPTIONS, TUNING, nearest, set, unknown};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString};
 
 use crate::errors::raised;
 use crate::paths::AnyPath;
@@ -119,6 +119,8 @@ fn form(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Given> {
         value.extract().map(Given::Integer)
     } else if let Ok(number) = value.cast::<PyFloat>() {
         Ok(Given::Real(number.value()))
+    } else if value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>() {
+        value.extract().map(Given::Bytes)
     } else if value.is_instance_of::<PyString>() {
         value.extract().map(Given::Text)
     } else if let Ok(seconds) = value.call_method0("total_seconds") {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flatwater::bindings::{Output, shared_rows};
 use flatwater::live::LiveRows;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::capi::texts::LongText;
 use crate::changes::{Changing, Kept};
@@ -181,6 +181,7 @@ fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
         Output::Executed(executed) => object(py, ExecuteResult::from(executed)),
         Output::Changes(changes) => Ok(changes.into_pyobject(py)?.into_any().unbind()),
         Output::Json(json) => Ok(PyString::new(py, &json).into_any().unbind()),
+        Output::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any().unbind()),
         Output::Batch(results) => {
             let results = results.into_iter().map(|result| Bound::new(py, BatchResult::new(py, result)?));
             Ok(PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())

@@ -24,6 +24,8 @@ pub enum Given {
     Real(f64),
     /// A word, or SQL.
     Text(String),
+    /// Bytes, such as a database.
+    Bytes(Vec<u8>),
     /// Names and values, such as the files to attach.
     Pairs(Vec<(String, String)>),
     /// A list, such as of SQL.
@@ -42,6 +44,10 @@ pub const OPTIONS: &[(&str, Set)] = &[
     ("busy_timeout", |options, given| Ok(options.busy_timeout(seconds(&given)?))),
     ("close_wait", |options, given| Ok(options.close_wait(seconds(&given)?))),
     ("create", |options, given| Ok(options.create(switch(&given)?))),
+    ("deserialize", |options, given| match given {
+        Given::Bytes(bytes) => Ok(options.deserialize(bytes)),
+        _ => Err("bytes, such as those of `serialize`"),
+    }),
     ("durability", |options, given| match given {
         Given::Text(text) if text == "normal" => Ok(options.durability(Durability::Normal)),
         Given::Text(text) if text == "full" => Ok(options.durability(Durability::Full)),
@@ -195,6 +201,7 @@ mod tests {
             ("foreign_keys", Given::Bool(false), plain().foreign_keys(false)),
             ("durability", Given::Text("full".into()), plain().durability(Durability::Full)),
             ("fairness", Given::Text("off".into()), plain().tuning(|t| t.fairness(Fairness::Off))),
+            ("deserialize", Given::Bytes(vec![1, 2]), plain().deserialize(vec![1, 2])),
             ("group", Given::Bool(false), plain().tuning(|t| t.no_group())),
             ("inline", Given::Bool(false), plain().tuning(|t| t.inline(Inline::Never))),
             ("attach", Given::Pairs(vec![("b".into(), "b.db".into())]), plain().attach("b", "b.db")),

@@ -78,6 +78,7 @@ fn python(name: Name) -> &'static str {
         }
         Name::NestTransaction => "nest with `async with tx.transaction()`, which is a savepoint",
         Name::InsideTransaction => "inside a transaction",
+        Name::Vacuum => "`vacuum`",
         Name::VacuumsFile => "the `sqlite3` shell and VACUUM",
     }
 }
@@ -130,6 +131,7 @@ fn node(name: Name) -> &'static str {
         Name::EndsTransaction => "ends with its function: with a commit, or with a rollback if that throws",
         Name::NestTransaction => "nest with `tx.transaction(async inner => ...)`, which is a savepoint",
         Name::InsideTransaction => "inside a transaction",
+        Name::Vacuum => "`vacuum`",
         Name::VacuumsFile => "the `sqlite3` shell and VACUUM",
     }
 }

@@ -81,8 +81,10 @@ pub use values::sql::Sql;
 /// Types that the operations return and take beyond values: batches, streams, rows of parameters, outcomes of calls.
 pub mod calls {
     pub use crate::api::batches::Batches;
+    pub use crate::api::blob::{Blob, BlobTable};
     pub use crate::api::execute_many::ExecuteMany;
     pub use crate::api::functions::Functions;
+    pub use crate::api::maintenance::IntegrityCheck;
     pub use crate::api::stream::RowStream;
     pub use crate::engine::cancelled::CancelOutcome;
     pub use crate::error::TimeoutEffect;

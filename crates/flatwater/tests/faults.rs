@@ -587,3 +587,33 @@ fn a_commit_over_two_files_that_fails_in_one_is_in_none_or_it_is_said_where_it_m
         db.close().await.unwrap();
     });
 }
+
+#[test]
+fn a_vacuum_without_space_changes_nothing_and_leaves_nothing() {
+    let _alone = alone();
+    let file = TestFile::new();
+    run(async {
+        let db = file.open().await;
+        db.execute_script(
+            "CREATE TABLE t (a); WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 500)
+             INSERT INTO t SELECT randomblob(3000) FROM n; DELETE FROM t WHERE rowid % 2",
+        )
+        .await
+        .unwrap();
+        let free: i64 = db.query_value("PRAGMA freelist_count", ()).await.unwrap();
+        assert!(free > 100);
+        let before = support::files(file.directory()).len();
+        for passing in [0, 1, 10, 100, 300] {
+            let full = fail_writes(passing, i64::MAX, ENOSPC);
+            let errors = [db.vacuum().await.unwrap_err(), db.vacuum_into(file.beside("-copy")).await.unwrap_err()];
+            drop(full);
+            assert_eq!(errors.each_ref().map(Error::kind), [ErrorKind::Full; 2], "{passing}: {errors:?}");
+            assert_eq!(support::files(file.directory()).len(), before, "a copy that failed leaves no file");
+            assert_eq!(db.query_value::<i64>("PRAGMA freelist_count", ()).await.unwrap(), free);
+            assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 250);
+        }
+        db.vacuum().await.unwrap();
+        db.vacuum_into(file.beside("-copy")).await.unwrap();
+        assert_eq!(db.query_value::<i64>("PRAGMA freelist_count", ()).await.unwrap(), 0);
+    });
+}

@@ -24,6 +24,14 @@ mod reading {}
 mod streams {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/blobs.md")]
+mod blobs {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/maintenance.md")]
+mod maintenance {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/live.md")]
 mod live {}
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::api::call::Call;
 use crate::api::database::Database;
+use crate::connection::exclusive::copies::Copy;
 use crate::connection::exclusive::page_copy::Target;
 use crate::workers::work::Work;
 
@@ -34,7 +35,7 @@ impl Database {
     /// no file can be created there; `Full` if the disk of the copy is full; `Timeout`, `SnapshotTooOld`, `Io`,
     /// `Closed`. After an error `path` is as it was before.
     pub fn backup(&self, path: impl AsRef<Path>) -> Call<()> {
-        let work = Target::new(path.as_ref()).map(|target| Work::Backup(Box::new(target)));
+        let work = Target::new(path.as_ref()).map(|target| Work::Copy(Box::new(Copy::Pages(target))));
         self.session.call("backup", work, |answer, _| answer.done())
     }
 }

@@ -26,18 +26,7 @@ impl Database {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.closure("read_with", closure)
-    }
-
-    /// Runs a closure as `read_with` does, for this operation.
-    pub(crate) fn closure<F, R, E>(&self, operation: &'static str, closure: F) -> Call<R, E>
-    where
-        F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
-        R: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        let work = Work::ReadWith(Box::new(move |connection| returned(operation, closure(connection))));
-        self.session.call(operation, Ok(work), |answer, _| answer.returned())
+        read_closure(self, "read_with", closure)
     }
 
     /// Runs a closure on the writer, inside its own transaction. Commits if the closure returns `Ok`; rolls back if it
@@ -89,6 +78,17 @@ impl Database {
         let work = Work::WithConnection(Box::new(move |connection| returned("with_connection", closure(connection))));
         self.session.call("with_connection", Ok(work), |answer, _| answer.returned())
     }
+}
+
+/// Runs a closure as `read_with` does, for this operation.
+pub(crate) fn read_closure<F, R, E>(database: &Database, operation: &'static str, closure: F) -> Call<R, E>
+where
+    F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
+    R: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    let work = Work::ReadWith(Box::new(move |connection| returned(operation, closure(connection))));
+    database.session.call(operation, Ok(work), |answer, _| answer.returned())
 }
 
 /// Returns the result for the caller. An error of Flatwater's type gets the name of the operation.

@@ -57,18 +57,11 @@ impl Database {
         Options::new(path).open()
     }
 
-    pub(crate) fn from_handle(handle: Handle) -> Self {
-        let options = handle.call_options();
-        let handle = Arc::new(handle);
-        let caller = Caller { handle, options, inside: None, open_read: None, json: None };
-        Self { session: Session(caller) }
-    }
-
     /// Returns a handle whose writes are never grouped: each runs in its own transaction.
     #[doc(alias = "alone")]
     #[must_use]
     pub fn ungrouped(&self) -> Self {
-        self.with_options(CallOptions { alone: true, ..self.session.0.options })
+        with_options(self, CallOptions { alone: true, ..self.session.0.options })
     }
 
     /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. For one call there is
@@ -79,7 +72,7 @@ impl Database {
     #[doc(alias = "timeout")]
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
-        self.with_options(CallOptions { timeout: Some(timeout), ..self.session.0.options })
+        with_options(self, CallOptions { timeout: Some(timeout), ..self.session.0.options })
     }
 
     /// Returns a handle whose [`query_json`](Session::query_json) writes rows as `options` say. Its transactions and prepared
@@ -88,10 +81,6 @@ impl Database {
     #[must_use]
     pub fn with_json(&self, options: JsonOptions) -> Self {
         Self { session: Session(Caller { json: Some(Arc::new(options)), ..self.session.0.clone() }) }
-    }
-
-    fn with_options(&self, options: CallOptions) -> Self {
-        Self { session: Session(Caller { options, ..self.session.0.clone() }) }
     }
 
     /// Looks up `sql` once, for a loop that runs it many times, and compiles it on one of the database's connections, so
@@ -203,22 +192,33 @@ impl Database {
     /// stays open until that ends, and cannot be reopened before. If SQLite fails to close the file, the file is left
     /// as after a crash, and the next open recovers it.
     pub fn close(&self) -> Call<()> {
-        self.close_as(|answer, _| answer.done())
+        close_as(self, |answer, _| answer.done())
     }
+}
 
-    pub(crate) fn close_as<T>(&self, read: Read<T, Error>) -> Call<T> {
-        let handle = self.session.0.handle.clone();
-        let start = move |_| {
-            handle.refuse_inherited()?;
-            if in_closure() {
-                return Err(called_from_within());
-            }
-            let (promise, ended) = reply();
-            handle.close(Some(promise));
-            Ok(Submitted::Waits(Awaited::Close, ended))
-        };
-        Call::starting(Some(&self.session.0), "close", Box::new(start), read)
-    }
+pub(crate) fn with_handle(handle: Handle) -> Database {
+    let options = handle.call_options();
+    let handle = Arc::new(handle);
+    let caller = Caller { handle, options, inside: None, open_read: None, json: None };
+    Database { session: Session(caller) }
+}
+
+fn with_options(database: &Database, options: CallOptions) -> Database {
+    Database { session: Session(Caller { options, ..database.session.0.clone() }) }
+}
+
+pub(crate) fn close_as<T>(database: &Database, read: Read<T, Error>) -> Call<T> {
+    let handle = database.session.0.handle.clone();
+    let start = move |_| {
+        handle.refuse_inherited()?;
+        if in_closure() {
+            return Err(called_from_within());
+        }
+        let (promise, ended) = reply();
+        handle.close(Some(promise));
+        Ok(Submitted::Waits(Awaited::Close, ended))
+    };
+    Call::starting(Some(&database.session.0), "close", Box::new(start), read)
 }
 
 impl Clone for Database {

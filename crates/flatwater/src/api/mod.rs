@@ -5,12 +5,15 @@
 
 mod backup;
 pub(crate) mod batches;
+pub(crate) mod blob;
 pub(crate) mod call;
-mod closures;
+pub(crate) mod closures;
+mod copies;
 pub(crate) mod database;
 pub(crate) mod execute_many;
 pub(crate) mod functions;
 pub(crate) mod live;
+pub(crate) mod maintenance;
 mod migrate;
 pub(crate) mod open;
 pub(crate) mod prepared;

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use flatwater_sqlite::statement_start;
 
 use crate::api::call::Call;
+use crate::api::closures::read_closure;
 use crate::api::database::Database;
 use crate::error::Error;
 use crate::error::location::offset_by;
@@ -23,7 +24,7 @@ impl Database {
     /// Errors of preparing the SQL; `Misuse` for several statements.
     pub fn query_plan(&self, sql: &str) -> Call<String> {
         let sql = sql.to_owned();
-        self.closure("query_plan", move |connection| {
+        read_closure(self, "query_plan", move |connection| {
             let start = statement_start(&sql);
             let prepared = connection.prepare(&format!("{EXPLAIN}{}", &sql[start..]));
             let before = start.cast_signed() - EXPLAIN.len().cast_signed();

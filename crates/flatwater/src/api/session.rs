@@ -261,18 +261,18 @@ impl Session {
     /// # Ok(()) }
     /// ```
     pub fn stream(&self, sql: impl Statement, params: impl IntoParams) -> RowStream {
-        RowStream::new(self.in_batches("stream", &sql, params))
+        RowStream::new(in_batches(self, "stream", &sql, params))
     }
 
     /// The same as [`stream`](Self::stream), with each row as a `T`, such as a tuple.
     pub fn stream_as<T: FromRow>(&self, sql: impl Statement, params: impl IntoParams) -> RowStream<T> {
-        RowStream::typed(self.in_batches("stream_as", &sql, params))
+        RowStream::typed(in_batches(self, "stream_as", &sql, params))
     }
 
     /// The same as [`stream`](Self::stream), with the rows in batches.
     #[doc(alias = "cursor")]
     pub fn batches(&self, sql: impl Statement, params: impl IntoParams) -> Batches {
-        self.in_batches("batches", &sql, params)
+        in_batches(self, "batches", &sql, params)
     }
 
     /// Returns true for a transaction that is not over; false for a database and a snapshot. A transaction may end before
@@ -333,12 +333,12 @@ impl Session {
         self.bind(sql, params).map(|(text, params)| Work::Query { text, params, wanted })
     }
 
-    fn in_batches(&self, operation: &'static str, sql: &impl Statement, params: impl IntoParams) -> Batches {
-        Batches::new(&self.0.now(), operation, self.read(sql, params, Wanted::Batches))
-    }
-
     /// Another handle to the same. Not `Clone`: the outer transaction is not used while a nested one is open.
     pub(crate) fn share(&self) -> Self {
         Self(self.0.clone())
     }
+}
+
+fn in_batches(on: &Session, operation: &'static str, sql: &impl Statement, params: impl IntoParams) -> Batches {
+    Batches::new(&on.0.now(), operation, on.read(sql, params, Wanted::Batches))
 }

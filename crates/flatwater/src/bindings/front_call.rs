@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use flatwater_sqlite::CheckpointInfo;
 
+use crate::api::blob::Blob;
 use crate::api::call::{Call, Stepped};
 use crate::api::database::Database;
 use crate::api::live::LiveRows;
@@ -36,6 +37,8 @@ pub enum Output {
     Database(Database),
     Transaction(Transaction<'static>),
     Snapshot(Snapshot),
+    Blob(Blob),
+    Bytes(Vec<u8>),
     Checkpointed(CheckpointInfo),
     Migrated(Vec<String>),
     /// The newest results of a live query, one for each statement.

@@ -8,6 +8,7 @@
 mod begin;
 mod front_call;
 pub mod functions;
+mod maintenance;
 mod results;
 
 use std::borrow::Cow;
@@ -20,17 +21,21 @@ pub use begin::Unbegun;
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};
+pub use maintenance::{incremental_vacuum, read_blob, serialize, vacuum, vacuum_into, write_blob};
 pub use results::{ChangedRows, Schema, cell, cells, changed_rows, position, rows_of, shared_rows};
 
 use self::functions::Function;
 use crate::api::batches::Batches;
+use crate::api::blob::Blob;
 use crate::api::call::{Call, Read};
-use crate::api::database::Database;
+use crate::api::database::{Database, close_as};
 use crate::api::open::opened;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
 use crate::api::transaction::Transaction;
+use crate::connection::exclusive::copies::Copy;
 use crate::connection::exclusive::page_copy::Target as BackupTarget;
+use crate::connection::run::blobs::BlobUse;
 use crate::engine::dispatch::Caller;
 use crate::engine::registry;
 pub use crate::error::names::Name;
@@ -186,8 +191,14 @@ impl Target {
     }
 
     pub fn backup(&self, path: &Path) -> FrontCall {
-        let work = BackupTarget::new(path).map(|target| Work::Backup(Box::new(target)));
+        let work = BackupTarget::new(path).map(|target| Work::Copy(Box::new(Copy::Pages(target))));
         self.call("backup", work, |answer, _| answer.done().map(|()| Output::Done))
+    }
+
+    /// Opens the value of a row, whose table is that of a database.
+    pub fn open_blob(&self, (database, table): (&str, &str), column: &str, rowid: i64) -> FrontCall {
+        let work = Work::Blob(Box::new(BlobUse::open(database, table, column, rowid)));
+        self.call("open_blob", Ok(work), |answer, caller| Blob::opened(answer, caller).map(Output::Blob))
     }
 
     pub fn checkpoint(&self, mode: CheckpointMode) -> FrontCall {
@@ -216,7 +227,7 @@ pub fn open_with(options: Options, functions: Vec<Function>) -> FrontCall {
 /// Closes a database.
 #[must_use]
 pub fn close(database: &Database) -> FrontCall {
-    FrontCall::new(database.close_as(|answer, _| answer.done().map(|()| Output::Done)))
+    FrontCall::new(close_as(database, |answer, _| answer.done().map(|()| Output::Done)))
 }
 
 /// Commits a transaction, or keeps a nested one.

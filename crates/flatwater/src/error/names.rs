@@ -75,5 +75,6 @@ names! {
     EndsTransaction = "ends with `tx.commit()` or `tx.rollback()`",
     NestTransaction = "nest: `tx.transaction(async |tx| ...)` or `tx.begin()`; by name: `tx.savepoint(name)`",
     InsideTransaction = "inside a transaction or `write_with`",
+    Vacuum = "`vacuum`",
     VacuumsFile = "`with_connection` and VACUUM",
 }

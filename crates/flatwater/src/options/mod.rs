@@ -7,6 +7,7 @@
 mod choices;
 mod files;
 pub(crate) mod foreign_code;
+pub(crate) mod image;
 pub(crate) mod json_options;
 mod reader_settings;
 pub(crate) mod resolve;
@@ -27,6 +28,7 @@ pub use choices::{
     AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, SecondCopy, TempStore,
 };
 use foreign_code::{Extension, OnConnect};
+use image::Image;
 pub use json_options::JsonOptions;
 use setters::setters;
 pub use tuning::Tuning;
@@ -86,6 +88,7 @@ pub struct Options {
     pub(crate) migrations: Option<Migrations>,
     pub(crate) on_statement: Option<Listener>,
     pub(crate) slow_statement: Option<Duration>,
+    pub(crate) image: Image,
 }
 
 /// Another database file that is attached on every connection.
@@ -176,6 +179,7 @@ impl Options {
             migrations: None,
             on_statement: None,
             slow_statement: None,
+            image: Image::default(),
         }
     }
 

@@ -77,6 +77,11 @@ impl Options {
         if self.is_memory() && self.read_only {
             return refuse("a database in memory cannot be read-only: it would stay empty");
         }
+        if self.image.is_some() && !self.is_memory() {
+            return refuse(
+                "`deserialize` is for a database in memory; open `:memory:`, or write the bytes into a file",
+            );
+        }
         for (name, value) in [
             ("readers", self.readers),
             ("extra_readers", self.extra_readers),
@@ -177,7 +182,7 @@ impl Options {
     /// network file system.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         let first = first_difference!(
-            self, other, except: path, read_only, create, network_filesystem, timeout, migrations;
+            self, other, except: path, read_only, create, network_filesystem, timeout, migrations, image;
             durability, foreign_keys, readers, extra_readers, stream_idle, live_poll, snapshot_age, queue, group, statement_cache,
             writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size, auto_vacuum, busy_timeout,
             fairness, transaction_idle, close_wait, attach, journal, immutable, vfs, second_copy, on_open, load_extension, on_connect,
@@ -258,6 +263,7 @@ mod tests {
         assert!(refused(Options::new("a").on_open("SELECT 1\0")).contains("NUL"));
         assert!(refused(Options::new(":memory:").read_only(true)).contains("stay empty"));
         assert!(refused(Options::new(":memory:").tuning(|t| t.immutable(true))).contains("stay empty"));
+        assert!(refused(Options::new("a").deserialize(vec![0])).contains("`deserialize`"));
         assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
         assert!(refused(Options::new("a").tuning(|t| t.queue(0))).contains("`queue`"));
         assert!(refused(Options::new("a").tuning(|t| t.statement_cache(0))).contains("`statement_cache`"));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use flatwater_sqlite::CheckpointInfo;
 
 use crate::connection::learn::live_query::LiveRun;
+use crate::connection::run::blobs::BlobUsed;
 use crate::connection::run::execute::{Collected, Outcome};
 use crate::error::hint::Sentence;
 use crate::error::reading::row_not_found;
@@ -70,6 +71,19 @@ impl Answer {
 
     pub(crate) fn batch(self) -> Result<Vec<BatchResult>> {
         if let Self::Batch(results) = self { Ok(results) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn bytes(self) -> Result<Vec<u8>> {
+        if let Self::Bytes(bytes) = self { Ok(bytes) } else { Self::unexpected() }
+    }
+
+    /// The answer for a copy, which has bytes if it was made as bytes.
+    pub(crate) fn of_copy(bytes: Option<Vec<u8>>) -> Self {
+        bytes.map_or(Self::Done, Self::Bytes)
+    }
+
+    pub(crate) fn blob(self) -> Result<BlobUsed> {
+        if let Self::Blob(used) = self { Ok(*used) } else { Self::unexpected() }
     }
 
     pub(crate) fn rows(self) -> Result<Rows> {

@@ -126,6 +126,8 @@ impl Work {
             Self::Batch(_) => (Kind::Batch, "a batch", Writes),
             Self::Script(_) => (Kind::Script, "a script", Writes),
             Self::Live(..) => (Kind::Live, "a live query", Reads),
+            Self::Blob(blob) if blob.only_reads() => (Kind::Query, "a read of a blob", Reads),
+            Self::Blob(_) => (Kind::Execute, "a write into a blob", Writes),
             Self::Snapshot => (Kind::Snapshot, "a snapshot", Reads),
             Self::Fetch(_) => (Kind::Fetch, "a batch of rows", Reads),
             Self::Prepare(_) => (Kind::Control, "a statement", Reads),
@@ -133,7 +135,8 @@ impl Work {
             Self::WriteWith(_) => (Kind::WriteWith, "a closure of `write_with`", Writes),
             Self::WithConnection(_) => (Kind::WithConnection, "a closure of `with_connection`", Writes),
             Self::Migrate(_) => (Kind::Migrate, "a migration", Writes),
-            Self::Backup(_) => (Kind::Backup, "a backup", Reads),
+            Self::Copy(_) => (Kind::Backup, "a backup", Reads),
+            Self::Vacuum(_) => (Kind::Execute, "a vacuum", Writes),
             Self::Begin => (Kind::Begin, "the begin of a transaction", Begins),
             Self::Commit => (Kind::Commit, "a commit", Commits),
             Self::Rollback => (Kind::Control, "a rollback", RollsBack),
@@ -150,7 +153,7 @@ impl Work {
         };
         let holds_reader = match self {
             Self::Query { wanted, .. } => matches!(wanted, Wanted::Batches),
-            Self::Snapshot | Self::ReadWith(_) | Self::Backup(_) => true,
+            Self::Snapshot | Self::ReadWith(_) | Self::Copy(_) => true,
             _ => false,
         };
         Description { kind, name, effect, holds_reader }

@@ -31,6 +31,7 @@ use level::TransactionGuard;
 use open_read::{CursorGuard, SnapshotGuard};
 
 use crate::connection::learn::live_query::LiveRun;
+use crate::connection::run::blobs::BlobUsed;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::values::decoded::Decoded;
@@ -57,6 +58,8 @@ pub(crate) enum Answer {
     /// The rows as values of the caller's type, made by a `Decode`.
     Decoded(Decoded),
     Batch(Vec<BatchResult>),
+    Blob(Box<BlobUsed>),
+    Bytes(Vec<u8>),
     Done,
     Transaction(TransactionGuard),
     /// A savepoint was opened, with this number.

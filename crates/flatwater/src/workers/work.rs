@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use flatwater_sqlite::CheckpointMode;
 
-use crate::connection::exclusive::page_copy::Target;
+use crate::connection::exclusive::copies::Copy;
 use crate::connection::learn::live_query::Derived;
+use crate::connection::run::blobs::BlobUse;
 use crate::connection::run::execute::Output;
 use crate::error::panics::panicked;
 use crate::error::{Error, ErrorKind, Result};
@@ -154,6 +155,8 @@ pub(crate) enum Work {
     Script(Arc<StatementInfo>),
     /// Runs a live query. It contains what each of its texts read the last time.
     Live(Arc<LiveQuery>, Box<[Option<Derived>]>),
+    /// Uses a part of a large value.
+    Blob(Box<BlobUse>),
     /// Opens a snapshot.
     Snapshot,
     /// Fetches the next batch of the cursor with this number.
@@ -164,8 +167,10 @@ pub(crate) enum Work {
     WriteWith(WriteClosure),
     WithConnection(WholeClosure),
     Migrate(Migrations),
-    /// Copies the database into a new file.
-    Backup(Box<Target>),
+    /// Copies the database, into a new file or as bytes.
+    Copy(Box<Copy>),
+    /// Rebuilds the file without free pages, by this text.
+    Vacuum(Arc<StatementInfo>),
     Begin,
     /// Valid inside a transaction only: opens a savepoint with this number.
     Savepoint(u64),
@@ -195,7 +200,7 @@ impl Work {
     pub(crate) fn text(&self) -> Option<&Arc<StatementInfo>> {
         match self {
             Self::Execute { text, .. } | Self::Query { text, .. } | Self::Many { text, .. } => Some(text),
-            Self::Script(text) | Self::Prepare(text) => Some(text),
+            Self::Script(text) | Self::Prepare(text) | Self::Vacuum(text) => Some(text),
             Self::Live(query, _) => match &*query.0 {
                 [part] => Some(&part.text),
                 _ => None,

@@ -7,6 +7,7 @@ mod bad_input;
 mod bad_paths;
 mod basics;
 mod begun_inline;
+mod blobs;
 mod cancel;
 mod checkpoint_close;
 mod checkpoint_kills;
@@ -43,6 +44,7 @@ mod inline;
 mod inline_differential;
 mod inline_transactions;
 mod inline_writes;
+mod integrity;
 mod json;
 mod json_differential;
 #[cfg(feature = "serde_json")]
@@ -86,6 +88,7 @@ mod schema;
 mod secrets;
 #[cfg(feature = "serde")]
 mod serde_rows;
+mod serialized;
 mod settings;
 mod snapshots;
 mod state;
@@ -104,6 +107,7 @@ mod turnstile_faults;
 mod turnstile_rights;
 mod type_sizes;
 mod typed_reads;
+mod vacuums;
 #[cfg(all(feature = "chrono", feature = "time", feature = "uuid"))]
 mod value_forms;
 mod value_types;

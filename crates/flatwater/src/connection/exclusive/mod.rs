@@ -3,6 +3,7 @@
 //! Owns: what they do on the connection, and making it usable again. Runs on the thread that has the connection, and blocks it.
 //! Leaves out: their transactions, and who has the connection (`workers`).
 
+pub(crate) mod copies;
 pub(crate) mod dump_statements;
 pub(crate) mod history;
 pub(crate) mod lend;

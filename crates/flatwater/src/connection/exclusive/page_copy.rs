@@ -1,8 +1,8 @@
 //! Copying the database of a connection, page by page, into a new file.
 //!
-//! Owns: the read transaction that is copied, the file until it is whole, and its name. Runs on the thread that uses the
-//! connection, and blocks it. Invariants: all pages are of one commit; the file gets its name when it is whole and on
-//! the disk, and replaces nothing; a backup that fails leaves no file. Leaves out: which connection copies.
+//! Owns: the read transaction that is copied, the file until it is whole, and its name. Runs on the thread that uses
+//! the connection, and blocks it. Invariants: all pages are of one commit; the file gets its name when it is whole and
+//! on the disk, and replaces nothing; a backup that fails leaves no file. Leaves out: which connection copies.
 
 use std::ffi::OsStr;
 use std::io;
@@ -25,8 +25,8 @@ const STEP_PAGES: i32 = 64;
 /// The steps between two syncs. A sync cannot be interrupted, so none of them has much to write.
 const SYNC_STEPS: usize = 256;
 
-/// The endings of files beside a database, which belong to it (<https://sqlite.org/tempfiles.html>): SQLite would take a copy
-/// named `app.db-journal` for what undoes a commit of `app.db`, and delete it; and Flatwater's own.
+/// The endings of files beside a database, which belong to it (<https://sqlite.org/tempfiles.html>): SQLite would take
+/// a copy named `app.db-journal` for what undoes a commit of `app.db`, and delete it; and Flatwater's own.
 const SIDE_FILES: [&str; 4] = ["-journal", "-wal", "-shm", "-turn"];
 
 /// The file that a backup makes: an absolute path.
@@ -66,7 +66,7 @@ impl Target {
     }
 
     /// Refuses a name that is taken, and one beside which SQLite would find the WAL or the journal of another file.
-    fn refuse_taken(&self) -> Result<()> {
+    pub(super) fn refuse_taken(&self) -> Result<()> {
         let exists = |path: &Path| path.symlink_metadata().is_ok();
         if self.0.is_dir() {
             return Err(Error::misuse(format!("{} is a directory", self.0.display())).with_hint("name a file in it"));
@@ -87,7 +87,7 @@ impl Target {
     }
 
     /// Creates the file under a name of its own, which tells what it was to be.
-    fn create(&self, options: &Options) -> Result<NamedTempFile> {
+    pub(super) fn create(&self, options: &Options) -> Result<NamedTempFile> {
         let directory = self.directory();
         if !directory.is_dir() {
             let message = format!("the directory {} does not exist", directory.display());
@@ -108,7 +108,7 @@ impl Target {
     }
 
     /// Gives the file its name. After an error there is no file.
-    fn publish(&self, file: NamedTempFile) -> Result<()> {
+    pub(super) fn publish(&self, file: NamedTempFile) -> Result<()> {
         file.as_file().sync_all().map_err(|error| self.failed("synced", &error))?;
         self.refuse_taken()?;
         file.persist_noclobber(&self.0).map_err(|kept| match kept.error.kind() {
@@ -157,7 +157,7 @@ fn sync_directory(_: &Path) -> io::Result<()> {
 }
 
 /// Copies the main database into a new file, until `ends` says stop. The read transaction stays open.
-pub(crate) fn backup(
+pub(super) fn backup(
     connection: &mut Connection,
     options: &Options,
     target: &Target,
@@ -165,18 +165,23 @@ pub(crate) fn backup(
 ) -> Result<()> {
     target.refuse_taken()?;
     let file = target.create(options)?;
-    connection.control.begin_read(&mut connection.sqlite)?;
-    connection.sqlite.hooks().interrupts.arm(ends.clone());
-    // The first read takes the snapshot.
-    let begun = connection.schema.cookie(&mut connection.sqlite);
-    connection.sqlite.hooks().interrupts.disarm();
-    begun?;
+    hold_snapshot(connection, ends)?;
     copy(connection.sqlite.rusqlite(), options, target, &file, &**ends)?;
     stop(&**ends)?;
     target.publish(file)
 }
 
-/// Copies all pages, without a pause between the steps: the transaction is open, so SQLite never begins anew.
+/// Begins a read transaction, which stays open, and takes its snapshot.
+pub(super) fn hold_snapshot(connection: &mut Connection, ends: &Arc<dyn Interrupt>) -> Result<()> {
+    connection.control.begin_read(&mut connection.sqlite)?;
+    connection.sqlite.hooks().interrupts.arm(ends.clone());
+    // The first read takes the snapshot.
+    let begun = connection.schema.cookie(&mut connection.sqlite);
+    connection.sqlite.hooks().interrupts.disarm();
+    begun.map(drop)
+}
+
+/// Copies all pages into the file.
 fn copy(
     source: &rusqlite::Connection,
     options: &Options,
@@ -193,18 +198,10 @@ fn copy(
     let mut copy = opened.map_err(told)?;
     // A file that is not whole is removed, so nothing has to be undone in it.
     copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").map_err(told)?;
-    let backup = Backup::new(source, &mut copy).map_err(told)?;
-    for step in 1.. {
-        stop(ends)?;
-        match backup.step(STEP_PAGES).map_err(told)? {
-            StepResult::Done => break,
-            StepResult::More => {}
-            _ => return Err(Error::misuse("the backup's connection has a write transaction; please report it")),
-        }
-        if step % SYNC_STEPS == 0 {
-            file.as_file().sync_data().map_err(|error| target.failed("synced", &error))?;
-        }
-    }
+    copy_pages(source, &mut copy, ends, told, |step| match step % SYNC_STEPS {
+        0 => file.as_file().sync_data().map_err(|error| target.failed("synced", &error)),
+        _ => Ok(()),
+    })?;
     // A VFS may keep its files elsewhere, in memory for instance.
     match file.as_file().metadata() {
         Ok(written) if written.len() > 0 => Ok(()),
@@ -214,13 +211,34 @@ fn copy(
     }
 }
 
-fn stop(ends: &dyn Interrupt) -> Result<()> {
+/// Copies all pages, without a pause between the steps: the transaction is open, so SQLite never begins anew. `after`
+/// is called with the number of each step but the last.
+pub(super) fn copy_pages(
+    source: &rusqlite::Connection,
+    copy: &mut rusqlite::Connection,
+    ends: &dyn Interrupt,
+    told: impl Fn(rusqlite::Error) -> Error,
+    mut after: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    let backup = Backup::new(source, copy).map_err(&told)?;
+    for step in 1.. {
+        stop(ends)?;
+        match backup.step(STEP_PAGES).map_err(&told)? {
+            StepResult::Done => break,
+            StepResult::More => after(step)?,
+            _ => return Err(Error::misuse("the backup's connection has a write transaction; please report it")),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn stop(ends: &dyn Interrupt) -> Result<()> {
     if ends.should_stop() { Err(Error::new(ErrorKind::Cancelled, "the backup was cancelled")) } else { Ok(()) }
 }
 
 /// SQLite's message is that of the connection, which knows nothing of a step.
 #[cold]
-fn of_sqlite(error: Error, target: &Target) -> Error {
+pub(super) fn of_sqlite(error: Error, target: &Target) -> Error {
     let path = target.0.display();
     if error.kind() == ErrorKind::Full {
         return Error::new(ErrorKind::Full, format!("there is no space left for the backup {path}")).with_hint(ROOM);

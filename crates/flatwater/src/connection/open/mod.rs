@@ -13,11 +13,13 @@ pub(crate) mod role;
 pub(crate) mod settings;
 pub(crate) mod writable;
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use flatwater_sqlite::{Busy, Connection as Sqlite, Control, why_not_writable};
 use rusqlite::OpenFlags;
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 
 use self::attached_files::AttachedFiles;
@@ -32,8 +34,9 @@ use crate::connection::learn::schema::SchemaReader;
 use crate::connection::run::inline_run::LengthLimit;
 use crate::connection::run::recording::Recording;
 use crate::connection::run::statement_cache::Statements;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
+use crate::options::image::in_rollback_mode;
 use crate::options::uri::{self, Mode};
 use crate::sql::policy;
 
@@ -41,6 +44,9 @@ use crate::sql::policy;
 pub(super) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<Connection> {
     check_path(options, role == Role::Creator && options.create)?;
     let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
+    if let Some(bytes) = options.image.take() {
+        sqlite = load_image(sqlite, &bytes)?;
+    }
     sqlite.hooks().set_busy(Some(busy));
     let (journal, attached_wals) =
         set_up(&mut sqlite, options, role).map_err(|e| cannot_open(because(e, &sqlite), options))?;
@@ -105,6 +111,33 @@ fn set_up(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<(String,
     }
     let attached_wals = apply_settings(sqlite, options, role)?;
     Ok((journal, attached_wals))
+}
+
+/// Gives a database in memory, of which nothing was read yet, its content. SQLite would use the bytes themselves as a file of
+/// another kind, of limited size; so their pages are copied.
+fn load_image(sqlite: Sqlite, bytes: &[u8]) -> Result<Sqlite> {
+    if bytes.is_empty() {
+        return Ok(sqlite);
+    }
+    let (mut header, rest) = (bytes[..bytes.len().min(100)].to_vec(), bytes.get(100..).unwrap_or_default());
+    in_rollback_mode(&mut header);
+    let (loaded, sqlite) = sqlite.lend(|memory| {
+        let mut source = rusqlite::Connection::open_in_memory()?;
+        source.deserialize_read_exact("main", header.as_slice().chain(rest), bytes.len(), true)?;
+        Backup::new(&source, memory)?.step(-1)
+    })?;
+    match loaded {
+        Ok(StepResult::Done) => sqlite.ok_or_else(Error::closed),
+        Ok(_) => Err(Error::misuse("the database in memory is in use; please report it")),
+        Err(error) => Err(no_database(error.into())),
+    }
+}
+
+/// The error of bytes that cannot be read as a database.
+#[cold]
+fn no_database(error: Error) -> Error {
+    let message = format!("the bytes of `deserialize` are no database: {}", error.message());
+    error.with_message(message).with_kind(ErrorKind::Corrupt).in_operation("open")
 }
 
 pub(super) fn keep_wal_at_close(sqlite: &Sqlite, keep: bool) -> Result<()> {

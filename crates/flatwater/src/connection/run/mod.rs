@@ -3,6 +3,7 @@
 //! Owns: the way from a text to its rows, for workers, transactions and inline runs, and what is said of a statement that
 //! fails. Runs on the thread that has the connection. Leaves out: transactions, and which text runs (`workers`).
 
+pub(crate) mod blobs;
 pub(crate) mod cursors;
 pub(crate) mod execute;
 pub(crate) mod failed_writes;

@@ -8,6 +8,7 @@ use flatwater_sqlite::Connection as Sqlite;
 
 use super::statement_cache::CachedStatement;
 use crate::dependencies::change::{Change, Written};
+use crate::dependencies::writes::Writes;
 use crate::sql::class::Route;
 
 #[derive(Default)]
@@ -36,6 +37,13 @@ impl Recording {
             } else {
                 written.add_everything();
             }
+        }
+    }
+
+    /// Records what code wrote that is no statement.
+    pub(crate) fn wrote(&mut self, writes: &Writes) {
+        if let Some(written) = &mut self.written {
+            written.add(writes);
         }
     }
 

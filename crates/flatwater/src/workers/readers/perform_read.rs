@@ -42,7 +42,7 @@ pub(super) fn perform(
             let (answer, usable) = closure(reader, read, ticket);
             (Performed::Answered(answer), usable)
         }
-        Work::Backup(target) => backup(reader, options, &target, ticket),
+        Work::Copy(form) => backup(reader, options, &form, ticket),
         Work::Live(query, known) => live(reader, catalogue, &query, &known, ticket),
         work if work.describe().holds_reader => open_held(reader, catalogue, work, ticket),
         work => read(reader, catalogue, work, ticket, now),

@@ -11,6 +11,7 @@ use flatwater_sqlite::Interrupt;
 use super::reader::{Performed, Reader};
 use crate::connection::learn::analyse::learn;
 use crate::connection::learn::schema::SchemaFacts;
+use crate::connection::run::blobs::use_blob;
 use crate::connection::run::cursors::Batch;
 use crate::connection::run::execute::{Bounds, StatementRun};
 use crate::connection::run::in_parts::{LastPart, execute_in_parts};
@@ -25,6 +26,14 @@ use crate::workers::work::{Wanted, Work};
 
 /// Runs a query that `interrupt` may end, or opens a cursor; or compiles a text.
 pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interrupt>) -> Performed {
+    if let Work::Blob(blob) = &work {
+        return match blob.only_reads() {
+            true => {
+                Performed::Answered(use_blob(&mut reader.connection, blob).map(|used| Answer::Blob(Box::new(used))))
+            }
+            false => Performed::Write(work, None),
+        };
+    }
     let (Work::Query { text, .. } | Work::Execute { text, .. } | Work::Prepare(text)) = &work else {
         return Performed::Write(work, None);
     };

@@ -1,30 +1,25 @@
 //! A backup on a reader.
 //!
 //! Owns: the steps around the copy. Runs on a thread of the pool. Invariant: afterwards no transaction is open on the
-//! reader, or it is not used again. Leaves out: the copy (`connection::exclusive::page_copy`).
+//! reader, or it is not used again. Leaves out: the copy (`connection::exclusive::copies`).
 
 use std::sync::Arc;
 
 use flatwater_sqlite::Interrupt;
 
 use super::reader::{Performed, Reader};
-use crate::connection::exclusive::page_copy::{self, Target};
+use crate::connection::exclusive::copies::{Copy, copy};
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
 use crate::workers::refusals::not_ended;
 
 /// Copies the database. Returns the same as `perform`.
-pub(super) fn backup(
-    reader: &mut Reader,
-    options: &Options,
-    target: &Target,
-    ticket: &Arc<Ticket>,
-) -> (Performed, bool) {
+pub(super) fn backup(reader: &mut Reader, options: &Options, form: &Copy, ticket: &Arc<Ticket>) -> (Performed, bool) {
     if !reader.end_lease() {
         return (Performed::Answered(Err(not_ended())), false);
     }
     let ends: Arc<dyn Interrupt> = ticket.clone();
-    let copied = page_copy::backup(&mut reader.connection, options, target, &ends);
-    (Performed::Answered(copied.map(|()| Answer::Done)), reader.end_held())
+    let copied = copy(&mut reader.connection, options, form, &ends);
+    (Performed::Answered(copied.map(Answer::of_copy)), reader.end_held())
 }

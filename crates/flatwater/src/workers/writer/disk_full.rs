@@ -12,7 +12,7 @@ use rusqlite::ffi;
 
 use super::WriterShared;
 use super::connection::WriterConnection;
-use super::run_alone::checkpoint;
+use super::demanded_checkpoint::checkpoint;
 use super::state::{PageLimit, Room};
 use crate::error::{Error, ErrorKind};
 use crate::file::disk::Disk;

@@ -5,10 +5,12 @@
 //! Invariant: only the holder of the token uses the connection. Leaves out: one round of the thread (`round`), and what a
 //! round runs (`run_alone`, `group`, `serve_transaction`).
 
+mod autocommit;
 mod choice;
 mod commit;
 mod commits_seen;
 mod connection;
+mod demanded_checkpoint;
 mod disk_full;
 mod dump;
 mod effects;
@@ -37,6 +39,7 @@ mod serve_transaction;
 mod slot;
 mod state;
 mod transaction_connection;
+mod vacuum;
 mod writer_lease;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -12,6 +12,7 @@ use flatwater_sqlite::Policy;
 use super::connection::WriterConnection;
 use super::effects::Effects;
 use crate::connection::learn::analyse::{learn, learn_before};
+use crate::connection::run::blobs::use_blob;
 use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun};
 use crate::connection::run::prepare::{refuse_nul, refuse_told_of_earlier};
 use crate::connection::run::statement_cache::CachedStatement;
@@ -75,6 +76,8 @@ pub(super) fn perform(
             .map(Answer::Batch),
         Work::Prepare(text) if text.tells_of_its_prepare => Ok(Answer::Prepared(text.clone())),
         Work::Prepare(text) => performer.with_ready(text, |_, _| Ok(Answer::Prepared(text.clone()))),
+        Work::Blob(blob) if matches!(rules, Rules::Snapshot) && !blob.only_reads() => Err(snapshot_writes()),
+        Work::Blob(blob) => use_blob(performer.writer.connection()?, blob).map(|used| Answer::Blob(Box::new(used))),
         Work::Script(text) => performer.script(text).map(|()| Answer::Done),
         _ => Err(Error::misuse("this is not possible inside a transaction")),
     }

@@ -3,19 +3,20 @@
 //! Owns: the steps around the statements of such a write. Runs on the thread that holds the token: the writer's thread,
 //! or the thread of a blocking caller. Invariants: SQLite's own semantics apply, FAIL included; its caller, its deadline
 //! and a close may interrupt the write, and not after the commit's point of no return. Leaves out: groups, interactive
-//! transactions.
+//! transactions, single statements (`autocommit`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::{CheckpointInfo, CheckpointMode, Interrupt};
+use flatwater_sqlite::Interrupt;
 use rusqlite::DropBehavior;
 
 use super::WriterShared;
-use super::commit::{commit, settle};
-use super::commits_seen::changes;
+use super::autocommit::autocommit;
+use super::commit::commit;
 use super::connection::WriterConnection;
+use super::demanded_checkpoint::checkpoint;
 use super::dump::load;
 use super::effects::Effects;
 use super::exclusive;
@@ -23,9 +24,11 @@ use super::interrupts::{arm, disarm, ends};
 use super::memory_backup::backup;
 use super::migration::migrate;
 use super::perform::{Rules, perform};
+use super::vacuum::vacuum;
 use crate::connection::Connection;
 use crate::connection::exclusive::restore::{is_idle, restore_handlers};
 use crate::connection::learn::live_query::run_live;
+use crate::connection::run::blobs::use_blob;
 use crate::error::panics::panicked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
@@ -51,11 +54,17 @@ pub(super) fn run_alone(
             run_live(writer.connection()?, query.parts(&known)).map(Answer::Live)
         }
         Work::WithConnection(closure) => exclusive::with_connection(writer, shared, closure, ticket),
-        Work::Backup(target) => backup(writer, shared, &target, ticket),
+        Work::Copy(form) => backup(writer, shared, &form, ticket),
+        Work::Vacuum(text) => vacuum(writer, shared, text, ticket),
         Work::Migrate(migrations) => migrate(writer, shared, &migrations, ticket),
         Work::Unpark => writer.connection().map(|_| Answer::Done),
         Work::Checkpoint(mode) => {
             shared.twice(writer, |writer| checkpoint(writer, shared, mode)).map(Answer::Checkpointed)
+        }
+        // It needs no lock of writers.
+        Work::Blob(blob) if blob.only_reads() => {
+            arm(writer, ticket);
+            use_blob(writer.connection()?, &blob).map(|used| Answer::Blob(Box::new(used)))
         }
         work @ (Work::Execute { .. } | Work::Query { .. } | Work::Prepare(_)) => {
             shared.twice(writer, |writer| autocommit(writer, shared, &work, ticket))
@@ -72,67 +81,6 @@ pub(super) fn run_alone(
     };
     disarm(writer);
     result.map_err(|error| error.timed(ticket))
-}
-
-/// Runs a checkpoint. Waits for other connections until the busy timeout ends, or the deadline.
-pub(super) fn checkpoint(
-    writer: &mut WriterConnection,
-    shared: &WriterShared,
-    mode: CheckpointMode,
-) -> Result<CheckpointInfo> {
-    let _without_leases = shared.listener.get().map(|listener| listener.end_leases());
-    let (mut again, mut tries) = (writer.busy(), 0);
-    let began = Instant::now();
-    let before = writer.connection()?.sqlite.wal().header().map(|header| header.copied);
-    let done = loop {
-        let error = match writer.connection()?.sqlite.checkpoint(mode) {
-            Ok(done) => break done,
-            Err(error) => Error::from(error),
-        };
-        // SQLite calls no busy handler while another checkpoint runs, such as one of our own checkpointer.
-        if error.kind() == ErrorKind::Busy && again(tries) {
-            tries += 1;
-            continue;
-        }
-        writer.refuse_after_failed_sync(&error);
-        return Err(error);
-    };
-    // Otherwise there is no WAL.
-    if let Some(before) = before {
-        let (frames, left) = (done.copied.saturating_sub(before), done.frames.saturating_sub(done.copied));
-        shared.recorder.wal.checkpointed_on_demand(mode, frames, left, began.elapsed());
-    }
-    Ok(done)
-}
-
-fn autocommit(
-    writer: &mut WriterConnection,
-    shared: &WriterShared,
-    work: &Work,
-    ticket: &Arc<Ticket>,
-) -> Result<Answer> {
-    writer.connection()?.sqlite.hooks().commits.watch();
-    let before = changes(writer);
-    arm(writer, ticket);
-    let (began, waited) = (Instant::now(), writer.busy_timeout.waited());
-    let catalogue = &shared.catalogue;
-    let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
-    let mut effects = Effects::default();
-    let result = perform(writer, &mut effects, rules, work);
-    if let Some((text, _)) = work.statement() {
-        let end = writer.connection()?.sqlite.hooks().commits.began().unwrap_or_else(Instant::now);
-        let lock = writer.busy_timeout.waited().saturating_sub(waited);
-        text.took(end.saturating_duration_since(began).saturating_sub(lock));
-    }
-    effects.put_right(writer, catalogue);
-    // The text was prepared, so it is known what it does: a read commits nothing.
-    if work.describe().only_reads() {
-        return result;
-    }
-    result.map_err(|error| {
-        disarm(writer);
-        settle(writer, shared, error, &before)
-    })
 }
 
 /// Runs `body` in a transaction of its own, and commits all of it or nothing.

@@ -1,0 +1,248 @@
+//! Care of a database that is open: giving space back, and checking it.
+//!
+//! Owns: the calls, and the stream of problems. Runs on callers' threads. Invariant: a problem is yielded once, and a
+//! database without problems yields none. Leaves out: serving the calls, which the workers do.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+
+use crate::api::batches::Batches;
+use crate::api::call::Call;
+use crate::api::database::Database;
+use crate::api::session::Session;
+use crate::error::hint::hint;
+use crate::error::{Error, Result};
+use crate::sql::tokens::quoted;
+use crate::values::executed::BatchResult;
+use crate::workers::Answer;
+use crate::workers::work::{Wanted, Work};
+
+/// So many problems are found. SQLite finds 100 by default, and collects those of the trees of pages before it returns
+/// the first.
+const MOST: u32 = 10_000;
+
+impl Database {
+    /// Rebuilds the database without its free pages, and gives their space back to the file system
+    /// (<https://sqlite.org/lang_vacuum.html>). The rowids of tables without an INTEGER PRIMARY KEY may change.
+    ///
+    /// It waits its turn among the writes, and holds the writer until it is done: later writes of this process wait in
+    /// the queue, those of other processes for the lock. Reads, streams, snapshots and live queries continue in a file
+    /// in WAL mode; each live query runs once again afterwards. In another journal mode, and in memory, reads wait too.
+    /// It needs free space for the new database twice: in the directory of temporary files, and in the WAL, from which
+    /// it is then copied into the file as far as readers allow. What they do not allow, a later checkpoint copies.
+    ///
+    /// If the call is dropped, or its deadline passes, before the commit, the vacuum is undone.
+    ///
+    /// # Errors
+    /// `Full` if there is not enough space; `Busy` if another process keeps the lock; `Misuse` on a read-only handle;
+    /// `Timeout`, `Io`, `Closed`; `CommitUnknown`. After an error the database is as it was.
+    pub fn vacuum(&self) -> Call<()> {
+        let work = self.session.text("VACUUM").map(Work::Vacuum);
+        self.session.call("vacuum", work, |answer, _| answer.done())
+    }
+
+    /// Gives up to so many free pages back to the file system, 0 for all, and returns how many there were. The file
+    /// gets shorter with the next checkpoint. For a database with
+    /// [`AutoVacuum::Incremental`](crate::options::AutoVacuum::Incremental), which has a free page wherever rows were
+    /// deleted.
+    ///
+    /// It is a write like others, and holds the writer for as long as moving that many pages takes. So a service calls
+    /// it with a few hundred pages at a time.
+    ///
+    /// # Errors
+    /// `Misuse` if the database has [`AutoVacuum::None`](crate::options::AutoVacuum::None); and as
+    /// [`Session::execute`](crate::Session::execute).
+    pub fn incremental_vacuum(&self, pages: u32) -> Call<u64> {
+        let work = incremental_vacuum(&self.session, pages);
+        self.session.call("incremental_vacuum", work, |answer, _| pages_freed(answer))
+    }
+
+    /// Checks the main database, and yields a sentence for each problem: pages that are lost or used twice, rows out of
+    /// order, missing index entries, two equal ones of a UNIQUE index, NULL where none may be
+    /// (<https://sqlite.org/pragma.html#pragma_integrity_check>). At most 10,000 problems are found.
+    ///
+    /// Foreign keys are not checked; `PRAGMA foreign_key_check` does that. Neither are CHECK constraints, unless the
+    /// database has one connection: SQLite does not keep them on a connection that only reads.
+    ///
+    /// It reads all pages in one snapshot, on a connection beyond those of other reads, so no read and no write waits
+    /// for it in a file in WAL mode. It blocks a restart of the WAL meanwhile, as a stream does: check a large database
+    /// [table by table](IntegrityCheck::table). In a database with one connection all other calls wait. Dropping the
+    /// stream ends the check.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let mut problems = db.integrity_check();
+    /// while let Some(problem) = problems.next().await {
+    ///     println!("{}", problem?);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn integrity_check(&self) -> IntegrityCheck {
+        let (session, database) = (self.session.share(), "main".to_owned());
+        let what = What { session, database, table: None, quick: false };
+        IntegrityCheck { state: State::New(what), problems: VecDeque::new() }
+    }
+}
+
+/// Returns the work of an incremental vacuum.
+pub(crate) fn incremental_vacuum(session: &Session, pages: u32) -> Result<Work> {
+    let pages = pages.min(i32::MAX as u32);
+    let vacuum = format!("PRAGMA main.incremental_vacuum({pages})");
+    let free = "PRAGMA main.freelist_count";
+    let texts = ["PRAGMA main.auto_vacuum", free, &vacuum, free];
+    texts.into_iter().map(|sql| session.bind(&sql, ())).collect::<Result<_>>().map(Work::Batch)
+}
+
+/// Returns how many pages the work gave back.
+pub(crate) fn pages_freed(answer: Answer) -> Result<u64> {
+    let results = answer.batch()?;
+    let number = |at: usize| results.get(at).map_or(Ok(0), first_number);
+    if number(0)? == 0 {
+        return Err(Error::misuse(
+            "the database was created without `auto_vacuum`, so its free pages stay in the file",
+        )
+        .with_hint(hint!["use " Vacuum ", or set " AutoVacuum " for a new file"])
+        .in_operation("incremental_vacuum"));
+    }
+    Ok(number(1)?.saturating_sub(number(3)?))
+}
+
+fn first_number(result: &BatchResult) -> Result<u64> {
+    result.rows.as_ref().map_or(Ok(0), |rows| rows.read_value::<u64>())
+}
+
+/// The problems of a database: a [`Stream`] of sentences. [`next`](Self::next) needs no other crate. Made by
+/// [`Database::integrity_check`].
+#[must_use = "the check begins when it is polled"]
+pub struct IntegrityCheck {
+    state: State,
+    problems: VecDeque<String>,
+}
+
+enum State {
+    New(What),
+    Runs(Batches),
+    Over,
+}
+
+/// What is checked.
+struct What {
+    session: Session,
+    database: String,
+    table: Option<String>,
+    quick: bool,
+}
+
+impl IntegrityCheck {
+    /// Does not compare indexes with their tables, and does not check UNIQUE. That takes much less time
+    /// (<https://sqlite.org/pragma.html#pragma_quick_check>).
+    pub fn quick(mut self) -> Self {
+        if let State::New(what) = &mut self.state {
+            what.quick = true;
+        }
+        self
+    }
+
+    /// Checks this attached database instead of the main one.
+    pub fn database(mut self, name: &str) -> Self {
+        if let State::New(what) = &mut self.state {
+            name.clone_into(&mut what.database);
+        }
+        self
+    }
+
+    /// Checks only this table and its indexes. Pages that are lost, or that two tables use, are not found. At most 100
+    /// problems are.
+    pub fn table(mut self, name: &str) -> Self {
+        if let State::New(what) = &mut self.state {
+            what.table = Some(name.to_owned());
+        }
+        self
+    }
+
+    /// Returns the next problem, or `None` after the last. If the future is dropped, no problem is lost.
+    ///
+    /// # Errors
+    /// `Corrupt` if the database is so damaged that SQLite cannot check it; and as [`Batches::next`]. After an error
+    /// there are no more problems.
+    #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
+    pub async fn next(&mut self) -> Option<Result<String>> {
+        poll_fn(|context| self.poll_problem(context)).await
+    }
+
+    fn poll_problem(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<String>>> {
+        loop {
+            if let Some(problem) = self.problems.pop_front() {
+                return Poll::Ready(Some(Ok(problem)));
+            }
+            if let State::New(what) = &self.state {
+                self.state = State::Runs(begin(what));
+            }
+            let State::Runs(batches) = &mut self.state else { return Poll::Ready(None) };
+            let Poll::Ready(fetched) = batches.poll_batch(context) else { return Poll::Pending };
+            let found = fetched.and_then(|rows| {
+                let Some(rows) = rows else { return Ok(false) };
+                for row in &rows {
+                    self.problems.extend(problems(&row.get::<String>(0)?));
+                }
+                Ok(true)
+            });
+            match found {
+                Ok(true) => {}
+                Ok(false) => self.state = State::Over,
+                Err(error) => {
+                    (self.state, self.problems) = (State::Over, VecDeque::new());
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+    }
+}
+
+impl Stream for IntegrityCheck {
+    type Item = Result<String>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_problem(context)
+    }
+}
+
+impl std::fmt::Debug for IntegrityCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IntegrityCheck").finish_non_exhaustive()
+    }
+}
+
+fn begin(What { session, database, table, quick }: &What) -> Batches {
+    let pragma = if *quick { "quick_check" } else { "integrity_check" };
+    let what = table.as_ref().map_or_else(|| MOST.to_string(), |table| quoted(table));
+    let sql = format!("PRAGMA {}.{pragma}({what})", quoted(database));
+    Batches::new(&session.0.now(), "integrity_check", session.read(&sql, (), Wanted::Batches))
+}
+
+/// Returns the problems of a row. The first row has all that the pages have, after a line with the name of the
+/// database.
+fn problems(row: &str) -> impl Iterator<Item = String> {
+    let is_problem = |line: &&str| !line.is_empty() && *line != "ok" && !line.starts_with("*** in database ");
+    row.lines().filter(is_problem).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_problems_of_a_row_are_its_lines_and_ok_is_none() {
+        let of = |row| problems(row).collect::<Vec<_>>();
+        assert_eq!(of("ok"), [""; 0]);
+        assert_eq!(
+            of("*** in database main ***\nPage 3: never used\nPage 4: never used"),
+            ["Page 3: never used", "Page 4: never used"]
+        );
+        assert_eq!(of("row 1 missing from index by_a"), ["row 1 missing from index by_a"]);
+    }
+}

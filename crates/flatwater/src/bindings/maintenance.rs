@@ -1,0 +1,52 @@
+//! The calls of a front end that care for a database, and those on a blob. Part of the room's interface.
+//!
+//! Owns: making them. Runs on the caller's thread. Leaves out: what they do (`api`).
+
+use std::path::Path;
+
+use super::front_call::{FrontCall, Output};
+use super::{BackupTarget, Copy, Target};
+use crate::api::blob::Blob;
+use crate::api::maintenance::{incremental_vacuum as work_of, pages_freed};
+use crate::workers::work::Work;
+
+/// As [`Database::vacuum`](crate::Database::vacuum).
+#[must_use]
+pub fn vacuum(on: &Target) -> FrontCall {
+    let work = on.0.text("VACUUM").map(Work::Vacuum);
+    on.call("vacuum", work, |answer, _| answer.done().map(|()| Output::Done))
+}
+
+/// As [`Database::vacuum_into`](crate::Database::vacuum_into).
+#[must_use]
+pub fn vacuum_into(on: &Target, path: &Path) -> FrontCall {
+    let work = BackupTarget::new(path).map(|target| Work::Copy(Box::new(Copy::Compact(target))));
+    on.call("vacuum_into", work, |answer, _| answer.done().map(|()| Output::Done))
+}
+
+/// As [`Database::incremental_vacuum`](crate::Database::incremental_vacuum).
+#[must_use]
+pub fn incremental_vacuum(on: &Target, pages: u32) -> FrontCall {
+    on.call("incremental_vacuum", work_of(&on.0, pages), |answer, _| pages_freed(answer).map(Output::Changes))
+}
+
+/// As [`Database::serialize`](crate::Database::serialize).
+#[must_use]
+pub fn serialize(on: &Target) -> FrontCall {
+    on.call("serialize", Ok(Work::Copy(Box::new(Copy::Bytes))), |answer, _| answer.bytes().map(Output::Bytes))
+}
+
+/// Reads bytes of a blob, as [`Blob::read_at`] does.
+#[must_use]
+pub fn read_blob(blob: &Blob, position: usize, bytes: usize) -> FrontCall {
+    let work = blob.to_read(position, bytes);
+    Target::of(blob.session())
+        .call("read_blob", Ok(work), |answer, _| answer.blob().map(|used| Output::Bytes(used.bytes)))
+}
+
+/// Writes bytes of a blob, as [`Blob::write_at`] does.
+#[must_use]
+pub fn write_blob(blob: &Blob, position: usize, bytes: Vec<u8>) -> FrontCall {
+    let work = blob.to_write(position, bytes);
+    Target::of(blob.session()).call("write_blob", Ok(work), |answer, _| answer.blob().map(|_| Output::Done))
+}

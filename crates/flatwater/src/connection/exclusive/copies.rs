@@ -1,0 +1,91 @@
+//! The forms in which the database of a connection is copied, and those that are no copy of its pages in a file.
+//!
+//! Owns: the compact copy, and the copy in memory. Runs on the thread that uses the connection, and blocks it.
+//! Invariants: a copy is of one commit; a compact copy gets its name as a backup does. Leaves out: a copy of the pages
+//! in a file (`page_copy`), and which connection copies.
+
+use std::sync::Arc;
+
+use flatwater_sqlite::Interrupt;
+use rusqlite::ffi;
+use rusqlite::serialize::Data;
+use tempfile::NamedTempFile;
+
+use super::page_copy::{self, Target, copy_pages, hold_snapshot, of_sqlite, stop};
+use crate::connection::Connection;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::Options;
+use crate::options::image::in_rollback_mode;
+
+/// How a database is copied.
+#[derive(Debug)]
+pub(crate) enum Copy {
+    /// Its pages, into a file.
+    Pages(Target),
+    /// Its rows, into a file that has no free pages.
+    Compact(Target),
+    /// Its pages, as bytes.
+    Bytes,
+}
+
+/// Copies the main database, until `ends` says stop. Returns the bytes, if it is copied as bytes. The read transaction
+/// may stay open.
+pub(crate) fn copy(
+    connection: &mut Connection,
+    options: &Options,
+    form: &Copy,
+    ends: &Arc<dyn Interrupt>,
+) -> Result<Option<Vec<u8>>> {
+    match form {
+        Copy::Pages(target) => page_copy::backup(connection, options, target, ends).map(|()| None),
+        Copy::Compact(target) => {
+            target.refuse_taken()?;
+            let file = target.create(options)?;
+            let copied = vacuum_into(connection, target, &file, ends);
+            stop(&**ends)?;
+            copied.and_then(|()| target.publish(file)).map(|()| None)
+        }
+        Copy::Bytes => bytes(connection, ends).map(Some),
+    }
+}
+
+/// Runs VACUUM INTO, which asks the progress handler while it copies, and makes the connection forget its schema.
+fn vacuum_into(
+    connection: &mut Connection,
+    target: &Target,
+    file: &NamedTempFile,
+    ends: &Arc<dyn Interrupt>,
+) -> Result<()> {
+    let Some(path) = file.path().to_str() else {
+        return Err(Error::misuse("a compact backup needs a path that is UTF-8").with_hint("choose another path"));
+    };
+    connection.sqlite.hooks().interrupts.arm(ends.clone());
+    let ran = connection.sqlite.patiently_with(|sqlite| sqlite.execute("VACUUM main INTO ?1", [path]));
+    connection.sqlite.hooks().interrupts.disarm();
+    connection.schema.seen.forget();
+    ran.map(drop).map_err(|error| match Error::from(error) {
+        // Such as a collation that the connection does not have.
+        error if error.kind() == ErrorKind::Sql => error,
+        error => of_sqlite(error, target),
+    })
+}
+
+/// Copies all pages into memory. They are not read as SQLite's `sqlite3_serialize` does, which returns zeros for a page
+/// that cannot be read, and looks at no interrupt.
+fn bytes(connection: &mut Connection, ends: &Arc<dyn Interrupt>) -> Result<Vec<u8>> {
+    hold_snapshot(connection, ends)?;
+    let told = |error: rusqlite::Error| match Error::from(error) {
+        error if error.sqlite_code() == Some(ffi::SQLITE_NOMEM) => {
+            Error::new(ErrorKind::Full, "there is not enough memory for the bytes of the database")
+        }
+        error => error,
+    };
+    let mut copy = rusqlite::Connection::open_in_memory().map_err(told)?;
+    copy_pages(connection.sqlite.rusqlite(), &mut copy, &**ends, told, |_| Ok(()))?;
+    let mut bytes = match copy.serialize("main").map_err(told)? {
+        Data::Owned(owned) => owned.to_vec(),
+        Data::Shared(shared) => shared.to_vec(),
+    };
+    in_rollback_mode(&mut bytes);
+    Ok(bytes)
+}

@@ -1,0 +1,51 @@
+//! One statement in plain autocommit.
+//!
+//! Owns: the steps around it. Runs on the thread that holds the token. Invariants: SQLite begins and ends its
+//! transaction; a failure that may have come from the commit is settled. Leaves out: transactions of several statements
+//! (`run_alone`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::WriterShared;
+use super::commit::settle;
+use super::commits_seen::changes;
+use super::connection::WriterConnection;
+use super::effects::Effects;
+use super::interrupts::{arm, disarm};
+use super::perform::{Rules, perform};
+use crate::error::Result;
+use crate::queue::ticket::Ticket;
+use crate::workers::Answer;
+use crate::workers::work::Work;
+
+/// Runs one statement in a transaction of its own, which SQLite begins and ends.
+pub(super) fn autocommit(
+    writer: &mut WriterConnection,
+    shared: &WriterShared,
+    work: &Work,
+    ticket: &Arc<Ticket>,
+) -> Result<Answer> {
+    writer.connection()?.sqlite.hooks().commits.watch();
+    let before = changes(writer);
+    arm(writer, ticket);
+    let (began, waited) = (Instant::now(), writer.busy_timeout.waited());
+    let catalogue = &shared.catalogue;
+    let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
+    let mut effects = Effects::default();
+    let result = perform(writer, &mut effects, rules, work);
+    if let Some((text, _)) = work.statement() {
+        let end = writer.connection()?.sqlite.hooks().commits.began().unwrap_or_else(Instant::now);
+        let lock = writer.busy_timeout.waited().saturating_sub(waited);
+        text.took(end.saturating_duration_since(began).saturating_sub(lock));
+    }
+    effects.put_right(writer, catalogue);
+    // The text was prepared, so it is known what it does: a read commits nothing.
+    if work.describe().only_reads() {
+        return result;
+    }
+    result.map_err(|error| {
+        disarm(writer);
+        settle(writer, shared, error, &before)
+    })
+}

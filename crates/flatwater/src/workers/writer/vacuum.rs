@@ -1,0 +1,63 @@
+//! Rebuilding the file without its free pages.
+//!
+//! Owns: VACUUM, and copying what it wrote from the WAL into the file, which gets shorter by that. Runs on the thread
+//! that holds the token. Invariants: a vacuum that fails has changed nothing; after it the connection has the settings
+//! of its options, or is not used again. Leaves out: the statement itself, which runs as any other (`autocommit`).
+//!
+//! VACUUM builds the new database in a temporary one, commits it to the WAL as one transaction, and needs the lock of
+//! writers for that (`sqlite3RunVacuum`). A temporary database of the writer is in memory, where a large file has no
+//! room.
+
+use std::sync::Arc;
+
+use flatwater_sqlite::CheckpointMode;
+
+use super::WriterShared;
+use super::autocommit::autocommit;
+use super::connection::WriterConnection;
+use super::demanded_checkpoint::checkpoint;
+use super::interrupts::disarm;
+use crate::connection::Connection;
+use crate::connection::open::pragmas::temp_store;
+use crate::error::Result;
+use crate::options::TempStore;
+use crate::queue::ticket::Ticket;
+use crate::sql::catalogue::StatementInfo;
+use crate::values::params::Params;
+use crate::workers::Answer;
+use crate::workers::work::Work;
+
+/// The value of `PRAGMA temp_store` for files.
+const IN_FILES: i64 = 1;
+
+pub(super) fn vacuum(
+    writer: &mut WriterConnection,
+    shared: &WriterShared,
+    text: Arc<StatementInfo>,
+    ticket: &Arc<Ticket>,
+) -> Result<Answer> {
+    let work = Work::Execute { text, params: Params::default() };
+    let options = shared.options.clone();
+    let moves = options.temp_store == TempStore::Auto && !options.is_memory();
+    shared.twice(writer, |writer| {
+        if moves {
+            store_temp(writer.connection()?, IN_FILES)?;
+        }
+        let done = autocommit(writer, shared, &work, ticket);
+        disarm(writer);
+        let is_back = |connection| store_temp(connection, temp_store(&options, true)).is_ok();
+        if moves && writer.is_open() && !writer.connection().is_ok_and(is_back) {
+            writer.replace();
+        }
+        done
+    })?;
+    if shared.journal == "wal" && !shared.external {
+        // What cannot be copied now is copied later: the vacuum is committed.
+        let _ = checkpoint(writer, shared, CheckpointMode::Passive);
+    }
+    Ok(Answer::Done)
+}
+
+fn store_temp(connection: &mut Connection, at: i64) -> Result<()> {
+    Ok(connection.sqlite.execute_batch(&format!("PRAGMA temp_store = {at}"))?)
+}

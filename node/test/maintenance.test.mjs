@@ -1,0 +1,61 @@
+// Large values in parts, and what keeps a file in order.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { statSync } from "node:fs";
+import { open } from "../dist/index.mjs";
+import { database, folder, numbers } from "./support.mjs";
+
+test("a large value is read and written in parts", async (t) => {
+  const db = await database(t);
+  await db.executeScript("CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (7, zeroblob(100000))");
+  const blob = await db.openBlob("t", "a", 7);
+  assert.equal(blob.length, 100_000);
+  blob.seek(99_997);
+  await blob.write(new Uint8Array([1, 2, 3]));
+  await assert.rejects(blob.write(new Uint8Array([4])), { name: "FlatwaterError" });
+  await assert.rejects(blob.write("text"), { kind: "misuse" });
+  blob.seek(99_996);
+  assert.deepEqual([...(await blob.read(3))], [0, 1, 2]);
+  assert.deepEqual([...(await blob.read())], [3]);
+  assert.equal((await blob.read()).length, 0);
+  blob.close();
+  await assert.rejects(blob.read(1), { kind: "misuse" });
+  await assert.rejects(db.openBlob("t", "a", 8), { name: "FlatwaterError" });
+  await db.transaction(async (tx) => {
+    const inside = await tx.openBlob("t", "a", 7n);
+    await inside.write(new Uint8Array([9]));
+    assert.equal(await tx.queryValue("SELECT hex(substr(a, 1, 1)) FROM t"), "09");
+    assert.equal(await db.queryValue("SELECT hex(substr(a, 1, 1)) FROM t"), "00");
+  });
+});
+
+test("vacuums give space back, and say how much", async (t) => {
+  const directory = folder(t);
+  const db = await open(`${directory}/a.db`, { tuning: { autoVacuum: "incremental" } });
+  await db.execute("CREATE TABLE t (a)");
+  await db.execute(`INSERT INTO t ${numbers(2000)} SELECT zeroblob(1000) FROM c`);
+  await db.execute("DELETE FROM t");
+  assert.equal(await db.incrementalVacuum(10), 10);
+  await db.vacuumInto(`${directory}/copy.db`);
+  assert.ok(statSync(`${directory}/copy.db`).size < 20_000);
+  await db.vacuum();
+  assert.ok(statSync(`${directory}/a.db`).size < 40_000);
+  const bytes = await db.serialize();
+  assert.equal(bytes.subarray(0, 15).toString(), "SQLite format 3");
+  await db.backup(`${directory}/backup.db`);
+  await assert.rejects(db.backup(`${directory}/backup.db`), { name: "FlatwaterError" });
+  await db.close();
+});
+
+test("migrations are applied once", async (t) => {
+  const path = `${folder(t)}/a.db`;
+  const migrations = [
+    ["001_users", "CREATE TABLE users (id INTEGER PRIMARY KEY)"],
+    ["002_name", "ALTER TABLE users ADD COLUMN name"],
+  ];
+  const db = await open(path, { migrations: migrations.slice(0, 1) });
+  assert.deepEqual(await db.migrate(migrations), ["002_name"]);
+  assert.deepEqual(await db.migrate(migrations), []);
+  await assert.rejects(db.migrate([["001_users", "CREATE TABLE other (a)"]]), { name: "FlatwaterError" });
+  await db.close();
+});
