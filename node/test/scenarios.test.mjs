@@ -9,7 +9,8 @@ import { folder } from "./support.mjs";
 
 const HERE = new URL("../../conformance/scenarios/", import.meta.url);
 const SCENARIOS = readdirSync(HERE)
-  .filter((name) => name.endsWith(".json"))
+  // Functions cannot be created in JavaScript yet.
+  .filter((name) => name.endsWith(".json") && name !== "functions.json")
   .sort()
   .flatMap((name) => JSON.parse(readFileSync(new URL(name, HERE), "utf8")).scenarios);
 
