@@ -128,6 +128,7 @@ def test_random_statements_do_what_they_do_in_sqlite3(tmp_path, memory, seed):
         plain.execute("COMMIT")
         for sql in ["SELECT * FROM t ORDER BY id", "SELECT * FROM log ORDER BY rowid", "PRAGMA integrity_check"]:
             assert [tuple(row) for row in db.query(sql)] == plain.execute(sql).fetchall()
+    plain.close()
 
 
 def test_threads_call_functions_and_create_them_at_once(file):
