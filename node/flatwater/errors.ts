@@ -8,6 +8,7 @@ import type { Fields } from "./addon.js";
 
 /** What failed: the name of the kind, the same in every language. */
 export type Kind =
+  | "key"
   | "open"
   | "sql"
   | "constraint"

@@ -34,6 +34,8 @@ const MISMATCH: i32 = 20;
 pub fn class(error: &Error) -> Class {
     let primary = error.sqlite_code().map(|code| code & 0xff);
     match error.kind() {
+        // A key that does not open a file says nothing of the file.
+        ErrorKind::Key => Class::Operational,
         _ if primary.is_some_and(|code| DAMAGED.contains(&code)) => Class::Database,
         // As the `sqlite3` module of Python has them.
         _ if primary == Some(MISMATCH) => Class::Integrity,

@@ -33,6 +33,10 @@ fn python(name: Name) -> &'static str {
     match name {
         Name::ReadOnly => "`read_only`",
         Name::BusyTimeout => "`busy_timeout`",
+        Name::Key => "the option `key`",
+        Name::Rekey => "`db.rekey`",
+        Name::Encryption => "install the package `flatwater-sqlcipher` in place of `flatwater`",
+        Name::Export => "`db.export`",
         Name::OnOpen => "`on_open`",
         Name::OnConnect => "the option `on_connect`",
         Name::CreateFunctions => "`db.create_function` and `db.create_collation`",
@@ -88,6 +92,10 @@ fn node(name: Name) -> &'static str {
     match name {
         Name::ReadOnly => "`readOnly`",
         Name::BusyTimeout => "`busyTimeout`",
+        Name::Key => "the option `key`",
+        Name::Rekey => "`db.rekey`",
+        Name::Encryption => "use Rust or Python: the package for Node has no encryption",
+        Name::Export => "`db.export`",
         Name::OnOpen => "`onOpen`",
         Name::OnConnect => "`on_connect`, in Rust only",
         Name::CreateFunctions => "`db.functions`, in Rust only",

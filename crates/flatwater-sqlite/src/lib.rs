@@ -11,6 +11,7 @@
 //! - `wal`: the wal-index header, and SQLite's handles to the files
 //! - `guard`: refusing pages and snapshots to a thread, in front of SQLite's file methods
 //! - `process`: forks, and state that each process has for itself
+//! - `secret`: a key in memory
 //! - `locks`, `turn_file`: files and locks outside of SQLite
 //! - `fault`, `held_step` (feature `fault`): failures and pauses on demand, for tests
 
@@ -27,12 +28,14 @@ pub mod held_step;
 mod hooks;
 mod locks;
 mod process;
+mod secret;
 mod statements;
 mod turn_file;
 mod wal;
 
 pub use connection::Connection;
 pub use connection::checkpoint::{CheckpointInfo, CheckpointMode};
+pub use connection::cipher::{CAN_ENCRYPT, Cipher, PLAIN_HEADER, set_key};
 pub use connection::explain::{Op, Program};
 pub use connection::open::has_nul;
 pub use connection::prepare::Prepared;
@@ -55,9 +58,11 @@ pub use hooks::interrupts::{Interrupt, Interrupts};
 pub use hooks::preupdate::REPORTS_ALL_ROWS;
 pub use hooks::{Busy, Hooks};
 pub use locks::{LockFile, LockedFile};
+pub use process::at_exit::at_exit;
 pub use process::origin::Origin;
 pub use process::{InUse, PerProcess, Slot, ThreadChange, is_forked, may_open};
 pub use rusqlite;
+pub use secret::Secret;
 pub use statements::bindings::Bindings;
 pub use statements::columns::{ColumnOrigin, ColumnSource};
 pub use statements::sink::{Discard, FirstRow, Flow, Sink};

@@ -8,6 +8,7 @@
 //! Leaves out: which process made a value (`origin`), the reaction to a fork, and SQLite's own state (`forks`). A child
 //! made without the C library's `fork`, such as by a bare `clone`, is not detected.
 
+pub(crate) mod at_exit;
 pub(crate) mod forks;
 pub(crate) mod origin;
 

@@ -25,6 +25,7 @@ pub(crate) enum File {
 pub struct Files {
     handle: Handle,
     is_wal: Cell<bool>,
+    are_encrypted: Cell<bool>,
     pub(crate) mapping: Mapping,
 }
 
@@ -34,7 +35,7 @@ impl Files {
     pub(super) unsafe fn new(db: *mut ffi::sqlite3) -> Self {
         // SAFETY: as the caller promises.
         let handle = unsafe { Handle::new(db) };
-        Self { handle, is_wal: Cell::new(false), mapping: Mapping::new() }
+        Self { handle, is_wal: Cell::new(false), are_encrypted: Cell::new(false), mapping: Mapping::new() }
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -47,6 +48,14 @@ impl Files {
 
     pub(crate) fn set_wal_mode(&self, is_wal: bool) {
         self.is_wal.set(is_wal);
+    }
+
+    pub(crate) fn are_encrypted(&self) -> bool {
+        self.are_encrypted.get()
+    }
+
+    pub(crate) fn set_encrypted(&self) {
+        self.are_encrypted.set(true);
     }
 
     /// Returns SQLite's own handle of a file, if the file is open. The handle stays open as long as the connection is

@@ -8,7 +8,10 @@ fn main() {
     if variable("CARGO_CFG_TARGET_OS") != "linux" {
         return println!("cargo::rustc-env=SECOND_SQLITE=");
     }
-    let source = PathBuf::from(variable("DEP_SQLITE3_INCLUDE")).join("sqlite3.c");
+    // With the feature `sqlcipher` it is SQLCipher's source, which without its flags is SQLite too.
+    let folder = PathBuf::from(variable("DEP_SQLITE3_INCLUDE"));
+    let sources = ["sqlite3.c", "sqlcipher.c"].map(|name| folder.join(name));
+    let source = sources.into_iter().find(|source| source.exists()).expect("the source of SQLite is there");
     let library = PathBuf::from(variable("OUT_DIR")).join("libsecond-sqlite.so");
     let mut compile = cc::Build::new().opt_level(1).pic(true).warnings(false).get_compiler().to_command();
     compile.args(["-shared", "-w", "-Wl,-Bsymbolic", "-DSQLITE_THREADSAFE=1", "-o"]).arg(&library).arg(&source);

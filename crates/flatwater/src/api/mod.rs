@@ -10,6 +10,7 @@ pub(crate) mod call;
 pub(crate) mod closures;
 mod copies;
 pub(crate) mod database;
+mod encryption;
 pub(crate) mod execute_many;
 pub(crate) mod functions;
 pub(crate) mod live;

@@ -46,6 +46,7 @@ use crate::inline::budget;
 use crate::migrations::Migrations;
 use crate::options::Options;
 use crate::options::json_options::JsonOptions;
+use crate::options::key::Key;
 pub use crate::queue::reply::{Mailbox, Then};
 use crate::queue::ticket::CallOptions;
 use crate::sql::parameters;
@@ -199,6 +200,17 @@ impl Target {
     pub fn open_blob(&self, (database, table): (&str, &str), column: &str, rowid: i64) -> FrontCall {
         let work = Work::Blob(Box::new(BlobUse::open(database, table, column, rowid)));
         self.call("open_blob", Ok(work), |answer, caller| Blob::opened(answer, caller).map(Output::Blob))
+    }
+
+    /// Copies the database into a file that is encrypted with `key`, or is plain.
+    pub fn export(&self, path: &Path, key: Option<Key>) -> FrontCall {
+        let work = BackupTarget::with_key(path, key).map(|target| Work::Copy(Box::new(Copy::Pages(target))));
+        self.call("export", work, |answer, _| answer.done().map(|()| Output::Done))
+    }
+
+    pub fn rekey(&self, key: Key) -> FrontCall {
+        let work = key.check().map(|()| Work::Rekey(key));
+        self.call("rekey", work, |answer, _| answer.done().map(|()| Output::Done))
     }
 
     pub fn checkpoint(&self, mode: CheckpointMode) -> FrontCall {

@@ -72,6 +72,8 @@ pub(crate) fn flow(opcode: &str) -> Option<Flow> {
         | "NoConflict" | "NotExists" | "NotFound" | "Rewind" | "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT"
         | "SeekRowid" | "SeekScan" | "SequenceTest" | "Sort" => Flow::Branch,
         "Init" => Flow::Branch,
+        // Of SQLite before 3.54, and so of SQLCipher.
+        "IfNotOpen" => Flow::Branch,
         "Next" | "Prev" => Flow::LookingBranch,
         "Goto" => Flow::Goto,
         "Gosub" => Flow::Gosub,

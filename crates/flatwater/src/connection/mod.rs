@@ -13,7 +13,7 @@ pub(crate) mod run;
 
 use std::sync::Arc;
 
-use flatwater_sqlite::{Busy, Connection as Sqlite, Control};
+use flatwater_sqlite::{Busy, Cipher, Connection as Sqlite, Control};
 
 use self::functions::Functions;
 use self::functions::applied::Applied;
@@ -48,6 +48,14 @@ impl Connection {
     /// Opens a connection. Blocks on the file system and, as `busy` decides, on locks.
     pub(crate) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<Self> {
         open::open(options, functions, role, busy)
+    }
+
+    /// Returns true if a page could not be decrypted, or read before that: then SQLCipher decrypts nothing on the connection any
+    /// more. Asks only if there is a key.
+    pub(crate) fn is_spoilt(&self) -> bool {
+        let (cipher, names) = (Cipher::of(&self.sqlite), self.attached.names.iter().map(|name| &**name));
+        cipher.is_on()
+            && std::iter::once("main").chain(names).any(|name| cipher.is_spoilt(self.sqlite.rusqlite(), name))
     }
 
     /// Closes it. If it is the last connection to the file, SQLite copies the rest of the WAL into the database and

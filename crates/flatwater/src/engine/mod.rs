@@ -11,6 +11,7 @@ mod clock;
 mod closing;
 mod copying;
 pub(crate) mod dispatch;
+mod exit;
 mod file_table;
 pub(crate) mod handle;
 pub(crate) mod opening;
@@ -160,7 +161,14 @@ impl Engine {
             is_closing,
         });
         engine.may_be_parked();
+        if engine.is_encrypted() {
+            exit::close_at_exit();
+        }
         Ok(engine)
+    }
+
+    fn is_encrypted(&self) -> bool {
+        self.options.key.is_some()
     }
 
     /// Returns an error if `options` differ from those the database was opened with.

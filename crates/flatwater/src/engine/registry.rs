@@ -217,9 +217,14 @@ pub(crate) fn leave(engine: &Engine, was_delivered: bool) -> Option<FileReservat
 /// Removes all handles from their engines, and returns the engines with the reservations with which to close them. One whose
 /// close has begun comes without a reservation.
 pub(crate) fn leave_all() -> Vec<(Arc<Engine>, Option<FileReservation>)> {
+    leave_those(|_| true)
+}
+
+/// The same for the engines that are chosen.
+pub(super) fn leave_those(are_chosen: impl Fn(&Engine) -> bool) -> Vec<(Arc<Engine>, Option<FileReservation>)> {
     let mut files = FILES.lock();
     let leave = |(id, entry): (&FileId, &mut Entry)| {
-        let engine = entry.engine.upgrade()?;
+        let engine = entry.engine.upgrade().filter(|engine| are_chosen(engine))?;
         let reservation = reserve(entry, &engine, id);
         Some((engine, reservation))
     };

@@ -11,6 +11,8 @@ use rusqlite::ffi;
 pub enum ErrorKind {
     /// The database could not be opened.
     Open,
+    /// The key does not open the file: it is another one, or it is missing, or the file is not encrypted.
+    Key,
     /// SQLite refused the SQL or a value in it.
     Sql,
     /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint failed.
@@ -47,6 +49,7 @@ impl ErrorKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
+            Self::Key => "key",
             Self::Sql => "sql",
             Self::Constraint => "constraint",
             Self::Busy => "busy",

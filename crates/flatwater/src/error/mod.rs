@@ -6,6 +6,7 @@
 
 pub(crate) mod cause;
 mod code;
+pub(crate) mod hidden_keys;
 pub(crate) mod hint;
 pub(crate) mod kind;
 pub(crate) mod location;
@@ -22,6 +23,7 @@ use flatwater_sqlite::SystemFailure;
 
 use cause::Cause;
 use code::code_name;
+use hidden_keys::without_key;
 use hint::Hint;
 pub use kind::ErrorKind;
 use names::Name;
@@ -225,7 +227,8 @@ pub(crate) fn shorten(sql: &str) -> Cow<'_, str> {
 
 /// Returns the part of the SQL around the byte `place`, with dots where something is left out.
 fn shorten_around(sql: &str, place: usize) -> Cow<'_, str> {
-    let sql = sql.trim_end();
+    let shown = without_key(sql.trim_end());
+    let Cow::Borrowed(sql) = shown else { return shown };
     if sql.len() <= SQL_SHOWN_BYTES {
         return sql.into();
     }

@@ -31,6 +31,10 @@ macro_rules! names {
 names! {
     ReadOnly = "`Options::read_only`",
     BusyTimeout = "`Options::busy_timeout`",
+    Key = "`Options::key`",
+    Rekey = "`db.rekey`",
+    Encryption = "build it with the cargo feature `sqlcipher`",
+    Export = "`db.export`",
     OnOpen = "`Options::on_open`",
     OnConnect = "`Options::on_connect`",
     CreateFunctions = "`db.functions()`",

@@ -9,6 +9,7 @@ mod files;
 pub(crate) mod foreign_code;
 pub(crate) mod image;
 pub(crate) mod json_options;
+pub(crate) mod key;
 mod reader_settings;
 pub(crate) mod resolve;
 mod setters;
@@ -30,6 +31,7 @@ pub use choices::{
 use foreign_code::{Extension, OnConnect};
 use image::Image;
 pub use json_options::JsonOptions;
+pub use key::Key;
 use setters::setters;
 pub use tuning::Tuning;
 use uri::Mode;
@@ -48,6 +50,7 @@ use uri::Mode;
 #[must_use]
 pub struct Options {
     pub(crate) path: PathBuf,
+    pub(crate) key: Option<Key>,
     pub(crate) read_only: bool,
     pub(crate) create: bool,
     pub(crate) durability: Durability,
@@ -139,6 +142,7 @@ impl Options {
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self {
             path: path.as_ref().to_owned(),
+            key: None,
             read_only: false,
             create: true,
             durability: Durability::Normal,
@@ -242,7 +246,7 @@ mod tests {
         assert_eq!((options.busy_timeout, options.fairness), (Duration::from_secs(30), Fairness::Auto));
         assert_eq!(options.transaction_idle, Duration::from_secs(30));
         assert_eq!((options.close_wait, options.timeout), (Duration::from_secs(5), None));
-        assert!(options.attach.is_empty() && !options.has_foreign_code());
+        assert!(options.attach.is_empty() && !options.has_foreign_code() && options.key.is_none());
         assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
         let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));

@@ -33,6 +33,8 @@ impl Options {
     pub(crate) fn resolve(mut self) -> Result<Self> {
         self.read_uris()?;
         self.check()?;
+        self.check_key()?;
+        self.key = self.key.map(|key| key.of_its_own());
         self.anchor()?;
         self.check_attached()?;
         Ok(self)
@@ -183,7 +185,7 @@ impl Options {
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         let first = first_difference!(
             self, other, except: path, read_only, create, network_filesystem, timeout, migrations, image;
-            durability, foreign_keys, readers, extra_readers, stream_idle, live_poll, snapshot_age, queue, group, statement_cache,
+            key, durability, foreign_keys, readers, extra_readers, stream_idle, live_poll, snapshot_age, queue, group, statement_cache,
             writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size, auto_vacuum, busy_timeout,
             fairness, transaction_idle, close_wait, attach, journal, immutable, vfs, second_copy, on_open, load_extension, on_connect,
             checkpoint, read_limit, leases, inline, on_statement, slow_statement,

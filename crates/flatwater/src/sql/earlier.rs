@@ -115,7 +115,9 @@ mod tests {
             ("WITH x AS (SELECT last_insert_rowid() AS id) INSERT INTO t SELECT id FROM x", "last_insert_rowid"),
             ("INSERT INTO t SELECT id FROM (SELECT last_insert_rowid() AS id)", "last_insert_rowid"),
         ] {
-            assert_eq!(told(sql), Some(function), "{sql}");
+            // Before 3.54 SQLite, and so SQLCipher, does not tell of the functions of a default: then there is no hint.
+            let is_told = !sql.starts_with("INSERT INTO d") || rusqlite::version_number() >= 3_054_000;
+            assert_eq!(told(sql), Some(function).filter(|_| is_told), "{sql}");
         }
     }
 

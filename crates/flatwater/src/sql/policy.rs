@@ -9,7 +9,7 @@
 use flatwater_sqlite::{AuthEvent, Verdict};
 use rusqlite::ffi;
 
-use super::pragma::{self, Pragma, is_of_new_files};
+use super::pragma::{self, Pragma, is_of_keys, is_of_new_files};
 use crate::error::Error;
 use crate::error::hint::{Hint, hint};
 
@@ -85,9 +85,12 @@ pub(crate) fn dump(event: &AuthEvent) -> Verdict {
 }
 
 /// The policy for a closure that has the exclusive connection of the writer, which is replaced after it. Readers and
-/// the checkpointer rely on the file's journal mode, and no other connection could use a file under an exclusive lock.
+/// the checkpointer rely on the file's journal mode and on its key, and no other connection could use a file under an exclusive
+/// lock.
 pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
+    let changes_key = || event.first.as_deref().is_some_and(is_of_keys);
     verdict(match pragma_with_argument(event) {
+        _ if event.action == ffi::SQLITE_PRAGMA && changes_key() => true,
         Some((name, mode)) if name.eq_ignore_ascii_case("journal_mode") => !mode.eq_ignore_ascii_case("wal"),
         Some((name, mode)) if name.eq_ignore_ascii_case("locking_mode") => !mode.eq_ignore_ascii_case("normal"),
         _ => false,
@@ -176,6 +179,10 @@ pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
             Pragma::ConnectionState(hint) => {
                 Error::misuse(format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
             }
+            _ if first.to_ascii_lowercase().starts_with("cipher_") => {
+                Error::misuse(format!("PRAGMA {first} would change how SQLCipher treats the file on one connection"))
+                    .with_hint("a file has the default settings of SQLCipher 4")
+            }
             _ => Error::misuse(format!("there is no PRAGMA {first}"))
                 .with_hint(nearest.map_or_else(|| "SQLite ignores unknown PRAGMAs silently".into(), Hint::from)),
         },
@@ -242,13 +249,19 @@ mod tests {
             event(ffi::SQLITE_TRANSACTION, "BEGIN", None),
             event(ffi::SQLITE_ATTACH, "x.db", None),
             pragma("foreign_keys", Some("off")),
+            pragma("cipher_version", None),
             pragma("journal_mode", Some("Wal")),
             pragma("journal_mode", None),
             pragma("locking_mode", Some("normal")),
         ] {
             assert_eq!(whole_connection(&allowed), Verdict::Allow, "{allowed:?}");
         }
-        for refused in [pragma("Journal_Mode", Some("delete")), pragma("locking_mode", Some("EXCLUSIVE"))] {
+        for refused in [
+            pragma("Journal_Mode", Some("delete")),
+            pragma("locking_mode", Some("EXCLUSIVE")),
+            pragma("ReKey", Some("secret")),
+            pragma("cipher_migrate", None),
+        ] {
             assert_eq!(
                 [whole_connection(&refused), whole_kept_connection(&refused)],
                 [Verdict::Deny; 2],

@@ -5,6 +5,9 @@
 //! connection. Only the options may do the last, because a caller does not know which connection serves it. Leaves out:
 //! refusing a PRAGMA (`policy`).
 
+use flatwater_sqlite::CAN_ENCRYPT;
+
+use crate::error::hidden_keys::KEY_PRAGMAS;
 use crate::error::hint::{Sentence, hint};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +19,7 @@ pub(crate) enum Pragma {
     Unknown,
 }
 
+const KEY: &Sentence = hint!["set it in the options: " Key ", and change it with " Rekey];
 const ON_OPEN: &Sentence = hint!["set it in the options, for every connection: " OnOpen];
 
 /// Returns the class of `PRAGMA name` or, with an argument, of `PRAGMA name = argument`.
@@ -27,6 +31,10 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
         | "collation_list" | "function_list" | "module_list" | "pragma_list" | "compile_options" | "data_version"
         | "freelist_count" | "page_count" => Pragma::Answer,
         "incremental_vacuum" | "optimize" | "wal_checkpoint" => Pragma::DatabaseState,
+        "cipher_version" | "cipher_provider" | "cipher_provider_version" if CAN_ENCRYPT && !has_argument => {
+            Pragma::Answer
+        }
+        name if KEY_PRAGMAS.contains(&name) => Pragma::ConnectionState(KEY),
         "user_version" | "application_id" | "schema_version" => {
             if has_argument {
                 Pragma::DatabaseState
@@ -94,6 +102,11 @@ pub(crate) fn is_of_new_files(name: &str) -> bool {
     ["page_size", "auto_vacuum", "encoding"].iter().any(|one| one.eq_ignore_ascii_case(name))
 }
 
+/// Returns true if SQLCipher gives or changes the key with it, or rewrites the file.
+pub(crate) fn is_of_keys(name: &str) -> bool {
+    KEY_PRAGMAS.iter().chain(&["cipher_migrate"]).any(|one| one.eq_ignore_ascii_case(name))
+}
+
 /// Returns whether Flatwater, or one of its options, sets PRAGMA `name`.
 pub(crate) fn is_ours(name: &str) -> bool {
     advice(&name.to_ascii_lowercase()) != ON_OPEN
@@ -101,6 +114,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
 
 fn advice(name: &str) -> &'static Sentence {
     match name {
+        name if KEY_PRAGMAS.contains(&name) => KEY,
         "foreign_keys" => hint!["set it in the options: " ForeignKeys],
         "synchronous" => hint!["set it in the options: " Durability],
         "cache_size" => hint!["set it in the options: " WriterCacheBytes " and " ReaderCacheBytes],

@@ -137,6 +137,7 @@ impl Work {
             Self::Migrate(_) => (Kind::Migrate, "a migration", Writes),
             Self::Copy(_) => (Kind::Backup, "a backup", Reads),
             Self::Vacuum(_) => (Kind::Execute, "a vacuum", Writes),
+            Self::Rekey(_) => (Kind::Control, "a change of the key", Writes),
             Self::Begin => (Kind::Begin, "the begin of a transaction", Begins),
             Self::Commit => (Kind::Commit, "a commit", Commits),
             Self::Rollback => (Kind::Control, "a rollback", RollsBack),

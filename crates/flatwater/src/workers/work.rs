@@ -18,6 +18,7 @@ use crate::error::panics::panicked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::migrations::Migrations;
 use crate::options::json_options::JsonOptions;
+use crate::options::key::Key;
 use crate::queue::parts::Parts;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
@@ -171,6 +172,8 @@ pub(crate) enum Work {
     Copy(Box<Copy>),
     /// Rebuilds the file without free pages, by this text.
     Vacuum(Arc<StatementInfo>),
+    /// Encrypts the database with this key.
+    Rekey(Key),
     Begin,
     /// Valid inside a transaction only: opens a savepoint with this number.
     Savepoint(u64),

@@ -85,7 +85,8 @@ async fn a_write_that_is_looked_at_sees_the_changes_of_the_one_before_it(place: 
             .unwrap();
         db.execute_script(schema).await.unwrap();
         let (update, asks) = ("UPDATE t SET a = a + 1", "INSERT INTO asks (a) VALUES (1)");
-        let is_refused = what.ends_with("default");
+        // Before 3.54 SQLite, and so SQLCipher, does not tell of the functions of a default: then it runs as any other.
+        let is_refused = what.ends_with("default") && rusqlite::version_number() >= 3_054_000;
         for _ in 0..6 {
             assert_eq!(db.execute(update, ()).await.unwrap().changes, 3);
             match db.execute(asks, ()).await {

@@ -28,6 +28,8 @@ mod dumps;
 mod dynamic_sql;
 mod earlier_statements;
 mod edges;
+#[cfg(feature = "sqlcipher")]
+mod encryption;
 mod ends;
 mod error_texts;
 mod extensions;
@@ -107,6 +109,8 @@ mod turnstile_faults;
 mod turnstile_rights;
 mod type_sizes;
 mod typed_reads;
+#[cfg(not(feature = "sqlcipher"))]
+mod unencrypted;
 mod vacuums;
 #[cfg(all(feature = "chrono", feature = "time", feature = "uuid"))]
 mod value_forms;

@@ -42,7 +42,9 @@ async fn the_defaults_hold_on_every_connection(place: &Place) {
     match place {
         Place::File(_) => {
             assert_eq!(writer, ["wal", "1", "1", "-16384", "0", "2"]);
-            assert_eq!(reader, ["wal", "1", "1", "-4096", "0", "0"]);
+            // SQLCipher's own default is memory, so there files are asked for.
+            let files = if cfg!(feature = "sqlcipher") { "1" } else { "0" };
+            assert_eq!(reader, ["wal", "1", "1", "-4096", "0", files]);
         }
         // There is one connection, without a WAL and without a file to map.
         Place::Memory => assert_eq!([writer, reader], [["memory", "1", "1", "-16384", "", "2"]; 2]),

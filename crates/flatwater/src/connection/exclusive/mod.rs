@@ -3,8 +3,10 @@
 //! Owns: what they do on the connection, and making it usable again. Runs on the thread that has the connection, and blocks it.
 //! Leaves out: their transactions, and who has the connection (`workers`).
 
+pub(crate) mod change_key;
 pub(crate) mod copies;
 pub(crate) mod dump_statements;
+mod export;
 pub(crate) mod history;
 pub(crate) mod lend;
 pub(crate) mod migration_statements;

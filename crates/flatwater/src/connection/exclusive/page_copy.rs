@@ -9,15 +9,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flatwater_sqlite::{Interrupt, has_nul};
+use flatwater_sqlite::{Interrupt, has_nul, set_key};
 use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 use tempfile::NamedTempFile;
 
 use crate::connection::Connection;
+use crate::connection::exclusive::export::export;
 use crate::error::cause::caused_by_io;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
+use crate::options::key::{Key, check_encryption};
 use crate::options::resolve::beside;
 
 /// The pages that are copied between two looks at whether the backup is still wanted.
@@ -29,13 +31,30 @@ const SYNC_STEPS: usize = 256;
 /// a copy named `app.db-journal` for what undoes a commit of `app.db`, and delete it; and Flatwater's own.
 const SIDE_FILES: [&str; 4] = ["-journal", "-wal", "-shm", "-turn"];
 
-/// The file that a backup makes: an absolute path.
+/// The file that a backup makes: an absolute path, and its key.
 #[derive(Debug)]
-pub(crate) struct Target(PathBuf);
+pub(crate) struct Target(PathBuf, CopyKey);
+
+/// The key of a copy.
+#[derive(Debug)]
+enum CopyKey {
+    Same,
+    Other(Option<Key>),
+}
 
 impl Target {
     /// Refuses what names no file.
     pub(crate) fn new(path: &Path) -> Result<Self> {
+        Self::checked(path, CopyKey::Same)
+    }
+
+    /// Of a copy that is encrypted with this key, or is plain.
+    pub(crate) fn with_key(path: &Path, key: Option<Key>) -> Result<Self> {
+        key.as_ref().map_or_else(check_encryption, Key::check)?;
+        Self::checked(path, CopyKey::Other(key))
+    }
+
+    fn checked(path: &Path, key: CopyKey) -> Result<Self> {
         let refuse = |what: &str, hint: &'static str| {
             Err(Error::misuse(format!("a backup cannot be written to {:?}: {what}", path.display().to_string()))
                 .with_hint(hint))
@@ -57,7 +76,7 @@ impl Target {
         }
         let absolute = std::path::absolute(path);
         absolute
-            .map(Self)
+            .map(|path| Self(path, key))
             .map_err(|error| Error::new(ErrorKind::Io, format!("the current directory cannot be read: {error}")))
     }
 
@@ -166,8 +185,15 @@ pub(super) fn backup(
     target.refuse_taken()?;
     let file = target.create(options)?;
     hold_snapshot(connection, ends)?;
-    copy(connection.sqlite.rusqlite(), options, target, &file, &**ends)?;
-    stop(&**ends)?;
+    let source = connection.sqlite.rusqlite();
+    let copied = match &target.1 {
+        CopyKey::Same => copy(source, options, target, &file, &**ends),
+        CopyKey::Other(key) => {
+            export(source, options, key.as_ref(), file.path(), ends).map_err(|e| exported(e, target))
+        }
+    };
+    // What is ended fails in the middle of something.
+    stop(&**ends).and(copied)?;
     target.publish(file)
 }
 
@@ -196,6 +222,11 @@ fn copy(
         None => rusqlite::Connection::open_with_flags(file.path(), flags),
     };
     let mut copy = opened.map_err(told)?;
+    // The copy of an encrypted file has its key.
+    if let Some(key) = &options.key {
+        let key = key.of_file(&options.path)?;
+        set_key(&copy, key.bytes()).map_err(|error| of_sqlite(error.into(), target))?;
+    }
     // A file that is not whole is removed, so nothing has to be undone in it.
     copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").map_err(told)?;
     copy_pages(source, &mut copy, ends, told, |step| match step % SYNC_STEPS {
@@ -234,6 +265,12 @@ pub(super) fn copy_pages(
 
 pub(super) fn stop(ends: &dyn Interrupt) -> Result<()> {
     if ends.should_stop() { Err(Error::new(ErrorKind::Cancelled, "the backup was cancelled")) } else { Ok(()) }
+}
+
+#[cold]
+fn exported(error: Error, target: &Target) -> Error {
+    let message = format!("the database cannot be exported to {}: {}", target.0.display(), error.message());
+    error.with_message(message)
 }
 
 /// SQLite's message is that of the connection, which knows nothing of a step.

@@ -6,6 +6,7 @@
 
 pub(crate) mod attached_files;
 mod cannot_open;
+pub(crate) mod encryption;
 pub(crate) mod foreign_code;
 pub(crate) mod pragma_answers;
 pub(crate) mod pragmas;
@@ -48,8 +49,10 @@ pub(super) fn open(options: &Options, functions: &Arc<Functions>, role: Role, bu
         sqlite = load_image(sqlite, &bytes)?;
     }
     sqlite.hooks().set_busy(Some(busy));
-    let (journal, attached_wals) =
-        set_up(&mut sqlite, options, role).map_err(|e| cannot_open(because(e, &sqlite), options))?;
+    let (journal, attached_wals) = encryption::unlock(&sqlite, options)
+        .and_then(|()| set_up(&mut sqlite, options, role))
+        .map_err(|e| cannot_open(because(encryption::explain(e, &sqlite, options), &sqlite), options))?;
+    encryption::remember(&sqlite, options);
     let has_foreign_code = role != Role::Checkpointer && options.has_foreign_code();
     let functions = Applied::new(functions, &sqlite, has_foreign_code)?;
     with_parts(sqlite, journal, attached_wals, functions, options).map_err(|e| cannot_open(e, options))

@@ -3,7 +3,7 @@
 //! Owns: setting them on a connection, by its role. Runs on the thread that opens the connection. Invariant: a value depends
 //! on the options and on the role only. Leaves out: the journal mode, attached files, and the caller's SQL (`settings`).
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::{CAN_ENCRYPT, Connection as Sqlite};
 
 use super::role::Role;
 use crate::error::Result;
@@ -34,6 +34,10 @@ pub(crate) fn watch_wal(sqlite: &Sqlite, options: &Options) {
 /// Returns the value of the PRAGMA for a connection that writes, or for a reader.
 pub(crate) fn temp_store(options: &Options, writes: bool) -> i64 {
     match options.temp_store {
+        // Temporary files are not encrypted.
+        _ if options.key.is_some() => 2,
+        // The default, which is memory in the builds of SQLCipher.
+        TempStore::Auto if !writes && CAN_ENCRYPT => 1,
         TempStore::Auto if !writes => 0,
         TempStore::File => 1,
         TempStore::Auto | TempStore::Memory => 2,

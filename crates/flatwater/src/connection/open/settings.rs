@@ -8,6 +8,7 @@ use flatwater_sqlite::{Connection as Sqlite, Discard};
 use rusqlite::ffi;
 
 use super::cannot_open::because;
+use super::encryption;
 use super::foreign_code::run_foreign_code;
 use super::pragma_answers::{Judged, Stated, judge};
 use super::pragmas::{apply_pragmas, kib, synchronous, watch_wal};
@@ -124,20 +125,22 @@ pub(crate) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role)
 
 /// Attaches a file, and says which one if that fails. Returns its journal mode.
 pub(crate) fn attach_one(sqlite: &mut Sqlite, attached: &Attached, options: &Options, role: Role) -> Result<String> {
-    attach(sqlite, attached, synchronous(options), kib(options.spill_bytes), role).map_err(|error| {
+    attach(sqlite, attached, options, role).map_err(|error| {
         let error = because(error, sqlite);
         let message =
             format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
-        error.with_kind(ErrorKind::Open).with_message(message).in_operation("open")
+        let kind = encryption::kind_of_attached(&error, options);
+        error.with_kind(kind).with_message(message).in_operation("open")
     })
 }
 
 /// Attaches a file, with the durability of the main one, and reads it, so that a file that is no database fails now,
 /// and so does a file for which each write would be refused. Returns its journal mode.
-fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, spill: usize, role: Role) -> Result<String> {
+fn attach(sqlite: &mut Sqlite, attached: &Attached, options: &Options, role: Role) -> Result<String> {
+    let (synchronous, spill) = (synchronous(options), kib(options.spill_bytes));
     let Attached { name, path, mode, immutable } = attached;
     let place = if path.as_os_str() == MEMORY { MEMORY.to_owned() } else { uri::write(path, *mode, *immutable) };
-    sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (place, name))?;
+    encryption::attach(sqlite, attached, &place, options)?;
     if role.writes() {
         writable::check_attached(sqlite, attached)?;
     }

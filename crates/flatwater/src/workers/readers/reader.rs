@@ -120,7 +120,7 @@ impl Reader {
         self.epoch = u64::MAX;
         let is_over = self.connection.sqlite.handle().is_autocommit()
             || self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
-        is_over && is_idle(&self.connection)
+        is_over && is_idle(&self.connection) && !self.connection.is_spoilt()
     }
 
     /// Continues the lease, renews it, begins one, or makes sure that there is none. Returns whether the next read
@@ -147,7 +147,7 @@ impl Reader {
         if let Some(leases) = &mut self.leases {
             leases.leave(&mut self.connection, well, now);
         }
-        self.is_usable()
+        (well || !self.connection.is_spoilt()) && self.is_usable()
     }
 
     /// Returns true if no transaction is open except that of a lease. In any other open transaction the next statement

@@ -4,7 +4,7 @@
 //! after it. Runs on the thread that holds the token. Invariant: nothing here waits or opens a file, except `renew`, which only
 //! a worker calls. Leaves out: which writes are eligible (`inline_write`).
 
-use flatwater_sqlite::WalState;
+use flatwater_sqlite::{Cipher, WalState};
 
 use super::connection::WriterConnection;
 use crate::connection::Connection;
@@ -57,6 +57,16 @@ pub(super) fn let_go(writer: &mut WriterConnection) {
 /// that were never committed. Nothing runs on the connection any more, and a worker opens another.
 pub(super) fn suspect(writer: &mut WriterConnection) {
     writer.is_suspect = true;
+}
+
+/// Marks an encrypted connection as suspect if SQLCipher decrypts nothing on it any more. It says so when it is asked, and, but
+/// within a write, it also makes the connection read-only, which costs nothing to see.
+pub(super) fn suspect_spoilt(writer: &mut WriterConnection, asks: bool) {
+    let is_spoilt = writer.connection.as_ref().is_some_and(|connection| {
+        let sqlite = &connection.sqlite;
+        Cipher::of(sqlite).is_on() && (sqlite.handle().is_read_only() || asks && connection.is_spoilt())
+    });
+    writer.is_suspect |= is_spoilt;
 }
 
 /// Opens another connection in the place of a suspect one, and closes the suspect one after that: if it were the

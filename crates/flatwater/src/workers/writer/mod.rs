@@ -31,6 +31,7 @@ mod park_database;
 mod parked;
 mod perform;
 mod publish;
+mod rekey;
 mod reopen;
 mod round;
 mod run_alone;

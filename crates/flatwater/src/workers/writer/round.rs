@@ -14,7 +14,7 @@ use rusqlite::ffi;
 use super::choice::{Candidate, Choice};
 use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
-use super::inline_access::{renew, unlimit};
+use super::inline_access::{renew, suspect_spoilt, unlimit};
 use super::known_schema::{see_functions, see_schema};
 use super::last_checkpoint::close;
 use super::slot::{HeldConnection, Slot};
@@ -119,6 +119,7 @@ impl WriterShared {
         }
         writer.end_lease();
         unlimit(writer);
+        suspect_spoilt(writer, false);
         renew(writer);
         see_functions(writer);
         self.record(writer);
@@ -205,6 +206,9 @@ impl WriterShared {
             run_alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error, &ticket));
         ticket.note_end(started, || writer.busy_timeout.waited());
         drop(on_its_way);
+        if result.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)) {
+            suspect_spoilt(writer, true);
+        }
         outbox.answer(kind, &ticket, reply_to, result);
         false
     }

@@ -24,6 +24,7 @@ use super::interrupts::{arm, disarm, ends};
 use super::memory_backup::backup;
 use super::migration::migrate;
 use super::perform::{Rules, perform};
+use super::rekey::rekey;
 use super::vacuum::vacuum;
 use crate::connection::Connection;
 use crate::connection::exclusive::restore::{is_idle, restore_handlers};
@@ -56,6 +57,7 @@ pub(super) fn run_alone(
         Work::WithConnection(closure) => exclusive::with_connection(writer, shared, closure, ticket),
         Work::Copy(form) => backup(writer, shared, &form, ticket),
         Work::Vacuum(text) => vacuum(writer, shared, text, ticket),
+        Work::Rekey(key) => rekey(writer, &key, ticket),
         Work::Migrate(migrations) => migrate(writer, shared, &migrations, ticket),
         Work::Unpark => writer.connection().map(|_| Answer::Done),
         Work::Checkpoint(mode) => {
