@@ -1,6 +1,7 @@
 //! The peer `flatwater`: its public API with its defaults, from this working tree; and variants that tell what one
 //! default is worth: `flatwater-no-checkpoints` (checkpoints left to others, and nobody runs one),
-//! `flatwater-never-inline` (every call on a worker's thread) and `flatwater-no-leases`.
+//! `flatwater-never-inline` (every call on a worker's thread) and `flatwater-no-leases`; and with the feature `encrypted`
+//! the peer `flatwater-encrypted`, with a raw key.
 //!
 //! Rows are read in place from the block that a query answers. Leaves out: options that are not the defaults, besides
 //! durability and those of the variants.
@@ -12,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use flatwater::live::{Change, LiveRows, RowChanges};
-use flatwater::options::{Checkpoint, Inline};
+use flatwater::options::{Checkpoint, Inline, Key};
 use flatwater::rusqlite::types::{ToSqlOutput, ValueRef};
 use flatwater::{Database, FromRow, Options, Params, ToSql};
 use lab_kit::lane::Info;
@@ -24,6 +25,7 @@ use lab_kit::{
 const NO_CHECKPOINTS: &str = "flatwater-no-checkpoints";
 const NEVER_INLINE: &str = "flatwater-never-inline";
 const NO_LEASES: &str = "flatwater-no-leases";
+const ENCRYPTED: &str = "flatwater-encrypted";
 
 /// A frame of the WAL, with the default page size.
 const FRAME_BYTES: u64 = 24 + 4096;
@@ -42,6 +44,7 @@ fn options(setup: &Setup) -> Options {
         NO_CHECKPOINTS => options.tuning(|t| t.checkpoint(Checkpoint::External)),
         NEVER_INLINE => options.tuning(|t| t.inline(Inline::Never)),
         NO_LEASES => options.tuning(|t| t.leases(false)),
+        ENCRYPTED => options.key(Key::raw(&[0x2a; 32])),
         _ => options,
     }
 }
@@ -72,7 +75,7 @@ impl Peer for Flatwater {
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "flatwater");
-        About { names: &["flatwater", NO_CHECKPOINTS, NEVER_INLINE, NO_LEASES], version, one_thread: false }
+        About { names: &["flatwater", NO_CHECKPOINTS, NEVER_INLINE, NO_LEASES, ENCRYPTED], version, one_thread: false }
     }
 
     /// A variant runs the lanes in which its option tells something.
@@ -83,6 +86,7 @@ impl Peer for Flatwater {
                 let families = ["insert_", "point_query", "random_keys", "noop_select", "transaction", "caller_"];
                 families.iter().any(|family| lane.name.starts_with(family))
             }
+            ENCRYPTED => cfg!(feature = "encrypted") && ["point_query", "insert_sequential"].contains(&&*lane.name),
             NO_LEASES => ["point_query", "point_query_writing", "noop_select", "chat"].contains(&&*lane.name),
             _ => true,
         }

@@ -1,7 +1,7 @@
 //! The peer `raw`: rusqlite on the calling thread, which is what a call cannot cost less than; and its variants
 //! `raw-held` (reads inside an open read transaction), `raw-streamed` (JSON written while the statement runs),
 //! `raw-ckpt-10000` (a checkpoint every 10,000 pages instead of every 1,000) and `raw-passive-500` (a PASSIVE checkpoint
-//! every 500 writes).
+//! every 500 writes); and with the feature `encrypted` the peer `raw-encrypted`, SQLCipher with a raw key.
 //!
 //! Each thread that uses a handle has a connection of its own; all lanes but those with readers beside use one thread.
 //! Leaves out: concurrency. It has none, so it is no peer to beat there.
@@ -20,6 +20,7 @@ const HELD: &str = "raw-held";
 const STREAMED: &str = "raw-streamed";
 const RARE_CHECKPOINTS: &str = "raw-ckpt-10000";
 const COUNTED_CHECKPOINTS: &str = "raw-passive-500";
+const ENCRYPTED: &str = "raw-encrypted";
 const WRITES_APART: u64 = 500;
 
 thread_local! {
@@ -63,13 +64,18 @@ impl Peer for Raw {
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "rusqlite");
-        About { names: &["raw", HELD, STREAMED, RARE_CHECKPOINTS, COUNTED_CHECKPOINTS], version, one_thread: true }
+        About {
+            names: &["raw", HELD, STREAMED, RARE_CHECKPOINTS, COUNTED_CHECKPOINTS, ENCRYPTED],
+            version,
+            one_thread: true,
+        }
     }
 
     fn offers(name: &str, lane: &Info) -> bool {
         match name {
             // Its reads stay as they are, whatever is written beside them.
             HELD => lane.reads_only || lane.name == "point_query_writing",
+            ENCRYPTED => cfg!(feature = "encrypted") && ["point_query", "insert_sequential"].contains(&&*lane.name),
             STREAMED => lane.name == "json_10k",
             RARE_CHECKPOINTS | COUNTED_CHECKPOINTS => lane.group == "tails",
             _ => true,

@@ -27,6 +27,9 @@ pub fn open(setup: &Setup) -> rusqlite::Result<Connection> {
 
 /// Gives an open connection the settings all peers share.
 pub fn configure(connection: &Connection, setup: &Setup) -> rusqlite::Result<()> {
+    if setup.name.ends_with("-encrypted") {
+        connection.pragma_update(None, "key", format!("x'{}'", "2a".repeat(32)))?;
+    }
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = wal; PRAGMA synchronous = {}; PRAGMA foreign_keys = on;
