@@ -36,3 +36,14 @@ export function inside<T>(handle: number, body: (place: Place) => T): T {
   const here: Place = { handle, around: flow.getStore() };
   return flow.run(here, body, here);
 }
+
+/**
+ * Notes a transaction that begins now, for what the caller does after it has awaited: of a library in which the beginning is a call of
+ * its own. The caller sets the number when it is begun, and -1 when it is over.
+ */
+export function enter(): Place {
+  isUsed = true;
+  const here: Place = { handle: -1, around: flow.getStore() };
+  flow.enterWith(here);
+  return here;
+}

@@ -1,8 +1,8 @@
 /**
  * Transactions.
  *
- * Owns: the transaction that a function gets, and its end. Invariants: it commits if the function's promise is fulfilled, and rolls back
- * otherwise; afterwards it refuses every call. Leaves out: waiting for the writer, which the engine does.
+ * Owns: beginning and ending one, and the transaction that a function gets. Invariants: that commits if the function's promise is
+ * fulfilled, and rolls back otherwise; afterwards it refuses every call. Leaves out: waiting for the writer, which the engine does.
  */
 
 import { native } from "./addon.js";
@@ -31,49 +31,51 @@ export class Transaction extends Session {
     unused.register(this, handle, this);
   }
 
-  /** @internal */
-  over(): void {
+  /** The number, which it has no longer. @internal */
+  take(): number {
     unused.unregister(this);
+    const { handle } = this;
     this.handle = -1;
+    return handle;
   }
 }
 
 /** What was dropped before its function ended. */
 const unused = new FinalizationRegistry<number>((handle) => native.release(handle));
 
-/** Begins a transaction on a target, runs the function in it, and ends it. */
+/** Begins a transaction on a target; on a transaction a nested one. */
+export async function begin(target: number, integers: number, options?: CallOptions): Promise<Transaction> {
+  throwIfAborted(options);
+  const answer = native.run(BEGIN, target, "", undefined, timeoutOf(options), place(), 0);
+  return new Transaction(await settle(answer, number, options?.signal), integers);
+}
+
+/** Ends it. Afterwards it refuses every call. A rollback that fails is none: the engine replaces the connection, which rolls back too. */
+export async function end(tx: Transaction, commits: boolean): Promise<void> {
+  const ended = settle(native.end(tx.take(), commits, -1), nothing);
+  await (commits ? ended : ended.catch(() => {}));
+}
+
+/** Begins a transaction, runs the function in it, and ends it. */
 export async function transact<T>(
   target: number,
   integers: number,
   body: (tx: Transaction) => Promise<T> | T,
   options: CallOptions | undefined,
 ): Promise<T> {
-  throwIfAborted(options);
-  const timeout = timeoutOf(options);
-  const handle = await settle(native.run(BEGIN, target, "", undefined, timeout, place(), 0), number, options?.signal);
-  const tx = new Transaction(handle, integers);
-  return inside(handle, async (here) => {
+  const tx = await begin(target, integers, options);
+  return inside(tx["handle"], async (here) => {
     let result: T;
     try {
       result = await body(tx);
     } catch (error) {
       here.handle = -1;
-      tx.over();
-      await rollBack(handle);
+      // The error of the function says more than one of the rollback.
+      await end(tx, false);
       throw error;
     }
     here.handle = -1;
-    tx.over();
-    await settle(native.end(handle, true, -1), nothing);
+    await end(tx, true);
     return result;
   });
-}
-
-/** Rolls back. If that fails, the engine has replaced the connection, which rolls back too. */
-async function rollBack(handle: number): Promise<void> {
-  try {
-    await settle(native.end(handle, false, -1), nothing);
-  } catch {
-    // The error of the function says more.
-  }
 }

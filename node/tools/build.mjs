@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const [libraries, dist = join(root, "dist")] = process.argv.slice(2).map((folder) => resolve(folder));
-const ENTRIES = ["index"];
+const ENTRIES = ["index", "kysely"];
 
 const library = ["libflatwater_node.so", "libflatwater_node.dylib", "flatwater_node.dll"]
   .map((name) => join(libraries, name))
