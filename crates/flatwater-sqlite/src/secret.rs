@@ -1,8 +1,8 @@
 //! Bytes that nobody else may see: a key.
 //!
-//! Owns: the bytes, and overwriting them. Usable on any thread. Invariants: the bytes are never moved, so no copy of them is
-//! left behind; they are overwritten when the value is dropped; no text has them in it. Leaves out: what the bytes mean, and the
-//! copies that others make of them.
+//! Owns: the bytes, and overwriting them. Usable on any thread. Invariants: the bytes are never moved, so no copy of
+//! them is left behind; they are overwritten when the value is dropped; no text has them in it. Leaves out: what the
+//! bytes mean, and the copies that others make of them.
 
 use std::sync::atomic::{Ordering, compiler_fence};
 

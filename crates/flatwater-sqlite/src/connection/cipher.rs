@@ -1,10 +1,10 @@
 //! The encryption of a connection's databases, as SQLCipher does it.
 //!
-//! Owns: giving SQLCipher a key, getting the derived one back, changing it, and what became of the pages. Runs on the thread
-//! that uses the connection. `set_key` copies the key and reads nothing: SQLCipher derives the key when it first reads or
-//! writes a page, which takes about a tenth of a second for a passphrase (`sqlite3Codec`, `sqlcipher_codec_key_derive`).
-//! Invariants: a key is never part of a text, SQL or other; without the feature `sqlcipher` no key can be set. Leaves out: which
-//! key, and what a failure means.
+//! Owns: giving SQLCipher a key, getting the derived one back, changing it, and what became of the pages. Runs on the
+//! thread that uses the connection. `set_key` copies the key and reads nothing: SQLCipher derives the key when it first
+//! reads or writes a page, which takes about a tenth of a second for a passphrase (`sqlite3Codec`,
+//! `sqlcipher_codec_key_derive`). Invariants: a key is never part of a text, SQL or other; without the feature
+//! `sqlcipher` no key can be set. Leaves out: which key, and what a failure means.
 //!
 //! A page that cannot be decrypted spoils the connection: from then on SQLCipher decrypts nothing on it
 //! (`sqlcipher_codec_ctx_set_error`). It decrypts a page even if the file could not be read, and then fails as well
@@ -50,15 +50,16 @@ impl<'c> Cipher<'c> {
         self.0.are_encrypted()
     }
 
-    /// The derived key of a database with its salt, as SQLCipher takes it in the place of the key: with it nothing has to be
-    /// derived. `None` if no page has been read or written, or the database has no key.
+    /// The derived key of a database with its salt, as SQLCipher takes it in the place of the key: with it nothing has
+    /// to be derived. `None` if no page has been read or written, or the database has no key.
     #[must_use]
     pub fn derived(&self, database: &str) -> Option<Secret> {
         linked::derived(self.0.handle(), database)
     }
 
-    /// Encrypts the main database with another key: writes every page, in a transaction of its own. SQLite reports a commit
-    /// that failed as a success (`sqlite3_rekey_v2`), so open the file with the new key to see what became of it.
+    /// Encrypts the main database with another key: writes every page, in a transaction of its own. SQLite reports a
+    /// commit that failed as a success (`sqlite3_rekey_v2`), so open the file with the new key to see what became of
+    /// it.
     ///
     /// # Errors
     /// SQLite's error; the database has its key as before.
@@ -73,7 +74,8 @@ impl<'c> Cipher<'c> {
         CAN_ENCRYPT && connection.query_row(&ask, [], |row| row.get::<_, String>(0)).is_ok_and(|status| status == "0")
     }
 
-    /// The first bytes of a database's file, as they are on the disk. `None` if there are fewer, or they cannot be read.
+    /// The first bytes of a database's file, as they are on the disk. `None` if there are fewer, or they cannot be
+    /// read.
     #[must_use]
     pub fn header(&self, database: &str) -> Option<[u8; 16]> {
         let name = std::ffi::CString::new(database).ok()?;
@@ -122,7 +124,8 @@ mod linked {
 
     pub(super) fn set_key(handle: &Handle, key: &[u8]) -> Result<()> {
         be_quiet(handle);
-        // SAFETY: the connection is open and used here alone; the name and the key live for the call, which copies the key.
+        // SAFETY: the connection is open and used here alone; the name and the key live for the call, which copies the
+        // key.
         let rc = unsafe { ffi::sqlite3_key_v2(handle.raw(), c"main".as_ptr(), key.as_ptr().cast(), length(key)?) };
         checked(handle, rc)
     }
@@ -136,8 +139,8 @@ mod linked {
     pub(super) fn derived(handle: &Handle, database: &str) -> Option<Secret> {
         let name = CString::new(database).ok()?;
         let (mut key, mut count): (*mut c_void, c_int) = (null_mut(), 0);
-        // SAFETY: the connection is open and used here alone. SQLCipher checks the index, writes a copy of `count` bytes or
-        // null, and overwrites the copy when it is freed.
+        // SAFETY: the connection is open and used here alone. SQLCipher checks the index, writes a copy of `count`
+        // bytes or null, and overwrites the copy when it is freed.
         unsafe {
             let index = sqlcipher_find_db_index(handle.raw(), name.as_ptr());
             sqlcipherCodecGetKey(handle.raw(), index, &raw mut key, &raw mut count);
@@ -153,13 +156,14 @@ mod linked {
         }
     }
 
-    /// SQLCipher writes to the standard error stream when a page cannot be decrypted. The errors say that. A program that turns
-    /// this on again keeps it.
+    /// SQLCipher writes to the standard error stream when a page cannot be decrypted. The errors say that. A program
+    /// that turns this on again keeps it.
     fn be_quiet(handle: &Handle) {
         static QUIET: Once = Once::new();
         QUIET.call_once(|| {
             let (sql, none) = (c"PRAGMA cipher_log_level = NONE", null_mut());
-            // SAFETY: the connection is open and used here alone; the text ends with a NUL. If it fails, SQLCipher goes on writing.
+            // SAFETY: the connection is open and used here alone; the text ends with a NUL. If it fails, SQLCipher goes
+            // on writing.
             unsafe { ffi::sqlite3_exec(handle.raw(), sql.as_ptr(), None, none, null_mut()) };
         });
     }

@@ -118,8 +118,9 @@ impl Connection {
 
     /// Prevents the connection's files from holding up this thread: no snapshot begins that would have to recover the
     /// wal-index, or to wait; and one read of the database's file or the WAL that begins after `end` is refused, unless
-    /// `end` is `None`, or the files are encrypted: SQLCipher decrypts a page that was refused too, and after it no other.
-    /// Returns `None` if the files do not have this crate's methods: then nothing may run on a thread that must not be held up.
+    /// `end` is `None`, or the files are encrypted: SQLCipher decrypts a page that was refused too, and after it no
+    /// other. Returns `None` if the files do not have this crate's methods: then nothing may run on a thread that must
+    /// not be held up.
     pub fn unheld(&self, end: Option<(Instant, PageRefusal)>) -> Option<Unheld> {
         let end = end.filter(|_| !self.files().are_encrypted());
         Some(Unheld::begin(self.files().guarded()?, &self.handle, end))

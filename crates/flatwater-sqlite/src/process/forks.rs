@@ -1,7 +1,7 @@
 //! Making SQLite usable in a forked child, for the connections that the child opens itself.
 //!
-//! Owns: SQLite's static mutexes during a fork, and keeping the files of the child apart from those that its parent had
-//! open. Runs on the thread that forks, and in the child on the thread that opens its first database. A child has the
+//! Owns: SQLite's static mutexes during a fork, and SQLCipher's; keeping the files of the child apart from those that its
+//! parent had open. Runs on the thread that forks, and in the child on the thread that opens its first database. A child has the
 //! parent's memory as it was at the fork, and no thread of the parent but the one that forked. Two things in that memory
 //! would harm connections of the child:
 //! - A static mutex that another thread held at the fork is never released. So the thread that forks holds all of them
@@ -46,8 +46,28 @@ pub(crate) fn prepare() {
     }
 }
 
+/// SQLCipher's own mutexes: one is held for each page that is encrypted. With one held SQLCipher calls SQLite's
+/// allocator, so they are taken first. When the process ends SQLCipher frees them, and returns null from then on.
+#[cfg(feature = "sqlcipher")]
+fn ciphers() -> impl DoubleEndedIterator<Item = *mut ffi::sqlite3_mutex> {
+    unsafe extern "C" {
+        fn sqlcipher_mutex(number: c_int) -> *mut ffi::sqlite3_mutex;
+    }
+    // SAFETY: SQLCipher checks the number, and has these mutexes once SQLite is initialised.
+    (0..8).map(|number| unsafe { sqlcipher_mutex(number) })
+}
+
+#[cfg(not(feature = "sqlcipher"))]
+fn ciphers() -> impl DoubleEndedIterator<Item = *mut ffi::sqlite3_mutex> {
+    std::iter::empty()
+}
+
 /// Takes SQLite's static mutexes, before a fork.
 pub(crate) fn hold() {
+    for mutex in ciphers() {
+        // SAFETY: as below.
+        unsafe { ffi::sqlite3_mutex_enter(mutex) };
+    }
     for mutex in &MUTEXES {
         // SAFETY: a static mutex, or null, for which SQLite does nothing. The thread holds none: SQLite calls no code of a
         // program with one held, and so none that forks.
@@ -60,6 +80,10 @@ pub(crate) fn release() {
     for mutex in MUTEXES.iter().rev() {
         // SAFETY: `hold` took it on this thread; in the child this is the thread that forked.
         unsafe { ffi::sqlite3_mutex_leave(mutex.load(Ordering::SeqCst)) };
+    }
+    for mutex in ciphers().rev() {
+        // SAFETY: as above.
+        unsafe { ffi::sqlite3_mutex_leave(mutex) };
     }
 }
 

@@ -13,29 +13,30 @@ use crate::options::Key;
 use crate::workers::work::Work;
 
 impl Database {
-    /// Encrypts the database with another key, and goes on with it. Every page is written, so it takes as long as writing the
-    /// file, and as much room again until it is done. Other calls wait for it. If the process is killed meanwhile, the file has
-    /// one of both keys as a whole: try the new one, then the old one.
+    /// Encrypts the database with another key, and goes on with it. Every page is written, so it takes as long as
+    /// writing the file, and as much room again until it is done. Other calls wait for it. If the process is killed
+    /// meanwhile, the file has one of both keys as a whole: try the new one, then the old one.
     ///
     /// No other connection may have the file open: the call waits for reads in progress and for other processes, up to
-    /// [`Options::busy_timeout`](crate::Options::busy_timeout). Dropping the call ends that wait; once the pages are being
-    /// written, nothing ends it. Backups made before keep their key.
+    /// [`Options::busy_timeout`](crate::Options::busy_timeout). Dropping the call ends that wait; once the pages are
+    /// being written, nothing ends it. Backups made before keep their key.
     ///
     /// # Errors
-    /// `Misuse` for a database without a key, with attached files, or for an empty key; `Busy` if the file stays in use; `Full`,
-    /// `Io`, `Timeout`, `Closed`. After an error the database has its key as before.
+    /// `Misuse` for a database without a key, with attached files, or for an empty key; `Busy` if the file stays in
+    /// use; `Full`, `Io`, `Timeout`, `Closed`. After an error the database has its key as before.
     pub fn rekey(&self, key: Key) -> Call<()> {
         let work = key.check().map(|()| Work::Rekey(key));
         self.session.call("rekey", work, |answer, _| answer.done())
     }
 
-    /// Copies the database into a new file that is encrypted with `key`, or into a plain one with `None`: to encrypt a database
-    /// that exists, or to decrypt one. Like a [`backup`](Self::backup) it is of one moment, delays no other call, and the file
-    /// gets its name when it is complete and synced.
+    /// Copies the database into a new file that is encrypted with `key`, or into a plain one with `None`: to encrypt a
+    /// database that exists, or to decrypt one. Like a [`backup`](Self::backup) it is of one moment, delays no other
+    /// call, and the file gets its name when it is complete and synced.
     ///
-    /// The copy has the same rows, rowids, application ID and user version, and the journal mode `delete`; opening it switches it
-    /// to WAL. Its pages are packed, as after VACUUM. Needs the cargo feature `sqlcipher`. Indexes, generated columns and checks
-    /// may call functions that [`on_connect`](crate::Options::on_connect) registers, but none that were registered later.
+    /// The copy has the same rows, rowids, application ID and user version, and the journal mode `delete`; opening it
+    /// switches it to WAL. Its pages are packed, as after VACUUM. Needs the cargo feature `sqlcipher`. Indexes,
+    /// generated columns and checks may call functions that [`on_connect`](crate::Options::on_connect) registers, but
+    /// none that were registered later.
     ///
     /// ```no_run
     /// # async fn example() -> flatwater::Result<()> {

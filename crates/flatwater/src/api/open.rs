@@ -25,8 +25,8 @@ impl Options {
     /// # Errors
     /// `Misuse` for options that cannot work (checked before anything is opened), for options that differ from those
     /// the file is already open with, and for a second SQLite library in this process that has the file open; `Open` if
-    /// the path, the file or its directory cannot be used; `Busy` if another process keeps it locked; `Io` if the file
-    /// was replaced while it was open.
+    /// the path, the file or its directory cannot be used; `Key` if the [`key`](Self::key) does not open the file;
+    /// `Busy` if another process keeps it locked; `Io` if the file was replaced while it was open.
     pub fn open(self) -> Call<Database> {
         self.open_as(Vec::new(), |answer, _| opened(answer))
     }

@@ -50,8 +50,8 @@ impl Connection {
         open::open(options, functions, role, busy)
     }
 
-    /// Returns true if a page could not be decrypted, or read before that: then SQLCipher decrypts nothing on the connection any
-    /// more. Asks only if there is a key.
+    /// Returns true if a page could not be decrypted, or read before that: then SQLCipher decrypts nothing on the
+    /// connection any more. Asks only if there is a key.
     pub(crate) fn is_spoilt(&self) -> bool {
         let (cipher, names) = (Cipher::of(&self.sqlite), self.attached.names.iter().map(|name| &**name));
         cipher.is_on()

@@ -1,10 +1,10 @@
 //! The end of a process that has encrypted databases open.
 //!
-//! Owns: closing them before SQLCipher frees its memory. Runs on the thread that exits, and blocks it for a moment. SQLCipher
-//! registers a handler that frees the keys and the heap of all connections (`sqlcipher_extra_shutdown`), while threads still use
-//! them: a process would crash instead of ending. The handler here is called before that one. Plain databases are left as they
-//! are: the next open recovers them. Invariant: the exit waits no longer than the close of a database takes that has `WAIT`.
-//! Leaves out: closing one (`closing`).
+//! Owns: closing them before SQLCipher frees its memory. Runs on the thread that exits, and blocks it for a moment.
+//! SQLCipher registers a handler that frees the keys and the heap of all connections (`sqlcipher_extra_shutdown`),
+//! while threads still use them: a process would crash instead of ending. The handler here is called before that one.
+//! Plain databases are left as they are: the next open recovers them. Invariant: the exit waits no longer than the
+//! close of a database takes that has `WAIT`. Leaves out: closing one (`closing`).
 //!
 //! ```text
 //! main thread                             fw-writer

@@ -1,7 +1,7 @@
 //! SQL that has the key of a database in it.
 //!
-//! Owns: recognising it. Pure. Invariant: what sets a key by SQLCipher's own means (`PRAGMA key`, ATTACH with KEY) is recognised,
-//! with some texts that do not. Leaves out: refusing such SQL (`sql::policy`).
+//! Owns: recognising it. Pure. Invariant: what sets a key by SQLCipher's own means (`PRAGMA key`, ATTACH with KEY) is
+//! recognised, with some texts that do not. Leaves out: refusing such SQL (`sql::policy`).
 
 use std::borrow::Cow;
 

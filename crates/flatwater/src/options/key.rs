@@ -1,9 +1,9 @@
 //! The key of an encrypted database.
 //!
-//! Owns: the key as its caller gave it, what SQLCipher derived from it for each file, and comparing keys. Usable on any thread.
-//! Invariants: no text has a key in it; a key is overwritten in memory when the last clone of it is dropped; the key of an open
-//! database is a copy of its own, which forgets what the caller gave as soon as all its files have a derived key. Leaves out:
-//! giving it to SQLCipher (`connection::open`).
+//! Owns: the key as its caller gave it, what SQLCipher derived from it for each file, and comparing keys. Usable on any
+//! thread. Invariants: no text has a key in it; a key is overwritten in memory when the last clone of it is dropped;
+//! the key of an open database is a copy of its own, which forgets what the caller gave as soon as all its files have a
+//! derived key. Leaves out: giving it to SQLCipher (`connection::open`).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -23,7 +23,8 @@ const PAGE_BYTES: u32 = 4096;
 
 /// The key of an encrypted database, for [`Options::key`]: a passphrase, or the bytes of the key itself.
 ///
-/// The bytes are overwritten in memory when the last clone is dropped. No `Debug`, error, event or counter contains them.
+/// The bytes are overwritten in memory when the last clone is dropped. No `Debug`, error, event or counter contains
+/// them.
 #[derive(Clone)]
 pub struct Key(Arc<Mutex<Held>>);
 
@@ -36,16 +37,16 @@ struct Held {
 }
 
 impl Key {
-    /// Makes a key of a passphrase. SQLCipher derives the key of a file from it, with the salt of the file: 256,000 rounds of
-    /// PBKDF2, about a tenth of a second for each `open`. As everywhere in SQLCipher, a text `x'...'` with 64 hexadecimal
-    /// digits is the raw key of these bytes. An empty passphrase is refused when the database is opened.
+    /// Makes a key of a passphrase. SQLCipher derives the key of a file from it, with the salt of the file: 256,000
+    /// rounds of PBKDF2, about a tenth of a second for each `open`. As everywhere in SQLCipher, a text `x'...'` with 64
+    /// hexadecimal digits is the raw key of these bytes. An empty passphrase is refused when the database is opened.
     #[must_use]
     pub fn text(passphrase: &str) -> Self {
         Self::new(Secret::copy_of(passphrase.as_bytes()))
     }
 
-    /// Makes a key of the 32 bytes of the key itself. They must be random: nothing is derived from them but the key of the
-    /// checksums, so opening takes no time.
+    /// Makes a key of the 32 bytes of the key itself. They must be random: nothing is derived from them but the key of
+    /// the checksums, so opening takes no time.
     #[must_use]
     pub fn raw(key: &[u8; RAW_BYTES]) -> Self {
         // SQLCipher takes a raw key in this form only.
@@ -126,7 +127,8 @@ pub(crate) fn check_encryption() -> Result<()> {
     Err(Error::misuse("this program was built without encryption").with_hint(hint!["" Encryption]))
 }
 
-/// Two keyed hashes, with keys that each process chooses for itself. They take the bytes through registers, and leave no copy.
+/// Two keyed hashes, with keys that each process chooses for itself. They take the bytes through registers, and leave
+/// no copy.
 fn mark(key: &[u8]) -> [u64; 2] {
     static HASHES: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
     HASHES.each_ref().map(|hash| {
@@ -153,13 +155,13 @@ impl std::fmt::Debug for Key {
 }
 
 impl Options {
-    /// Opens an encrypted file, or creates one: SQLCipher encrypts each page, also in the WAL and in backups. Needs the cargo
-    /// feature `sqlcipher`; without it the open fails with [`Misuse`](crate::ErrorKind::Misuse).
+    /// Opens an encrypted file, or creates one: SQLCipher encrypts each page, also in the WAL and in backups. Needs the
+    /// cargo feature `sqlcipher`; without it the open fails with [`Misuse`](crate::ErrorKind::Misuse).
     ///
-    /// The file is one of SQLCipher 4 with its default settings, which other programs with SQLCipher open with the same key.
-    /// Attached files are encrypted with the same key. Temporary data stays in memory. A key that does not open the file, a
-    /// file that is not encrypted, and an encrypted file without a key are errors of kind [`Key`](crate::ErrorKind::Key).
-    /// Default: none, and the file is plain.
+    /// The file is one of SQLCipher 4 with its default settings, which other programs with SQLCipher open with the same
+    /// key. Attached files are encrypted with the same key. Temporary data stays in memory. A key that does not open
+    /// the file, a file that is not encrypted, and an encrypted file without a key are errors of kind
+    /// [`Key`](crate::ErrorKind::Key). Default: none, and the file is plain.
     ///
     /// ```no_run
     /// # async fn example() -> flatwater::Result<()> {

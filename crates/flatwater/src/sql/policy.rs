@@ -85,8 +85,8 @@ pub(crate) fn dump(event: &AuthEvent) -> Verdict {
 }
 
 /// The policy for a closure that has the exclusive connection of the writer, which is replaced after it. Readers and
-/// the checkpointer rely on the file's journal mode and on its key, and no other connection could use a file under an exclusive
-/// lock.
+/// the checkpointer rely on the file's journal mode and on its key, and no other connection could use a file under an
+/// exclusive lock.
 pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
     let changes_key = || event.first.as_deref().is_some_and(is_of_keys);
     verdict(match pragma_with_argument(event) {

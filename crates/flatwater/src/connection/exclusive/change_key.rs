@@ -1,13 +1,13 @@
 //! Encrypting a file with another key.
 //!
-//! Owns: the connection that does it, and finding out what became of it. Runs on the thread that holds the token, and blocks it:
-//! every page is read, written and synced, and nothing ends that. Invariants: no other connection has the file open, here or in
-//! another process; the file is encrypted with one of both keys as a whole, whenever the process is killed. Leaves out: closing
-//! the connections of this process (`workers::writer`).
+//! Owns: the connection that does it, and finding out what became of it. Runs on the thread that holds the token, and
+//! blocks it: every page is read, written and synced, and nothing ends that. Invariants: no other connection has the
+//! file open, here or in another process; the file is encrypted with one of both keys as a whole, whenever the process
+//! is killed. Leaves out: closing the connections of this process (`workers::writer`).
 //!
-//! A connection with the old key cannot read a page that was written with the new one, so there may be no other. SQLite makes
-//! sure of that: it lets a file leave WAL mode only if it has the file for itself. What undoes the change after a kill is then the
-//! rollback journal, with the pages as they were before.
+//! A connection with the old key cannot read a page that was written with the new one, so there may be no other. SQLite
+//! makes sure of that: it lets a file leave WAL mode only if it has the file for itself. What undoes the change after a
+//! kill is then the rollback journal, with the pages as they were before.
 
 use flatwater_sqlite::{Cipher, Connection as Sqlite};
 

@@ -1,9 +1,9 @@
 //! Copying a database into a file with another key, or without one.
 //!
-//! Owns: the connection to that file, and what of a database is not in its tables. Runs on the thread that copies, and blocks it.
-//! SQLite copies no pages between a plain and an encrypted file (`sqlite3_backup_init`), so SQLCipher copies the tables, with
-//! their rowids, as VACUUM does (`sqlcipher_exportFunc`). Invariant: all rows are of one commit. Leaves out: the file until it is
-//! whole, and its name (`page_copy`).
+//! Owns: the connection to that file, and what of a database is not in its tables. Runs on the thread that copies, and
+//! blocks it. SQLite copies no pages between a plain and an encrypted file (`sqlite3_backup_init`), so SQLCipher copies
+//! the tables, with their rowids, as VACUUM does (`sqlcipher_exportFunc`). Invariant: all rows are of one commit.
+//! Leaves out: the file until it is whole, and its name (`page_copy`).
 
 use std::path::Path;
 use std::sync::Arc;

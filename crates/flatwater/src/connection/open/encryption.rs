@@ -1,9 +1,9 @@
 //! The key of a connection that was just opened.
 //!
-//! Owns: giving the key to SQLCipher before anything reads the file, remembering what it derives of it, and the errors for a
-//! key that does not open a file. Runs on the thread that opens the connection, and blocks it while SQLCipher derives a key,
-//! for the first connection of a database. Invariant: of one database a passphrase is derived once for each file. Leaves out:
-//! the key (`options::key`), attached files (`settings`).
+//! Owns: giving the key to SQLCipher before anything reads the file, remembering what it derives of it, and the errors
+//! for a key that does not open a file. Runs on the thread that opens the connection, and blocks it while SQLCipher
+//! derives a key, for the first connection of a database. Invariant: of one database a passphrase is derived once for
+//! each file. Leaves out: the key (`options::key`), attached files (`settings`).
 
 use std::path::Path;
 
@@ -120,5 +120,36 @@ impl Bindings for AttachedBy<'_> {
 
     fn name(&self, _: usize) -> Option<&str> {
         None
+    }
+}
+
+#[cfg(all(test, feature = "sqlcipher"))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::connection::Connection;
+    use crate::connection::open::role::Role;
+
+    /// SQLCipher takes a tenth of a second to derive one.
+    #[test]
+    fn the_first_connection_derives_the_keys_of_all_files_and_the_others_are_given_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, other] = ["a.db", "b.db"].map(|name| directory.path().join(name));
+        let options = Options::new(&path).key(Key::text("open sesame")).attach("other", &other).resolve().unwrap();
+        let open = |role| Connection::open(&options, &Arc::default(), role, Box::new(|_| false)).unwrap();
+        let key = options.key.as_ref().unwrap();
+        let first = open(Role::Creator);
+        assert!(!key.is_derived(), "the attached file has no page yet");
+        first.sqlite.execute_batch("CREATE TABLE other.t (a)").unwrap();
+        drop(first);
+        drop(open(Role::Writer));
+        assert!(key.is_derived());
+        let [main, attached] = [&path, &other].map(|path| key.of_file(path).unwrap());
+        assert!(main.bytes().starts_with(b"x'") && main.bytes() != attached.bytes());
+        for role in [Role::Writer, Role::Reader, Role::Checkpointer] {
+            let again = open(role);
+            assert_eq!(Cipher::of(&again.sqlite).derived("main").unwrap().bytes(), main.bytes());
+        }
     }
 }

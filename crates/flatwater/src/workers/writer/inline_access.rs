@@ -59,8 +59,8 @@ pub(super) fn suspect(writer: &mut WriterConnection) {
     writer.is_suspect = true;
 }
 
-/// Marks an encrypted connection as suspect if SQLCipher decrypts nothing on it any more. It says so when it is asked, and, but
-/// within a write, it also makes the connection read-only, which costs nothing to see.
+/// Marks an encrypted connection as suspect if SQLCipher decrypts nothing on it any more. It says so when it is asked,
+/// and, but within a write, it also makes the connection read-only, which costs nothing to see.
 pub(super) fn suspect_spoilt(writer: &mut WriterConnection, asks: bool) {
     let is_spoilt = writer.connection.as_ref().is_some_and(|connection| {
         let sqlite = &connection.sqlite;

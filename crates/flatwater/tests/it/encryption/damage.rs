@@ -1,5 +1,5 @@
-//! Wrong keys, short files and damaged pages: an error that says so, and never a panic; and a connection on which a page could
-//! not be decrypted is not used again.
+//! Wrong keys, short files and damaged pages: an error that says so, and never a panic; and a connection on which a
+//! page could not be decrypted is not used again.
 
 use std::os::unix::fs::FileExt;
 

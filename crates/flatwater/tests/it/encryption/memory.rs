@@ -1,4 +1,5 @@
-//! No key is in the memory of the process when the database is closed. It is searched from within, in a process of its own.
+//! No key is in the memory of the process when the database is closed. It is searched from within, in a process of its
+//! own.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -37,8 +38,8 @@ impl Masked {
     }
 }
 
-/// Returns how often the needle is in the writable memory of this process. What was read is overwritten before the next read, so
-/// that it is not found a second time where it was read to.
+/// Returns how often the needle is in the writable memory of this process. What was read is overwritten before the next
+/// read, so that it is not found a second time where it was read to.
 fn found(needle: &Masked) -> usize {
     const CHUNK: usize = 1 << 20;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
