@@ -200,6 +200,18 @@ class Database(Opened, Reads):
         For a large database use `backup`."""
         return self._native.serialize(timeout)
 
+    def export(self, path: AnyPath, *, key: str | bytes | None, timeout: Seconds | None = None) -> Call[None]:
+        """Copies the database into a new file that is encrypted with `key`, or into a plain one with `key=None`: to
+        encrypt a database that exists, or to decrypt one. Otherwise it is like `backup`. It needs the package
+        `flatwater-sqlcipher`."""
+        return self._native.export(path, key, timeout)
+
+    def rekey(self, key: str | bytes, *, timeout: Seconds | None = None) -> Call[None]:
+        """Encrypts the database with another key, and goes on with it. It writes every page, and other calls wait for
+        it. No other connection may have the file open: it waits for reads in progress and for other processes, up to
+        `busy_timeout`."""
+        return self._native.rekey(key, timeout)
+
     async def iterdump(self, *, filter: str | None = None) -> AsyncIterator[str]:  # noqa: A002, the name in `sqlite3`
         """The database as SQL, for `async for`: lines that `executescript` and the `sqlite3` shell load, of one point
         in time. `filter` is a pattern of LIKE for the names of tables, indexes, triggers and views.

@@ -147,6 +147,9 @@ class Options(TypedDict, total=False):
     """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
     foreign_keys: bool
     """Enforces foreign keys. Default on."""
+    key: str | bytes
+    """The key of an encrypted file: a passphrase, or the 32 bytes of the key itself. It needs the package
+    `flatwater-sqlcipher`. Default: the file is not encrypted."""
     load_extension: AnyPath | tuple[AnyPath, str] | list[AnyPath | tuple[AnyPath, str]]
     """An extension of SQLite, or a list of them, that each connection loads: its path, or its path and entry point.
     Default: none."""

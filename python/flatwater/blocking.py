@@ -258,6 +258,16 @@ class Database(Opened, Executor):
         them. For a large database use `backup`."""
         return self._native.serialize(timeout)._wait()
 
+    def export(self, path: AnyPath, *, key: str | bytes | None, timeout: Seconds | None = None) -> None:
+        """Copies the database into a new file that is encrypted with `key`, or into a plain one with `key=None`. It
+        needs the package `flatwater-sqlcipher`."""
+        self._native.export(path, key, timeout)._wait()
+
+    def rekey(self, key: str | bytes, *, timeout: Seconds | None = None) -> None:
+        """Encrypts the database with another key, and goes on with it. It writes every page. No other connection may
+        have the file open: it waits for reads in progress and for other processes, up to `busy_timeout`."""
+        self._native.rekey(key, timeout)._wait()
+
     def iterdump(self, *, filter: str | None = None) -> Iterator[str]:  # noqa: A002, the name in `sqlite3`
         """The database as SQL: lines that `executescript` and the `sqlite3` shell load, of one point in time. `filter`
         is a pattern of LIKE for the names of tables, indexes, triggers and views.

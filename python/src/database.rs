@@ -20,6 +20,7 @@ use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::errors::{raised, unexpected};
 use crate::functions::NativeFunction;
+use crate::keys::AnyKey;
 use crate::live::{NativeLive, Pace};
 use crate::logged_query;
 use crate::many::{Collection, Statements};
@@ -215,6 +216,24 @@ impl NativeDatabase {
     #[pyo3(signature = (timeout))]
     fn serialize<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         self.call(py, "serialize", timed(serialize(&self.target()), timeout))
+    }
+
+    /// Copies the database into a new file with another key, or without one.
+    #[pyo3(signature = (path, key, timeout))]
+    fn export<'py>(
+        &self,
+        py: Python<'py>,
+        path: AnyPath,
+        key: Option<AnyKey>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, "export", timed(self.target().export(&path.0, key.map(|key| key.0)), timeout))
+    }
+
+    /// Encrypts the database with another key.
+    #[pyo3(signature = (key, timeout))]
+    fn rekey<'py>(&self, py: Python<'py>, key: AnyKey, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, "rekey", timed(self.target().rekey(key.0), timeout))
     }
 
     /// Runs a checkpoint.

@@ -26,6 +26,7 @@ mod executor;
 mod functions;
 mod guards;
 mod inbox;
+mod keys;
 mod known_rows;
 mod listing;
 mod live;

@@ -12,10 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString};
 
 use crate::errors::raised;
+use crate::keys::AnyKey;
 use crate::paths::AnyPath;
 
 /// The options that are Python's own, or have a form of their own here.
-const OWN: &[&str] = &["datetimes", "load_extension", "migrations", "on_connect", "tuning"];
+const OWN: &[&str] = &["datetimes", "key", "load_extension", "migrations", "on_connect", "tuning"];
 
 /// The keywords of `connect`.
 pub(crate) fn keywords() -> impl Iterator<Item = &'static str> + Clone {
@@ -35,6 +36,7 @@ pub(crate) fn of(path: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<O
         match name.as_str() {
             name if !keywords().any(|known| known == name) => return Err(PyTypeError::new_err(no_keyword(name))),
             _ if value.is_none() => {}
+            "key" => options = options.key(value.extract::<AnyKey>()?.0),
             "load_extension" => options = with_extensions(options, &value)?,
             "migrations" => options = options.migrations(migrations(&value)?),
             "tuning" => options = tuned(options, &value)?,

@@ -22,6 +22,9 @@ GUIDE = {page.name: page for page in sorted((PROJECT / "docs/guide").glob("*.md"
 # Pages about Rust and its libraries.
 ABOUT_RUST = {"coming-from-sqlx.md", "coming-from-tokio-rusqlite.md", "compile-errors.md"}
 
+# Pages whose code needs the package `flatwater-sqlcipher`: `make test-wheel-sqlcipher` runs it.
+ENCRYPTED = {"encryption.md"}
+
 NOTES = "CREATE TABLE notes (id INTEGER PRIMARY KEY, title TEXT, text TEXT, stars INTEGER);"
 USERS = "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT UNIQUE);"
 ADA_AND_EVE = f"{USERS} INSERT INTO users (name) VALUES ('Ada'), ('Eve');"
@@ -82,7 +85,7 @@ def test_every_page_of_the_guide_with_rust_has_python_unless_it_is_about_rust():
     assert set(TABLES) <= set(GUIDE)
 
 
-@pytest.mark.parametrize("name", [name for name, page in GUIDE.items() if blocks(page)])
+@pytest.mark.parametrize("name", [name for name, page in GUIDE.items() if blocks(page) and name not in ENCRYPTED])
 async def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     # A level that a page sets is undone afterwards.

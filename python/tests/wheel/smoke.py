@@ -1,7 +1,6 @@
 """What must work where only the wheel is installed: run by `make test-wheel`, by a Python that has nothing else."""
 
 import asyncio
-import importlib.metadata
 import importlib.util
 import shutil
 import sqlite3
@@ -49,7 +48,7 @@ async def main(file: Path) -> None:
         await db.execute("INSERT INTO places VALUES (1, 10, 20)")
         assert await db.query_value("SELECT id FROM places WHERE west < 15 AND east > 15") == 1
         print(
-            f"flatwater {importlib.metadata.version('flatwater')}, SQLite",
+            f"flatwater {flatwater.__version__}, SQLite",
             await db.query_value("SELECT sqlite_version()"),
         )
 
