@@ -63,6 +63,20 @@ test-wheel: $(VENV)/.made
 	PATH=$(abspath $(WHEEL)/venv/bin) python -m pip install --quiet --disable-pip-version-check --no-index $(WHEEL)/*.whl
 	PATH=$(abspath $(WHEEL)/venv/bin) python -I python/tests/wheel/smoke.py
 
+# The wheel `flatwater-sqlcipher`: the same module with encryption, beside another program with SQLCipher, from PyPI. SQLCipher and
+# OpenSSL are built in the folder of `make test-sqlcipher`.
+WHEEL_SQLCIPHER = python/target/wheel-sqlcipher
+.PHONY: test-wheel-sqlcipher
+test-wheel-sqlcipher: $(VENV)/.made
+	rm -rf $(WHEEL_SQLCIPHER)
+	. $(VENV)/bin/activate && cd python/sqlcipher && CARGO_TARGET_DIR=$(TARGET)/sqlcipher \
+	    maturin build --quiet --locked $(PROFILE) --interpreter python --out ../target/wheel-sqlcipher
+	$(PYTHON) -m venv $(WHEEL_SQLCIPHER)/venv
+	PATH=$(abspath $(WHEEL_SQLCIPHER)/venv/bin) python -m pip install --quiet --disable-pip-version-check --no-index $(WHEEL_SQLCIPHER)/*.whl
+	PATH=$(abspath $(WHEEL_SQLCIPHER)/venv/bin) python -m pip install --quiet --disable-pip-version-check --only-binary :all: sqlcipher3==0.6.4
+	PATH=$(abspath $(WHEEL_SQLCIPHER)/venv/bin) python -I python/tests/wheel/smoke.py
+	PATH=$(abspath $(WHEEL_SQLCIPHER)/venv/bin) python -I python/tests/wheel/encrypted.py
+
 # A chat on Flatwater for Python and on aiosqlite: the same traffic, the time until a message is seen, a cancelled query. The
 # package is installed as a user installs it, into an environment of its own.
 DEMO = python/target/demo
@@ -136,6 +150,13 @@ test-page test-tabs:
 test-default-build:
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater --lib --test it -- $(QUICK)
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater-sqlite --lib
+
+# With SQLCipher in the place of SQLite: every test of the engine with plain files, as without it, and those of encrypted files.
+# Built in a folder of its own, because a build has one SQLite; the first time OpenSSL takes minutes.
+.PHONY: test-sqlcipher
+test-sqlcipher:
+	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo test $(SQLCIPHER_CRATES) --features flatwater/sqlcipher,flatwater-examples/sqlcipher
+SQLCIPHER_CRATES = -p flatwater -p flatwater-sqlite -p flatwater-bridge -p flatwater-conformance -p flatwater-examples
 
 # The runners of other migration libraries, which need an older rusqlite and so a workspace of their own.
 .PHONY: test-migrations-with-others

@@ -55,6 +55,11 @@ mod migrations {}
 #[doc = include_str!("../../../docs/guide/functions.md")]
 mod functions {}
 
+// With the feature `sqlcipher`: what is on the page fails without it.
+#[cfg(all(doctest, feature = "sqlcipher"))]
+#[doc = include_str!("../../../docs/guide/encryption.md")]
+mod encryption {}
+
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/errors.md")]
 mod errors {}

@@ -1,7 +1,7 @@
 //! The peer `flatwater`: its public API with its defaults, from this working tree; and variants that tell what one
 //! default is worth: `flatwater-no-checkpoints` (checkpoints left to others, and nobody runs one),
-//! `flatwater-never-inline` (every call on a worker's thread) and `flatwater-no-leases`; and with the feature `encrypted`
-//! the peer `flatwater-encrypted`, with a raw key.
+//! `flatwater-never-inline` (every call on a worker's thread) and `flatwater-no-leases`; and with the feature
+//! `encrypted` the peer `flatwater-encrypted`, with a raw key.
 //!
 //! Rows are read in place from the block that a query answers. Leaves out: options that are not the defaults, besides
 //! durability and those of the variants.
