@@ -95,6 +95,9 @@ class Tuning(TypedDict, total=False):
     """How much of the file is mapped into memory. Default 0."""
     network_filesystem: bool
     """Allows a file on a network file system, which only one machine may use. Default off."""
+    optimize_every: Seconds
+    """How often the statistics of SQLite's query planner are brought up to date, and when the database is closed.
+    Default: never."""
     page_size: int
     """The page size of a file that is created: a power of two from 512 to 65,536. Default 4,096."""
     queue: int
@@ -114,6 +117,9 @@ class Tuning(TypedDict, total=False):
     """How much of a transaction's changes stays in memory. Default 64 MiB."""
     statement_cache: int
     """How many compiled statements each connection keeps. Default 128."""
+    step_limit: int
+    """A statement ends after so many steps of SQLite's virtual machine. Default: no limit; 1,000,000,000 for a file
+    that is `untrusted`."""
     stream_idle: Seconds
     """How long a stream may go unused. Default 30 s."""
     temp_store: Literal["auto", "file", "memory"]
@@ -168,5 +174,8 @@ class Options(TypedDict, total=False):
     """The deadline of every call that has none of its own. Default: none."""
     transaction_idle: Seconds
     """How long a transaction may go unused before it is rolled back. Default 30 s."""
+    untrusted: bool
+    """For a file that a stranger may have made: it is opened for reading unless `read_only=False`, its schema runs no
+    function that may have effects, and its sizes have low limits. Default off."""
     tuning: Tuning
     """Options that most programs leave as they are: see `Tuning`. Default: none is set."""

@@ -63,6 +63,7 @@ pub const OPTIONS: &[(&str, Set)] = &[
     ("readers", |options, given| Ok(options.readers(count(&given)?))),
     ("timeout", |options, given| Ok(options.timeout(seconds(&given)?))),
     ("transaction_idle", |options, given| Ok(options.transaction_idle(seconds(&given)?))),
+    ("untrusted", |options, given| Ok(if switch(&given)? { options.untrusted() } else { options })),
 ];
 
 /// What most programs leave as it is, by name: the methods of `Tuning`.
@@ -104,6 +105,7 @@ pub const TUNING: &[(&str, Set)] = &[
     ("network_filesystem", |options, given| {
         switch(&given).map(|value| options.tuning(|t| t.network_filesystem(value)))
     }),
+    ("optimize_every", |options, given| seconds(&given).map(|value| options.tuning(|t| t.optimize_every(value)))),
     ("page_size", |options, given| {
         count(&given).map(|bytes| options.tuning(|t| t.page_size(u32::try_from(bytes).unwrap_or(u32::MAX))))
     }),
@@ -120,6 +122,9 @@ pub const TUNING: &[(&str, Set)] = &[
     ("snapshot_age", |options, given| seconds(&given).map(|value| options.tuning(|t| t.snapshot_age(value)))),
     ("spill_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.spill_bytes(value)))),
     ("statement_cache", |options, given| count(&given).map(|value| options.tuning(|t| t.statement_cache(value)))),
+    ("step_limit", |options, given| {
+        count(&given).map(|steps| options.tuning(|t| t.step_limit(u32::try_from(steps).unwrap_or(u32::MAX))))
+    }),
     ("stream_idle", |options, given| seconds(&given).map(|value| options.tuning(|t| t.stream_idle(value)))),
     ("temp_store", |options, given| match given {
         Given::Text(text) if text == "auto" => Ok(options.tuning(|t| t.temp_store(TempStore::Auto))),
@@ -202,6 +207,9 @@ mod tests {
             ("durability", Given::Text("full".into()), plain().durability(Durability::Full)),
             ("fairness", Given::Text("off".into()), plain().tuning(|t| t.fairness(Fairness::Off))),
             ("deserialize", Given::Bytes(vec![1, 2]), plain().deserialize(vec![1, 2])),
+            ("untrusted", Given::Bool(true), plain().untrusted()),
+            ("untrusted", Given::Bool(false), plain()),
+            ("step_limit", Given::Integer(7), plain().tuning(|t| t.step_limit(7))),
             ("group", Given::Bool(false), plain().tuning(|t| t.no_group())),
             ("inline", Given::Bool(false), plain().tuning(|t| t.inline(Inline::Never))),
             ("attach", Given::Pairs(vec![("b".into(), "b.db".into())]), plain().attach("b", "b.db")),

@@ -32,6 +32,10 @@ mod blobs {}
 mod maintenance {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/untrusted.md")]
+mod untrusted {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/live.md")]
 mod live {}
 

@@ -118,3 +118,30 @@ def test_the_same_calls_wait(place, tmp_path):
         assert list(db.integrity_check()) == list(db.integrity_check(table="t", quick=True)) == []
         with blocking.connect(":memory:", deserialize=db.serialize()) as copy:
             assert copy.query_value("SELECT count(*) FROM t") == 20
+
+
+async def test_a_file_of_strangers_is_only_read_and_ends(file):
+    plain = sqlite3.connect(file)
+    plain.executescript(
+        "CREATE TABLE t (a); INSERT INTO t VALUES (5); CREATE VIEW endless AS"
+        " WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+    )
+    plain.close()
+    async with flatwater.connect(file, untrusted=True, tuning={"step_limit": 100_000}) as db:
+        assert await db.query_value("SELECT a FROM t") == 5
+        with pytest.raises(flatwater.OperationalError, match="more than 100000 steps"):
+            await db.query("SELECT * FROM endless")
+        with pytest.raises(flatwater.ProgrammingError, match="read-only"):
+            await db.execute("DELETE FROM t")
+    for options in ({"read_only": False, "untrusted": True}, {"untrusted": True, "read_only": False}):
+        async with flatwater.connect(file, **options) as db:
+            await db.execute("UPDATE t SET a = 5")
+    with blocking.connect(file, untrusted=True) as db:
+        assert db.query_value("SELECT a FROM t") == 5
+
+
+async def test_statistics_are_made_at_the_close_if_a_program_wants_that(file):
+    async with flatwater.connect(file, tuning={"optimize_every": 86400}) as db:
+        await db.executescript("CREATE TABLE t (a UNIQUE); INSERT INTO t VALUES (1), (2)")
+    async with flatwater.connect(file) as db:
+        assert await db.query_value("SELECT count(*) FROM sqlite_stat1") == 1

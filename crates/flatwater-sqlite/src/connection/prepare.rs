@@ -56,7 +56,7 @@ impl Connection {
             unsafe { ffi::sqlite3_prepare_v3(db, sql.as_ptr().cast(), bytes, flags, &raw mut raw, &raw mut tail) }
         });
         if rc != ffi::SQLITE_OK {
-            return Err(self.handle.error(rc));
+            return self.hooks().interrupts.explain(Err(self.handle.error(rc)));
         }
         if raw.is_null() {
             return Ok(None);

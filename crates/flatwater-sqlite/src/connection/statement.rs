@@ -95,7 +95,7 @@ impl Statement<'_> {
         connection.wal.files.mapping.take_back();
         let known = connection.wal.files.mapping.set_aside();
         let result = f(connection, compiled);
-        let result = connection.hooks().failure.instead_of(result);
+        let result = connection.hooks().failure.instead_of(connection.hooks().interrupts.explain(result));
         if !connection.statements.was_prepared_again(id) && !compiled.may_leave_wal {
             connection.wal.files.mapping.put_back(known);
         }

@@ -9,6 +9,11 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Instant;
 
+use rusqlite::ffi;
+
+use crate::error::cause::Cause;
+use crate::error::{Error, Result};
+
 /// Checked by the progress handler while a statement runs, and by the commit hook.
 pub trait Interrupt: Send + Sync {
     /// Returns true if the statement must end with SQLITE_INTERRUPT. Called about every 1,000 virtual machine steps.
@@ -33,6 +38,8 @@ pub struct Interrupts {
     steps: Cell<c_int>,
     /// The number of checks since the last `arm` or `arm_until`.
     looks: Cell<u32>,
+    /// Armed statements end after so many steps.
+    most_steps: Cell<Option<u32>>,
 }
 
 impl Interrupts {
@@ -42,7 +49,14 @@ impl Interrupts {
         #[cfg(not(feature = "fault"))]
         let steps = PROGRESS_STEPS;
         let (by, asked) = (RefCell::new(None), RefCell::new(None));
-        Self { by, asked, end: Cell::new(None), steps: Cell::new(steps), looks: Cell::new(0) }
+        Self {
+            by,
+            asked,
+            end: Cell::new(None),
+            steps: Cell::new(steps),
+            looks: Cell::new(0),
+            most_steps: Cell::new(None),
+        }
     }
 
     /// Lets `interrupt` end the statements that run from now on, until [`disarm`](Self::disarm) or until a commit
@@ -50,6 +64,36 @@ impl Interrupts {
     pub fn arm(&self, interrupt: Arc<dyn Interrupt>) {
         self.looks.set(0);
         *self.by.borrow_mut() = Some(interrupt);
+    }
+
+    /// Ends armed statements after about so many steps of the virtual machine, from now on. They may also be looked at while
+    /// they are prepared, where what SQLite counts are parts of the text and of the schema.
+    pub fn limit_steps(&self, most: u32) {
+        self.most_steps.set(Some(most));
+    }
+
+    /// Returns true if armed statements end after a number of steps.
+    #[must_use]
+    pub fn limits_steps(&self) -> bool {
+        self.most_steps.get().is_some()
+    }
+
+    /// Returns true if armed statements end because of their steps.
+    fn is_beyond_steps(&self) -> bool {
+        self.most_steps.get().is_some_and(|most| self.steps_seen() > most) && self.by.borrow().is_some()
+    }
+
+    /// Says why a statement was interrupted, if it was because of its steps.
+    pub(crate) fn explain<T>(&self, result: Result<T>) -> Result<T> {
+        match (&result, self.most_steps.get()) {
+            (Err(Error::Sqlite(error)), Some(most))
+                if error.code == ffi::SQLITE_INTERRUPT && self.is_beyond_steps() =>
+            {
+                let message = format!("the statement was ended: it took more than {most} steps, which is the limit");
+                Err(Error::Callback(message, Cause::default()))
+            }
+            _ => result,
+        }
     }
 
     /// Makes statements end at `end`.
@@ -86,7 +130,8 @@ impl Interrupts {
 
     /// Returns true if statements must end now.
     pub(crate) fn is_over(&self) -> bool {
-        self.end.get().is_some_and(|end| Instant::now() >= end)
+        self.is_beyond_steps()
+            || self.end.get().is_some_and(|end| Instant::now() >= end)
             || self.by.borrow().as_ref().is_some_and(|interrupt| interrupt.should_stop())
     }
 

@@ -51,7 +51,7 @@ use crate::workers::checkpoint::Checkpointer;
 use crate::workers::live::LiveQueries;
 use crate::workers::readers::Readers;
 use crate::workers::take_over::TakesOver;
-use crate::workers::writer::Writer;
+use crate::workers::writer::{Writer, optimize_again_and_again};
 
 pub(crate) struct Engine {
     pub(crate) options: Arc<Options>,
@@ -137,6 +137,10 @@ impl Engine {
                     others();
                 }
             }));
+        }
+        if let Some(writer) = &writer {
+            let watch = watch.clone();
+            optimize_again_and_again(writer, move || !watch.as_ref().is_some_and(|watch| watch.parked.is_set()));
         }
         let live = live_queries(&options, writer.as_ref(), readers.as_ref(), turnstile.as_ref());
         let hold = Mutex::new(Hold::new(in_use, timer));

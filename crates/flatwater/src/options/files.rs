@@ -2,6 +2,8 @@
 //!
 //! Owns: setting them. Plain values, usable on any thread. Leaves out: applying them to a connection.
 
+use std::time::Duration;
+
 use super::choices::AutoVacuum;
 use super::setters::setters;
 use super::tuning::Tuning;
@@ -19,8 +21,22 @@ setters! {
 }
 
 impl Tuning {
-    /// Sets the page size of a file that is created, in bytes: a power of two from 512 to 65,536. A file that exists, and is
-    /// not empty, keeps the page size it has (<https://sqlite.org/pragma.html#pragma_page_size>). Default: SQLite's, 4,096.
+    /// Brings the statistics of SQLite's query planner up to date, with [`PRAGMA
+    /// optimize`](https://sqlite.org/pragma.html#pragma_optimize), when the database is closed and this often while it
+    /// is open, such as once a day. Default: never.
+    ///
+    /// A table whose size has changed much, or with an index that has no statistics, is analysed: a few thousand rows
+    /// of each index are read, and the table `sqlite_stat1` is written. It holds the writer for a second at most, and a
+    /// close for 200 ms at most; then it is undone. Live queries run once more if it wrote. It never runs for a
+    /// read-only database, after a failed sync, or where another program copies the WAL.
+    pub fn optimize_every(mut self, every: Duration) -> Self {
+        self.0.optimize_every = Some(every);
+        self
+    }
+
+    /// Sets the page size of a file that is created, in bytes: a power of two from 512 to 65,536. A file that exists,
+    /// and is not empty, keeps the page size it has (<https://sqlite.org/pragma.html#pragma_page_size>). Default:
+    /// SQLite's, 4,096.
     pub fn page_size(mut self, bytes: u32) -> Self {
         self.0.page_size = Some(bytes);
         self

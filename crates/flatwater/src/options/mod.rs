@@ -15,6 +15,7 @@ pub(crate) mod resolve;
 mod setters;
 mod statement_listeners;
 mod tuning;
+mod untrusted;
 pub(crate) mod uri;
 mod url;
 
@@ -52,6 +53,10 @@ pub struct Options {
     pub(crate) path: PathBuf,
     pub(crate) key: Option<Key>,
     pub(crate) read_only: bool,
+    /// The program asked to write.
+    pub(crate) writes: bool,
+    pub(crate) untrusted: bool,
+    pub(crate) step_limit: Option<u32>,
     pub(crate) create: bool,
     pub(crate) durability: Durability,
     pub(crate) foreign_keys: bool,
@@ -70,6 +75,7 @@ pub struct Options {
     pub(crate) mmap_bytes: usize,
     pub(crate) page_size: Option<u32>,
     pub(crate) auto_vacuum: AutoVacuum,
+    pub(crate) optimize_every: Option<Duration>,
     pub(crate) busy_timeout: Duration,
     pub(crate) fairness: Fairness,
     pub(crate) transaction_idle: Duration,
@@ -110,9 +116,6 @@ pub(crate) const MEMORY: &str = ":memory:";
 setters! {
     Options, options => options;
 
-    /// Opens the database read-only: the file must exist and is never written. Default off.
-    read_only: bool;
-
     /// Creates the file if it does not exist. Default on.
     create: bool;
 
@@ -144,6 +147,9 @@ impl Options {
             path: path.as_ref().to_owned(),
             key: None,
             read_only: false,
+            writes: false,
+            untrusted: false,
+            step_limit: None,
             create: true,
             durability: Durability::Normal,
             foreign_keys: true,
@@ -162,6 +168,7 @@ impl Options {
             mmap_bytes: 0,
             page_size: None,
             auto_vacuum: AutoVacuum::None,
+            optimize_every: None,
             busy_timeout: Duration::from_secs(30),
             fairness: Fairness::Auto,
             transaction_idle: Duration::from_secs(30),
@@ -185,6 +192,13 @@ impl Options {
             slow_statement: None,
             image: Image::default(),
         }
+    }
+
+    /// Opens the database read-only: the file must exist and is never written. Default off, except for a file that is
+    /// [`untrusted`](Self::untrusted).
+    pub fn read_only(mut self, on: bool) -> Self {
+        (self.read_only, self.writes) = (on, !on);
+        self
     }
 
     /// Sets the deadline of every call on the handle that this `open` returns, as

@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::untrusted::UNTRUSTED_STEPS;
 use super::uri::{self, Mode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options};
@@ -69,6 +70,11 @@ impl Options {
             }
         }
         self.read_only |= self.immutable;
+        if self.untrusted {
+            // A database in memory has the content of its bytes, and nobody else does.
+            self.read_only |= !self.writes && !self.is_memory();
+            self.step_limit.get_or_insert(UNTRUSTED_STEPS);
+        }
         self.attach.iter_mut().try_for_each(Attached::read_uri)
     }
 
@@ -83,6 +89,9 @@ impl Options {
             return refuse(
                 "`deserialize` is for a database in memory; open `:memory:`, or write the bytes into a file",
             );
+        }
+        if self.untrusted && self.mmap_bytes > 0 {
+            return refuse("an `untrusted` file is not mapped: set no `mmap_bytes`");
         }
         for (name, value) in [
             ("readers", self.readers),
@@ -112,6 +121,9 @@ impl Options {
             if value.is_zero() {
                 return refuse(format!("`{name}` must be longer than zero"));
             }
+        }
+        if self.optimize_every.is_some_and(|every| every.is_zero()) {
+            return refuse("`optimize_every` must be longer than zero");
         }
         if let Some(migrations) = &self.migrations {
             migrations.steps()?;
@@ -184,9 +196,10 @@ impl Options {
     /// network file system.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         let first = first_difference!(
-            self, other, except: path, read_only, create, network_filesystem, timeout, migrations, image;
-            key, durability, foreign_keys, readers, extra_readers, stream_idle, live_poll, snapshot_age, queue, group, statement_cache,
-            writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size, auto_vacuum, busy_timeout,
+            self, other, except: path, read_only, writes, create, network_filesystem, timeout, migrations, image;
+            key, untrusted, step_limit, durability, foreign_keys, readers, extra_readers, stream_idle, live_poll, snapshot_age,
+            queue, group, statement_cache, writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size,
+            auto_vacuum, optimize_every, busy_timeout,
             fairness, transaction_idle, close_wait, attach, journal, immutable, vfs, second_copy, on_open, load_extension, on_connect,
             checkpoint, read_limit, leases, inline, on_statement, slow_statement,
         );
@@ -265,6 +278,7 @@ mod tests {
         assert!(refused(Options::new("a").on_open("SELECT 1\0")).contains("NUL"));
         assert!(refused(Options::new(":memory:").read_only(true)).contains("stay empty"));
         assert!(refused(Options::new(":memory:").tuning(|t| t.immutable(true))).contains("stay empty"));
+        assert!(refused(Options::new("a").tuning(|t| t.optimize_every(Duration::ZERO))).contains("`optimize_every`"));
         assert!(refused(Options::new("a").deserialize(vec![0])).contains("`deserialize`"));
         assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
         assert!(refused(Options::new("a").tuning(|t| t.queue(0))).contains("`queue`"));
@@ -291,6 +305,20 @@ mod tests {
         assert!(Options::new("file::memory:").resolve().unwrap().is_memory());
         let attached = &Options::new("/d/a.db").attach("b", "file:/d/b.db?immutable=1").resolve().unwrap().attach[0];
         assert!(attached.mode == Some(Mode::ReadOnly) && attached.immutable && attached.path == Path::new("/d/b.db"));
+    }
+
+    #[test]
+    fn an_untrusted_file_is_only_read_unless_the_program_asks_to_write() {
+        let is_read_only = |options: Options| options.resolve().unwrap().read_only;
+        let untrusted = || Options::new("/d/a").untrusted();
+        assert!(is_read_only(untrusted()) && is_read_only(untrusted().read_only(true)));
+        assert!(!is_read_only(untrusted().read_only(false)));
+        assert!(!is_read_only(Options::new("/d/a").read_only(false).untrusted()), "in any order");
+        assert!(!is_read_only(Options::new(":memory:").untrusted()));
+        assert_eq!(untrusted().resolve().unwrap().step_limit, Some(UNTRUSTED_STEPS));
+        assert_eq!(untrusted().tuning(|t| t.step_limit(7)).resolve().unwrap().step_limit, Some(7));
+        assert!(refused(untrusted().tuning(|t| t.mmap_bytes(1))).contains("`mmap_bytes`"));
+        assert_eq!(untrusted().difference(&Options::new("/d/a")), Some("untrusted"));
     }
 
     #[test]

@@ -76,6 +76,7 @@ mod on_connect;
 mod one_engine;
 mod one_off_texts;
 mod opening_together;
+mod optimizing;
 mod parking;
 mod place;
 mod pragma_functions;
@@ -111,6 +112,7 @@ mod type_sizes;
 mod typed_reads;
 #[cfg(not(feature = "sqlcipher"))]
 mod unencrypted;
+mod untrusted;
 mod vacuums;
 #[cfg(all(feature = "chrono", feature = "time", feature = "uuid"))]
 mod value_forms;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, Result};
 
 use super::answer::{Answer, Cell};
@@ -111,6 +112,9 @@ fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
     };
     limit(&mut plain)?;
     plain.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    if way == Way::Untrusted {
+        distrust(&plain)?;
+    }
     let mode = journal_mode(&plain)?;
     if writes && way.switches_to_wal() && mode != "wal" {
         // Read all rows: the statement commits only at its end.
@@ -129,6 +133,26 @@ fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
         }
     }
     Ok(plain)
+}
+
+/// Sets what Flatwater sets for a file that is not trusted.
+fn distrust(plain: &Connection) -> Result<()> {
+    plain.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    plain.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    for (limit, most) in [
+        (Limit::SQLITE_LIMIT_LENGTH, 16 << 20),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20),
+        (Limit::SQLITE_LIMIT_COLUMN, 500),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 50),
+        (Limit::SQLITE_LIMIT_VDBE_OP, 250_000),
+        (Limit::SQLITE_LIMIT_FUNCTION_ARG, 100),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 20),
+    ] {
+        plain.set_limit(limit, most)?;
+    }
+    plain.execute_batch("PRAGMA cell_size_check = ON")
 }
 
 /// Returns true if a WAL with frames or a hot journal is beside the file.

@@ -25,9 +25,12 @@ pub(super) enum Way {
     Mapped,
     /// Reads without locks, and ignores the files beside the database.
     Immutable,
+    /// Reads it as a file that is not trusted.
+    Untrusted,
 }
 
-const ALL: &[Way] = &[Way::Default, Way::Plain, Way::Kept, Way::ReadOnly, Way::Full, Way::Mapped, Way::Immutable];
+const ALL: &[Way] =
+    &[Way::Default, Way::Plain, Way::Kept, Way::ReadOnly, Way::Full, Way::Mapped, Way::Immutable, Way::Untrusted];
 const MAPPED_BYTES: usize = 32 << 20;
 
 impl Way {
@@ -48,11 +51,12 @@ impl Way {
             }
             Self::Mapped => options.tuning(|t| t.mmap_bytes(MAPPED_BYTES)),
             Self::Immutable => options.tuning(|t| t.immutable(true)),
+            Self::Untrusted => options.untrusted(),
         }
     }
 
     pub(super) fn only_reads(self) -> bool {
-        matches!(self, Self::ReadOnly | Self::Immutable)
+        matches!(self, Self::ReadOnly | Self::Immutable | Self::Untrusted)
     }
 
     pub(super) fn switches_to_wal(self) -> bool {

@@ -13,6 +13,7 @@ use crate::connection::open::foreign_code::run_foreign_code;
 use crate::connection::open::pragmas::{apply_pragmas, watch_wal};
 use crate::connection::open::role::Role;
 use crate::connection::open::settings::{attach_one, run_on_open};
+use crate::connection::open::untrusted::protect;
 use crate::error::Result;
 use crate::options::Options;
 
@@ -59,6 +60,7 @@ pub(crate) fn reset(connection: &mut Connection, options: &Options) -> Result<()
         connection.sqlite.rusqlite().execute("DETACH ?1", [stranger])?;
     }
     drop_temp_objects(connection)?;
+    protect(&connection.sqlite, options)?;
     apply_pragmas(&connection.sqlite, options, Role::Writer)?;
     watch_wal(&connection.sqlite, options);
     let is_missing = |name: &str| !attached.iter().any(|there| there.eq_ignore_ascii_case(name));

@@ -12,6 +12,7 @@ pub(crate) mod pragma_answers;
 pub(crate) mod pragmas;
 pub(crate) mod role;
 pub(crate) mod settings;
+pub(crate) mod untrusted;
 pub(crate) mod writable;
 
 use std::io::Read;
@@ -28,6 +29,7 @@ use self::cannot_open::{because, cannot_open, check_path};
 use self::pragma_answers::Stated;
 use self::role::Role;
 use self::settings::{apply_settings, prepare_file};
+use self::untrusted::protect;
 use crate::connection::Connection;
 use crate::connection::functions::Functions;
 use crate::connection::functions::applied::Applied;
@@ -100,6 +102,7 @@ pub(crate) fn has_litestream(sqlite: &Sqlite) -> Result<bool> {
 /// Does everything from the open file to the settings. Returns the journal mode, and the attached files that are in WAL
 /// mode.
 fn set_up(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<(String, Vec<Box<str>>)> {
+    protect(sqlite, options)?;
     // Only an orderly close may detect that it is the last user of the file, and remove the WAL.
     keep_wal_at_close(sqlite, true)?;
     if role != Role::Reader && sqlite.handle().is_read_only() {

@@ -40,7 +40,14 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
     if matches!(work, Work::Prepare(_)) && text.tells_of_its_prepare {
         return Performed::Answered(Ok(Answer::Prepared(text.clone())));
     }
-    let ready = match reader.connection.ready(text, policy::statement, &SchemaFacts::default()) {
+    let interrupts = &reader.connection.sqlite.hooks().interrupts;
+    if interrupts.limits_steps() {
+        // A view of strangers may be long to prepare.
+        interrupts.arm(interrupt.clone());
+    }
+    let ready = reader.connection.ready(text, policy::statement, &SchemaFacts::default());
+    reader.connection.sqlite.hooks().interrupts.disarm();
+    let ready = match ready {
         Ok(ready) => ready,
         Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),
         Err(error) => return Performed::Answered(Err(error)),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::CheckpointMode;
 
 use super::connection::WriterConnection;
+use super::optimize::at_close;
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::later;
 use crate::time::timer;
@@ -22,6 +23,11 @@ pub(super) fn close(writer: &mut WriterConnection, wait: Duration) {
         let _ = writer.connection();
         writer.watch.as_ref().inspect(|watch| watch.release());
     }
+    let began = Instant::now();
+    if !wait.is_zero() {
+        at_close(writer, wait);
+    }
+    let wait = wait.saturating_sub(began.elapsed());
     let is_copied = !wait.is_zero() && copy_wal(writer, wait).unwrap_or(false);
     drop_connection(writer, is_copied);
 }

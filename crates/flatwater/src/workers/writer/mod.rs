@@ -27,6 +27,7 @@ mod left_behind;
 mod lock_waits;
 mod memory_backup;
 mod migration;
+mod optimize;
 mod park_database;
 mod parked;
 mod perform;
@@ -50,6 +51,7 @@ use std::time::{Duration, Instant};
 use connection::WriterConnection;
 pub(crate) use inline_transaction::begin_inline;
 use left_behind::Ongoing;
+pub(crate) use optimize::optimize_again_and_again;
 pub(crate) use park_database::Parked;
 use parked::ParkedConnection;
 use slot::{HeldConnection, Slot};
@@ -70,6 +72,7 @@ use crate::stats::Recorder;
 use crate::thread::start::{AGAIN, start_worker};
 use crate::time::deadline::Deadline;
 use crate::time::later;
+use crate::time::recurring::Recurring;
 use crate::turnstile::Turnstile;
 use crate::workers::Answer;
 use crate::workers::listener::{ChangeListener, CommitListener};
@@ -102,6 +105,8 @@ pub(super) struct WriterShared {
     lease_watch: writer_lease::Watch,
     /// Goes off when the thread is to be started that could not be started before.
     again: Deadline,
+    /// Asks for the statistics of the planner.
+    optimizes: Recurring,
     /// The number of requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
     /// What a close has to end.
@@ -140,6 +145,7 @@ impl Writer {
             live: OnceLock::new(),
             lease_watch: writer_lease::Watch::default(),
             again: Deadline::default(),
+            optimizes: Recurring::default(),
             on_their_way: Arc::default(),
             ongoing: Ongoing::default(),
         })))

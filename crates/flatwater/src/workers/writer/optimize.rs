@@ -1,0 +1,70 @@
+//! The statistics of the query planner, which are brought up to date from time to time and when the database is closed.
+//!
+//! Owns: `PRAGMA optimize`, when it is due, and what keeps it from running. Runs on the thread that holds the token; what is
+//! due is asked for on the timer's thread. Invariants: a close takes no longer for it than `AT_CLOSE`, and waits for no
+//! lock; between two writes it takes no longer than `MEANWHILE`; where nothing may be written any more, where another
+//! program copies the WAL, and while the database is parked, it does not run. Leaves out: the timer (`time::recurring`).
+//!
+//! SQLite looks at all tables for the bit 0x10000, because the queries of a program run on other connections than this
+//! one. The bit 0x10 limits how many rows of an index are read.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Writer;
+use super::connection::WriterConnection;
+use crate::queue::ticket::{CallOptions, Ticket};
+use crate::time::later;
+use crate::values::params::Params;
+use crate::workers::reply_to::ReplyTo;
+use crate::workers::request::Request;
+use crate::workers::work::{Wanted, Work};
+
+const OPTIMIZE: &str = "PRAGMA main.optimize(0x10012)";
+const AT_CLOSE: Duration = Duration::from_millis(200);
+const MEANWHILE: Duration = Duration::from_secs(1);
+
+/// Lets it run as often as the options say, whenever `may_run`.
+pub(crate) fn optimize_again_and_again(writer: &Writer, may_run: impl Fn() -> bool + Send + 'static) {
+    let Some(every) = writer.0.options.optimize_every.filter(|_| !writer.0.external) else { return };
+    let of = Arc::downgrade(&writer.0);
+    writer.0.optimizes.by(later(Instant::now(), every), move || {
+        let writer = Writer(of.upgrade()?);
+        if may_run() {
+            ask(&writer);
+        }
+        Some(later(Instant::now(), every))
+    });
+}
+
+/// Nobody waits for the answer. A closed queue refuses it.
+fn ask(writer: &Writer) {
+    let text = writer.0.catalogue.text(OPTIMIZE);
+    // It has a column, and no rows.
+    let work = Work::Query { text, params: Params::default(), wanted: Wanted::All };
+    let _ = writer.push(Request::new(limited(MEANWHILE), work, ReplyTo::Nobody));
+}
+
+/// Called when the connection is about to be closed, and may take so long for it.
+pub(super) fn at_close(writer: &mut WriterConnection, wait: Duration) {
+    let is_wanted = writer.options.optimize_every.is_some() && !writer.is_in_memory();
+    if !is_wanted || writer.external || writer.is_suspect || writer.refusal().is_some() {
+        return;
+    }
+    writer.end_lease();
+    writer.busy_timeout.never();
+    let Some(connection) = &mut writer.connection else { return };
+    let ends = limited(AT_CLOSE.min(wait));
+    if !ends.start() {
+        return;
+    }
+    connection.sqlite.hooks().interrupts.arm(ends);
+    // What was not done now is due at the next close.
+    let _ = connection.sqlite.execute_batch(OPTIMIZE);
+    connection.sqlite.hooks().interrupts.disarm();
+}
+
+fn limited(time: Duration) -> Arc<Ticket> {
+    let options = CallOptions { alone: true, timeout: Some(time), ..CallOptions::default() };
+    Arc::new(Ticket::new(options, Instant::now()))
+}

@@ -1,0 +1,214 @@
+//! Files of strangers: what is in the schema runs nothing that has effects, is as small as it has to be, and ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use flatwater::{Database, Error, ErrorKind, Options};
+use futures_util::TryStreamExt;
+use rusqlite::functions::FunctionFlags;
+
+use crate::support::{TestFile, files, run};
+
+/// A file that is made by other options, with this schema.
+fn made(sql: &str) -> TestFile {
+    let file = TestFile::new();
+    file.plain().execute_batch(sql).unwrap();
+    file
+}
+
+fn untrusted(file: &TestFile) -> Options {
+    file.options().untrusted().readers(1)
+}
+
+async fn refused(db: &Database, sql: &str) -> Error {
+    db.query(sql, ()).await.unwrap_err()
+}
+
+/// Registers a function that counts its calls.
+fn counting(options: Options, calls: &Arc<AtomicU64>, flags: FunctionFlags) -> Options {
+    let calls = calls.clone();
+    options.on_connect(move |c| {
+        let calls = calls.clone();
+        c.create_scalar_function("effect", 0, FunctionFlags::SQLITE_UTF8 | flags, move |_| {
+            calls.fetch_add(1, Ordering::SeqCst);
+            Ok(1)
+        })
+    })
+}
+
+#[test]
+fn a_schema_calls_no_function_that_may_have_effects() {
+    const SCHEMA: &str = "CREATE TABLE t (a); CREATE VIEW v AS SELECT effect() AS a;
+        CREATE TRIGGER on_insert AFTER INSERT ON t BEGIN SELECT effect(); END";
+    let file = made(SCHEMA);
+    let calls = Arc::default();
+    run(async {
+        let db = counting(untrusted(&file).read_only(false), &calls, FunctionFlags::empty()).open().await.unwrap();
+        let errors =
+            [refused(&db, "SELECT * FROM v").await, db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap_err()];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Sql);
+            assert!(error.message().contains("unsafe use of effect()"), "{error}");
+        }
+        assert_eq!(calls.load(Ordering::SeqCst), 0);
+        assert_eq!(db.query_value::<i64>("SELECT effect()", ()).await.unwrap(), 1, "a statement of the program may");
+        db.close().await.unwrap();
+
+        let innocuous = FunctionFlags::SQLITE_INNOCUOUS;
+        let db = counting(untrusted(&file), &calls, innocuous).open().await.unwrap();
+        assert_eq!(db.query_value::<i64>("SELECT a FROM v", ()).await.unwrap(), 1);
+        db.close().await.unwrap();
+        let db = counting(file.options(), &calls, FunctionFlags::empty()).open().await.unwrap();
+        assert_eq!(db.query_value::<i64>("SELECT a FROM v", ()).await.unwrap(), 1, "a file that is trusted");
+    });
+}
+
+#[test]
+fn the_file_is_only_read_unless_the_program_asks_to_write() {
+    let file = made("CREATE TABLE t (a); INSERT INTO t VALUES (5)");
+    run(async {
+        let before = files(file.directory());
+        let db = untrusted(&file).open().await.unwrap();
+        assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), 5);
+        assert_eq!(db.execute("DELETE FROM t", ()).await.unwrap_err().kind(), ErrorKind::Misuse);
+        db.close().await.unwrap();
+        assert_eq!(files(file.directory()), before);
+        let db = untrusted(&file).read_only(false).open().await.unwrap();
+        db.execute("DELETE FROM t", ()).await.unwrap();
+        let schema = db.with_connection(|c| {
+            let write = "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE t (b)'";
+            c.execute_batch(write).map_err(Error::from)
+        });
+        assert_eq!(schema.await.unwrap_err().kind(), ErrorKind::Sql, "the schema is not written");
+        db.vacuum().await.unwrap();
+        db.vacuum_into(file.beside("-copy")).await.unwrap();
+    });
+}
+
+#[test]
+fn a_view_without_an_end_ends_after_its_steps() {
+    let file = made(
+        "CREATE TABLE t (a); INSERT INTO t VALUES (1);
+         CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n",
+    );
+    run(async {
+        let options = || untrusted(&file).tuning(|t| t.step_limit(100_000));
+        let db = options().open().await.unwrap();
+        for _ in 0..2 {
+            let error = refused(&db, "SELECT * FROM endless").await;
+            assert_eq!(error.kind(), ErrorKind::Sql);
+            assert!(error.message().contains("more than 100000 steps"), "{error}");
+            let streamed = db.stream("SELECT * FROM endless", ()).try_collect::<Vec<_>>().await.unwrap_err();
+            assert!(streamed.message().contains("more than 100000 steps"), "{streamed}");
+            assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), 1, "the connection goes on");
+        }
+        db.close().await.unwrap();
+        // Of a write nothing is kept.
+        let db = options().read_only(false).open().await.unwrap();
+        let error = db.execute("INSERT INTO t SELECT * FROM endless", ()).await.unwrap_err();
+        assert!(error.message().contains("more than 100000 steps"), "{error}");
+        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 1);
+        let default = refused(&db, "SELECT * FROM endless").await;
+        assert_eq!(default.kind(), ErrorKind::Sql);
+        db.close().await.unwrap();
+        // A deadline ends it too, and says so.
+        let db = untrusted(&file).timeout(Duration::from_millis(20)).open().await.unwrap();
+        assert_eq!(refused(&db, "SELECT * FROM endless").await.kind(), ErrorKind::Timeout);
+    });
+}
+
+#[test]
+fn views_of_views_that_double_end_with_an_error() {
+    // Each view has the one before twice: more than a thousand million tables.
+    let mut schema = String::from("CREATE TABLE t (a); INSERT INTO t VALUES (1); CREATE VIEW v0 AS SELECT a FROM t;");
+    for depth in 1..30 {
+        let before = depth - 1;
+        schema += &format!("CREATE VIEW v{depth} AS SELECT x.a FROM v{before} AS x, v{before} AS y;");
+    }
+    let file = made(&schema);
+    run(async {
+        let db = untrusted(&file).tuning(|t| t.step_limit(1_000_000)).open().await.unwrap();
+        let error = refused(&db, "SELECT * FROM v29").await;
+        assert!(!matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Closed), "{error}");
+        assert_eq!(db.query_value::<i64>("SELECT a FROM v2", ()).await.unwrap(), 1, "the connection goes on");
+    });
+}
+
+#[test]
+fn what_is_larger_than_a_schema_needs_is_refused() {
+    let sum = vec!["a"; 300].join(" + ");
+    let columns: Vec<String> = (0..600).map(|n| format!("c{n}")).collect();
+    let file = made("CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(20000000))");
+    let deep = made(&format!("CREATE TABLE t (a); CREATE VIEW deep AS SELECT {sum} AS a FROM t"));
+    let wide = made(&format!("CREATE TABLE t (a); CREATE TABLE wide ({})", columns.join(", ")));
+    run(async {
+        let db = untrusted(&file).open().await.unwrap();
+        let long = refused(&db, "SELECT a FROM t").await;
+        assert!(long.message().contains("too big"), "{long}");
+        db.close().await.unwrap();
+        // SQLite reads all of the schema before it reads anything else.
+        for (file, says) in [(&deep, "maximum depth 100"), (&wide, "too many columns")] {
+            let error = untrusted(file).open().await.unwrap_err();
+            assert_eq!((error.kind(), error.operation()), (ErrorKind::Corrupt, Some("open")), "{error}");
+            assert!(error.message().contains(says), "{error}");
+            file.options().readers(1).open().await.unwrap().close().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_page_with_a_cell_beyond_its_end_is_an_error_and_no_other_row() {
+    let file = made("CREATE TABLE t (a); INSERT INTO t VALUES ('first'), ('second')");
+    let whole = std::fs::read(file.path()).unwrap();
+    let mut bytes = whole.clone();
+    let root = file.plain().query_row("SELECT rootpage FROM sqlite_schema", [], |row| row.get::<_, usize>(0)).unwrap();
+    let size = bytes.len() / 2;
+    // The second byte of the first cell's place: it points to the last bytes of the page.
+    let page = &mut bytes[(root - 1) * size..root * size];
+    (page[8], page[9]) = (0x0f, 0xff);
+    std::fs::write(file.path(), &bytes).unwrap();
+    run(async {
+        let db = untrusted(&file).open().await.unwrap();
+        let error = refused(&db, "SELECT * FROM t").await;
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        // The check may end with an error, which the cell causes.
+        let found = db.integrity_check().quick().next().await.unwrap();
+        assert!(found.is_ok() || found.is_err_and(|error| error.kind() == ErrorKind::Corrupt));
+        db.close().await.unwrap();
+    });
+    std::fs::write(file.path(), whole).unwrap();
+}
+
+#[test]
+fn bytes_of_strangers_are_opened_in_memory_under_the_same_rules() {
+    let file = made("CREATE TABLE t (a); INSERT INTO t VALUES (5); CREATE VIEW v AS SELECT effect() AS a");
+    let bytes = std::fs::read(file.path()).unwrap();
+    let calls = Arc::default();
+    run(async {
+        let options = Options::new(":memory:").untrusted().deserialize(bytes);
+        let db = counting(options, &calls, FunctionFlags::empty()).open().await.unwrap();
+        assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), 5);
+        assert!(refused(&db, "SELECT * FROM v").await.message().contains("unsafe use"));
+        // What a closure switches off is on again afterwards.
+        db.with_connection(|c| {
+            let trusted = rusqlite::config::DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA;
+            c.set_db_config(trusted, true).map_err(Error::from)
+        })
+        .await
+        .unwrap();
+        assert!(refused(&db, "SELECT * FROM v").await.message().contains("unsafe use"));
+        assert_eq!(calls.load(Ordering::SeqCst), 0);
+    });
+}
+
+#[test]
+fn a_second_handle_of_the_file_has_to_be_untrusted_too() {
+    let file = made("CREATE TABLE t (a)");
+    run(async {
+        let _db = untrusted(&file).open().await.unwrap();
+        let error = file.options().readers(1).read_only(true).open().await.unwrap_err();
+        assert!(error.kind() == ErrorKind::Misuse && error.message().contains("untrusted"), "{error}");
+        untrusted(&file).open().await.unwrap();
+    });
+}
