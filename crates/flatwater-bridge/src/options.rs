@@ -152,6 +152,7 @@ pub const DURATIONS: &[&str] = &[
     "timeout",
     "transaction_idle",
     "live_poll",
+    "optimize_every",
     "read_limit",
     "slow_statement",
     "snapshot_age",
