@@ -7,7 +7,7 @@
 use std::io::SeekFrom;
 use std::sync::Arc;
 
-use crate::api::call::Call;
+use crate::api::call::{Call, Read};
 use crate::api::session::Session;
 use crate::connection::run::blobs::{BlobPlace, BlobStep, BlobUse};
 use crate::engine::dispatch::Caller;
@@ -168,7 +168,7 @@ impl Blob {
     /// opened, in a snapshot, and for a read-only database; `RowNotFound` if its row is gone; `Sql` if the column has
     /// an index or is a foreign key; and as [`Session::execute`](crate::Session::execute).
     pub fn write_at(&self, position: usize, bytes: impl Into<Vec<u8>>) -> Call<()> {
-        self.session.call("write_blob", Ok(self.to_write(position, bytes.into())), |answer, _| answer.blob().map(drop))
+        self.call("write_blob", self.to_write(position, bytes.into()), |answer, _| answer.blob().map(drop))
     }
 
     /// Reads the answer of a blob that was opened.
@@ -188,6 +188,12 @@ impl Blob {
 
     pub(crate) fn to_write(&self, at: usize, bytes: Vec<u8>) -> Work {
         self.work(BlobStep::Write { at, bytes, length: self.length })
+    }
+
+    /// A blob may outlive the borrow of its transaction, and be used while a nested one is open. So the call is not one
+    /// that is made now (`Caller::now`), which would take the nested one for ended and undo it: it is refused.
+    fn call<T>(&self, operation: &'static str, work: Work, read: Read<T, Error>) -> Call<T> {
+        Call::new(self.session.0.clone(), operation, Ok(work), read)
     }
 
     fn work(&self, step: BlobStep) -> Work {

@@ -14,6 +14,7 @@ in_both_places!(
     a_position_outside_is_refused_and_changes_nothing,
     what_is_no_blob_is_refused_with_a_sentence,
     writes_in_a_transaction_are_its_own,
+    a_blob_of_an_outer_transaction_leaves_the_nested_one_alone,
     a_snapshot_reads_and_never_writes,
     a_value_that_was_replaced_is_not_used,
     live_queries_of_the_column_run_again,
@@ -154,6 +155,24 @@ async fn writes_in_a_transaction_are_its_own(place: &Place) {
     tx.open_blob("files", "data", 1).await.unwrap().write_at(0, b"lost".to_vec()).await.unwrap();
     drop(tx);
     assert_eq!(data(&db).await[..4], *b"kept");
+}
+
+async fn a_blob_of_an_outer_transaction_leaves_the_nested_one_alone(place: &Place) {
+    let db = files(place.options()).await;
+    let mut tx = db.begin().await.unwrap();
+    let earlier = tx.begin().await.unwrap();
+    earlier.rollback().await.unwrap();
+    let outer = tx.open_blob("files", "data", 1).await.unwrap();
+    let nested = tx.begin().await.unwrap();
+    nested.execute("INSERT INTO other VALUES (1)", ()).await.unwrap();
+    let refused = outer.write_at(0, b"both".to_vec()).await.unwrap_err();
+    assert!(refused.kind() == ErrorKind::Misuse && refused.message().contains("nested"), "{refused}");
+    nested.execute("INSERT INTO other VALUES (2)", ()).await.unwrap();
+    nested.commit().await.unwrap();
+    outer.write_at(0, b"both".to_vec()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM other", ()).await.unwrap(), 2);
+    assert_eq!(data(&db).await[..4], *b"both");
 }
 
 async fn a_snapshot_reads_and_never_writes(place: &Place) {
