@@ -13,7 +13,7 @@ import { decode, type RowForm } from "./rows.js";
 
 /** What a result in batches takes. */
 export interface BatchesOptions extends Pick<CallOptions, "signal"> {
-  rows?: "object" | "array" | undefined;
+  rows?: RowForm | undefined;
   integers?: Integers | undefined;
 }
 

@@ -26,8 +26,8 @@ export type As<T> = { parse(row: unknown): T } | (new () => T);
 
 /** What a query takes. */
 export interface QueryOptions<T = unknown> extends CallOptions {
-  /** Rows as objects (the default) or as arrays. */
-  rows?: "object" | "array" | undefined;
+  /** Rows as objects (the default), or as arrays; or as objects in which the last of several columns of one name wins. */
+  rows?: RowForm | undefined;
   integers?: Integers | undefined;
   /** What each row becomes. */
   as?: As<T> | undefined;
@@ -60,8 +60,8 @@ export function integersOf(given: Integers | undefined, otherwise: number): numb
 
 export function formOf(options: QueryOptions | undefined): RowForm {
   const form = options?.rows ?? "object";
-  if (form !== "object" && form !== "array") {
-    throw misuse(`rows must be "object" or "array"`);
+  if (form !== "object" && form !== "array" && form !== "merged") {
+    throw misuse(`rows must be "object", "array" or "merged"`);
   }
   return form;
 }

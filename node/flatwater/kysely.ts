@@ -87,7 +87,7 @@ class Connection implements DatabaseConnection {
       return await this.run(query, hasRows, options);
     } catch (error) {
       // Refused before anything ran.
-      if (error instanceof FlatwaterError && error.message.startsWith(hasRows ? NO_ROWS : ROWS)) {
+      if (error instanceof FlatwaterError && error.message.startsWith(hasRows ? HAS_NO_ROWS : HAS_ROWS)) {
         return this.run(query, !hasRows, options);
       }
       throw error;
@@ -101,7 +101,7 @@ class Connection implements DatabaseConnection {
   ): Promise<QueryResult<R>> {
     const params = parameters as Params;
     if (hasRows) {
-      return { rows: await this.session.query<R>(sql, params, options) };
+      return { rows: await this.session.query<R>(sql, params, { ...options, ...ROWS }) };
     }
     const { changes, lastInsertRowid } = await this.session.execute(sql, params, options);
     const numAffectedRows = BigInt(changes);
@@ -116,7 +116,7 @@ class Connection implements DatabaseConnection {
     _chunkSize: number,
     options?: AbortableOperationOptions,
   ): AsyncIterableIterator<QueryResult<R>> {
-    for await (const rows of this.session.batches<R>(sql, parameters as Params, options)) {
+    for await (const rows of this.session.batches<R>(sql, parameters as Params, { ...options, ...ROWS })) {
       yield { rows };
     }
   }
@@ -249,9 +249,12 @@ function onConnection(db: Kysely<unknown>, work: (connection: Connection) => Pro
   return db.getExecutor().provideConnection((connection) => work(connection as Connection));
 }
 
+/** Programs select all columns of joined tables, and other dialects return the last of each name. */
+const ROWS = { rows: "merged" } as const;
+
 /** How the engine refuses a statement in the wrong call. */
-const ROWS = "the statement returns rows";
-const NO_ROWS = "the statement returns no rows";
+const HAS_ROWS = "the statement returns rows";
+const HAS_NO_ROWS = "the statement returns no rows";
 
 /** True if a statement is to be run as a query. Of raw SQL it is a guess. */
 function seemsToHaveRows({ query, sql }: CompiledQuery): boolean {

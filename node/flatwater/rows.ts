@@ -29,10 +29,15 @@ interface Shape {
 }
 
 /** What was made for each schema: objects, and arrays. */
-const known = { object: new Map<number, Shape[]>(), array: new Map<number, Shape[]>() };
+const known = {
+  object: new Map<number, Shape[]>(),
+  merged: new Map<number, Shape[]>(),
+  array: new Map<number, Shape[]>(),
+};
 const SCHEMAS = 1024;
 
-export type RowForm = "object" | "array";
+/** Objects; objects in which the last of several columns of one name wins; arrays. */
+export type RowForm = keyof typeof known;
 
 /** Reads rows into an array. */
 export class RowsReader implements Reader<unknown[]> {

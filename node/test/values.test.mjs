@@ -97,7 +97,9 @@ test("a column has any name", async (t) => {
   const names = fc.uniqueArray(name, { minLength: 1, maxLength: 8 });
   await fc.assert(fc.asyncProperty(names, one), { numRuns: 200 });
   await assert.rejects(db.query("SELECT 1 AS a, 2 AS a"), { kind: "misuse", message: /two columns are named "a"/ });
-  assert.deepEqual(await db.query("SELECT 1 AS a, 2 AS a", [], { rows: "array" }), [[1, 2]]);
+  const twice = "SELECT 'x' AS a, 2 AS b, 'yz' AS a, 'w' AS c";
+  assert.deepEqual(await db.query(twice, [], { rows: "array" }), [["x", 2, "yz", "w"]]);
+  assert.deepEqual(await db.query(twice, [], { rows: "merged" }), [{ a: "yz", b: 2, c: "w" }]);
 });
 
 test("rows are the same in a program that forbids generated code", async () => {
