@@ -122,6 +122,17 @@ test("savepoints are kept, undone, and may be used again", async (t) => {
   await insert(db, "the writer is free");
 });
 
+test("a transaction that is left open is rolled back when its connection is given back", async (t) => {
+  // It would otherwise hold the writer for so long.
+  const { db } = await kysely(t, { transactionIdle: 3_600_000 });
+  await db.connection().execute(async (connection) => {
+    const trx = await connection.startTransaction().execute();
+    await insert(trx, "Ada");
+  });
+  assert.deepEqual(await names(db), []);
+  await insert(db, "Bob");
+});
+
 test("a read-only transaction sees one point in time and refuses writes", async (t) => {
   const { db } = await kysely(t);
   await insert(db, "Ada");
