@@ -33,6 +33,11 @@ impl Masked {
         Self(self.0.iter().flat_map(|byte| [digit((byte ^ MASK) >> 4), digit((byte ^ MASK) & 15)]).collect())
     }
 
+    /// Its second half: the first bytes of what is freed are the allocator's.
+    fn tail(&self) -> Self {
+        Self(self.0[self.0.len() / 2..].to_vec())
+    }
+
     fn is_at(&self, bytes: &[u8]) -> bool {
         bytes.len() >= self.0.len() && self.0.iter().zip(bytes).all(|(masked, byte)| masked ^ MASK == *byte)
     }
@@ -88,9 +93,10 @@ fn no_key_is_left_in_memory() {
     let (raw, passphrase) = (Masked::random(32), Masked::random(40));
     let raw_key = || Key::raw(raw.unmasked().bytes().try_into().unwrap());
     // In the form in which SQLCipher takes it.
-    use_database(&raw_key, || assert!(found(&raw.digits()) > 0, "an open database has its key"));
-    assert_eq!((found(&raw), found(&raw.digits())), (0, 0), "the raw key");
+    use_database(&raw_key, || assert!(found(&raw.digits().tail()) > 0, "an open database has its key"));
+    assert_eq!((found(&raw.tail()), found(&raw.digits().tail())), (0, 0), "the raw key");
     let text = || Key::text(std::str::from_utf8(passphrase.unmasked().bytes()).unwrap());
-    use_database(&text, || assert_eq!(found(&passphrase), 0, "an open database has forgotten the passphrase"));
-    assert_eq!(found(&passphrase), 0, "the passphrase");
+    let tail = passphrase.tail();
+    use_database(&text, || assert_eq!(found(&tail), 0, "an open database has forgotten the passphrase"));
+    assert_eq!(found(&tail), 0, "the passphrase");
 }
