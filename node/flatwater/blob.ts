@@ -11,7 +11,7 @@ import { place } from "./flow.js";
 import { settle } from "./loop.js";
 
 /** A text or a blob of one row. It has a length that does not change, and a position. */
-export class Blob {
+export class BlobHandle {
   /** Where the next read or write is, in bytes. */
   position = 0;
 

@@ -89,7 +89,8 @@ export class Database extends Session {
 
   /** Yields the result of a query, and yields it again whenever a commit has changed it. */
   live<T = Row>(statement: Statement, params?: Params, options: LiveOptions = {}): Live<T> {
-    return new Live<T>(this.handle, [textOf(statement), valuesOf(statement, params)], options, this.integers);
+    const query = (): [string, Params | undefined] => [textOf(statement), valuesOf(statement, params)];
+    return new Live<T>(this.handle, query, options, this.integers);
   }
 
   /** Yields the results of several queries, of one point in time. */

@@ -2,7 +2,7 @@
 
 import { native } from "./addon.js";
 
-export { Blob } from "./blob.js";
+export { BlobHandle } from "./blob.js";
 export { Batches, type BatchesOptions } from "./batches.js";
 export type { As, CallOptions, ExecuteResult, Integers, QueryOptions, Statement } from "./calls.js";
 export { Database, open, Snapshot, type CheckpointMode, type Migrations } from "./database.js";

@@ -64,16 +64,25 @@ class ResultsReader implements Reader<unknown[][] | undefined> {
 /** What is delivered again and again. */
 abstract class LiveIterator<T> implements AsyncIterableIterator<T> {
   private isOver = false;
+  private handle = -1;
+  /** What is wrong with the call. The first result tells it. */
+  private refused: { error: unknown } | undefined;
 
   constructor(
-    private readonly handle: number,
+    begin: () => number,
     private readonly integers: number,
     private readonly signal: AbortSignal | undefined,
   ) {
-    if (handle === FAILED) {
-      throw new FlatwaterError(native.failure());
+    try {
+      const handle = begin();
+      if (handle === FAILED) {
+        throw new FlatwaterError(native.failure());
+      }
+      this.handle = handle;
+      unused.register(this, handle, this);
+    } catch (error) {
+      this.refused = { error };
     }
-    unused.register(this, handle, this);
   }
 
   protected abstract result(results: unknown[][], isFull: boolean): T;
@@ -82,6 +91,9 @@ abstract class LiveIterator<T> implements AsyncIterableIterator<T> {
     if (!this.isOver) {
       try {
         this.signal?.throwIfAborted();
+        if (this.refused !== undefined) {
+          throw this.refused.error;
+        }
         const reader = new ResultsReader(this.integers);
         const results = await settle(native.next(this.handle, this.integers), reader, this.signal);
         if (results !== undefined && !this.isOver) {
@@ -142,11 +154,11 @@ export class Live<T = Row> extends LiveIterator<T[]> {
   /** @internal */
   constructor(
     private readonly database: number,
-    private readonly query: [string, Params | undefined],
+    private readonly query: () => [string, Params | undefined],
     private readonly options: LiveOptions,
     private readonly form: number,
   ) {
-    super(begin(database, query, options, false), form, options.signal);
+    super(() => begin(database, query(), options, false), form, options.signal);
   }
 
   protected result(results: unknown[][]): T[] {
@@ -157,7 +169,7 @@ export class Live<T = Row> extends LiveIterator<T[]> {
   changes(): AsyncIterableIterator<Change<T>> & AsyncDisposable {
     void this.return();
     const { database, query, options, form } = this;
-    return new Changes<T>(begin(database, query, options, true), form, options.signal);
+    return new Changes<T>(() => begin(database, query(), options, true), form, options.signal);
   }
 }
 
@@ -172,9 +184,11 @@ export function liveGroup(
   options: LiveOptions,
   integers: number,
 ): AsyncIterableIterator<Row[][]> & AsyncDisposable {
-  const queries = statements.flatMap((given) => {
-    const [sql, params] = typeof given === "string" || !Array.isArray(given) ? [given as Statement, undefined] : given;
-    return [textOf(sql as Statement), valuesOf(sql as Statement, params as Params | undefined)];
-  });
-  return new Group<Row[][]>(begin(database, queries, options, false), integers, options.signal);
+  const queries = () =>
+    statements.flatMap((given) => {
+      const [sql, params] =
+        typeof given === "string" || !Array.isArray(given) ? [given as Statement, undefined] : given;
+      return [textOf(sql as Statement), valuesOf(sql as Statement, params as Params | undefined)];
+    });
+  return new Group<Row[][]>(() => begin(database, queries(), options, false), integers, options.signal);
 }

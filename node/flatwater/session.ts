@@ -6,7 +6,7 @@
 
 import { native, type Answer } from "./addon.js";
 import { Batches, type BatchesOptions } from "./batches.js";
-import { Blob } from "./blob.js";
+import { BlobHandle } from "./blob.js";
 import {
   executed,
   formOf,
@@ -196,12 +196,12 @@ export abstract class Session {
   }
 
   /** Opens a text or a blob of one row, to read and write it in parts. */
-  async openBlob(table: string, column: string, rowid: number | bigint, options?: CallOptions): Promise<Blob> {
+  async openBlob(table: string, column: string, rowid: number | bigint, options?: CallOptions): Promise<BlobHandle> {
     throwIfAborted(options);
     const answer = native.openBlob(this.handle, table, column, BigInt(rowid), timeoutOf(options), place());
     const reader = { end: (): [number, number] => [cells[0]!, cells[1]!] };
     const [handle, length] = await settle(answer, reader, options?.signal);
-    return new Blob(handle, length);
+    return new BlobHandle(handle, length);
   }
 
   /** A query of a template: ``await db.sql`SELECT * FROM users WHERE id = ${id}` ``. */

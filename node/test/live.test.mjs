@@ -71,6 +71,9 @@ test("an error in a live query is that of its next result", async (t) => {
   const db = await database(t);
   await assert.rejects(db.live("SELECT * FROM nowhere").next(), { kind: "sql" });
   await assert.rejects(db.live("SELECT 9007199254740993 AS big").next(), /column "big"/);
+  await assert.rejects(db.live(1).next(), { kind: "misuse" });
+  await assert.rejects(db.live("SELECT ?", [undefined]).changes().next(), { kind: "misuse" });
+  await assert.rejects(db.liveGroup(["SELECT 1", 2]).next(), { kind: "misuse" });
 });
 
 test("a commit of another process changes a live query", async (t) => {
