@@ -1,14 +1,15 @@
 /**
  * Live queries.
  *
- * Owns: the iterators of results, of groups and of changes. Invariants: a slow reader gets the newest result; leaving the loop leaves
- * the query. Leaves out: when a query runs again, which the engine decides.
+ * Owns: reading results, groups and changes. Invariant: a slow reader gets the newest result. Leaves out: the end (`parts`); when a query
+ * runs again, which the engine decides.
  */
 
 import { native } from "./addon.js";
 import { textOf, valuesOf, type CallOptions, type Statement } from "./calls.js";
 import { FlatwaterError } from "./errors.js";
-import { cells, FAILED, settle, type Reader } from "./loop.js";
+import { cells, FAILED, type Reader } from "./loop.js";
+import { Parts } from "./parts.js";
 import { decode } from "./rows.js";
 import type { Row } from "./session.js";
 import type { Params } from "./sql.js";
@@ -34,112 +35,63 @@ export interface Change<T = Row> {
 export type LiveStatement = Statement | readonly [sql: string, params?: Params];
 
 /** Reads the results of a poll: none at the end. */
-class ResultsReader implements Reader<unknown[][] | undefined> {
-  isFull = false;
+class ResultsReader<T> implements Reader<T | undefined> {
+  constructor(
+    private readonly integers: number,
+    private readonly made: (results: unknown[][], isFull: boolean) => T,
+  ) {}
 
-  constructor(private readonly integers: number) {}
-
-  end(): unknown[][] | undefined {
-    const count = cells[0]!;
-    if (cells[1] !== 1) {
+  end(): T | undefined {
+    const [count, isResult, isFull] = cells;
+    if (isResult !== 1) {
       return undefined;
     }
-    this.isFull = cells[2] === 1;
-    return Array.from({ length: count }, (_, at) => {
-      const rows: unknown[] = [];
-      let answer = native.liveResult(at, this.integers);
-      while (typeof answer === "string") {
-        const more: number = cells[3]!;
-        decode(answer, "object", rows);
-        answer = more < 0 ? 0 : native.poll(more);
-      }
-      if (answer === FAILED) {
-        throw new FlatwaterError(native.failure());
-      }
-      return rows;
-    });
+    const results = Array.from({ length: count! }, (_, at) => this.rows(at));
+    return this.made(results, isFull === 1);
+  }
+
+  private rows(at: number): unknown[] {
+    const rows: unknown[] = [];
+    let answer = native.liveResult(at, this.integers);
+    while (typeof answer === "string") {
+      const more: number = cells[3]!;
+      decode(answer, "object", rows);
+      answer = more < 0 ? 0 : native.poll(more);
+    }
+    if (answer === FAILED) {
+      throw new FlatwaterError(native.failure());
+    }
+    return rows;
   }
 }
 
 /** What is delivered again and again. */
-abstract class LiveIterator<T> implements AsyncIterableIterator<T> {
-  private isOver = false;
-  private handle = -1;
-  /** What is wrong with the call. The first result tells it. */
-  private refused: { error: unknown } | undefined;
-
+abstract class LiveParts<T> extends Parts<T> {
+  /** @internal */
   constructor(
     begin: () => number,
-    private readonly integers: number,
-    private readonly signal: AbortSignal | undefined,
+    private readonly integersOf: number,
+    signal: AbortSignal | undefined,
   ) {
-    try {
-      const handle = begin();
-      if (handle === FAILED) {
-        throw new FlatwaterError(native.failure());
-      }
-      this.handle = handle;
-      unused.register(this, handle, this);
-    } catch (error) {
-      this.refused = { error };
-    }
+    super(() => ({ handle: begin(), integers: integersOf }), signal);
   }
 
+  /** @internal */
+  protected reader(): Reader<T | undefined> {
+    return new ResultsReader(this.integersOf, (results, isFull) => this.result(results, isFull));
+  }
+
+  /** @internal */
   protected abstract result(results: unknown[][], isFull: boolean): T;
-
-  async next(): Promise<IteratorResult<T, undefined>> {
-    if (!this.isOver) {
-      try {
-        this.signal?.throwIfAborted();
-        if (this.refused !== undefined) {
-          throw this.refused.error;
-        }
-        const reader = new ResultsReader(this.integers);
-        const results = await settle(native.next(this.handle, this.integers), reader, this.signal);
-        if (results !== undefined && !this.isOver) {
-          return { done: false, value: this.result(results, reader.isFull) };
-        }
-      } catch (error) {
-        this.close();
-        throw error;
-      }
-      this.close();
-    }
-    return { done: true, value: undefined };
-  }
-
-  /** Leaves the query. */
-  async return(): Promise<IteratorResult<T, undefined>> {
-    this.close();
-    return { done: true, value: undefined };
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.close();
-  }
-
-  private close(): void {
-    if (!this.isOver) {
-      this.isOver = true;
-      unused.unregister(this);
-      native.release(this.handle);
-    }
-  }
 }
 
-const unused = new FinalizationRegistry<number>((handle) => native.release(handle));
-
-class Group<T extends unknown[][]> extends LiveIterator<T> {
+class Group<T extends unknown[][]> extends LiveParts<T> {
   protected result(results: unknown[][]): T {
     return results as T;
   }
 }
 
-class Changes<T> extends LiveIterator<Change<T>> {
+class Changes<T> extends LiveParts<Change<T>> {
   protected result(results: unknown[][], isFull: boolean): Change<T> {
     const [first = [], before = [], now = [], deleted = []] = results as T[][];
     if (isFull) {
@@ -150,7 +102,7 @@ class Changes<T> extends LiveIterator<Change<T>> {
 }
 
 /** The results of a live query: an array of rows each time that it changed. */
-export class Live<T = Row> extends LiveIterator<T[]> {
+export class Live<T = Row> extends LiveParts<T[]> {
   /** @internal */
   constructor(
     private readonly database: number,
@@ -161,13 +113,14 @@ export class Live<T = Row> extends LiveIterator<T[]> {
     super(() => begin(database, query(), options, false), form, options.signal);
   }
 
+  /** @internal */
   protected result(results: unknown[][]): T[] {
     return results[0] as T[];
   }
 
   /** The same query, as what changed from one result to the next. */
   changes(): AsyncIterableIterator<Change<T>> & AsyncDisposable {
-    void this.return();
+    this.close();
     const { database, query, options, form } = this;
     return new Changes<T>(() => begin(database, query(), options, true), form, options.signal);
   }

@@ -67,6 +67,16 @@ test("leaving the loop leaves the query, and a close ends it", async (t) => {
   assert.deepEqual(await next, { done: true, value: undefined });
 });
 
+test("the end of a live query is the end of what is awaited of it", async (t) => {
+  const db = await database(t);
+  const live = db.live("SELECT 1 AS a");
+  await live.next();
+  const next = live.next();
+  await live.return();
+  assert.deepEqual(await next, { done: true, value: undefined });
+  assert.deepEqual(await live.next(), { done: true, value: undefined });
+});
+
 test("an error in a live query is that of its next result", async (t) => {
   const db = await database(t);
   await assert.rejects(db.live("SELECT * FROM nowhere").next(), { kind: "sql" });

@@ -1,0 +1,88 @@
+/**
+ * What goes on for longer than one call: its next part is awaited.
+ *
+ * Owns: the iterator of batches and of live results, and its end. Invariants: leaving the loop lets go of what is held; a part that is
+ * awaited then is the end; what is wrong with the call is told by the first part. Leaves out: what a part is.
+ */
+
+import { native } from "./addon.js";
+import { FlatwaterError } from "./errors.js";
+import { FAILED, settle, type Reader } from "./loop.js";
+
+export abstract class Parts<T> implements AsyncIterableIterator<T> {
+  private handle = -1;
+  private integers = 0;
+  private isOver = false;
+  private failure: { error: unknown } | undefined;
+  /** Aborted by the end. */
+  private readonly ends = new AbortController();
+  private readonly signal: AbortSignal;
+
+  /** @internal */
+  constructor(begin: () => { handle: number; integers: number }, signal: AbortSignal | undefined) {
+    this.signal = signal === undefined ? this.ends.signal : AbortSignal.any([signal, this.ends.signal]);
+    try {
+      const { handle, integers } = begin();
+      if (handle === FAILED) {
+        throw new FlatwaterError(native.failure());
+      }
+      this.handle = handle;
+      this.integers = integers;
+      unused.register(this, handle, this);
+    } catch (error) {
+      this.failure = { error };
+    }
+  }
+
+  /** Reads one part; undefined at the end. @internal */
+  protected abstract reader(): Reader<T | undefined>;
+
+  async next(): Promise<IteratorResult<T, undefined>> {
+    if (!this.isOver) {
+      try {
+        if (this.failure !== undefined) {
+          throw this.failure.error;
+        }
+        this.signal.throwIfAborted();
+        const part = await settle(native.next(this.handle, this.integers), this.reader(), this.signal);
+        if (part !== undefined && !this.isOver) {
+          return { done: false, value: part };
+        }
+      } catch (error) {
+        if (!this.isOver) {
+          this.close();
+          throw error;
+        }
+      }
+      this.close();
+    }
+    return { done: true, value: undefined };
+  }
+
+  /** Ends it, and lets go of what it holds. */
+  async return(): Promise<IteratorResult<T, undefined>> {
+    this.close();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+  }
+
+  /** @internal */
+  protected close(): void {
+    if (!this.isOver) {
+      this.isOver = true;
+      this.ends.abort();
+      unused.unregister(this);
+      native.release(this.handle);
+    }
+  }
+}
+
+/** What was dropped without an end. */
+const unused = new FinalizationRegistry<number>((handle) => native.release(handle));
