@@ -106,10 +106,16 @@ $(VENV)/.made: python/tests/requirements.txt examples/python/requirements.txt
 .PHONY: test-node node-package
 test-node:
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
-	    $(MAKE) --no-print-directory node-package && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && npm test --silent; \
+	    $(MAKE) --no-print-directory node-example && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && npm test --silent; \
 	else \
 	    echo "skipped: test-node needs node and npm"; \
 	fi
+
+# The programs in examples/node, on the package in place.
+.PHONY: node-example
+node-example: node-package examples/node/node_modules/.made
+examples/node/node_modules/.made: examples/node/package-lock.json
+	cd examples/node && npm ci --silent && touch node_modules/.made
 
 node-package: node/node_modules/.made
 	cargo build --quiet -p flatwater-node $(PROFILE)

@@ -18,6 +18,7 @@ const uvicorn = ["--app-dir", "examples/python/web", "tasks:app", "--workers", "
 /** The command that builds a service, and the one that starts a server of it on a file. */
 const services = {
   axum: [["cargo", "build", ...cargo], (file) => ["cargo", "run", ...cargo, "--", file, "127.0.0.1:0"]],
+  Fastify: [["make", "--silent", "node-example"], (file) => ["env", `TASKS_DB=${file}`, "PORT=0", "node", "examples/node/web/tasks.mjs"]],
   FastAPI: [["make", "--silent", "python-package"], (file) => ["env", `TASKS_DB=${file}`, "python/.venv/bin/python", "-m", "uvicorn", ...uvicorn]],
 };
 

@@ -18,32 +18,51 @@ CREATE TABLE tasks (
     title TEXT NOT NULL UNIQUE CHECK (title <> ''),
     state TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'done'))
 ) STRICT`;
-const OPEN = "SELECT id, title, state FROM tasks WHERE state = 'open' ORDER BY id";
+const OPEN =
+  "SELECT id, title, state FROM tasks WHERE state = 'open' ORDER BY id";
 
-const db = await open(process.env.TASKS_DB ?? "tasks.db", { migrations: [["001_tasks", TASKS]], timeout: 5_000 });
+const db = await open(process.env.TASKS_DB ?? "tasks.db", {
+  migrations: [["001_tasks", TASKS]],
+  timeout: 5_000,
+});
 const app = Fastify({ forceCloseConnections: true });
 app.addHook("onClose", () => db.close());
 
-app.get("/", async (_, reply) => reply.type("text/html").send(await readFile(new URL("page.html", import.meta.url))));
+app.get("/", async (_, reply) =>
+  reply
+    .type("text/html")
+    .send(await readFile(new URL("page.html", import.meta.url))),
+);
 
-app.get("/tasks", async (_, reply) => reply.type("application/json").send(await db.queryJson(OPEN)));
+app.get("/tasks", async (_, reply) =>
+  reply.type("application/json").send(await db.queryJson(OPEN)),
+);
 
 app.post("/tasks", async (request, reply) => {
   const { title } = /** @type {{ title: string }} */ (request.body);
   reply.code(201);
-  return db.queryOne("INSERT INTO tasks (title) VALUES (?) RETURNING id, title, state", [title]);
+  return db.queryOne(
+    "INSERT INTO tasks (title) VALUES (?) RETURNING id, title, state",
+    [title],
+  );
 });
 
 app.patch("/tasks/:id", async (request) => {
   const { id } = /** @type {{ id: string }} */ (request.params);
   const { state } = /** @type {{ state: string }} */ (request.body);
-  return db.queryOne("UPDATE tasks SET state = ? WHERE id = ? RETURNING id, title, state", [state, Number(id)]);
+  return db.queryOne(
+    "UPDATE tasks SET state = ? WHERE id = ? RETURNING id, title, state",
+    [state, Number(id)],
+  );
 });
 
 /** The open tasks, now and whenever they have changed, by this process or another one. */
 app.get("/events", async (_, reply) => {
   reply.hijack();
-  reply.raw.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+  reply.raw.writeHead(200, {
+    "content-type": "text/event-stream",
+    "cache-control": "no-store",
+  });
   const results = db.live(OPEN);
   reply.raw.on("close", () => results.return());
   for await (const tasks of results) {
@@ -66,10 +85,18 @@ app.setErrorHandler((error, _, reply) => {
     return reply.code(404).send({ detail: "there is no such task" });
   }
   // Another process may have held the file's lock for too long. Then the client may try again.
-  return error.retryable ? reply.code(503).header("retry-after", "1").send({ detail: "try again" }) : reply.send(error);
+  return error.retryable
+    ? reply.code(503).header("retry-after", "1").send({ detail: "try again" })
+    : reply.send(error);
 });
 
 for (const signal of ["SIGINT", "SIGTERM"]) {
   process.once(signal, () => app.close());
 }
-console.log(await app.listen({ port: Number(process.env.PORT ?? 3000), host: "127.0.0.1" }), "");
+console.log(
+  await app.listen({
+    port: Number(process.env.PORT ?? 3000),
+    host: "127.0.0.1",
+  }),
+  "",
+);
