@@ -31,6 +31,7 @@ ADA_AND_EVE = f"{USERS} INSERT INTO users (name) VALUES ('Ada'), ('Eve');"
 
 # The tables of the database `db` that the code of a page is given, where it opens none.
 TABLES = {
+    "blobs.md": "CREATE TABLE files (id INTEGER PRIMARY KEY, data BLOB);",
     "deadlines.md": ADA_AND_EVE,
     "errors.md": USERS,
     "json.md": f"""
@@ -40,6 +41,7 @@ TABLES = {
     "live.md": """
         CREATE TABLE todos (id INTEGER PRIMARY KEY, list INTEGER, title TEXT, done INTEGER NOT NULL DEFAULT 0);
         INSERT INTO todos (list, title) VALUES (1, 'buy tea');""",
+    "maintenance.md": ADA_AND_EVE,
     "reading.md": f"""
         {NOTES} INSERT INTO notes (title) VALUES ('buy tea'), ('rest');
         CREATE TABLE events (name, at, id);
