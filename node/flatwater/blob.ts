@@ -7,6 +7,7 @@
 
 import { native } from "./addon.js";
 import { nothing, throwIfAborted, timeoutOf, value, type CallOptions } from "./calls.js";
+import { misuse } from "./errors.js";
 import { place } from "./flow.js";
 import { settle } from "./loop.js";
 
@@ -25,26 +26,41 @@ export class BlobHandle {
   }
 
   /** Resolves with at most so many bytes from the position on, and moves it. Without a number: all that is left. */
-  async read(bytes = Number.MAX_SAFE_INTEGER, options?: CallOptions): Promise<Buffer> {
+  async read(bytes = this.length, options?: CallOptions): Promise<Buffer> {
     throwIfAborted(options);
-    const most = Math.max(Math.min(bytes, this.length - this.position), 0);
-    const answer = native.readBlob(this.handle, this.position, most, timeoutOf(options));
-    const read = (await settle(answer, value, options?.signal)) as Buffer;
-    this.position += read.length;
-    return read;
+    const from = this.position;
+    const most = Math.min(whole(bytes), this.length - from);
+    const answer = native.readBlob(this.handle, from, most, timeoutOf(options));
+    // At the call, so that several in a row are of different parts.
+    this.position += most;
+    return this.moved(from, settle(answer, value, options?.signal)) as Promise<Buffer>;
   }
 
   /** Writes bytes at the position, and moves it. The value does not grow. */
   async write(bytes: Uint8Array | ArrayBuffer, options?: CallOptions): Promise<void> {
     throwIfAborted(options);
-    const answer = native.writeBlob(this.handle, this.position, bytes, timeoutOf(options), place());
-    await settle(answer, nothing, options?.signal);
-    this.position += bytes.byteLength;
+    const from = this.position;
+    const answer = native.writeBlob(this.handle, from, bytes, timeoutOf(options), place());
+    this.position += bytes.byteLength ?? 0;
+    await this.moved(from, settle(answer, nothing, options?.signal));
   }
 
   /** Moves the position. */
   seek(position: number): void {
+    if (whole(position) > this.length) {
+      throw misuse(`the value has ${this.length} bytes`);
+    }
     this.position = position;
+  }
+
+  /** Moves the position back if the call fails. */
+  private async moved<T>(from: number, call: Promise<T>): Promise<T> {
+    try {
+      return await call;
+    } catch (error) {
+      this.position = from;
+      throw error;
+    }
   }
 
   /** Lets the value go. */
@@ -56,6 +72,13 @@ export class BlobHandle {
   async [Symbol.asyncDispose](): Promise<void> {
     this.close();
   }
+}
+
+function whole(number: number): number {
+  if (!Number.isInteger(number) || number < 0) {
+    throw misuse("a position and a number of bytes must be whole numbers, and not negative");
+  }
+  return number;
 }
 
 /** What was dropped without an end. */

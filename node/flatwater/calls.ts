@@ -4,7 +4,7 @@
  * Owns: the readers of plain results, and the checks of arguments. Leaves out: rows (`rows`).
  */
 
-import { FlatwaterError, misuse } from "./errors.js";
+import { misuse } from "./errors.js";
 import { bigs, cells, type Reader } from "./loop.js";
 import type { RowForm } from "./rows.js";
 import { Sql, type Params } from "./sql.js";
@@ -130,5 +130,5 @@ export function madeAs<T>(as: As<T>, row: unknown): T {
 
 /** The promise of a call that could not be made. */
 export function refused(error: unknown): Promise<never> {
-  return Promise.reject(error instanceof FlatwaterError || error instanceof Error ? error : misuse(String(error)));
+  return Promise.reject(error);
 }

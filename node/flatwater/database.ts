@@ -8,7 +8,8 @@
 import { native } from "./addon.js";
 import { INTEGERS, integersOf, nothing, number, textOf, timeoutOf, valuesOf, value } from "./calls.js";
 import type { CallOptions, Integers, Statement } from "./calls.js";
-import { FlatwaterError } from "./errors.js";
+import { refused } from "./calls.js";
+import { FlatwaterError, misuse } from "./errors.js";
 import { Live, liveGroup, type LiveOptions, type LiveStatement } from "./live.js";
 import { place } from "./flow.js";
 import { cells, settle } from "./loop.js";
@@ -117,6 +118,9 @@ export class Database extends Session {
   /** Copies the WAL into the database file, and resolves with the frames in the WAL and those of them that are copied. */
   checkpoint(mode: CheckpointMode = "passive", options?: CallOptions): Promise<{ frames: number; copied: number }> {
     const reader = { end: () => ({ frames: cells[0]!, copied: cells[1]! }) };
+    if (!["passive", "full", "restart", "truncate"].includes(mode)) {
+      return refused(misuse(`the mode of a checkpoint is "passive", "full", "restart" or "truncate"`));
+    }
     return this.run(CHECKPOINT, mode, undefined, options, reader);
   }
 
@@ -132,6 +136,9 @@ export class Database extends Session {
 
   /** Gives back at most so many free pages, and resolves with their number. It needs `autoVacuum: "incremental"`. */
   incrementalVacuum(pages: number, options?: CallOptions): Promise<number> {
+    if (!Number.isInteger(pages) || pages < 0) {
+      return refused(misuse("the number of pages must be a whole number"));
+    }
     return this.run(INCREMENTAL_VACUUM, String(pages), undefined, options, number);
   }
 

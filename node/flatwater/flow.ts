@@ -33,7 +33,11 @@ export function place(): number {
 /** Runs a function inside of the transaction of this number. */
 export function inside<T>(handle: number, body: (place: Place) => T): T {
   isUsed = true;
-  const here: Place = { handle, around: flow.getStore() };
+  let around = flow.getStore();
+  while (around !== undefined && around.handle < 0) {
+    around = around.around;
+  }
+  const here: Place = { handle, around };
   return flow.run(here, body, here);
 }
 

@@ -55,7 +55,12 @@ class ResultsReader<T> implements Reader<T | undefined> {
     let answer = native.liveResult(at, this.integers);
     while (typeof answer === "string") {
       const more: number = cells[3]!;
-      decode(answer, "object", rows);
+      try {
+        decode(answer, "object", rows);
+      } catch (error) {
+        native.giveUp(more);
+        throw error;
+      }
       answer = more < 0 ? 0 : native.poll(more);
     }
     if (answer === FAILED) {

@@ -13,11 +13,6 @@
 import { native, type Answer, type Fields } from "./addon.js";
 import { FlatwaterError } from "./errors.js";
 
-/** What both sides use: the numbers of an answer, and tokens. */
-export const cells = new Float64Array(64 * 1024);
-/** The same memory as integers of 64 bits. */
-export const bigs = new BigInt64Array(cells.buffer);
-
 export const DONE = -1;
 export const FAILED = -2;
 const YIELDS = -3;
@@ -53,18 +48,45 @@ interface Call {
   cancelled: { reason: unknown } | undefined;
 }
 
-const waiting = new Map<number, Call>();
-/** The calls that go on in the next turn. */
-let next: Call[] = [];
-/** When the first delivery of this turn began; 0 if there was none. */
-let turnBegan = 0;
-let isImmediateSet = false;
-/** Tokens are to be read in the next turn. */
-let isDue = false;
+/** What the calls of one environment have in common, also those of several copies of this module: test runners load it anew. */
+interface Shared {
+  cells: Float64Array<ArrayBuffer>;
+  waiting: Map<number, Call>;
+  /** The calls that go on in the next turn. */
+  next: Call[];
+  /** When the first delivery of this turn began; 0 if there was none. */
+  turnBegan: number;
+  isImmediateSet: boolean;
+  /** Tokens are to be read in the next turn. */
+  isDue: boolean;
+}
 
-native.begin(cells, woken);
-// Node ends a process without ending its environment.
-process.once("exit", () => native.ended());
+// Kept, because test runners replace them.
+const { setImmediate } = globalThis;
+const now = performance.now.bind(performance);
+
+const owner = native as { shared?: Shared };
+const isFirst = owner.shared === undefined;
+const shared = (owner.shared ??= {
+  cells: new Float64Array(64 * 1024),
+  waiting: new Map(),
+  next: [],
+  turnBegan: 0,
+  isImmediateSet: false,
+  isDue: false,
+});
+const { waiting } = shared;
+
+/** What both sides use: the numbers of an answer, and tokens. */
+export const { cells } = shared;
+/** The same memory as integers of 64 bits. */
+export const bigs = new BigInt64Array(cells.buffer);
+
+if (isFirst) {
+  native.begin(cells, woken);
+  // Node ends a process without ending its environment.
+  process.once("exit", () => native.ended());
+}
 
 /** The promise for an answer: settled if it is there. */
 export function settle<T>(answer: Answer, reader: Reader<T>, signal?: AbortSignal): Promise<T> {
@@ -86,12 +108,16 @@ async function wait<T>(answer: Answer, reader: Reader<T>, signal: AbortSignal | 
   let call: Call | undefined;
   const promise = new Promise<unknown>((resolve, reject) => {
     call = { reader, resolve, reject, token: -1, cancelled: undefined };
-    advance(answer, call);
+    take(answer, call);
   });
   const cancel = () => giveUp(call!, signal!.reason);
   const listens = signal !== undefined && call!.token >= 0;
   if (listens) {
     signal.addEventListener("abort", cancel, { once: true });
+    // Reading the values may have run code of the program.
+    if (signal.aborted) {
+      cancel();
+    }
   }
   try {
     return (await promise) as T;
@@ -104,8 +130,21 @@ async function wait<T>(answer: Answer, reader: Reader<T>, signal: AbortSignal | 
   }
 }
 
+/** Polls a call, and goes on with it. Never throws. */
+function advance(call: Call): void {
+  const { token } = call;
+  let answer: Answer;
+  try {
+    answer = native.poll(token);
+  } catch (error) {
+    // An answer that Node cannot hold, such as a text beyond its longest.
+    return fail(call, error);
+  }
+  take(answer, call);
+}
+
 /** Goes on with a call until it is over, waits, or has used up its slice. Never throws. */
-function advance(answer: Answer, call: Call): void {
+function take(answer: Answer, call: Call): void {
   let end = 0;
   call.token = -1;
   try {
@@ -116,9 +155,9 @@ function advance(answer: Answer, call: Call): void {
       if (token < 0) {
         return finish(call, answer);
       }
-      const now = performance.now();
-      end ||= now + SLICE_MS;
-      if (now >= end) {
+      const time = now();
+      end ||= time + SLICE_MS;
+      if (time >= end) {
         return goOnNext(call);
       }
       answer = native.poll(token);
@@ -148,12 +187,11 @@ function advance(answer: Answer, call: Call): void {
 }
 
 function finish(call: Call, answer: Answer): void {
-  const result = call.reader.end(answer);
   call.token = -1;
   if (call.cancelled) {
     call.reject(call.cancelled.reason);
   } else {
-    call.resolve(result);
+    call.resolve(call.reader.end(answer));
   }
 }
 
@@ -171,7 +209,7 @@ function giveUp(call: Call, reason: unknown): void {
   call.cancelled = { reason };
   if (!native.giveUp(token)) {
     leave(token);
-    next = next.filter((other) => other !== call);
+    shared.next = shared.next.filter((other) => other !== call);
     fail(call, reason);
   }
 }
@@ -189,8 +227,8 @@ function leave(token: number): Call | undefined {
 
 /** Node calls it when answers have come. */
 function woken(): void {
-  if (turnBegan !== 0 && performance.now() - turnBegan > TURN_MS) {
-    isDue = true;
+  if (shared.turnBegan !== 0 && now() - shared.turnBegan > TURN_MS) {
+    shared.isDue = true;
     setTurn();
   } else {
     deliver();
@@ -199,51 +237,56 @@ function woken(): void {
 
 /** Delivers what has come, at most so much that its continuations are short too. */
 function deliver(): void {
-  turnBegan ||= performance.now();
+  shared.turnBegan ||= now();
   setTurn();
   const count = native.drain(AT_ONCE);
-  isDue = cells[cells.length - 1]! > 0;
+  shared.isDue = cells[cells.length - 1]! > 0;
   // The polls put their answers where the tokens are.
-  const tokens = cells.slice(0, count);
-  for (const token of tokens) {
+  const calls: Call[] = [];
+  for (const token of cells.slice(0, count)) {
     const call = leave(token);
     if (call !== undefined) {
-      advance(native.poll(token), call);
+      calls.push(call);
+    }
+  }
+  advanceAll(calls);
+}
+
+/** Goes on with calls for about a millisecond. The others go on in the next turn. */
+function advanceAll(calls: Call[]): void {
+  const began = now();
+  for (const [at, call] of calls.entries()) {
+    if (now() - began > TURN_MS) {
+      shared.next = calls.slice(at).concat(shared.next);
+      return setTurn();
+    }
+    if (call.token >= 0) {
+      advance(call);
     }
   }
 }
 
 function goOnNext(call: Call): void {
-  next.push(call);
+  shared.next.push(call);
   setTurn();
 }
 
 function setTurn(): void {
-  if (!isImmediateSet) {
-    isImmediateSet = true;
+  if (!shared.isImmediateSet) {
+    shared.isImmediateSet = true;
     setImmediate(turn);
   }
 }
 
 /** Timers and I/O have been served. */
 function turn(): void {
-  isImmediateSet = false;
-  turnBegan = 0;
+  shared.isImmediateSet = false;
+  shared.turnBegan = 0;
   native.hadTurn();
-  const began = performance.now();
-  const calls = next;
-  next = [];
-  for (const [at, call] of calls.entries()) {
-    if (performance.now() - began > TURN_MS) {
-      next = calls.slice(at).concat(next);
-      setTurn();
-      break;
-    }
-    if (call.token >= 0) {
-      advance(native.poll(call.token), call);
-    }
-  }
-  if (isDue) {
+  const calls = shared.next;
+  shared.next = [];
+  advanceAll(calls);
+  if (shared.isDue) {
     deliver();
   }
 }

@@ -13,6 +13,8 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
   private handle = -1;
   private integers = 0;
   private isOver = false;
+  /** The part that is awaited. */
+  private last: Promise<unknown> | undefined;
   private failure: { error: unknown } | undefined;
   /** Aborted by the end. */
   private readonly ends = new AbortController();
@@ -37,14 +39,29 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
   /** Reads one part; undefined at the end. @internal */
   protected abstract reader(): Reader<T | undefined>;
 
-  async next(): Promise<IteratorResult<T, undefined>> {
+  /** The next part. Several may be awaited: they come one after the other. */
+  next(): Promise<IteratorResult<T, undefined>> {
+    const step = () => this.step();
+    const part = this.last === undefined ? step() : this.last.then(step, step);
+    this.last = part;
+    const isLast = () => {
+      if (this.last === part) {
+        this.last = undefined;
+      }
+    };
+    part.then(isLast, isLast);
+    return part;
+  }
+
+  private async step(): Promise<IteratorResult<T, undefined>> {
     if (!this.isOver) {
       try {
         if (this.failure !== undefined) {
           throw this.failure.error;
         }
         this.signal.throwIfAborted();
-        const part = await settle(native.next(this.handle, this.integers), this.reader(), this.signal);
+        const reader = this.reader();
+        const part = await settle(native.next(this.handle, this.integers), reader, this.signal);
         if (part !== undefined && !this.isOver) {
           return { done: false, value: part };
         }

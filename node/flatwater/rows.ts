@@ -35,6 +35,8 @@ const known = {
   array: new Map<number, Shape[]>(),
 };
 const SCHEMAS = 1024;
+/** Of one schema, code is made for so many combinations of forms. */
+const SHAPES = 32;
 
 /** Objects; objects in which the last of several columns of one name wins; arrays. */
 export type RowForm = keyof typeof known;
@@ -59,10 +61,13 @@ export function decode(text: string, form: RowForm, out: unknown[]): void {
   const count = cells[0]!;
   const columns = cells[1]!;
   const schema = cells[2]!;
-  const shape = shapeOf(form, schema, columns);
-  if (count > 0) {
-    shape.decode(HEADER + columns, count, text, out);
+  if (count === 0) {
+    if (!known[form].has(schema)) {
+      checkNames(form, native.columns(schema));
+    }
+    return;
   }
+  shapeOf(form, schema, columns).decode(HEADER + columns, count, text, out);
 }
 
 /** The names of the columns of the chunk in the cells. */
@@ -84,7 +89,9 @@ function shapeOf(form: RowForm, schema: number, columns: number): Shape {
 
 function hasForms({ forms }: Shape, columns: number): boolean {
   for (let at = 0; at < columns; at++) {
-    if (forms[at] !== cells[HEADER + at]) {
+    const form = cells[HEADER + at]!;
+    // Where a number, a text or a blob may be, NULL may be.
+    if (forms[at] !== form && !(form === NULL && forms[at]! < BIG)) {
       return false;
     }
   }
@@ -93,13 +100,12 @@ function hasForms({ forms }: Shape, columns: number): boolean {
 
 function newShape(form: RowForm, schema: number, columns: number, shapes: Shape[] | undefined): Shape {
   const names = native.columns(schema);
-  if (form === "object") {
-    const twice = names.find((name, at) => names.indexOf(name) !== at);
-    if (twice !== undefined) {
-      throw misuse(`two columns are named "${twice}"`, "give each its own name with AS, or ask for { rows: 'array' }");
-    }
+  checkNames(form, names);
+  // Of a column that is all NULL nothing is known: most are numbers next time.
+  const forms = Array.from(cells.subarray(HEADER, HEADER + columns), (of) => (of === NULL ? NUMBER : of));
+  if (shapes !== undefined && shapes.length >= SHAPES) {
+    return { forms, decode: interpreted(form, names, forms) };
   }
-  const forms = Array.from(cells.subarray(HEADER, HEADER + columns));
   const shape = { forms, decode: compile(form, names, forms) };
   if (shapes !== undefined) {
     shapes.push(shape);
@@ -110,6 +116,13 @@ function newShape(form: RowForm, schema: number, columns: number, shapes: Shape[
     known[form].set(schema, [shape]);
   }
   return shape;
+}
+
+function checkNames(form: RowForm, names: string[]): void {
+  const twice = form === "object" ? names.find((name, at) => names.indexOf(name) !== at) : undefined;
+  if (twice !== undefined) {
+    throw misuse(`two columns are named "${twice}"`, "give each its own name with AS, or ask for { rows: 'array' }");
+  }
 }
 
 /** A blob of its own, out of those of the chunk. */

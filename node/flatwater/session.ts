@@ -264,9 +264,9 @@ export abstract class Session {
     plain?: (one: T) => unknown,
   ): Promise<R> {
     const at = place();
-    const timeout = timeoutOf(options);
     let isMade = false;
     try {
+      const timeout = timeoutOf(options);
       const rest = collect(many, given, options?.signal, plain);
       if (rest !== undefined) {
         await rest;
@@ -295,7 +295,12 @@ function readRows(answer: Answer): Row[] {
   const rows: Row[] = [];
   while (typeof answer === "string") {
     const more: number = cells[MORE]!;
-    decode(answer, "object", rows);
+    try {
+      decode(answer, "object", rows);
+    } catch (error) {
+      native.giveUp(more);
+      throw error;
+    }
     answer = more < 0 ? DONE : native.poll(more);
   }
   if (answer === FAILED) {

@@ -55,12 +55,17 @@ impl Host {
         output: Output,
     ) -> Result<Value<'e>> {
         match output {
+            _ if of.is_cancelled => {
+                self.forget(token);
+                return self.numbers(env, &[0.0, 0.0]);
+            }
             Output::Rows(rows) => {
                 let left = Waiting { source: Source::Over, rest: None, ..of };
                 return self.rows(env, left, token, Arc::new(rows), 0);
             }
             _ => self.forget(token),
         }
+        let place = of.place;
         match output {
             Output::Executed(executed) => self.numbers(env, &executed_numbers(executed)),
             Output::Changes(changes) => self.numbers(env, &[changes as f64]),
@@ -77,8 +82,9 @@ impl Host {
                 self.numbers(env, &[number, id])
             }
             Output::Transaction(transaction) => {
+                let around = place;
                 let target = Target::of(&transaction);
-                let number = self.handles.add(Handle::Transaction { transaction, target });
+                let number = self.handles.add(Handle::Transaction { transaction, target, around });
                 self.numbers(env, &[number])
             }
             Output::Snapshot(snapshot) => {

@@ -63,8 +63,13 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         Err(_) => return Err(env.type_error("the SQL must be a string")),
     };
     set_place(host, call.unbegun(), place);
-    host.begin(env, call, integers)
+    let waiting = Waiting::new(Source::Call(call), integers);
+    let holds = matches!(operation, BEGIN | SNAPSHOT);
+    host.go_on(env, Waiting { place, holds, ..waiting }, None)
 }
+
+const BEGIN: u32 = 10;
+const SNAPSHOT: u32 = 11;
 
 fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result<FrontCall, Failure> {
     let params = Ok(params);
@@ -77,8 +82,8 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
         5 => target.query("queryOptionalValue", sql, params, Needed::First),
         6 => target.execute_script(sql),
         7 => target.prepare(sql),
-        10 => target.begin(),
-        11 => target.snapshot(),
+        BEGIN => target.begin(),
+        SNAPSHOT => target.snapshot(),
         12 => target.backup(Path::new(sql)),
         13 => target.checkpoint(match sql {
             "full" => CheckpointMode::Full,
@@ -114,15 +119,18 @@ pub(crate) fn query_json<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     host.begin(env, made, Integers::Exact)
 }
 
-/// The flow of the program that begins the call is inside of the transaction `place`, if that is one.
+/// The flow of the program that begins the call is inside of the transaction `place`, if that is one, and of those around it.
 pub(crate) fn set_place(host: &Host, unbegun: Option<Unbegun<'_>>, place: f64) {
     let Some(mut unbegun) = unbegun else { return };
-    let handle = host.handles.get(place);
-    let Some(Handle::Transaction { transaction, target }) = handle.as_deref() else { return };
-    match unbegun.database() {
-        Some(database) if database == target.database() && target.in_transaction() => unbegun.set_inside_body(),
-        None if unbegun.may_be_nested() => _ = unbegun.set_nested(transaction),
-        _ => {}
+    let mut at = place;
+    while let Some(Handle::Transaction { transaction, target, around }) = host.handles.get(at).as_deref() {
+        match unbegun.database() {
+            Some(database) if database == target.database() && target.in_transaction() => {
+                return unbegun.set_inside_body();
+            }
+            None if unbegun.may_be_nested() && unbegun.set_nested(transaction) => return,
+            _ => at = *around,
+        }
     }
 }
 
@@ -151,7 +159,7 @@ pub(crate) fn end<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let commits = env.as_bool(call.argument::<1>())?;
     let end: fn(Transaction<'static>) -> FrontCall = if commits { bindings::commit } else { bindings::rollback };
     match host.handles.take(call.number::<0>()?) {
-        Some(Handle::Transaction { transaction, target }) => {
+        Some(Handle::Transaction { transaction, target, .. }) => {
             drop(target);
             host.begin(env, timed(end(transaction), call.number::<2>()?), Integers::Exact)
         }

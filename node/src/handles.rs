@@ -21,14 +21,29 @@ const CLOSE: Duration = Duration::from_secs(5);
 
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Handle {
-    Database { database: Database, target: Target },
-    Transaction { transaction: Transaction<'static>, target: Target },
-    Snapshot { _snapshot: Snapshot, target: Target },
+    Database {
+        database: Database,
+        target: Target,
+    },
+    /// `around` is the one inside of which it was begun, of this database or another one.
+    Transaction {
+        transaction: Transaction<'static>,
+        target: Target,
+        around: f64,
+    },
+    Snapshot {
+        _snapshot: Snapshot,
+        target: Target,
+    },
     Batches(Batches),
     Blob(Blob),
     Live(Live<Vec<LiveRows>>),
     Changes(Live<Change>),
-    Rows { sql: String, rows: ParamRows, row: Params },
+    Rows {
+        sql: String,
+        rows: ParamRows,
+        row: Params,
+    },
     Statements(Vec<(String, Params)>),
 }
 

@@ -69,7 +69,8 @@ impl Host {
     pub(crate) fn poll<'e>(&self, env: Env<'e>, number: f64) -> Result<Value<'e>> {
         let found = token(number).and_then(|token| Some((token, self.waiting.borrow_mut().get_mut(token)?.take()?)));
         match found {
-            Some((token, waiting)) => self.go_on(env, waiting, Some(token)),
+            // What cannot be answered is of no use any more.
+            Some((token, waiting)) => self.go_on(env, waiting, Some(token)).inspect_err(|_| self.forget(Some(token))),
             None => self.numbers(env, &[0.0, 0.0]),
         }
     }
@@ -135,6 +136,16 @@ impl Host {
         }
         self.forget(Some(token));
         false
+    }
+
+    /// The process ends: lets go of what holds a connection, and closes the databases. Writes that were submitted are finished.
+    pub(crate) fn end(&self) {
+        let mut all = self.waiting.borrow_mut();
+        let held: Vec<_> =
+            all.iter_mut().filter(|of| of.as_ref().is_some_and(|of| of.holds)).map(Option::take).collect();
+        drop(all);
+        drop(held);
+        self.handles.close();
     }
 
     /// Puts at most so many of the tokens that were noted into the cells. Returns their number, and in the last cell how many

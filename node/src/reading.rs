@@ -51,7 +51,7 @@ pub(crate) fn keep_alive<'e>(call: &Call<'e, Host>) -> Answer<'e> {
 
 /// `ended()`: the process ends, or this thread of it.
 pub(crate) fn ended<'e>(call: &Call<'e, Host>) -> Answer<'e> {
-    call.host.handles.close();
+    call.host.end();
     call.env.undefined()
 }
 

@@ -18,6 +18,12 @@ pub(crate) struct Waiting {
     pub(crate) integers: Integers,
     /// Rows that JavaScript has not taken, from this one on.
     pub(crate) rest: Option<(Arc<Rows>, usize)>,
+    /// It was given up, and only its outcome is awaited: what it returns is dropped.
+    pub(crate) is_cancelled: bool,
+    /// Its answer holds a connection.
+    pub(crate) holds: bool,
+    /// The transaction inside of which it was made.
+    pub(crate) place: f64,
 }
 
 /// Where more comes from. Most are calls, so that one is not boxed.
@@ -40,7 +46,7 @@ pub(crate) enum Step {
 
 impl Waiting {
     pub(crate) fn new(source: Source, integers: Integers) -> Self {
-        Self { source, integers, rest: None }
+        Self { source, integers, rest: None, is_cancelled: false, holds: false, place: -1.0 }
     }
 
     /// Polls it. Without a mailbox it only looks.
@@ -72,6 +78,7 @@ impl Waiting {
     /// Gives it up. Returns true if its write runs, and its outcome is to be waited for.
     pub(crate) fn give_up(&mut self) -> bool {
         self.rest = None;
+        self.is_cancelled = true;
         if let Source::Call(call) = &mut self.source { call.give_up() } else { false }
     }
 }

@@ -99,3 +99,23 @@ test("a commit of another process changes a live query", async (t) => {
   assert.deepEqual((await next).value, [{ n: 1 }]);
   await live.return();
 });
+
+test("several parts may be awaited at once", async (t) => {
+  const db = await database(t);
+  await db.execute("CREATE TABLE t (a)");
+  const live = db.live("SELECT count(*) AS n FROM t");
+  const parts = [live.next(), live.next(), live.next()];
+  assert.deepEqual((await parts[0]).value, [{ n: 0 }]);
+  await db.execute("INSERT INTO t VALUES (1)");
+  assert.deepEqual((await parts[1]).value, [{ n: 1 }]);
+  await live.return();
+  assert.deepEqual(await parts[2], { done: true, value: undefined });
+  const batches = db.batches(
+    "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 5000) SELECT x FROM c",
+  );
+  const all = await Promise.all(Array.from({ length: 40 }, () => batches.next()));
+  assert.deepEqual(
+    all.flatMap(({ value }) => value ?? []).map(({ x }) => x),
+    Array.from({ length: 5000 }, (_, at) => at + 1),
+  );
+});

@@ -59,3 +59,14 @@ test("migrations are applied once", async (t) => {
   await assert.rejects(db.migrate([["001_users", "CREATE TABLE other (a)"]]), { name: "FlatwaterError" });
   await db.close();
 });
+
+test("writes of a large value that are not awaited one by one do not overlap", async (t) => {
+  const db = await database(t);
+  await db.executeScript("CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, zeroblob(8))");
+  const blob = await db.openBlob("t", "a", 1);
+  await Promise.all([blob.write(new Uint8Array([1, 1, 1, 1])), blob.write(new Uint8Array([2, 2, 2, 2]))]);
+  assert.equal(await db.queryValue("SELECT hex(a) FROM t"), "0101010102020202");
+  for (const position of [-5, 1.5, 9]) assert.throws(() => blob.seek(position), { kind: "misuse" });
+  await assert.rejects(db.checkpoint("TRUNCATE"), { kind: "misuse" });
+  await assert.rejects(db.incrementalVacuum(1.5), { kind: "misuse" });
+});

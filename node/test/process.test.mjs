@@ -114,3 +114,31 @@ test("what is dropped without an end is let go of", async (t) => {
   );
   assert.deepEqual([code, output], [0, "let go of\n"], errors);
 });
+
+test("a package that is loaded anew shares the loop with the one before", async (t) => {
+  const { code, output, errors } = await run(`
+    import { createRequire } from "node:module";
+    const require = createRequire(${JSON.stringify(new URL("../dist/", import.meta.url).href)});
+    const load = () => require("./index.js");
+    const one = await load().open(":memory:", { tuning: { inline: false } });
+    const before = one.queryValue("SELECT 1");
+    for (const name of Object.keys(require.cache)) if (!name.endsWith(".node")) delete require.cache[name];
+    const other = await load().open(${JSON.stringify(path(t))});
+    console.log(await before, await one.queryValue("SELECT 2"), await other.queryValue("SELECT 3"));
+    await other.close();
+    await one.close();`);
+  assert.deepEqual([code, output], [0, "1 2 3\n"], errors);
+});
+
+test("timers that a test runner replaces do not stop the package", async () => {
+  const { code, output, errors } = await run(`
+    const db = await open(":memory:");
+    const { setImmediate } = globalThis;
+    globalThis.setImmediate = () => {};
+    performance.now = () => 0;
+    for (let at = 0; at < 20000; at++) await db.queryValue("SELECT 1");
+    globalThis.setImmediate = setImmediate;
+    console.log("on");
+    await db.close();`);
+  assert.deepEqual([code, output], [0, "on\n"], errors);
+});

@@ -108,3 +108,13 @@ test("streams yield every row, and leaving one gives its connection back", async
   assert.equal(await db.queryValue("SELECT 1"), 1);
   assert.equal(db.stats().readersHeld, 0);
 });
+
+test("rows with NULL in any of their columns are as they are", async (t) => {
+  const db = await database(t);
+  const names = Array.from({ length: 12 }, (_, at) => `c${at}`);
+  const text = `SELECT ${names.map((name, at) => `iif(:bits >> ${at} & 1, NULL, ${at % 2 ? `'t${at}'` : at}) AS ${name}`).join(", ")}`;
+  for (let bits = 0; bits < 4096; bits++) {
+    const expected = names.map((name, at) => [name, (bits >> at) & 1 ? null : at % 2 ? `t${at}` : at]);
+    assert.deepEqual(await db.queryOne(text, { bits }), Object.fromEntries(expected));
+  }
+});

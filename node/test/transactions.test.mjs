@@ -155,3 +155,32 @@ test("a snapshot reads at one point in time", async (t) => {
   await assert.rejects(count(snapshot), { kind: "misuse" });
   assert.equal(await count(db), 1);
 });
+
+test("a begin that is given up leaves no transaction open", async (t) => {
+  const db = await withTable(t, { transactionIdle: 3_600_000 });
+  const reason = new RangeError("given up");
+  for (let turns = 0; turns < 30; turns++) {
+    const controller = new AbortController();
+    const write = db.execute("INSERT INTO t VALUES (1)", [], { timeout: 3_600_000 });
+    const ends = db.transaction(() => {}, { signal: controller.signal }).catch((error) => assert.equal(error, reason));
+    let left = turns % 4;
+    await until(() => left-- === 0);
+    controller.abort(reason);
+    await write;
+    await ends;
+    // It would wait for a transaction that nobody has.
+    await db.execute("INSERT INTO t VALUES (2)");
+  }
+});
+
+test("a write inside of another database's transaction in its own is refused at once", async (t) => {
+  const [one, other] = [await withTable(t), await withTable(t)];
+  await one.transaction(() =>
+    other.transaction(async (tx) => {
+      await assert.rejects(one.execute("INSERT INTO t VALUES (1)"), { message: /inside its own transaction/ });
+      await assert.rejects(other.execute("INSERT INTO t VALUES (1)"), { message: /inside its own transaction/ });
+      await tx.execute("INSERT INTO t VALUES (2)");
+    }),
+  );
+  assert.deepEqual([await count(one), await count(other)], [0, 1]);
+});

@@ -58,6 +58,11 @@ impl<T> Tokens<T> {
         (u64::from(place.generation) == token >> 32).then_some((index, place))
     }
 
+    /// All that waits.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.places.iter_mut().filter_map(|place| place.waits.as_mut())
+    }
+
     /// How many wait.
     #[must_use]
     pub fn len(&self) -> usize {
