@@ -1,4 +1,4 @@
-// Builds the package: `node tools/build.mjs <folder of the native library> [<folder for the package's code>]`.
+// Builds the package: `node tools/build.mjs <folder of the native library> [<folder for the package's code> [<entry> ...]]`.
 //
 // The entries for `import` are the same module as those for `require`, so there is one state.
 import { execFileSync } from "node:child_process";
@@ -8,8 +8,10 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const [libraries, dist = join(root, "dist")] = process.argv.slice(2).map((folder) => resolve(folder));
-const ENTRIES = ["index", "kysely"];
+const [, , from, to = join(root, "dist"), ...given] = process.argv;
+const [libraries, dist] = [resolve(from), resolve(to)];
+// Away from here, the libraries that an entry is for are not found.
+const entries = given.length > 0 ? given : ["index", "kysely"];
 
 const library = ["libflatwater_node.so", "libflatwater_node.dylib", "flatwater_node.dll"]
   .map((name) => join(libraries, name))
@@ -25,7 +27,7 @@ const tsc = createRequire(import.meta.url)
   .replace("package.json", "bin/tsc");
 execFileSync(process.execPath, [tsc, "-p", root, "--outDir", dist], { stdio: "inherit" });
 const require = createRequire(join(dist, "/"));
-for (const entry of ENTRIES) {
+for (const entry of entries) {
   const names = Object.keys(require(`./${entry}.js`)).filter((name) => name !== "__esModule");
   const lines = names.map((name) => `export const ${name} = flatwater.${name};`);
   writeFileSync(join(dist, `${entry}.mjs`), `import flatwater from "./${entry}.js";\n\n${lines.join("\n")}\n`);
