@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use flatwater_sqlite::Interrupt;
 use rusqlite::ffi;
-use rusqlite::serialize::Data;
 use tempfile::NamedTempFile;
 
 use super::page_copy::{self, Target, copy_pages, hold_snapshot, of_sqlite, stop};
@@ -82,10 +81,7 @@ fn bytes(connection: &mut Connection, ends: &Arc<dyn Interrupt>) -> Result<Vec<u
     };
     let mut copy = rusqlite::Connection::open_in_memory().map_err(told)?;
     copy_pages(connection.sqlite.rusqlite(), &mut copy, &**ends, told, |_| Ok(()))?;
-    let mut bytes = match copy.serialize("main").map_err(told)? {
-        Data::Owned(owned) => owned.to_vec(),
-        Data::Shared(shared) => shared.to_vec(),
-    };
+    let mut bytes = copy.serialize("main").map_err(told)?.to_vec();
     in_rollback_mode(&mut bytes);
     Ok(bytes)
 }
