@@ -76,6 +76,14 @@ impl Entry {
         matches!(self.state, FileState::Open(_))
     }
 
+    /// Counts one more handle of an open engine, which its caller does not have yet.
+    pub(super) fn join(&mut self) {
+        if let FileState::Open(handles) = &mut self.state {
+            *handles += 1;
+            self.undelivered += 1;
+        }
+    }
+
     /// Returns true if a caller has a handle of this engine.
     pub(super) fn is_in_use(&self) -> bool {
         matches!(self.state, FileState::Open(handles) if handles > self.undelivered)

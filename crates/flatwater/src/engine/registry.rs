@@ -77,14 +77,16 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
         files.refuse_left(&id, options)?;
         if !files.is_claimed(&id, options) {
             match files.entries.get_mut(&id) {
-                Some(Entry { state: FileState::Open(handles), engine, undelivered, .. }) => {
+                Some(entry @ Entry { state: FileState::Open(_), .. }) => {
                     // An engine outlives its `Open` entry, so the upgrade is expected to succeed.
-                    let Some(engine) = engine.upgrade() else { return Err(Error::closed().in_operation("open")) };
-                    refused = engine.admits(options).err();
-                    if refused.is_none() {
-                        *handles += 1;
-                        *undelivered += 1;
-                        return Ok(Found::Open(engine));
+                    let Some(engine) = entry.engine.upgrade() else { return Err(Error::closed().in_operation("open")) };
+                    match engine.admits(options) {
+                        Ok(()) => {
+                            entry.join();
+                            return Ok(Found::Open(engine));
+                        }
+                        Err(error) if in_closure() || entry.is_in_use() => return Err(error),
+                        Err(error) => refused = Some(error),
                     }
                 }
                 _ => {
@@ -92,10 +94,6 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
                     return Ok(Found::Claimed(id));
                 }
             }
-        }
-        if let Some(refused) = refused.take_if(|_| in_closure() || files.entries.get(&id).is_some_and(Entry::is_in_use))
-        {
-            return Err(refused);
         }
         if in_closure() {
             return Err(Error::misuse("a closure tried to open a database that is being opened or closed")
