@@ -49,8 +49,7 @@ pub(super) fn remember(sqlite: &Sqlite, options: &Options) {
 
 /// Says of a file that is no database whether it is the key, if that can be told.
 pub(super) fn explain(error: Error, sqlite: &Sqlite, options: &Options) -> Error {
-    let is_no_database = error.sqlite_code().is_some_and(|code| code & 0xff == ffi::SQLITE_NOTADB);
-    if !is_no_database || error.operation().is_some() {
+    if !is_no_database(&error) || error.operation().is_some() {
         return error;
     }
     let (path, header) = (options.path.display(), Cipher::of(sqlite).header("main"));
@@ -100,10 +99,13 @@ pub(crate) fn attach(sqlite: &mut Sqlite, attached: &Attached, place: &str, opti
     Ok(ran?)
 }
 
+fn is_no_database(error: &Error) -> bool {
+    error.sqlite_code().is_some_and(|code| code & 0xff == ffi::SQLITE_NOTADB)
+}
+
 /// Returns the kind of the error for a file that cannot be attached.
 pub(super) fn kind_of_attached(error: &Error, options: &Options) -> ErrorKind {
-    let is_no_database = error.sqlite_code().is_some_and(|code| code & 0xff == ffi::SQLITE_NOTADB);
-    if is_no_database && options.key.is_some() { ErrorKind::Key } else { ErrorKind::Open }
+    if is_no_database(error) && options.key.is_some() { ErrorKind::Key } else { ErrorKind::Open }
 }
 
 /// The values of ATTACH. SQLite reads them where they are, so no copy of the key is left in its memory.
