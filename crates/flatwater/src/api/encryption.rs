@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::api::call::Call;
 use crate::api::database::Database;
-use crate::connection::exclusive::copies::Copy;
+use crate::connection::exclusive::copy::Copy;
 use crate::connection::exclusive::page_copy::Target;
 use crate::options::Key;
 use crate::workers::work::Work;

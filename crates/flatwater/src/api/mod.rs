@@ -8,7 +8,6 @@ pub(crate) mod batches;
 pub(crate) mod blob;
 pub(crate) mod call;
 pub(crate) mod closures;
-mod copies;
 pub(crate) mod database;
 mod encryption;
 pub(crate) mod execute_many;

@@ -33,7 +33,7 @@ use crate::api::open::opened;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
 use crate::api::transaction::Transaction;
-use crate::connection::exclusive::copies::Copy;
+use crate::connection::exclusive::copy::Copy;
 use crate::connection::exclusive::page_copy::Target as BackupTarget;
 use crate::connection::run::blobs::BlobUse;
 use crate::engine::dispatch::Caller;

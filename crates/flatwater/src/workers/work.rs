@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use flatwater_sqlite::CheckpointMode;
 
-use crate::connection::exclusive::copies::Copy;
+use crate::connection::exclusive::copy::Copy;
 use crate::connection::learn::live_query::Derived;
 use crate::connection::run::blobs::BlobUse;
 use crate::connection::run::execute::Output;

@@ -4,7 +4,7 @@
 //! Leaves out: their transactions, and who has the connection (`workers`).
 
 pub(crate) mod change_key;
-pub(crate) mod copies;
+pub(crate) mod copy;
 pub(crate) mod dump_statements;
 mod export;
 pub(crate) mod history;

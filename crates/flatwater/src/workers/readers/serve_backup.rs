@@ -1,14 +1,14 @@
 //! A backup on a reader.
 //!
 //! Owns: the steps around the copy. Runs on a thread of the pool. Invariant: afterwards no transaction is open on the
-//! reader, or it is not used again. Leaves out: the copy (`connection::exclusive::copies`).
+//! reader, or it is not used again. Leaves out: the copy (`connection::exclusive::copy`).
 
 use std::sync::Arc;
 
 use flatwater_sqlite::Interrupt;
 
 use super::reader::{Performed, Reader};
-use crate::connection::exclusive::copies::{Copy, copy};
+use crate::connection::exclusive::copy::{Copy, copy};
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;

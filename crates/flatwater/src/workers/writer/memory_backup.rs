@@ -1,14 +1,14 @@
 //! A backup on the writer's connection, for a database that has no other.
 //!
 //! Owns: the steps around the copy, and what ends it. Runs on the thread that holds the token. Invariant: afterwards no
-//! transaction is open. Leaves out: the copy (`connection::exclusive::copies`).
+//! transaction is open. Leaves out: the copy (`connection::exclusive::copy`).
 
 use std::sync::Arc;
 
 use super::WriterShared;
 use super::connection::WriterConnection;
 use super::interrupts::ends;
-use crate::connection::exclusive::copies::{Copy, copy};
+use crate::connection::exclusive::copy::{Copy, copy};
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
