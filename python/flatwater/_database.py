@@ -187,12 +187,10 @@ class Database(Opened, Reads):
         Reads and writes continue, but the WAL cannot start over meanwhile: check a large database table by table.
         `quick` does not compare indexes with their tables. `name` is that of an attached database. Foreign keys and
         CHECK constraints are not checked. Read all problems, or close the iterator: until then it holds a reader."""
-        from . import _check
-
-        async with self.batches(_check.sql(table, quick, name), timeout=timeout) as batches:
+        async with self.batches(_native.check_sql(table, quick, name), timeout=timeout) as batches:
             async for rows in batches:
                 for row in rows:
-                    for problem in _check.problems(row[0]):
+                    for problem in _native.problems(row[0]):
                         yield problem
 
     def serialize(self, *, timeout: Seconds | None = None) -> Call[bytes]:

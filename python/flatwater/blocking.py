@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _blocking_process as process
-from . import _check, _flow, _logging, _native
+from . import _flow, _logging, _native
 from ._blocking_blob import Blob
 from ._blocking_calls import Calls
 from ._blocking_prepared import Prepared
@@ -248,10 +248,10 @@ class Database(Opened, Executor):
         with their tables. `name` is that of an attached database. Foreign keys and CHECK constraints are not checked.
 
         Read all problems, or close the iterator: until then it holds a reader."""
-        with self.batches(_check.sql(table, quick, name), timeout=timeout) as batches:
+        with self.batches(_native.check_sql(table, quick, name), timeout=timeout) as batches:
             for rows in batches:
                 for row in rows:
-                    yield from _check.problems(row[0])
+                    yield from _native.problems(row[0])
 
     def serialize(self, *, timeout: Seconds | None = None) -> bytes:
         """Returns the database as bytes, as of one point in time. `connect(":memory:", deserialize=data)` opens

@@ -78,6 +78,18 @@ pub(crate) fn connect<'py>(
     new_call(py, Body::call("connect", call, Shape::Handle(NativeDatabase::of)))
 }
 
+/// Returns the statement that checks a database, or one of its tables.
+#[pyfunction]
+pub(crate) fn check_sql(table: Option<&str>, quick: bool, name: &str) -> String {
+    flatwater::bindings::check_sql(name, table, quick)
+}
+
+/// Returns the problems that a row of it names.
+#[pyfunction]
+pub(crate) fn problems(row: &str) -> Vec<String> {
+    flatwater::bindings::problems(row).collect()
+}
+
 /// True if the `sqlite3` module must not open this file, because it is open here.
 #[pyfunction]
 pub(crate) fn refuses_second_copy(path: PathBuf) -> bool {

@@ -217,16 +217,21 @@ impl std::fmt::Debug for IntegrityCheck {
     }
 }
 
+/// Returns the SQL of a check.
+pub(crate) fn check_sql(database: &str, table: Option<&str>, quick: bool) -> String {
+    let pragma = if quick { "quick_check" } else { "integrity_check" };
+    let what = table.map_or_else(|| MOST.to_string(), quoted);
+    format!("PRAGMA {}.{pragma}({what})", quoted(database))
+}
+
 fn begin(What { session, database, table, quick }: &What) -> Batches {
-    let pragma = if *quick { "quick_check" } else { "integrity_check" };
-    let what = table.as_ref().map_or_else(|| MOST.to_string(), |table| quoted(table));
-    let sql = format!("PRAGMA {}.{pragma}({what})", quoted(database));
+    let sql = check_sql(database, table.as_deref(), *quick);
     Batches::new(&session.0.now(), "integrity_check", session.read(&sql, (), Wanted::Batches))
 }
 
 /// Returns the problems of a row. The first row has all that the pages have, after a line with the name of the
 /// database.
-fn problems(row: &str) -> impl Iterator<Item = String> {
+pub(crate) fn problems(row: &str) -> impl Iterator<Item = String> {
     let is_problem = |line: &&str| !line.is_empty() && *line != "ok" && !line.starts_with("*** in database ");
     row.lines().filter(is_problem).map(str::to_owned)
 }

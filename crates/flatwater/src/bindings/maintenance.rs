@@ -7,7 +7,7 @@ use std::path::Path;
 use super::front_call::{FrontCall, Output};
 use super::{BackupTarget, Copy, Target};
 use crate::api::blob::Blob;
-use crate::api::maintenance::{incremental_vacuum as work_of, pages_freed};
+use crate::api::maintenance::{self, incremental_vacuum as work_of, pages_freed};
 use crate::workers::work::Work;
 
 /// As [`Database::vacuum`](crate::Database::vacuum).
@@ -34,6 +34,18 @@ pub fn incremental_vacuum(on: &Target, pages: u32) -> FrontCall {
 #[must_use]
 pub fn serialize(on: &Target) -> FrontCall {
     on.call("serialize", Ok(Work::Copy(Box::new(Copy::Bytes))), |answer, _| answer.bytes().map(Output::Bytes))
+}
+
+/// The SQL of a check of a database, or of one of its tables, as [`Database::integrity_check`](crate::Database::integrity_check)
+/// runs it.
+#[must_use]
+pub fn check_sql(database: &str, table: Option<&str>, quick: bool) -> String {
+    maintenance::check_sql(database, table, quick)
+}
+
+/// The problems that a row of it names.
+pub fn problems(row: &str) -> impl Iterator<Item = String> {
+    maintenance::problems(row)
 }
 
 /// Reads bytes of a blob, as [`Blob::read_at`] does.

@@ -21,7 +21,7 @@ pub use begin::Unbegun;
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};
-pub use maintenance::{incremental_vacuum, read_blob, serialize, vacuum, vacuum_into, write_blob};
+pub use maintenance::{check_sql, incremental_vacuum, problems, read_blob, serialize, vacuum, vacuum_into, write_blob};
 pub use results::{ChangedRows, Schema, cell, cells, changed_rows, position, rows_of, shared_rows};
 
 use self::functions::Function;
