@@ -19,7 +19,7 @@ use flatwater::live::Change;
 use flatwater::rusqlite::types::ToSqlOutput;
 use flatwater::values::ExecuteResult;
 use flatwater::{Params, Rows};
-use flatwater_bridge::{Refused, Text};
+use flatwater_bridge::{Refused, Text, exact};
 
 use crate::capi::value::{Env, Result, Value};
 use crate::codes::{DONE, FAILED};
@@ -33,7 +33,6 @@ const HEADER: usize = 4;
 
 /// No rowid, in place of whether it is a number (0) or an integer of 64 bits (1).
 const NO_ROWID: f64 = 2.0;
-const EXACT: i64 = 1 << 53;
 
 impl Host {
     pub(crate) fn failed<'e>(&self, env: Env<'e>, failure: impl Into<Failure>) -> Result<Value<'e>> {
@@ -166,10 +165,10 @@ impl Host {
 
 pub(crate) fn executed_numbers(executed: ExecuteResult) -> [f64; 3] {
     let changes = executed.changes as f64;
-    match executed.last_insert_rowid {
+    match executed.last_insert_rowid.map(|rowid| (rowid, exact(rowid))) {
         None => [changes, 0.0, NO_ROWID],
-        Some(rowid) if (-EXACT..=EXACT).contains(&rowid) => [changes, rowid as f64, 0.0],
-        Some(rowid) => [changes, f64::from_bits(rowid.cast_unsigned()), 1.0],
+        Some((_, Some(rowid))) => [changes, rowid, 0.0],
+        Some((rowid, None)) => [changes, f64::from_bits(rowid.cast_unsigned()), 1.0],
     }
 }
 

@@ -23,6 +23,14 @@ impl Failure {
         Self::Own { message: message.into(), hint }
     }
 
+    /// Says in which of many rows or statements a value was refused.
+    pub(crate) fn at(self, what: &str, number: usize) -> Self {
+        match self {
+            Self::Own { message, hint } => Self::Own { message: format!("{what} {number}: {message}"), hint },
+            failure @ Self::Engine(_) => failure,
+        }
+    }
+
     /// Returns the fields: `{ message, kind, code, errcode, sql, offset, hint, applied, retryable }`.
     pub(crate) fn fields<'e>(&self, env: Env<'e>) -> Result<Value<'e>> {
         let fields = env.object()?;

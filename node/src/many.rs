@@ -4,10 +4,9 @@
 //! place in the queue when it has the last one; what is refused is named by its number. Leaves out: iterables, which JavaScript makes
 //! arrays of.
 
-use std::time::{Duration, Instant};
-
 use flatwater::Params;
 use flatwater::bindings::{ParamRows, add_row, rows_added};
+use flatwater_bridge::Slice;
 
 use crate::calls::{gone, integers, set_place, timed};
 use crate::capi::function::Call;
@@ -16,10 +15,6 @@ use crate::failure::Failure;
 use crate::handles::Handle;
 use crate::host::Host;
 use crate::params;
-
-/// The length of what is done until other tasks get their turn, and how many steps there are between two looks at the clock.
-const SLICE: Duration = Duration::from_micros(500);
-const STEPS: u32 = 16;
 
 type Answer<'e> = Result<Value<'e>>;
 
@@ -44,12 +39,12 @@ pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         return host.failed(env, gone());
     };
     let (mut at, length) = (call.number::<2>()? as u32, env.array_length(given).unwrap_or(0));
-    let end = Instant::now() + SLICE;
+    let mut slice = Slice::begin();
     let mut failed = None;
     while at < length && failed.is_none() {
         failed = env.scoped(|| many_one(env, &mut many, given, at)).err();
         at += 1;
-        if at % STEPS == 0 && Instant::now() >= end {
+        if slice.is_over() {
             break;
         }
     }
@@ -67,7 +62,7 @@ fn many_one<'e>(env: Env<'e>, many: &mut Handle, given: Value<'e>, at: u32) -> R
     let one = env.element(given, at).map_err(unreadable)?;
     match many {
         Handle::Rows { rows, row, .. } => {
-            params::fill(env, row, one).map_err(|failure| in_row(failure, rows_added(rows)))?;
+            params::fill(env, row, one).map_err(|failure| failure.at("row", rows_added(rows)))?;
             add_row(rows, row);
         }
         Handle::Statements(all) => {
@@ -80,25 +75,11 @@ fn many_one<'e>(env: Env<'e>, many: &mut Handle, given: Value<'e>, at: u32) -> R
                 Failure::misuse(format!("statement {at} must be SQL, or an array of SQL and parameters"), None)
             })?;
             let params = params.map_or_else(|| Ok(Params::default()), |params| params::of(env, params));
-            all.push((sql, params.map_err(|failure| in_statement(failure, at))?));
+            all.push((sql, params.map_err(|failure| failure.at("statement", at as usize))?));
         }
         _ => {}
     }
     Ok(())
-}
-
-fn in_row(failure: Failure, row: usize) -> Failure {
-    match failure {
-        Failure::Own { message, hint } => Failure::Own { message: format!("row {row}: {message}"), hint },
-        failure @ Failure::Engine(_) => failure,
-    }
-}
-
-fn in_statement(failure: Failure, at: u32) -> Failure {
-    match failure {
-        Failure::Own { message, hint } => Failure::Own { message: format!("statement {at}: {message}"), hint },
-        failure @ Failure::Engine(_) => failure,
-    }
 }
 
 /// `runMany(rows, target, timeout, place)`: `executeMany` or `batch`.

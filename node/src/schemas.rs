@@ -18,8 +18,8 @@ const SCHEMAS: usize = 256;
 
 impl Schemas {
     pub(crate) fn number(&mut self, rows: &Rows) -> f64 {
-        let key = Schema::of(rows).key();
-        if let Some(at) = self.known.iter().rposition(|(schema, _)| schema.key() == key) {
+        let schema = Schema::of(rows);
+        if let Some(at) = self.known.iter().rposition(|(known, _)| known.key() == schema.key()) {
             let last = self.known.len() - 1;
             self.known.swap(at, last);
             return self.known[last].1;
@@ -28,7 +28,7 @@ impl Schemas {
             self.known.clear();
         }
         self.next += 1.0;
-        self.known.push((Schema::of(rows), self.next));
+        self.known.push((schema, self.next));
         self.next
     }
 

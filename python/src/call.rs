@@ -19,7 +19,7 @@ use crate::inbox::{Waiting, running_loop};
 use crate::place;
 use crate::records;
 use crate::shape::{Shape, Shaping};
-use crate::slice::Slice;
+use flatwater_bridge::Slice;
 
 /// What a call yields to its task, or returns.
 pub(crate) enum Step {

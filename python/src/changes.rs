@@ -13,7 +13,7 @@ use pyo3::types::PyList;
 
 use crate::capi::untracked;
 use crate::rows::{self, Rows};
-use crate::slice::Slice;
+use flatwater_bridge::Slice;
 
 /// What has changed in the result of a live query since the change before.
 #[pyclass(frozen, get_all, module = "flatwater")]

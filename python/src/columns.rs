@@ -19,8 +19,8 @@ use crate::column_names;
 use crate::errors::{misuse, no_column, unexpected, unknown_attribute};
 use crate::listing::refuse_same_names;
 use crate::rows::in_range;
-use crate::slice::Slice;
 use crate::table::Table;
+use flatwater_bridge::Slice;
 
 /// A chunk ends with the row with which it has so many rows, or about so many cells in all columns, but not before it has
 /// some rows; or so many bytes of texts and blobs. What is copied when its memory grows takes microseconds.

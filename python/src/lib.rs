@@ -46,7 +46,6 @@ mod results;
 mod rows;
 mod seconds;
 mod shape;
-mod slice;
 mod statement;
 mod stats;
 mod table;

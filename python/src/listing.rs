@@ -13,7 +13,7 @@ use crate::capi::untracked;
 use crate::cells::to_python;
 use crate::errors::misuse;
 use crate::rows::{self, Rows};
-use crate::slice::Slice;
+use flatwater_bridge::Slice;
 
 /// What becomes of a row.
 pub(crate) enum Into {

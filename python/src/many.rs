@@ -15,8 +15,8 @@ use pyo3::types::{PyIterator, PyString, PyTuple};
 use crate::call::Pending;
 use crate::errors::misuse;
 use crate::params::{self, Datetimes};
-use crate::slice::Slice;
 use crate::statement::{Statement, statement};
+use flatwater_bridge::Slice;
 
 /// What is taken from an iterable, one by one.
 pub(crate) trait Collection: Default + Send + Sync {

@@ -19,7 +19,7 @@ use crate::known_rows::KnownRows;
 use crate::listing::{Into, Listing};
 use crate::results::{BatchResult, CheckpointInfo, ExecuteResult};
 use crate::rows::Rows;
-use crate::slice::Slice;
+use flatwater_bridge::Slice;
 
 /// A text of fewer bytes becomes a string at once.
 const SHORT: usize = 128 << 10;

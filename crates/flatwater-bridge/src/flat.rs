@@ -12,8 +12,15 @@
 use flatwater::bindings::cells;
 use flatwater::{Rows, ValueRef};
 
-/// The largest integer up to which all are exact as a number of 64 bits.
+/// Up to here all integers are exact as a number of 64 bits.
 const EXACT: i64 = 1 << 53;
+
+/// Returns the integer as a number, if that is exactly it and no other integer.
+#[must_use]
+pub fn exact(integer: i64) -> Option<f64> {
+    (-EXACT..=EXACT).contains(&integer).then_some(integer as f64)
+}
+
 /// A chunk ends after the row with which it has so many bytes of texts and blobs, or so many cells.
 const CHUNK_BYTES: usize = 16 << 10;
 const CHUNK_CELLS: usize = 8 << 10;
@@ -103,8 +110,7 @@ impl Flat {
                     ValueRef::Null => f64::NAN,
                     ValueRef::Real(number) => number,
                     ValueRef::Integer(number) if own == Form::Big => f64::from_bits(number.cast_unsigned()),
-                    ValueRef::Integer(number) if (-EXACT..=EXACT).contains(&number) => number as f64,
-                    ValueRef::Integer(_) => return Err(Refused::Inexact { column }),
+                    ValueRef::Integer(number) => exact(number).ok_or(Refused::Inexact { column })?,
                     ValueRef::Text(text) => self.add_text(text),
                     ValueRef::Blob(bytes) => {
                         self.bytes.extend_from_slice(bytes);
@@ -192,7 +198,7 @@ fn form_of(value: ValueRef<'_>, integers: Integers) -> Form {
     match (value, integers) {
         (ValueRef::Null, _) => Form::Null,
         (ValueRef::Integer(_), Integers::Big) => Form::Big,
-        (ValueRef::Integer(number), Integers::Auto) if !(-EXACT..=EXACT).contains(&number) => Form::Big,
+        (ValueRef::Integer(number), Integers::Auto) if exact(number).is_none() => Form::Big,
         (ValueRef::Integer(_) | ValueRef::Real(_), _) => Form::Number,
         (ValueRef::Text(_), _) => Form::Text,
         (ValueRef::Blob(_), _) => Form::Blob,

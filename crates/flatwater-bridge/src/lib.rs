@@ -5,18 +5,22 @@
 
 #![forbid(unsafe_code)]
 
+mod counters;
 mod errors;
 mod flat;
 mod inbox;
 mod names;
 mod options;
+mod slice;
 mod spelling;
 mod tokens;
 
+pub use counters::{Counter, counters};
 pub use errors::{Class, class, hint};
-pub use flat::{Flat, Form, Integers, Refused, Text};
+pub use flat::{Flat, Form, Integers, Refused, Text, exact};
 pub use inbox::{Inbox, waker};
 pub use names::{nearest, unknown};
 pub use options::{DURATIONS, Given, OPTIONS, TUNING, set};
+pub use slice::Slice;
 pub use spelling::Language;
 pub use tokens::Tokens;

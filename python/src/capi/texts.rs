@@ -7,7 +7,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::slice::Slice;
+use flatwater_bridge::Slice;
 
 /// A text of the engine that becomes a string.
 pub(crate) struct LongText {

@@ -10,7 +10,9 @@ const SLICE: Duration = Duration::from_micros(500);
 const STEPS: u32 = 32;
 const SHORT: Duration = Duration::from_micros(50);
 
-pub(crate) struct Slice {
+/// A slice of the loop's time.
+#[derive(Debug)]
+pub struct Slice {
     end: Instant,
     looked: Instant,
     /// The number of steps until the next look.
@@ -18,20 +20,22 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    pub(crate) fn begin() -> Self {
+    /// Begins a slice.
+    #[must_use]
+    pub fn begin() -> Self {
         let now = Instant::now();
         Self { end: now + SLICE, looked: now, steps: 1 }
     }
 
     /// Notes that a step was done. Returns true if the slice is over.
     #[inline]
-    pub(crate) fn is_over(&mut self) -> bool {
+    pub fn is_over(&mut self) -> bool {
         self.steps -= 1;
         self.steps == 0 && self.look()
     }
 
     /// Looks at the clock. Returns true if the slice is over.
-    pub(crate) fn look(&mut self) -> bool {
+    pub fn look(&mut self) -> bool {
         let now = Instant::now();
         self.steps = if now - self.looked < SHORT { STEPS } else { 1 };
         self.looked = now;
