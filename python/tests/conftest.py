@@ -18,6 +18,24 @@ import flatwater
 SECONDS = int(os.environ.get("FLATWATER_TEST_SECONDS", "300"))
 
 
+class Sum:
+    """Sums, as an aggregate and in windows."""
+
+    def __init__(self) -> None:
+        self.sum = 0
+
+    def step(self, value: int) -> None:
+        self.sum += value
+
+    def inverse(self, value: int) -> None:
+        self.sum -= value
+
+    def value(self) -> int:
+        return self.sum
+
+    finalize = value
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--loop", default="asyncio", choices=["asyncio", "uvloop"], help="the event loop of the tests")
 

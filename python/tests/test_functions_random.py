@@ -11,27 +11,12 @@ import threading
 import time
 
 import pytest
+from conftest import Sum
 
 import flatwater
 from flatwater import blocking
 
 ROWS = 40
-
-
-class Sum:
-    def __init__(self):
-        self.sum = 0
-
-    def step(self, value):
-        self.sum += value
-
-    def inverse(self, value):
-        self.sum -= value
-
-    def value(self):
-        return self.sum
-
-    finalize = value
 
 
 class Planted(Exception):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Sum
 
 import flatwater
 
@@ -64,24 +65,6 @@ VERBS = {
 }
 
 
-class Total:
-    """Sums whole numbers."""
-
-    def __init__(self):
-        self.sum = 0
-
-    def step(self, number):
-        self.sum += number
-
-    def inverse(self, number):
-        self.sum -= number
-
-    def value(self):
-        return self.sum
-
-    finalize = value
-
-
 def checked(value):
     if value == "bad":
         raise ValueError("it is bad")
@@ -94,8 +77,8 @@ FUNCTIONS: dict[str, tuple[str, tuple[int, ...], Any]] = {
     "triple": ("create_function", (1,), lambda number: None if number is None else 3 * number),
     "checked": ("create_function", (1,), checked),
     "arguments": ("create_function", (-1,), lambda *values: len(values)),
-    "total": ("create_aggregate", (1,), Total),
-    "moving": ("create_window_function", (1,), Total),
+    "total": ("create_aggregate", (1,), Sum),
+    "moving": ("create_window_function", (1,), Sum),
     "reversed": ("create_collation", (), lambda one, other: (one < other) - (one > other)),
 }
 

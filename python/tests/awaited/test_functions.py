@@ -10,27 +10,10 @@ import time
 import traceback
 
 import pytest
+from conftest import Sum
 
 import flatwater
 from flatwater import blocking
-
-
-class Sum:
-    """Sums, as an aggregate and in windows."""
-
-    def __init__(self):
-        self.sum = 0
-
-    def step(self, value):
-        self.sum += value
-
-    def inverse(self, value):
-        self.sum -= value
-
-    def value(self):
-        return self.sum
-
-    finalize = value
 
 
 def reversed_order(one, other):

@@ -86,6 +86,17 @@ async fn a_compact_copy_has_the_rows_and_no_free_pages(place: &Place) {
     copy.close().await.unwrap();
 }
 
+/// Writes the SQL of the index into the schema, whether SQLite would take it or not.
+async fn index_is(db: &Database, sql: &'static str) {
+    let write = move |connection: &mut flatwater::rusqlite::Connection| {
+        connection.execute_batch(&format!(
+            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = '{sql}' WHERE name = 'by_a'"
+        ))?;
+        Ok::<_, flatwater::Error>(())
+    };
+    db.with_connection(write).await.unwrap();
+}
+
 async fn a_compact_copy_replaces_nothing_and_leaves_nothing(place: &Place) {
     let db = with_free_pages(place.options()).await;
     let directory = tempfile::tempdir().unwrap();
@@ -102,27 +113,11 @@ async fn a_compact_copy_replaces_nothing_and_leaves_nothing(place: &Place) {
     assert_eq!(error.kind(), ErrorKind::Timeout);
     drop(db.vacuum_into(at("copy")));
     // An index that the copy cannot have, in the middle of it.
-    db.with_connection(|c| {
-        c.execute_batch(
-            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE INDEX by_a ON t (a COLLATE nobody)'
-             WHERE name = 'by_a'",
-        )
-        .map_err(flatwater::Error::from)
-    })
-    .await
-    .unwrap();
+    index_is(&db, "CREATE INDEX by_a ON t (a COLLATE nobody)").await;
     let error = db.vacuum_into(at("copy")).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Sql && error.message().contains("nobody"), "{error}");
     assert_eq!(files(directory.path()), before);
-    db.with_connection(|c| {
-        c.execute_batch(
-            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE INDEX by_a ON t (a)'
-             WHERE name = 'by_a'",
-        )
-        .map_err(flatwater::Error::from)
-    })
-    .await
-    .unwrap();
+    index_is(&db, "CREATE INDEX by_a ON t (a)").await;
 }
 
 async fn pages_are_given_back_some_at_a_time(place: &Place) {
