@@ -10,6 +10,7 @@ import { nothing, throwIfAborted, timeoutOf, value, type CallOptions } from "./c
 import { misuse } from "./errors.js";
 import { place } from "./flow.js";
 import { settle } from "./loop.js";
+import { unused } from "./unused.js";
 
 /** A text or a blob of one row. It has a length that does not change, and a position. */
 export class BlobHandle {
@@ -80,6 +81,3 @@ function whole(number: number): number {
   }
   return number;
 }
-
-/** What was dropped without an end. */
-const unused = new FinalizationRegistry<number>((handle) => native.release(handle));

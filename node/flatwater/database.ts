@@ -19,6 +19,7 @@ import { Session, type Row } from "./session.js";
 import type { Params } from "./sql.js";
 import type { Stats } from "./stats.js";
 import { transact, type Transaction } from "./transaction.js";
+import { unused } from "./unused.js";
 
 const PREPARE = 7;
 const SNAPSHOT = 11;
@@ -165,9 +166,6 @@ export class Database extends Session {
     await this.close();
   }
 }
-
-/** What was dropped and not closed. */
-const unused = new FinalizationRegistry<number>((handle) => native.release(handle));
 
 /** Opens or creates a database. */
 export async function open(path: string | URL, options: Options = {}): Promise<Database> {

@@ -7,10 +7,9 @@
 
 import { native } from "./addon.js";
 import { textOf, valuesOf, type CallOptions, type Statement } from "./calls.js";
-import { FlatwaterError } from "./errors.js";
-import { cells, FAILED, type Reader } from "./loop.js";
+import { cells, type Reader } from "./loop.js";
 import { Parts } from "./parts.js";
-import { decode } from "./rows.js";
+import { readAll } from "./rows.js";
 import type { Row } from "./session.js";
 import type { Params } from "./sql.js";
 
@@ -46,27 +45,8 @@ class ResultsReader<T> implements Reader<T | undefined> {
     if (isResult !== 1) {
       return undefined;
     }
-    const results = Array.from({ length: count! }, (_, at) => this.rows(at));
+    const results = Array.from({ length: count! }, (_, at) => readAll(native.liveResult(at, this.integers)));
     return this.made(results, isFull === 1);
-  }
-
-  private rows(at: number): unknown[] {
-    const rows: unknown[] = [];
-    let answer = native.liveResult(at, this.integers);
-    while (typeof answer === "string") {
-      const more: number = cells[3]!;
-      try {
-        decode(answer, "object", rows);
-      } catch (error) {
-        native.giveUp(more);
-        throw error;
-      }
-      answer = more < 0 ? 0 : native.poll(more);
-    }
-    if (answer === FAILED) {
-      throw new FlatwaterError(native.failure());
-    }
-    return rows;
   }
 }
 

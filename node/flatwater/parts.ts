@@ -8,6 +8,7 @@
 import { native } from "./addon.js";
 import { FlatwaterError } from "./errors.js";
 import { FAILED, settle, type Reader } from "./loop.js";
+import { unused } from "./unused.js";
 
 export abstract class Parts<T> implements AsyncIterableIterator<T> {
   private handle = -1;
@@ -100,6 +101,3 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
     }
   }
 }
-
-/** What was dropped without an end. */
-const unused = new FinalizationRegistry<number>((handle) => native.release(handle));

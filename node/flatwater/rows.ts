@@ -6,9 +6,9 @@
  * is the native module's.
  */
 
-import { native } from "./addon.js";
-import { misuse } from "./errors.js";
-import { bigs, cells, type Reader } from "./loop.js";
+import { native, type Answer } from "./addon.js";
+import { FlatwaterError, misuse } from "./errors.js";
+import { bigs, cells, DONE, FAILED, MORE, type Reader } from "./loop.js";
 
 /** Where the forms of a chunk begin. */
 const HEADER = 4;
@@ -68,6 +68,25 @@ export function decode(text: string, form: RowForm, out: unknown[]): void {
     return;
   }
   shapeOf(form, schema, columns).decode(HEADER + columns, count, text, out);
+}
+
+/** Reads the rows of a result that is all there, as objects. */
+export function readAll(answer: Answer): unknown[] {
+  const rows: unknown[] = [];
+  while (typeof answer === "string") {
+    const more: number = cells[MORE]!;
+    try {
+      decode(answer, "object", rows);
+    } catch (error) {
+      native.giveUp(more);
+      throw error;
+    }
+    answer = more < 0 ? DONE : native.poll(more);
+  }
+  if (answer === FAILED) {
+    throw new FlatwaterError(native.failure());
+  }
+  return rows;
 }
 
 /** The names of the columns of the chunk in the cells. */

@@ -26,11 +26,10 @@ import {
   type QueryOptions,
   type Statement,
 } from "./calls.js";
-import { FlatwaterError } from "./errors.js";
 import { place } from "./flow.js";
-import { cells, DONE, FAILED, MORE, settle, type Reader } from "./loop.js";
+import { cells, settle, type Reader } from "./loop.js";
 import { collect } from "./many.js";
-import { decode, RowsReader, type RowForm } from "./rows.js";
+import { decode, readAll, RowsReader, type RowForm } from "./rows.js";
 import { sql, Sql, type Params, type SqlValue } from "./sql.js";
 import { unknownNames } from "./names.js";
 
@@ -286,27 +285,8 @@ function readBatch(count: number, integers: number): BatchResult[] {
   return Array.from({ length: count }, (_, at) => {
     const hasRows = native.batchResult(at);
     const executed = readExecuted();
-    return { ...executed, rows: hasRows ? readRows(native.batchRows(at, integers)) : undefined };
+    return { ...executed, rows: hasRows ? (readAll(native.batchRows(at, integers)) as Row[]) : undefined };
   });
-}
-
-/** Reads rows that are all there. */
-function readRows(answer: Answer): Row[] {
-  const rows: Row[] = [];
-  while (typeof answer === "string") {
-    const more: number = cells[MORE]!;
-    try {
-      decode(answer, "object", rows);
-    } catch (error) {
-      native.giveUp(more);
-      throw error;
-    }
-    answer = more < 0 ? DONE : native.poll(more);
-  }
-  if (answer === FAILED) {
-    throw new FlatwaterError(native.failure());
-  }
-  return rows;
 }
 
 unknownNames(Session.prototype);

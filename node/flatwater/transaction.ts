@@ -10,6 +10,7 @@ import { nothing, number, throwIfAborted, timeoutOf, type CallOptions } from "./
 import { inside, place } from "./flow.js";
 import { settle } from "./loop.js";
 import { Session } from "./session.js";
+import { unused } from "./unused.js";
 
 const BEGIN = 10;
 
@@ -39,9 +40,6 @@ export class Transaction extends Session {
     return handle;
   }
 }
-
-/** What was dropped before its function ended. */
-const unused = new FinalizationRegistry<number>((handle) => native.release(handle));
 
 /** Begins a transaction on a target; on a transaction a nested one. */
 export async function begin(target: number, integers: number, options?: CallOptions): Promise<Transaction> {
