@@ -24,6 +24,9 @@ pub(crate) struct InlineWrite {
     pub(crate) ending: Ending,
     /// The write may change or delete an existing row. If that row is long, SQLite must then free its overflow pages.
     pub(crate) changes_existing_rows: bool,
+    /// After its first change of a b-tree nothing but such changes follows. So the write either fails before it has changed
+    /// anything, or because of the file system, the memory or a damaged file.
+    pub(crate) fails_before_changes: bool,
 }
 
 /// The analysis of one program.
@@ -84,7 +87,27 @@ fn inline_write(program: &Program, ending: Ending) -> Option<InlineWrite> {
     if !named("OpenWrite").all(ordinary) || named("OpenWrite").filter(is_table).nth(1).is_some() {
         return None;
     }
-    Some(InlineWrite { ending, changes_existing_rows: changes_existing_rows(program) })
+    Some(InlineWrite {
+        ending,
+        changes_existing_rows: changes_existing_rows(program),
+        fails_before_changes: fails_before_changes(program),
+    })
+}
+
+/// Returns true if no instruction that may report a violation, or find a value too long, is reached after a change.
+/// Violations of foreign keys that are counted (`FkCounter`) are reported at the end.
+fn fails_before_changes(program: &Program) -> bool {
+    let changes = |op: &Op| matches!(&*op.opcode, "Delete" | "IdxDelete" | "IdxInsert" | "Insert");
+    let cannot_fail = |op: &Op| match &*op.opcode {
+        "Close" | "Copy" | "Goto" | "Integer" | "Noop" | "Null" | "SCopy" => true,
+        "Halt" => op.p1 == 0,
+        _ => changes(op),
+    };
+    let graph = Graph::of(program);
+    let fails_after =
+        |at: usize| (0..program.len()).any(|next| graph.reaches(at, next) && !cannot_fail(&program[next]));
+    let counts_violations = program.iter().any(|op| &*op.opcode == "FkCounter");
+    !counts_violations && !(0..program.len()).any(|at| changes(&program[at]) && fails_after(at))
 }
 
 /// Returns true if the program can delete, update or overwrite an existing row. An `Insert` overwrites the row with its

@@ -7,6 +7,10 @@
 
 use std::time::Duration;
 
+/// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the
+/// disk was busy.
+const OUTLIER: u32 = 2;
+
 /// Whether an awaited call may run on the thread that polls it. A call that is known to be short then costs about as
 /// much as the SQLite call itself, and saves two thread switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +61,11 @@ impl InlineLimits {
     #[must_use]
     pub fn bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }
+    }
+
+    /// Returns the part of the time of an inline write that counts for its text's history.
+    pub(crate) fn counted(&self, took: Duration) -> Duration {
+        took.min(self.time.saturating_mul(OUTLIER))
     }
 }
 

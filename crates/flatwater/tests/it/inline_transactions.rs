@@ -59,6 +59,28 @@ fn short_statements_of_a_transaction_run_on_the_callers_thread_with_savepoints_a
 }
 
 #[test]
+fn what_changes_rows_becomes_known_to_be_short_in_transactions_too() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        db.execute(INSERT, (1, 1)).await.unwrap();
+        let mut at_once = [0; 2];
+        for _ in 0..20 {
+            let tx = db.begin().await.unwrap();
+            let changes = [("UPDATE t SET b = b + 1 WHERE a = ?", 0), ("DELETE FROM t WHERE a = ?", 1)];
+            for (text, which) in changes {
+                let before = stays(&db);
+                tx.execute(text, (1,)).await.unwrap();
+                at_once[which] += stays(&db) - before;
+            }
+            tx.rollback().await.unwrap();
+        }
+        assert!(at_once.iter().all(|count| *count > 0), "they were never tried: {at_once:?}");
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
 fn calls_that_are_made_together_keep_their_order() {
     let file = TestFile::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

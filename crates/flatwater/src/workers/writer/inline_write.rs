@@ -37,10 +37,6 @@ use crate::workers::request::Request;
 use crate::workers::tried::Tried;
 use crate::workers::work::{Unsettled, Work};
 
-/// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the
-/// disk was busy.
-const OUTLIER: u32 = 2;
-
 impl Writer {
     /// Runs the write on this thread, if it is known to be short and the token is free.
     pub(crate) fn run_inline(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
@@ -107,7 +103,7 @@ impl WriterShared {
         let took = now.saturating_duration_since(began);
         // What other connections did, or which rows the table held, does not show how long the text takes.
         if !matches!(ended, Ended::Fallback(why) if !why.tells_its_time()) {
-            text.took(took.min(limits.time.saturating_mul(OUTLIER)));
+            text.took(limits.counted(took));
         }
         let left = writer.wal_now();
         leave_lease(writer, left.as_ref().map(|(_, header)| header), now);

@@ -159,7 +159,12 @@ impl Performer<'_> {
             }
             let (params, _) = wanted(ready, work)?;
             learn_before(writer.connection()?, ready, params.row());
+            let began = Instant::now();
             let answer = run_one(writer, ready, work, Bounds::Armed)?;
+            // Outside of a transaction the time includes the commit, and those who commit record it.
+            if matches!(rules, Rules::Transaction) && ready.class.route == Route::Write {
+                text.took(began.elapsed());
+            }
             learn(writer.connection()?, ready);
             Ok(answer)
         })

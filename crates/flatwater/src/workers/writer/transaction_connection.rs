@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flatwater_sqlite::PageRefusal;
+use rusqlite::ffi;
 
 use super::connection::WriterConnection;
 use super::effects::Effects;
@@ -59,7 +60,11 @@ impl KeepsConnection for ParkedConnection {
         let answer = at.run(|at| {
             let run = |writer: &mut WriterConnection| run(writer, &ready, work, limits, end);
             // A read changes nothing.
-            if is.only_reads() { run(&mut at.writer) } else { in_savepoint(&mut at.writer, run) }
+            match ready.inline_write().filter(|_| !is.only_reads()) {
+                None => run(&mut at.writer),
+                Some(write) if write.fails_before_changes => without_savepoint(&mut at.writer, run),
+                Some(_) => in_savepoint(&mut at.writer, run),
+            }
         });
         let took = began.elapsed();
         let Some(answer) = answer else { return ineligible };
@@ -67,6 +72,7 @@ impl KeepsConnection for ParkedConnection {
             Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Step::Lost(error)),
             Ok(answer) => {
                 if !is.only_reads() {
+                    ready.text.took(limits.counted(took));
                     at.worked += took;
                     at.savepoints.ran(1);
                 }
@@ -101,6 +107,42 @@ fn savepoint(at: &mut OpenState, work: &Work, began: Instant) -> (InlineRun<Resu
     });
     let lost = answer.as_ref().err().filter(|_| at.writer.is_autocommit()).cloned();
     (InlineRun::Done(answer, began.elapsed()), lost.map_or(Step::Stays, Step::Lost))
+}
+
+/// Runs `f`, a write that leaves nothing behind unless it fails because of the file system, the memory or a damaged file.
+/// Then the transaction is rolled back, if SQLite has not done so.
+fn without_savepoint(
+    writer: &mut WriterConnection,
+    f: impl FnOnce(&mut WriterConnection) -> Option<Result<Answer>>,
+) -> Option<Result<Answer>> {
+    let result = f(writer);
+    if let Some(Err(error)) = &result
+        && !writer.is_autocommit()
+        && !error.sqlite_code().is_none_or(comes_before_changes)
+    {
+        writer.rollback();
+    }
+    result
+}
+
+/// Returns true for the codes of failures that SQLite reports before such a write has changed anything.
+fn comes_before_changes(code: i32) -> bool {
+    use ffi::{
+        SQLITE_AUTH, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_ERROR, SQLITE_LOCKED, SQLITE_MISMATCH, SQLITE_RANGE,
+        SQLITE_SCHEMA, SQLITE_TOOBIG,
+    };
+    matches!(
+        code & 0xff,
+        SQLITE_AUTH
+            | SQLITE_BUSY
+            | SQLITE_CONSTRAINT
+            | SQLITE_ERROR
+            | SQLITE_LOCKED
+            | SQLITE_MISMATCH
+            | SQLITE_RANGE
+            | SQLITE_SCHEMA
+            | SQLITE_TOOBIG
+    )
 }
 
 /// Runs `f` inside a savepoint, since SQLite by itself does not undo every failed statement. If the savepoint cannot be
