@@ -34,13 +34,21 @@ pub(crate) struct InlineWrite {
 pub(crate) struct ProgramAnalysis {
     pub(crate) shape: Shape,
     pub(crate) write: Option<InlineWrite>,
+    /// The program passes over all pages of a b-tree in one instruction. Those in the cache are passed over in any case; the
+    /// first one that must be read after the time of an inline run is over ends it.
+    pub(crate) counts_all: bool,
 }
+
+/// `SELECT count(*)` of a table. SQLite interrupts it from another thread only.
+const COUNT: &str = "Count";
 
 impl ProgramAnalysis {
     pub(crate) fn of(programs: &[Program], strange: &Strange) -> Self {
         let shape = if reads_attached(programs) { Shape::Opaque("attached".into()) } else { shape(programs, strange) };
-        let mut analysis = Self { shape, write: None };
-        analysis.write = analysis.ending().and_then(|ending| inline_write(&programs[0], ending));
+        let counts_all = programs.iter().flatten().any(|op| &*op.opcode == COUNT);
+        let mut analysis = Self { shape, write: None, counts_all };
+        analysis.write =
+            analysis.ending().filter(|_| !counts_all).and_then(|ending| inline_write(&programs[0], ending));
         analysis
     }
 
@@ -55,7 +63,7 @@ impl ProgramAnalysis {
 
     /// Returns the analysis of a program that was not read, for the reason `why`.
     pub(crate) fn opaque(why: &str) -> Self {
-        Self { shape: Shape::Opaque(why.into()), write: None }
+        Self { shape: Shape::Opaque(why.into()), write: None, counts_all: false }
     }
 }
 

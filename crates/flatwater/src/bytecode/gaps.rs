@@ -214,7 +214,7 @@ const WAITS: &[(&str, bool)] = &[
     ("SELECT c, count(*) FROM t GROUP BY c", true),
     ("SELECT DISTINCT c FROM t", true),
     ("SELECT a FROM t UNION SELECT id FROM plain", true),
-    ("SELECT count(*) FROM t", true),
+    ("SELECT count(*) FROM t", false),
     ("SELECT sum(a) OVER (ORDER BY id) FROM t", true),
     ("SELECT * FROM t WHERE a = 1 OR b = 'b2'", true),
     ("SELECT * FROM t JOIN plain ON plain.v = t.c", true),

@@ -56,6 +56,8 @@ pub(crate) fn flow(opcode: &str) -> Option<Flow> {
         | "String8" | "Subtract" | "TypeCheck" | "Variable" | "ZeroOrNull" => Flow::On,
         // Aggregates; `is_short_function` decides about their functions.
         "AggStep" | "AggFinal" => Flow::On,
+        // A pass over a whole b-tree: `analysis::COUNT`.
+        "Count" => Flow::On,
         // Operations on one position of one b-tree.
         "Close" | "Column" | "ColumnsUsed" | "CursorHint" | "CursorLock" | "CursorUnlock" | "DeferredSeek"
         | "Delete" | "FilterAdd" | "FinishSeek" | "IdxDelete" | "IdxInsert" | "IdxRowid" | "Insert" | "NewRowid"
@@ -85,7 +87,7 @@ pub(crate) fn flow(opcode: &str) -> Option<Flow> {
         "Once" => Flow::Once,
         "Halt" => Flow::Halt,
         // Operations on a whole table or b-tree in one instruction.
-        "Clear" | "Count" | "Destroy" | "IFindKey" | "IntegrityCk" | "ResetSorter" | "RowCell" => Flow::Opaque,
+        "Clear" | "Destroy" | "IFindKey" | "IntegrityCk" | "ResetSorter" | "RowCell" => Flow::Opaque,
         // Sorting, and sets that are sorted when they are read.
         "RowSetAdd" | "RowSetRead" | "RowSetTest" | "SorterCompare" | "SorterData" | "SorterInsert" | "SorterNext"
         | "SorterOpen" | "SorterSort" => Flow::Opaque,

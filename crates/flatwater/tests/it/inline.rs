@@ -139,6 +139,43 @@ fn a_read_that_turns_out_long_is_interrupted_and_answered_by_a_worker() {
     });
 }
 
+/// SQLite counts a table in one instruction, so only the history of the text shows how long that takes.
+#[test]
+fn a_count_runs_on_the_callers_thread_once_its_history_shows_that_it_is_short() {
+    const COUNT: &str = "SELECT count(*) FROM t";
+    let file = TestFile::new();
+    run(async {
+        let db = known(&file).await;
+        let before = db.stats().inline.reads;
+        let count = async || {
+            assert_eq!(db.query_value::<i64>(COUNT, ()).await, Ok(3));
+            db.stats().inline.reads - before
+        };
+        for _ in 0..8 {
+            assert_eq!(count().await, 0);
+        }
+        for _ in 0..100 {
+            count().await;
+        }
+        assert!(count().await > 0);
+        db.close().await.unwrap();
+    });
+    let never = [
+        file.options().tuning(|t| t.inline(Inline::Auto(InlineLimits::default().time(Duration::ZERO)))),
+        unhurried(file.options()).tuning(|t| t.reader_cache_bytes(64 << 20)),
+    ];
+    for options in never {
+        run(async {
+            let db = options.readers(1).open().await.unwrap();
+            for _ in 0..100 {
+                assert_eq!(db.query_value::<i64>(COUNT, ()).await, Ok(3));
+            }
+            assert_eq!(db.stats().inline.reads, 0);
+            db.close().await.unwrap();
+        });
+    }
+}
+
 /// Even with very little time. There is no checkpoint, so no page has to be read again.
 #[test]
 fn a_read_without_a_loop_runs_to_its_end() {

@@ -7,6 +7,7 @@
 //! (`bytecode::graph`), running anything inline.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use super::calls_changes::Asking;
 use crate::bytecode::analysis::{Ending, InlineWrite, ProgramAnalysis};
@@ -32,10 +33,25 @@ impl CachedStatement {
         ending == Some(Ending::Bounded)
     }
 
-    /// Returns true if it is a read that may run inline, and is not expected to return too many rows for that.
+    /// Returns true if it is a read that may run inline, and is not expected to return too many rows for that, or to pass
+    /// over too many pages.
     pub(crate) fn reads_shortly(&self, limits: &InlineLimits) -> bool {
         let (cells, _) = self.text.expected_size();
-        self.inline_read().is_some() && cells <= limits.rows.saturating_mul(self.names.len())
+        self.inline_read().is_some()
+            && cells <= limits.rows.saturating_mul(self.names.len())
+            && (!self.counts_all() || self.text.has_short_history(limits.time))
+    }
+
+    /// Returns true if its program counts the rows of a table, which takes as long as the table is large.
+    fn counts_all(&self) -> bool {
+        self.analysis.of_program.get().is_some_and(|analysis| analysis.counts_all)
+    }
+
+    /// Records how long the read took, if it is one whose time its history must show.
+    pub(crate) fn read_took(&self, time: impl FnOnce() -> Duration) {
+        if self.counts_all() {
+            self.text.took(time());
+        }
     }
 
     /// Returns true if its program was analysed.
@@ -50,10 +66,11 @@ impl CachedStatement {
     }
 }
 
-/// Counts a use of a read, and analyses its program at the second one. Called by a worker, which may take the time
-/// of a prepare.
-pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement) {
+/// Counts a use of a read that ran since `began`, and analyses its program at the second one. Called by a worker, which may
+/// take the time of a prepare.
+pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement, began: Instant) {
     if ready.class.route == Route::Read {
+        ready.read_took(|| began.elapsed());
         learn_from(connection, ready);
     }
 }
@@ -100,8 +117,22 @@ fn analyse(connection: &mut Connection, ready: &CachedStatement) -> Result<Progr
     } else {
         Some(connection.sqlite.explain(sql)?)
     };
-    Ok(programs
-        .map_or_else(|| ProgramAnalysis::opaque("changes()"), |programs| ProgramAnalysis::of(&programs, &strange)))
+    let analysis = programs
+        .map_or_else(|| ProgramAnalysis::opaque("changes()"), |programs| ProgramAnalysis::of(&programs, &strange));
+    Ok(if analysis.counts_all && !keeps_few_pages(connection)? { ProgramAnalysis::opaque("Count") } else { analysis })
+}
+
+/// Returns true if so few pages can be in memory that passing over all of them takes less than a millisecond.
+fn keeps_few_pages(connection: &Connection) -> Result<bool> {
+    const MANY_PAGES: i64 = 4096;
+    let answer =
+        |pragma: &str| connection.sqlite.rusqlite().pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    // A negative size is one in KiB; `mmap_size` has no row where nothing can be mapped.
+    let pages = match answer("cache_size")? {
+        kib @ ..0 => kib.saturating_neg().saturating_mul(1024) / answer("page_size")?.max(1),
+        pages => pages,
+    };
+    Ok(pages <= MANY_PAGES && answer("mmap_size").unwrap_or(0) == 0)
 }
 
 /// Returns the functions and collations of this connection that are not SQLite's own. A replacement of one of
@@ -158,7 +189,7 @@ mod tests {
         learn_before(connection, &ready, nothing.row());
         let (params, output, bounds) = (nothing.row(), Output::Nothing, Bounds::Armed);
         connection.execute(&StatementRun { statement: &ready, params, output, bounds }).unwrap();
-        learn(connection, &ready);
+        learn(connection, &ready, Instant::now());
         connection.done_with(&ready);
         ready
     }
@@ -192,7 +223,7 @@ mod tests {
         let read = used_twice(&mut connection, "SELECT * FROM t WHERE id = 1");
         assert_eq!((read.inline_read(), read.inline_write()), (Some(Ending::Acyclic), None));
         let write = used_twice(&mut connection, "REPLACE INTO t VALUES (1, 'x')");
-        let inline = InlineWrite { ending: Ending::Acyclic, changes_existing_rows: true, fails_before_changes: true };
+        let inline = InlineWrite { ending: Ending::Acyclic, changes_existing_rows: true, fails_before_changes: false };
         assert_eq!((write.inline_read(), write.inline_write()), (None, Some(inline)));
         let sorts = used_twice(&mut connection, "SELECT * FROM t ORDER BY a");
         assert_eq!(sorts.inline_read(), None);

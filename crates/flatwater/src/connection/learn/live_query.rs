@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use flatwater_sqlite::{AuthEvent, Policy};
 
@@ -105,9 +106,10 @@ fn run_held(
         connection.statements.forget(&mut connection.sqlite, text);
     }
     let ready = connection.ready(text, policy::statement, &SchemaFacts::default())?;
+    let began = Instant::now();
     let run = run_ready(connection, &ready, bound, known, cookie);
     if run.is_ok() {
-        learn(connection, &ready);
+        learn(connection, &ready, began);
     }
     connection.done_with(&ready);
     run

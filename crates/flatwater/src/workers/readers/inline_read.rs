@@ -143,6 +143,7 @@ impl Reader {
         let reads = begun.end();
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
+        short.read_took(|| limits.counted(took));
         let steps = if short.is_bounded() { self.connection.sqlite.hooks().interrupts.steps_seen() } else { 0 };
         let read = breaker::Read { took, limit: limits.time, read_pages: reads.some, steps };
         let by_its_steps = shared.policy.read(&read, || shared.lock().tally.inline_runs(), now);

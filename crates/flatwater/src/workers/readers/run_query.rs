@@ -5,6 +5,7 @@
 //! transaction around it (`perform_read`).
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use flatwater_sqlite::Interrupt;
 
@@ -83,10 +84,11 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         };
     } else {
         reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
+        let began = Instant::now();
         let answer = run(reader, &work, &ready, params.row());
         reader.connection.sqlite.hooks().interrupts.disarm();
         if answer.is_ok() && !reader.in_snapshot {
-            learn(&mut reader.connection, &ready);
+            learn(&mut reader.connection, &ready, began);
         }
         Some(answer)
     };

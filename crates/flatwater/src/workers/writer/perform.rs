@@ -165,7 +165,7 @@ impl Performer<'_> {
             if matches!(rules, Rules::Transaction) && ready.class.route == Route::Write {
                 text.took(began.elapsed());
             }
-            learn(writer.connection()?, ready);
+            learn(writer.connection()?, ready, began);
             Ok(answer)
         })
     }

@@ -68,6 +68,7 @@ impl KeepsConnection for ParkedConnection {
         });
         let took = began.elapsed();
         let Some(answer) = answer else { return ineligible };
+        ready.read_took(|| limits.counted(took));
         match answer {
             Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Step::Lost(error)),
             Ok(answer) => {
