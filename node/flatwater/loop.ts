@@ -33,8 +33,13 @@ export interface Reader<T> {
   end(answer: Answer): T;
 }
 
+/** Another copy of this module may have made it. */
+const FAILURE = Symbol.for("flatwater.failure");
+
 /** Why a call failed; the error is made of it in the code that awaits, so that its stack shows that. */
 class Failed {
+  readonly [FAILURE] = true;
+
   constructor(readonly fields: Fields) {}
 }
 
@@ -122,12 +127,16 @@ async function wait<T>(answer: Answer, reader: Reader<T>, signal: AbortSignal | 
   try {
     return (await promise) as T;
   } catch (error) {
-    throw error instanceof Failed ? new FlatwaterError(error.fields) : error;
+    throw isFailed(error) ? new FlatwaterError(error.fields) : error;
   } finally {
     if (listens) {
       signal.removeEventListener("abort", cancel);
     }
   }
+}
+
+function isFailed(error: unknown): error is Failed {
+  return typeof error === "object" && error !== null && FAILURE in error;
 }
 
 /** Polls a call, and goes on with it. Never throws. */
