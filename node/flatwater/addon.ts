@@ -31,6 +31,7 @@ export interface Native {
   ended(): void;
   failure(): Fields;
   columns(schema: number): string[];
+  declaredTypes(schema: number): string[];
   bytes(): Uint8Array;
   batchResult(at: number): boolean;
   batchRows(at: number, integers: number): Answer;

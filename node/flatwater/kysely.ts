@@ -23,12 +23,11 @@ import {
   type RootOperationNode,
   type TransactionSettings,
 } from "kysely";
-import { Snapshot, type Database } from "./database.js";
-import { FlatwaterError, misuse } from "./errors.js";
-import { enter, type Place } from "./flow.js";
+import type { Database } from "./database.js";
+import { Scopes } from "./scopes.js";
 import type { Session } from "./session.js";
 import type { Params } from "./sql.js";
-import { begin, end, type Transaction } from "./transaction.js";
+import { either, seemsToHaveRows } from "./statements.js";
 
 /** What the dialect takes. */
 export interface FlatwaterDialectConfig {
@@ -65,33 +64,18 @@ export class FlatwaterDialect implements Dialect {
   }
 }
 
-/** What is open on a connection, from the outermost to the innermost. */
-interface Scope {
-  /** Of a savepoint its name. */
-  name: string | typeof TRANSACTION | typeof MIGRATIONS;
-  session: Transaction | Snapshot;
-  place: Place | undefined;
-}
-
 const TRANSACTION = Symbol("transaction");
 const MIGRATIONS = Symbol("migrations");
 
 class Connection implements DatabaseConnection {
-  private readonly scopes: Scope[] = [];
+  readonly scopes: Scopes;
 
-  constructor(private readonly database: Database) {}
+  constructor(private readonly database: Database) {
+    this.scopes = new Scopes(database);
+  }
 
-  async executeQuery<R>(query: CompiledQuery, options?: AbortableOperationOptions): Promise<QueryResult<R>> {
-    const hasRows = seemsToHaveRows(query);
-    try {
-      return await this.run(query, hasRows, options);
-    } catch (error) {
-      // Refused before anything ran.
-      if (error instanceof FlatwaterError && error.message.startsWith(hasRows ? HAS_NO_ROWS : HAS_ROWS)) {
-        return this.run(query, !hasRows, options);
-      }
-      throw error;
-    }
+  executeQuery<R>(query: CompiledQuery, options?: AbortableOperationOptions): Promise<QueryResult<R>> {
+    return either(isQuery(query), (hasRows) => this.run(query, hasRows, options));
   }
 
   private async run<R>(
@@ -125,51 +109,7 @@ class Connection implements DatabaseConnection {
   async cancelQuery(): Promise<void> {}
 
   private get session(): Session {
-    return this.scopes.at(-1)?.session ?? this.database;
-  }
-
-  /** Begins a transaction, or in one a nested one. It notes the place before it waits, so that the caller's code is inside. */
-  async begin(name: Scope["name"], isReadOnly = false): Promise<void> {
-    const around = this.scopes.at(-1);
-    if (around?.session instanceof Snapshot) {
-      throw misuse("a read-only transaction has no savepoints");
-    }
-    if (isReadOnly && around === undefined) {
-      this.scopes.push({ name, session: await this.database.snapshot(), place: undefined });
-      return;
-    }
-    const place = around === undefined ? enter() : undefined;
-    const session = await begin(this.session["handle"], this.session["integers"]);
-    if (place !== undefined) {
-      place.handle = session["handle"];
-    }
-    this.scopes.push({ name, session, place });
-  }
-
-  has(name: Scope["name"]): boolean {
-    return this.scopes.some((scope) => scope.name === name);
-  }
-
-  /** Ends what is open from the last of this name on. There is none after a commit that failed. */
-  async end(name: Scope["name"], commits: boolean): Promise<void> {
-    const from = this.scopes.findLastIndex((scope) => scope.name === name);
-    if (from >= 0) {
-      await this.endFrom(from, commits);
-    }
-  }
-
-  /** Ends what is open from this position on, the innermost first. */
-  async endFrom(from: number, commits: boolean): Promise<void> {
-    for (const { session, place } of this.scopes.splice(from).reverse()) {
-      if (place !== undefined) {
-        place.handle = -1;
-      }
-      if (session instanceof Snapshot) {
-        session.close();
-      } else {
-        await end(session, commits);
-      }
-    }
+    return this.scopes.innermost ?? this.database;
   }
 }
 
@@ -188,33 +128,31 @@ class FlatwaterDriver implements Driver {
   }
 
   async releaseConnection(connection: Connection): Promise<void> {
-    await connection.endFrom(0, false);
+    await connection.scopes.endFrom(0, false);
   }
 
   beginTransaction(connection: Connection, settings: TransactionSettings): Promise<void> {
-    return connection.begin(TRANSACTION, settings.accessMode === "read only");
+    return connection.scopes.begin(TRANSACTION, settings.accessMode === "read only");
   }
 
   commitTransaction(connection: Connection): Promise<void> {
-    return connection.end(TRANSACTION, true);
+    return connection.scopes.end(TRANSACTION, true);
   }
 
   rollbackTransaction(connection: Connection): Promise<void> {
-    return connection.end(TRANSACTION, false);
+    return connection.scopes.end(TRANSACTION, false);
   }
 
   savepoint(connection: Connection, name: string): Promise<void> {
-    return connection.begin(name);
+    return connection.scopes.begin(name);
   }
 
-  /** As in SQLite the savepoint itself stays. */
-  async rollbackToSavepoint(connection: Connection, name: string): Promise<void> {
-    await connection.end(name, false);
-    await connection.begin(name);
+  rollbackToSavepoint(connection: Connection, name: string): Promise<void> {
+    return connection.scopes.rollbackTo(name);
   }
 
   releaseSavepoint(connection: Connection, name: string): Promise<void> {
-    return connection.end(name, true);
+    return connection.scopes.end(name, true);
   }
 
   async destroy(): Promise<void> {
@@ -233,15 +171,15 @@ class FlatwaterAdapter extends SqliteAdapter {
   }
 
   override acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
-    return onConnection(db, async (connection) => {
-      if (!connection.has(TRANSACTION)) {
-        await connection.begin(MIGRATIONS);
+    return onConnection(db, async ({ scopes }) => {
+      if (!scopes.has(TRANSACTION)) {
+        await scopes.begin(MIGRATIONS);
       }
     });
   }
 
   override releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
-    return onConnection(db, (connection) => connection.end(MIGRATIONS, true));
+    return onConnection(db, ({ scopes }) => scopes.end(MIGRATIONS, true));
   }
 }
 
@@ -252,12 +190,8 @@ function onConnection(db: Kysely<unknown>, work: (connection: Connection) => Pro
 /** Programs select all columns of joined tables, and other dialects return the last of each name. */
 const ROWS = { rows: "merged" } as const;
 
-/** How the engine refuses a statement in the wrong call. */
-const HAS_ROWS = "the statement returns rows";
-const HAS_NO_ROWS = "the statement returns no rows";
-
 /** True if a statement is to be run as a query. Of raw SQL it is a guess. */
-function seemsToHaveRows({ query, sql }: CompiledQuery): boolean {
+function isQuery({ query, sql }: CompiledQuery): boolean {
   switch (query.kind) {
     case "SelectQueryNode":
       return true;
@@ -267,7 +201,7 @@ function seemsToHaveRows({ query, sql }: CompiledQuery): boolean {
     case "MergeQueryNode":
       return hasReturning(query);
     case "RawNode":
-      return /^\s*(select|values|with|pragma|explain)\b|\breturning\b/i.test(sql);
+      return seemsToHaveRows(sql);
     default:
       return false;
   }

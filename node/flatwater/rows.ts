@@ -56,6 +56,34 @@ export class RowsReader implements Reader<unknown[]> {
   }
 }
 
+/** A result as arrays, with what is known of its columns. */
+export interface Table {
+  names: string[];
+  /** As they are written in the definitions of tables; empty for an expression. */
+  declaredTypes: string[];
+  rows: unknown[][];
+}
+
+/** Reads rows as arrays, and what is known of their columns. */
+export class TableReader implements Reader<Table> {
+  private readonly table: Table = { names: [], declaredTypes: [], rows: [] };
+  private isKnown = false;
+
+  chunk(text: string): void {
+    const schema = cells[2]!;
+    decode(text, "array", this.table.rows);
+    if (!this.isKnown) {
+      this.isKnown = true;
+      this.table.names = native.columns(schema);
+      this.table.declaredTypes = native.declaredTypes(schema);
+    }
+  }
+
+  end(): Table {
+    return this.table;
+  }
+}
+
 /** Appends the rows of the chunk in the cells. */
 export function decode(text: string, form: RowForm, out: unknown[]): void {
   const count = cells[0]!;
@@ -70,13 +98,13 @@ export function decode(text: string, form: RowForm, out: unknown[]): void {
   shapeOf(form, schema, columns).decode(HEADER + columns, count, text, out);
 }
 
-/** Reads the rows of a result that is all there, as objects. */
-export function readAll(answer: Answer): unknown[] {
+/** Reads the rows of a result that is all there. */
+export function readAll(answer: Answer, form: RowForm = "object"): unknown[] {
   const rows: unknown[] = [];
   while (typeof answer === "string") {
     const more: number = cells[MORE]!;
     try {
-      decode(answer, "object", rows);
+      decode(answer, form, rows);
     } catch (error) {
       native.giveUp(more);
       throw error;

@@ -34,7 +34,7 @@ import { sql, Sql, type Params, type SqlValue } from "./sql.js";
 import { unknownNames } from "./names.js";
 
 const EXECUTE = 0;
-const QUERY = 1;
+export const QUERY = 1;
 const OPTIONAL = 2;
 const ONE = 3;
 const VALUE = 4;
@@ -120,7 +120,7 @@ export abstract class Session {
     statements: Iterable<BatchStatement> | AsyncIterable<BatchStatement>,
     options?: CallOptions,
   ): Promise<BatchResult[]> {
-    const reader: Reader<BatchResult[]> = { end: () => readBatch(cells[0]!, this.integers) };
+    const reader: Reader<BatchResult[]> = { end: () => readBatch(this.integers) };
     const plain = (statement: BatchStatement): unknown =>
       statement instanceof Sql ? [statement.text, statement.values] : statement;
     return this.runMany(native.rows(), statements, options, reader, plain);
@@ -281,11 +281,12 @@ export abstract class Session {
   }
 }
 
-function readBatch(count: number, integers: number): BatchResult[] {
-  return Array.from({ length: count }, (_, at) => {
+/** Reads the results of a batch; the rows of each statement have the form for its position. */
+export function readBatch(integers: number, formAt: (at: number) => RowForm = () => "object"): BatchResult[] {
+  return Array.from({ length: cells[0]! }, (_, at) => {
     const hasRows = native.batchResult(at);
     const executed = readExecuted();
-    return { ...executed, rows: hasRows ? (readAll(native.batchRows(at, integers)) as Row[]) : undefined };
+    return { ...executed, rows: hasRows ? (readAll(native.batchRows(at, integers), formAt(at)) as Row[]) : undefined };
   });
 }
 

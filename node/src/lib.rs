@@ -32,6 +32,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "ended", run: reading::ended },
     Function { name: "failure", run: reading::failure },
     Function { name: "columns", run: reading::columns },
+    Function { name: "declaredTypes", run: reading::declared_types },
     Function { name: "bytes", run: reading::bytes },
     Function { name: "batchResult", run: reading::batch_result },
     Function { name: "batchRows", run: reading::batch_rows },

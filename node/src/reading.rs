@@ -68,6 +68,13 @@ pub(crate) fn columns<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     call.env.array(names.iter().map(|name| call.env.text(name)))
 }
 
+/// `declaredTypes(schema)`: the types of these columns, as they are written in the definitions of tables; empty for an expression.
+pub(crate) fn declared_types<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let number = call.number::<0>()?;
+    let types = call.host.schemas.borrow().declared_types_of(number);
+    call.env.array(types.iter().map(|declared| call.env.text(declared)))
+}
+
 /// `bytes()`: the blobs of the last chunk, one after the other.
 pub(crate) fn bytes<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     call.env.buffer(call.host.flat.borrow().bytes())

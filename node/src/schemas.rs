@@ -34,7 +34,16 @@ impl Schemas {
 
     /// The names of the columns of the schema of this number.
     pub(crate) fn names_of(&self, number: f64) -> Vec<String> {
-        let found = self.known.iter().find(|(_, known)| *known == number);
-        found.map_or_else(Vec::new, |(schema, _)| schema.names().map(str::to_owned).collect())
+        self.find(number).map_or_else(Vec::new, |schema| schema.names().map(str::to_owned).collect())
+    }
+
+    /// The types of these columns, as they are written in the definitions of tables; empty for an expression.
+    pub(crate) fn declared_types_of(&self, number: f64) -> Vec<String> {
+        let owned = |declared: Option<&str>| declared.unwrap_or_default().to_owned();
+        self.find(number).map_or_else(Vec::new, |schema| schema.declared_types().map(owned).collect())
+    }
+
+    fn find(&self, number: f64) -> Option<&Schema> {
+        self.known.iter().find(|(_, known)| *known == number).map(|(schema, _)| schema)
     }
 }

@@ -87,6 +87,11 @@ impl Schema {
         self.0.iter().map(|name| &**name)
     }
 
+    /// The types in the definitions of the columns' tables, as they are written there. `None` for an expression.
+    pub fn declared_types(&self) -> impl ExactSizeIterator<Item = Option<&str>> {
+        self.0.sources().iter().map(|source| source.declared_type.as_deref())
+    }
+
     /// As [`position`].
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {

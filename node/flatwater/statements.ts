@@ -1,0 +1,79 @@
+/**
+ * Statements of other libraries, whose callers do not say whether they return rows.
+ *
+ * Owns: running one as a query or not, by its first word; if that was wrong, the engine refuses it before anything runs, and it is run
+ * the other way. Leaves out: what the libraries make of a result.
+ */
+
+import { native } from "./addon.js";
+import type { CallOptions, ExecuteResult, QueryOptions } from "./calls.js";
+import { FlatwaterError } from "./errors.js";
+import { TableReader, type RowForm, type Table } from "./rows.js";
+import { QUERY, readBatch, type BatchResult, type BatchStatement, type Session } from "./session.js";
+import type { Params } from "./sql.js";
+
+/** How the engine refuses a statement in the wrong call. */
+const HAS_ROWS = "the statement returns rows";
+const HAS_NO_ROWS = "the statement returns no rows";
+
+/** True if a statement is to be run as a query. It is a guess. */
+export function seemsToHaveRows(sql: string): boolean {
+  return /^\s*(select|values|with|pragma|explain)\b|\breturning\b/i.test(sql);
+}
+
+/** Runs a statement as what it seems to be, and otherwise the other way. */
+export async function either<T>(hasRows: boolean, run: (hasRows: boolean) => Promise<T>): Promise<T> {
+  try {
+    return await run(hasRows);
+  } catch (error) {
+    // Refused before anything ran.
+    if (error instanceof FlatwaterError && error.message.startsWith(hasRows ? HAS_NO_ROWS : HAS_ROWS)) {
+      return run(!hasRows);
+    }
+    throw error;
+  }
+}
+
+/** Resolves with the rows of a statement; with none if it returns none. */
+export function rowsOf<T>(session: Session, sql: string, params: Params, options: QueryOptions<T>): Promise<T[]> {
+  return either(true, async (hasRows) => {
+    if (hasRows) {
+      return session.query<T>(sql, params, options);
+    }
+    await session.execute(sql, params);
+    return [];
+  });
+}
+
+/** Resolves with what a statement did, whether it returns rows or not. */
+export function executedBy(session: Session, sql: string, params: Params): Promise<ExecuteResult> {
+  return either(seemsToHaveRows(sql), async (hasRows) => {
+    if (!hasRows) {
+      return session.execute(sql, params);
+    }
+    const [{ changes, lastInsertRowid }] = (await session.batch([[sql, params]])) as [BatchResult];
+    return { changes, lastInsertRowid };
+  });
+}
+
+/** Resolves with all rows as arrays, and what is known of their columns. */
+export function tableOf(session: Session, sql: string, params: Params, options: QueryOptions): Promise<Table> {
+  return either(true, async (hasRows) => {
+    if (hasRows) {
+      return session["run"](QUERY, sql, params, options, new TableReader(), options);
+    }
+    await session.execute(sql, params);
+    return { names: [], declaredTypes: [], rows: [] };
+  });
+}
+
+/** A batch in which the rows of each statement have a form of their own. */
+export function batchOf(
+  session: Session,
+  statements: readonly BatchStatement[],
+  formAt: (at: number) => RowForm,
+  options?: CallOptions,
+): Promise<BatchResult[]> {
+  const reader = { end: () => readBatch(session["integers"], formAt) };
+  return session["runMany"](native.rows(), statements, options, reader);
+}
