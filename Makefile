@@ -32,6 +32,7 @@ test:
 	$(MAKE) test-migrations-with-others
 	$(MAKE) test-python
 	$(MAKE) test-node
+	$(MAKE) test-node-suites
 	$(MAKE) test-lanes
 	$(MAKE) test-page
 	$(MAKE) test-tabs
@@ -110,6 +111,21 @@ test-node:
 	else \
 	    echo "skipped: test-node needs node and npm"; \
 	fi
+
+# The tests that Drizzle has for its own drivers, at two versions, on the adapters for it, and Prisma's client on that for it. They are
+# fetched, and nothing of them is kept; FLATWATER_GIT=file:///srv/mirror/ is for repositories elsewhere than at GitHub. Where the
+# repositories or npm cannot be reached they are skipped, and say so.
+.PHONY: test-node-suites
+test-node-suites:
+	@if command -v node >/dev/null && command -v npm >/dev/null && command -v git >/dev/null; then \
+	    $(MAKE) --no-print-directory node-package node/suites/node_modules/.made node/suites/prisma/node_modules/.made && \
+	    cd node/suites && node drizzle.mjs && node prisma.mjs; \
+	else \
+	    echo "skipped: test-node-suites needs node, npm and git"; \
+	fi
+
+node/suites/node_modules/.made node/suites/prisma/node_modules/.made: %/node_modules/.made: %/package-lock.json
+	cd $* && npm ci --silent --ignore-scripts && touch node_modules/.made
 
 # The programs in examples/node, on the package in place.
 .PHONY: node-example

@@ -1,0 +1,2 @@
+// In place of what Drizzle's tests import for other drivers.
+export default function () {}

@@ -1,0 +1,2 @@
+// In place of the package `async-retry`.
+export default (work) => work();

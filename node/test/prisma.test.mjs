@@ -1,0 +1,252 @@
+// The driver adapter for Prisma, by the contract that Prisma's client relies on.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { test } from "node:test";
+import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from "@prisma/driver-adapter-utils";
+import { PrismaFlatwater } from "../dist/prisma.mjs";
+import { folder, numbers } from "./support.mjs";
+
+const scalar = (scalarType) => ({ scalarType, arity: "scalar" });
+const query = (sql, ...given) => ({
+  sql,
+  args: given.map(([value]) => value),
+  argTypes: given.map(([, type]) => scalar(type)),
+});
+const TABLE = `CREATE TABLE "User" ("id" INTEGER PRIMARY KEY AUTOINCREMENT, "email" TEXT NOT NULL UNIQUE, "big" BIGINT,
+  "price" DECIMAL, "real" REAL, "ok" BOOLEAN, "at" DATETIME, "raw" BLOB, "doc" JSONB);`;
+
+async function adapter(t, options, more) {
+  const made = await new PrismaFlatwater({ url: `file:${join(folder(t), "test.db")}`, ...options }, more).connect();
+  t.after(() => made.dispose());
+  await made.executeScript(TABLE);
+  return made;
+}
+const insert = (on, email) => on.executeRaw(query(`INSERT INTO "User" ("email") VALUES (?)`, [email, "string"]));
+const emails = async (on) => (await on.queryRaw(query(`SELECT "email" FROM "User" ORDER BY "id"`))).rows.flat();
+const kind =
+  (kind, more = {}) =>
+  (error) => {
+    assert.equal(error.name, "DriverAdapterError");
+    const { originalCode, originalMessage, ...cause } = error.cause;
+    assert.deepEqual(cause, { kind, ...more });
+    return true;
+  };
+
+test("a result has the types of its columns' tables, and values as Prisma takes them", async (t) => {
+  const on = await adapter(t);
+  const values = [
+    ["ada@example.org", "string"],
+    ["9007199254740993", "bigint"],
+    ["1.5", "decimal"],
+    ["2.25", "float"],
+    [true, "boolean"],
+    ["2026-01-02T03:04:05.678Z", "datetime"],
+    [Buffer.from([0, 255]).toString("base64"), "bytes"],
+    ['{"a":[1]}', "json"],
+  ];
+  const sql = `INSERT INTO "User" ("email", "big", "price", "real", "ok", "at", "raw", "doc") VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+  assert.equal(await on.executeRaw(query(sql, ...values)), 1);
+  const found = await on.queryRaw(query(`SELECT *, count(*) AS "count", max("big") FROM "User"`));
+  assert.deepEqual(found.columnNames.slice(0, 3), ["id", "email", "big"]);
+  const { Int32, Int64, Text, Numeric, Double, Boolean, DateTime, Bytes, Json, UnknownNumber } = ColumnTypeEnum;
+  assert.deepEqual(found.columnTypes, [
+    Int32,
+    Text,
+    Int64,
+    Numeric,
+    Double,
+    Boolean,
+    DateTime,
+    Bytes,
+    Json,
+    UnknownNumber,
+    Int64,
+  ]);
+  const [[id, email, big, price, real, ok, at, raw, doc, count]] = found.rows;
+  assert.deepEqual([id, email, big, price, real, ok], [1, "ada@example.org", "9007199254740993", 1.5, 2.25, 1]);
+  assert.deepEqual([at, raw, doc, count], ["2026-01-02T03:04:05.678+00:00", new Uint8Array([0, 255]), '{"a":[1]}', 1]);
+  const none = await on.queryRaw(query(`SELECT "big", 1 + 1 AS "two" FROM "User" WHERE "id" = 7`));
+  assert.deepEqual(none, { columnNames: ["big", "two"], columnTypes: [Int64, Int32], rows: [] });
+});
+
+test("dates may be stored as milliseconds", async (t) => {
+  const on = await adapter(t, {}, { timestampFormat: "unixepoch-ms" });
+  const at = "2026-01-02T03:04:05.678Z";
+  const sql = `INSERT INTO "User" ("email", "at") VALUES ('a', ?) RETURNING "at", typeof("at")`;
+  const { rows } = await on.queryRaw(query(sql, [at, "datetime"]));
+  assert.deepEqual(rows, [[at, "integer"]]);
+});
+
+test("statements are run as what they are", async (t) => {
+  const on = await adapter(t);
+  assert.deepEqual(await on.queryRaw(query("CREATE TABLE pets (name)")), {
+    columnNames: [],
+    columnTypes: [],
+    rows: [],
+  });
+  assert.equal(await on.executeRaw(query(`INSERT INTO pets VALUES ('Rex'), ('Tom') RETURNING name`)), 2);
+  assert.equal(await on.executeRaw(query("SELECT * FROM pets")), 0);
+  assert.deepEqual((await on.queryRaw(query("PRAGMA user_version"))).rows, [[0]]);
+  assert.deepEqual(on.getConnectionInfo(), { maxBindValues: 32_766, supportsRelationJoins: false });
+  const many = Array.from({ length: 32_766 }, (_, at) => [at, "int"]);
+  const { rows } = await on.queryRaw(
+    query(`SELECT count(*) FROM pets WHERE rowid IN (${many.map(() => "?")})`, ...many),
+  );
+  assert.deepEqual(rows, [[2]]);
+});
+
+test("a transaction is committed or rolled back by calls, and sends no COMMIT", async (t) => {
+  const on = await adapter(t);
+  const kept = await on.startTransaction("SERIALIZABLE");
+  assert.deepEqual(kept.options, { usePhantomQuery: true });
+  await insert(kept, "kept");
+  assert.deepEqual(await emails(kept), ["kept"]);
+  assert.deepEqual(await emails(on), []);
+  await kept.commit();
+  const undone = await on.startTransaction();
+  await insert(undone, "undone");
+  await undone.rollback();
+  assert.deepEqual(await emails(on), ["kept"]);
+  await assert.rejects(insert(undone, "late"), kind("TransactionAlreadyClosed", { cause: "the transaction is over" }));
+});
+
+test("savepoints are kept, undone, and may be used again", async (t) => {
+  const on = await adapter(t);
+  const tx = await on.startTransaction();
+  await insert(tx, "kept");
+  await tx.createSavepoint("one");
+  await insert(tx, "undone");
+  await tx.createSavepoint("two");
+  await insert(tx, "undone too");
+  await tx.rollbackToSavepoint("one");
+  await insert(tx, "after");
+  await tx.releaseSavepoint("one");
+  await tx.commit();
+  assert.deepEqual(await emails(on), ["kept", "after"]);
+});
+
+test("an isolation level that is not SERIALIZABLE is refused", async (t) => {
+  const on = await adapter(t);
+  for (const level of ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SNAPSHOT"]) {
+    await assert.rejects(on.startTransaction(level), kind("InvalidIsolationLevel", { level }));
+  }
+  await insert(on, "the writer is free");
+});
+
+test("15 interactive transactions at once all succeed, and timers run meanwhile", async (t) => {
+  const on = await adapter(t);
+  let ticks = 0;
+  const timer = setInterval(() => ticks++, 1);
+  const slow = on.queryRaw(query(`${numbers(1_000_000)} SELECT count(*) FROM c`));
+  const one = async (at) => {
+    const tx = await on.startTransaction();
+    await insert(tx, `first ${at}`);
+    const { rows } = await tx.queryRaw(query(`SELECT count(*) FROM "User"`));
+    await insert(tx, `second ${at}`);
+    await tx.commit();
+    return rows[0][0];
+  };
+  const counts = await Promise.all(Array.from({ length: 15 }, (_, at) => one(at)));
+  // Each sees those before it.
+  assert.deepEqual(
+    counts,
+    Array.from({ length: 15 }, (_, at) => 2 * at + 1),
+  );
+  await slow;
+  clearInterval(timer);
+  assert.ok(ticks > 0);
+});
+
+test("errors have the kinds of Prisma", async (t) => {
+  const on = await adapter(t);
+  await insert(on, "ada");
+  await on.executeScript(`CREATE TABLE "Pet" ("a" NOT NULL, "b", "owner" REFERENCES "User", UNIQUE ("a", "b"), CHECK ("a" <> 'x'));
+    CREATE UNIQUE INDEX "lower" ON "Pet" (lower("a")); INSERT INTO "Pet" VALUES ('Rex', 1, NULL);`);
+  const run = (sql) => on.executeRaw(query(sql));
+  const unique = (fields, table) => kind("UniqueConstraintViolation", { constraint: { fields }, table });
+  await assert.rejects(insert(on, "ada"), unique(["email"], "User"));
+  await assert.rejects(run(`INSERT INTO "User" ("id", "email") VALUES (1, 'eve')`), unique(["id"], "User"));
+  await assert.rejects(
+    run(`INSERT INTO "Pet" VALUES ('Rex', 1, NULL)`),
+    kind("UniqueConstraintViolation", { constraint: { index: "lower" } }),
+  );
+  await assert.rejects(
+    run(`DROP INDEX "lower"`).then(() => run(`INSERT INTO "Pet" VALUES ('Rex', 1, NULL)`)),
+    unique(["a", "b"], "Pet"),
+  );
+  await assert.rejects(
+    run(`INSERT INTO "Pet" ("b") VALUES (2)`),
+    kind("NullConstraintViolation", { constraint: { fields: ["a"] } }),
+  );
+  await assert.rejects(
+    run(`INSERT INTO "Pet" VALUES ('Tom', 2, 7)`),
+    kind("ForeignKeyConstraintViolation", { constraint: { foreignKey: {} } }),
+  );
+  await assert.rejects(run(`SELECT * FROM absent`), kind("TableDoesNotExist", { table: "absent" }));
+  await assert.rejects(run(`SELECT absent FROM "Pet"`), kind("ColumnNotFound", { column: "absent" }));
+  await assert.rejects(run(`INSERT INTO "Pet" (absent) VALUES (1)`), kind("ColumnNotFound", { column: "absent" }));
+  await assert.rejects(
+    run(`INSERT INTO "Pet" VALUES ('x', 2, NULL)`),
+    ({ cause }) => cause.kind === "sqlite" && cause.extendedCode === 275,
+  );
+  await assert.rejects(run("SELEC 1"), ({ cause }) => cause.kind === "sqlite" && cause.extendedCode === 1);
+  const other = await adapter(t, { busyTimeout: 1 });
+  await other.dispose();
+  await assert.rejects(emails(other), kind("ConnectionClosed"));
+  const directory = new PrismaFlatwater({ url: folder(t) });
+  await assert.rejects(directory.connect(), ({ cause }) => cause.kind === "sqlite");
+});
+
+test("an error of the call itself stays as it is", async (t) => {
+  const on = await adapter(t);
+  await assert.rejects(on.executeRaw(query("BEGIN")), { name: "FlatwaterError", kind: "misuse" });
+  await assert.rejects(on.queryRaw(query("SELECT ?", [undefined, "unknown"])), {
+    kind: "misuse",
+    message: /parameter 1/,
+  });
+});
+
+test("a script that turns foreign keys off rebuilds a table, and keeps what refers to it", async (t) => {
+  const on = await adapter(t);
+  await on.executeScript(`CREATE TABLE "Pet" ("owner" REFERENCES "User" ON DELETE CASCADE); INSERT INTO "User" ("email") VALUES ('ada');
+    INSERT INTO "Pet" VALUES (1);`);
+  await on.executeScript(`-- RedefineTables
+PRAGMA defer_foreign_keys=ON;
+PRAGMA foreign_keys=OFF;
+CREATE TABLE "new_User" ("id" INTEGER PRIMARY KEY, "email" TEXT);
+INSERT INTO "new_User" ("id", "email") SELECT "id", "email" FROM "User";
+DROP TABLE "User";
+ALTER TABLE "new_User" RENAME TO "User";
+PRAGMA foreign_keys=ON;
+PRAGMA defer_foreign_keys=OFF;
+`);
+  assert.deepEqual((await on.queryRaw(query(`SELECT count(*) FROM "Pet"`))).rows, [[1]]);
+  await assert.rejects(
+    on.executeScript(`INSERT INTO "Pet" VALUES (7)`),
+    kind("ForeignKeyConstraintViolation", { constraint: { foreignKey: {} } }),
+  );
+  await assert.rejects(
+    on.executeScript("CREATE TABLE half (a); CREATE TABLE half (a);"),
+    ({ cause }) => cause.kind === "sqlite",
+  );
+  assert.deepEqual((await on.queryRaw(query("SELECT name FROM sqlite_schema WHERE name = 'half'"))).rows, []);
+});
+
+test("Prisma's own wrapper of an adapter takes it, and a shadow database is another one", async (t) => {
+  const url = join(folder(t), "test.db");
+  const factory = bindMigrationAwareSqlAdapterFactory(new PrismaFlatwater({ url }));
+  const adapter = (await factory.connect()).value;
+  t.after(() => adapter.dispose());
+  assert.ok((await adapter.executeScript(TABLE)).ok);
+  const failed = await adapter.executeRaw(query(`INSERT INTO "User" ("email") VALUES (NULL)`));
+  assert.equal(failed.error.kind, "NullConstraintViolation");
+  const tx = (await adapter.startTransaction()).value;
+  assert.equal((await tx.executeRaw(query(`INSERT INTO "User" ("email") VALUES ('ada')`))).value, 1);
+  assert.ok((await tx.commit()).ok);
+  const shadow = (await factory.connectToShadowDb()).value;
+  t.after(() => shadow.dispose());
+  assert.deepEqual((await shadow.queryRaw(query("SELECT count(*) FROM sqlite_schema"))).value.rows, [[0]]);
+  const required = createRequire(import.meta.url)("../dist/prisma.js");
+  assert.equal(required.PrismaFlatwater, PrismaFlatwater);
+});
