@@ -112,9 +112,9 @@ test-node:
 	    echo "skipped: test-node needs node and npm"; \
 	fi
 
-# The tests that Drizzle has for its own drivers, at two versions, on the adapters for it, and Prisma's client on that for it. They are
-# fetched, and nothing of them is kept; FLATWATER_GIT=file:///srv/mirror/ is for repositories elsewhere than at GitHub. Where the
-# repositories or npm cannot be reached they are skipped, and say so.
+# The tests that Drizzle has for its own drivers, at two versions, on the adapters for it, and Prisma's client on that for it.
+# Drizzle's are fetched, and nothing of them is kept; FLATWATER_GIT=file:///srv/mirror/ says where repositories are that are not at
+# GitHub. Without Drizzle's repository its tests are skipped, and say so.
 .PHONY: test-node-suites
 test-node-suites:
 	@if command -v node >/dev/null && command -v npm >/dev/null && command -v git >/dev/null; then \
