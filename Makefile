@@ -107,7 +107,8 @@ $(VENV)/.made: python/tests/requirements.txt examples/python/requirements.txt
 .PHONY: test-node node-package
 test-node:
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
-	    $(MAKE) --no-print-directory node-example && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && npm test --silent; \
+	    $(MAKE) --no-print-directory node-example && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && npm test --silent && \
+	    node --test --test-reporter=dot ../examples/node/tests/*.mjs; \
 	else \
 	    echo "skipped: test-node needs node and npm"; \
 	fi
