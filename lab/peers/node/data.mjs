@@ -2,7 +2,7 @@
 //
 // Owns: table definitions, statements and rows that several lanes use. Leaves out: traffic drawn at random.
 
-import assert from "node:assert/strict";
+import assert from "./assert.mjs";
 
 export const T = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL, value REAL NOT NULL)";
 export const INSERT_T = "INSERT INTO t (name, value) VALUES (?, ?)";

@@ -22,14 +22,22 @@ const OPTIONS = {
 
 const PEERS = {
   "node-better-sqlite3": "./peers/better_sqlite3.mjs",
+  "node-sqlite": "./peers/node_sqlite.mjs",
   "node-flatwater": "./peers/flatwater.mjs",
 };
 
-/** The lanes of a peer. Those that were not made for a library that awaits are for the others. */
-const lanesOf = (Peer) => ALL.filter((lane) => (Peer.awaits ? lane.awaits : !lane.only));
+/**
+ * The lanes of a peer. Those that were not made for a library that awaits are for the others, and some need what not every library
+ * has. A peer that this Node does not have has none.
+ */
+const lanesOf = (Peer) =>
+  Peer === undefined
+    ? []
+    : ALL.filter((lane) => (Peer.awaits ? lane.awaits : !lane.only) && (!lane.needs || lane.needs in Peer.prototype));
 
 /** SQLite's version and compile options, as the peer itself answers them. */
 async function sqlite(Peer) {
+  if (Peer === undefined) return { sqlite: "none", compile_options: [] };
   const peer = Peer.awaits ? await Peer.open(":memory:") : new Peer(":memory:");
   try {
     const [{ version }] = await peer.query("SELECT sqlite_version() AS version");
@@ -41,7 +49,7 @@ async function sqlite(Peer) {
 }
 
 async function listing(name, { Peer, VERSION }) {
-  const lanes = lanesOf(Peer).map(({ run: _, awaits: __, only: ___, ...info }) => info);
+  const lanes = lanesOf(Peer).map(({ run: _, awaits: __, only: ___, needs: ____, ...info }) => info);
   return { peer: name, version: VERSION, ...(await sqlite(Peer)), lanes };
 }
 

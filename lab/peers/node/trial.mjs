@@ -2,7 +2,7 @@
 //
 // Owns: the fresh database and the sizes of the lane's forms. Leaves out: the lanes.
 
-import assert from "node:assert/strict";
+import assert from "./assert.mjs";
 import { join } from "node:path";
 
 export class Trial {

@@ -1,6 +1,6 @@
 // chat: the mixed traffic of a chat service, one call after another; kit/src/lanes/chat_plan.rs draws the same.
 
-import assert from "node:assert/strict";
+import assert from "../assert.mjs";
 
 import { expectRows, text, times } from "../data.mjs";
 import { Timing } from "../measure.mjs";

@@ -1,6 +1,6 @@
 // feed: paging through 100,000 posts, 20 pages of 50, each continuing where the one before ended.
 
-import assert from "node:assert/strict";
+import assert from "../assert.mjs";
 
 import { text, times } from "../data.mjs";
 import { Timing } from "../measure.mjs";

@@ -1,6 +1,6 @@
 // json_10k: 10,000 rows of 6 columns as the bytes of a JSON array of objects, by JSON.stringify.
 
-import assert from "node:assert/strict";
+import assert from "../assert.mjs";
 
 import { SELECT_ITEMS, fillItems, items } from "../data.mjs";
 import { Timing } from "../measure.mjs";

@@ -1,6 +1,6 @@
 // many_{100,1k,10k}, many_wide_10k, merge_rounds: one statement over many rows, in one transaction.
 
-import assert from "node:assert/strict";
+import assert from "../assert.mjs";
 
 import {
   DELETE_T, INSERT_T, INSERT_WIDE, SELECT_ITEMS, SELECT_WIDE, T, WIDE, expectRows, expectT, fillItems, items, tRows,

@@ -1,6 +1,6 @@
 // noop_execute, noop_select: calls that do nothing, which is the cost of asking.
 
-import assert from "node:assert/strict";
+import assert from "../assert.mjs";
 
 import { INSERT_T, T, expectT } from "../data.mjs";
 import { Timing, timed } from "../measure.mjs";

@@ -3,7 +3,7 @@
 // Nothing of the lab is between the lane and the call, so calls of a microsecond can be told apart. A lane for a library that awaits
 // is one for a synchronous library too: what that does on the loop's thread is what its users have.
 
-import assert from "node:assert/strict";
+import assert from "../assert.mjs";
 
 import { INSERT_T, T, items, ITEMS, INSERT_ITEM, SELECT_ITEM, tRows } from "../data.mjs";
 import { Timing } from "../measure.mjs";
@@ -148,9 +148,10 @@ function transaction(trial) {
 }
 
 /** How late a timer of 1 ms comes, until `done`. */
-async function delays(samples, done) {
+export async function delays(samples, done) {
   let is = false;
-  done.then(() => (is = true));
+  const end = () => (is = true);
+  done.then(end, end);
   while (!is) {
     const began = now();
     await new Promise((resolve) => setTimeout(resolve, 1));

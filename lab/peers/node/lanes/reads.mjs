@@ -1,6 +1,6 @@
 // point_query and query_{10,100,1k,10k}. Rows are what the library answers, objects; every field is touched.
 
-import assert from "node:assert/strict";
+import assert from "../assert.mjs";
 
 import { SELECT_ITEM, SELECT_ITEMS, expectRows, fillItems, items, touchItems } from "../data.mjs";
 import { Timing } from "../measure.mjs";

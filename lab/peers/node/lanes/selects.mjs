@@ -1,6 +1,6 @@
 // parameterised, churn_{40,64,128}: selects with parameters and many texts.
 
-import assert from "node:assert/strict";
+import assert from "../assert.mjs";
 
 import { INSERT_T, T, fillItems, items, tRow, tRows, text, times } from "../data.mjs";
 import { Timing } from "../measure.mjs";

@@ -1,6 +1,6 @@
 // shapes_{narrow,wide,text,numeric,nullable}: all of 1000 rows of one shape, every field touched.
 
-import assert from "node:assert/strict";
+import assert from "../assert.mjs";
 
 import { INSERT_WIDE, SELECT_WIDE, WIDE, expectRows, text, times, wideRow } from "../data.mjs";
 import { Timing } from "../measure.mjs";

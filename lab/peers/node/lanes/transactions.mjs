@@ -2,7 +2,7 @@
 //
 // A sample is one whole transaction. The library's transactions are functions that nest, and are made once.
 
-import assert from "node:assert/strict";
+import assert from "../assert.mjs";
 
 import {
   DELETE_T, INSERT_T, SELECT_ITEMS, T, expectRows, expectT, fillItems, items, tRows, times, touchItems,

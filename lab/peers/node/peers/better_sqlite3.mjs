@@ -13,6 +13,7 @@ export const VERSION = `better-sqlite3 ${version}, Node ${process.versions.node}
 export class Peer {
   /** Whether its calls return promises. */
   static awaits = false;
+  static module = "better-sqlite3";
 
   #statements = new Map();
   #many;
@@ -81,6 +82,12 @@ export class Peer {
   /** The function that runs `body` in a savepoint of the open transaction. */
   nested(body) {
     return this.database.transaction(body);
+  }
+
+  /** Kysely on its dialect for this library. */
+  async kysely() {
+    const { Kysely, SqliteDialect } = await import("kysely");
+    return new Kysely({ dialect: new SqliteDialect({ database: this.database }) });
   }
 
   close() {

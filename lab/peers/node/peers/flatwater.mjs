@@ -2,12 +2,17 @@
 //
 // Owns: how it is opened and called. Leaves out: the lanes.
 
-const { open } = await import(process.env.FLATWATER_PACKAGE);
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const PACKAGE = pathToFileURL(resolve(process.env.FLATWATER_PACKAGE)).href;
+const { open } = await import(PACKAGE);
 
 export const VERSION = `flatwater of this tree, Node ${process.versions.node}`;
 
 export class Peer {
   static awaits = true;
+  static module = PACKAGE;
 
   constructor(database) {
     this.database = database;
@@ -44,6 +49,13 @@ export class Peer {
   /** The function that runs `body` in a transaction. */
   transaction(body) {
     return () => this.database.transaction(async (tx) => body((sql, params) => tx.execute(sql, params)));
+  }
+
+  /** Kysely on the package's dialect. */
+  async kysely() {
+    const { Kysely } = await import("kysely");
+    const { FlatwaterDialect } = await import(new URL("kysely.mjs", PACKAGE).href);
+    return new Kysely({ dialect: new FlatwaterDialect({ database: this.database }) });
   }
 
   close() {
