@@ -7,13 +7,18 @@
 TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 
 # An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, a live query, sixteen
-# writers, three kills; then the same kind of chat in Python, if there is a Python.
+# writers, three kills; then the same kind of chat in Python, if there is a Python, and in Node, if there is a Node.
 demo:
 	cargo run --release --quiet -p flatwater-demo
 	@if command -v $(PYTHON) >/dev/null; then \
 	    printf '\nAnd in Python, beside aiosqlite:\n\n' && $(MAKE) --no-print-directory demo-python; \
 	else \
 	    echo "skipped: the act in Python needs $(PYTHON)"; \
+	fi
+	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+	    printf '\nAnd in Node, beside better-sqlite3:\n\n' && $(MAKE) --no-print-directory demo-node; \
+	else \
+	    echo "skipped: the act in Node needs node and npm"; \
 	fi
 
 # What to run between two edits: below a minute when all is built. It leaves out what is random, kills, or takes long.
@@ -92,6 +97,19 @@ $(DEMO)/.made: examples/python/requirements.txt
 	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
+# A chat on Flatwater for Node and on better-sqlite3: requests beside a report, holds of the loop, inserts at once. better-sqlite3 is
+# the lab's; npm compiles it where it finds no build of it.
+.PHONY: demo-node
+NODE_DEMO = $(TARGET)/demo-node
+demo-node: node/node_modules/.made
+	@echo "Building the package for Node." >&2
+	@cargo build --release --quiet -p flatwater-node && node node/tools/build.mjs $(TARGET)/release $(NODE_DEMO) index
+	@if [ -d lab/peers/node/node_modules/better-sqlite3/build ] || npm --prefix lab/peers/node ci --silent; then \
+	    FLATWATER_PACKAGE=$(NODE_DEMO)/index.mjs node examples/node/compare.mjs; \
+	else \
+	    echo "skipped: the act in Node needs better-sqlite3, which npm cannot install here"; \
+	fi
+
 python-package: $(VENV)/.made
 	. $(VENV)/bin/activate && cd python && maturin develop --quiet --locked
 
@@ -113,20 +131,28 @@ test-node:
 	    echo "skipped: test-node needs node and npm"; \
 	fi
 
-# The tests that Drizzle has for its own drivers, at two versions, on the adapters for it, and Prisma's client on that for it.
-# Drizzle's are fetched, and nothing of them is kept; FLATWATER_GIT=file:///srv/mirror/ says where repositories are that are not at
-# GitHub. Without Drizzle's repository its tests are skipped, and say so.
+# The tests that Drizzle has for its own drivers, at two versions, on the adapters for it; Prisma's client on that for it; and the
+# short form of better-sqlite3's benchmark. What is of other projects is fetched, and nothing of it is kept;
+# FLATWATER_GIT=file:///srv/mirror/ says where repositories are that are not at GitHub. Without them their part is skipped, and says so.
 .PHONY: test-node-suites
 test-node-suites:
 	@if command -v node >/dev/null && command -v npm >/dev/null && command -v git >/dev/null; then \
 	    $(MAKE) --no-print-directory node-package node/suites/node_modules/.made node/suites/prisma/node_modules/.made && \
-	    cd node/suites && node drizzle.mjs && node prisma.mjs; \
+	    cd node/suites && node drizzle.mjs && node prisma.mjs && FLATWATER_SHORT=1 node benchmark.mjs >/dev/null; \
 	else \
 	    echo "skipped: test-node-suites needs node, npm and git"; \
 	fi
 
 node/suites/node_modules/.made node/suites/prisma/node_modules/.made: %/node_modules/.made: %/package-lock.json
 	cd $* && npm ci --silent --ignore-scripts && touch node_modules/.made
+
+# better-sqlite3's own benchmark, unchanged, with Flatwater as one of its drivers. TRIALS are the benchmark's search terms, such as
+# `select small`.
+.PHONY: bench-better-sqlite3
+bench-better-sqlite3: node/node_modules/.made node/suites/node_modules/.made
+	cargo build --release --quiet -p flatwater-node
+	node node/tools/build.mjs $(TARGET)/release node/suites/target/package index
+	FLATWATER_PACKAGE=file://$(CURDIR)/node/suites/target/package/index.mjs node node/suites/benchmark.mjs $(TRIALS)
 
 # The programs in examples/node, on the package in place.
 .PHONY: node-example
