@@ -71,7 +71,7 @@ class Connection implements DatabaseConnection {
   readonly scopes: Scopes;
 
   constructor(private readonly database: Database) {
-    this.scopes = new Scopes(database);
+    this.scopes = new Scopes(database, true);
   }
 
   executeQuery<R>(query: CompiledQuery, options?: AbortableOperationOptions): Promise<QueryResult<R>> {

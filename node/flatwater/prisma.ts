@@ -142,7 +142,7 @@ const OUTERMOST = Symbol("transaction");
 class AdapterTransaction extends Queryable implements Transaction {
   /** Prisma sends no COMMIT of its own. */
   readonly options: TransactionOptions = { usePhantomQuery: true };
-  private readonly scopes = new Scopes(this.database);
+  private readonly scopes = new Scopes(this.database, false);
 
   protected get session(): Session {
     const { innermost } = this.scopes;

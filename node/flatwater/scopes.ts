@@ -23,7 +23,11 @@ export class Scopes {
   /** From the outermost to the innermost. */
   private readonly open: Scope[] = [];
 
-  constructor(private readonly database: Database) {}
+  /** `isNoted`: the code that begins a transaction is in it, so a call of it on the database is refused. */
+  constructor(
+    private readonly database: Database,
+    private readonly isNoted: boolean,
+  ) {}
 
   /** Undefined if nothing is open. */
   get innermost(): Transaction | Snapshot | undefined {
@@ -44,7 +48,7 @@ export class Scopes {
       this.open.push({ name, session: await this.database.snapshot(), place: undefined });
       return;
     }
-    const place = around === undefined ? enter() : undefined;
+    const place = around === undefined && this.isNoted ? enter() : undefined;
     const outer = around ?? this.database;
     const session = await begin(outer["handle"], outer["integers"]);
     if (place !== undefined) {

@@ -111,6 +111,17 @@ test("a transaction is committed or rolled back by calls, and sends no COMMIT", 
   await assert.rejects(insert(undone, "late"), kind("TransactionAlreadyClosed", { cause: "the transaction is over" }));
 });
 
+test("a write outside of a transaction that is open waits for it", async (t) => {
+  const on = await adapter(t);
+  const tx = await on.startTransaction();
+  await insert(tx, "first");
+  const outside = insert(on, "second");
+  await insert(tx, "first too");
+  await tx.commit();
+  await outside;
+  assert.deepEqual(await emails(on), ["first", "first too", "second"]);
+});
+
 test("savepoints are kept, undone, and may be used again", async (t) => {
   const on = await adapter(t);
   const tx = await on.startTransaction();
