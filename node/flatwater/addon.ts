@@ -17,7 +17,7 @@ export interface Fields {
   sql?: string;
   offset?: number;
   hint?: string;
-  applied?: "no" | "unknown";
+  applied?: "no" | "yes" | "unknown";
   retryable?: boolean;
 }
 
@@ -33,9 +33,9 @@ export interface Native {
   columns(schema: number): string[];
   declaredTypes(schema: number): string[];
   bytes(): Uint8Array;
-  batchResult(at: number): boolean;
-  batchRows(at: number, integers: number): Answer;
-  liveResult(at: number, integers: number): Answer;
+  unknown(what: string, name: string, known: string[]): string;
+  listen(target: number, on: boolean): void;
+  event(): object | undefined;
   openBlob(target: number, table: string, column: string, rowid: bigint, timeout: number, place: number): Answer;
   readBlob(blob: number, position: number, bytes: number, timeout: number): Answer;
   writeBlob(blob: number, position: number, bytes: unknown, timeout: number, place: number): Answer;
@@ -68,7 +68,7 @@ export interface Native {
   next(handle: number, integers: number): Answer;
   rows(sql?: string): number;
   addRows(rows: number, from: readonly unknown[], at: number): number;
-  runMany(rows: number, target: number, timeout: number, place: number): Answer;
+  runMany(rows: number, target: number, timeout: number, place: number, integers: number): Answer;
   stats(database: number): number | object;
   setMaxOpen(databases: number): void;
 }

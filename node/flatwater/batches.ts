@@ -6,9 +6,11 @@
  */
 
 import { formOf, integersOf, type CallOptions, type Integers } from "./calls.js";
+import { BATCHES_OPTIONS, check } from "./given.js";
 import type { Reader } from "./loop.js";
 import { Parts } from "./parts.js";
 import { decode, type RowForm } from "./rows.js";
+import type { Trace } from "./tracing.js";
 
 /** What a result in batches takes. */
 export interface BatchesOptions extends Pick<CallOptions, "signal"> {
@@ -39,8 +41,13 @@ export class Batches<T> extends Parts<T[]> {
     begin: () => number,
     integers: number,
     private readonly options: BatchesOptions | undefined,
+    trace: Trace | undefined,
   ) {
-    super(() => ({ integers: integersOf(options?.integers, integers), handle: begin() }), options?.signal);
+    const checked = () => {
+      check(options, BATCHES_OPTIONS);
+      return { integers: integersOf(options?.integers, integers), handle: begin() };
+    };
+    super(checked, options?.signal, trace);
   }
 
   /** @internal */

@@ -6,9 +6,10 @@
  */
 
 import { native } from "./addon.js";
-import { nothing, throwIfAborted, timeoutOf, value, type CallOptions } from "./calls.js";
+import { nothing, timeoutOf, value, type CallOptions } from "./calls.js";
 import { misuse } from "./errors.js";
 import { place } from "./flow.js";
+import { CALL_OPTIONS, check } from "./given.js";
 import { settle } from "./loop.js";
 import { unused } from "./unused.js";
 
@@ -28,7 +29,7 @@ export class BlobHandle {
 
   /** Resolves with at most so many bytes from the position on, and moves it. Without a number: all that is left. */
   async read(bytes = this.length, options?: CallOptions): Promise<Buffer> {
-    throwIfAborted(options);
+    check(options, CALL_OPTIONS);
     const from = this.position;
     const most = Math.min(whole(bytes), this.length - from);
     const answer = native.readBlob(this.handle, from, most, timeoutOf(options));
@@ -39,7 +40,7 @@ export class BlobHandle {
 
   /** Writes bytes at the position, and moves it. The value does not grow. */
   async write(bytes: Uint8Array | ArrayBuffer, options?: CallOptions): Promise<void> {
-    throwIfAborted(options);
+    check(options, CALL_OPTIONS);
     const from = this.position;
     const answer = native.writeBlob(this.handle, from, bytes, timeoutOf(options), place());
     this.position += bytes.byteLength ?? 0;

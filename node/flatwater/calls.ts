@@ -1,11 +1,12 @@
 /**
  * What calls have in common: their options, and how results are read.
  *
- * Owns: the readers of plain results, and the checks of arguments. Leaves out: rows (`rows`).
+ * Owns: the readers of plain results, and reading arguments. Leaves out: rows (`rows`), and which options there are (`given`).
  */
 
 import { misuse } from "./errors.js";
-import { bigs, cells, type Reader } from "./loop.js";
+import { timeOf } from "./given.js";
+import { bigs, cells, nextTurn, now, SLICE_MS, type Reader } from "./loop.js";
 import type { RowForm } from "./rows.js";
 import { Sql, type Params } from "./sql.js";
 import type { Answer } from "./addon.js";
@@ -68,19 +69,7 @@ export function formOf(options: QueryOptions | undefined): RowForm {
 
 /** Returns a deadline in milliseconds; -1 for none. */
 export function timeoutOf(options: CallOptions | undefined): number {
-  const timeout = options?.timeout;
-  if (timeout === undefined) {
-    return -1;
-  }
-  if (typeof timeout !== "number" || !(timeout >= 0)) {
-    throw misuse("timeout must be a number of milliseconds");
-  }
-  return timeout;
-}
-
-/** Throws if the call was cancelled before it was made. */
-export function throwIfAborted(options: CallOptions | undefined): void {
-  options?.signal?.throwIfAborted();
+  return timeOf(options, "timeout", -1);
 }
 
 export function textOf(statement: Statement): string {
@@ -104,11 +93,12 @@ export function valuesOf(statement: Statement, params: Params | undefined): Para
 }
 
 /** Reads what a statement did. */
-export const executed: Reader<ExecuteResult> = { end: readExecuted };
+export const executed: Reader<ExecuteResult> = { end: () => readExecuted(0) };
 
-export function readExecuted(): ExecuteResult {
-  const kind = cells[2];
-  return { changes: cells[0]!, lastInsertRowid: kind === 0 ? cells[1]! : kind === 1 ? bigs[1]! : null };
+/** What a statement did, in the cells from this one on. */
+export function readExecuted(at: number): ExecuteResult {
+  const kind = cells[at + 2];
+  return { changes: cells[at]!, lastInsertRowid: kind === 0 ? cells[at + 1]! : kind === 1 ? bigs[at + 1]! : null };
 }
 
 /** Reads one number. */
@@ -126,6 +116,32 @@ export function madeAs<T>(as: As<T>, row: unknown): T {
     return as.parse(row);
   }
   return Object.assign(Object.create(as.prototype as object) as object, row) as T;
+}
+
+/** Throws if that is nothing that a row may become. */
+export function checkAs(as: unknown): void {
+  const isSchema = typeof as === "object" && as !== null && typeof (as as { parse?: unknown }).parse === "function";
+  if (as !== undefined && typeof as !== "function" && !isSchema) {
+    throw misuse("as must be a class, or have a method `parse`");
+  }
+}
+
+/** The clock is looked at once for so many rows. */
+const BETWEEN_LOOKS = 16;
+
+/** Makes of all rows what the caller wants, in slices: it is the program's own code. */
+export async function allMadeAs<T>(as: As<T>, rows: readonly unknown[], signal?: AbortSignal): Promise<T[]> {
+  const made: T[] = [];
+  let end = now() + SLICE_MS;
+  for (const row of rows) {
+    made.push(madeAs(as, row));
+    if (made.length % BETWEEN_LOOKS === 0 && now() >= end) {
+      await nextTurn();
+      signal?.throwIfAborted();
+      end = now() + SLICE_MS;
+    }
+  }
+  return made;
 }
 
 /** The promise of a call that could not be made. */

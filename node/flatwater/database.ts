@@ -12,12 +12,14 @@ import { refused } from "./calls.js";
 import { FlatwaterError, misuse } from "./errors.js";
 import { Live, liveGroup, type LiveOptions, type LiveStatement } from "./live.js";
 import { place } from "./flow.js";
+import { MIGRATE_OPTIONS, switchOf } from "./given.js";
 import { cells, settle } from "./loop.js";
 import type { Options } from "./options.js";
 import { PreparedStatement } from "./statement.js";
 import { Session, type Row } from "./session.js";
 import type { Params } from "./sql.js";
 import type { Stats } from "./stats.js";
+import { debug, Origin } from "./tracing.js";
 import { transact, type Transaction } from "./transaction.js";
 import { unused } from "./unused.js";
 
@@ -64,7 +66,7 @@ export class Database extends Session {
     /** As it was given. */
     readonly path: string,
   ) {
-    super(handle, integers);
+    super(handle, integers, new Origin(handle, path));
     unused.register(this, handle, this);
   }
 
@@ -73,12 +75,13 @@ export class Database extends Session {
    * writer at once, so it never fails because somebody else has written.
    */
   transaction<T>(body: (tx: Transaction) => Promise<T> | T, options?: CallOptions): Promise<T> {
-    return transact(this.handle, this.integers, body, options);
+    return transact(this, body, options);
   }
 
   /** Resolves with what reads at one point in time, until it is closed. */
   async snapshot(options?: CallOptions): Promise<Snapshot> {
-    const snapshot = new Snapshot(await this.run(SNAPSHOT, "", undefined, options, number), this.integers);
+    const handle = await this.run(SNAPSHOT, "", undefined, options, number);
+    const snapshot = new Snapshot(handle, this.integers, this.origin);
     unused.register(snapshot, snapshot["handle"], snapshot);
     return snapshot;
   }
@@ -105,10 +108,11 @@ export class Database extends Session {
 
   /** Applies the migrations that were not applied yet, and resolves with their names. */
   migrate(migrations: Migrations, options?: MigrateOptions): Promise<string[]> {
-    const ignores = options?.ignoreMissing === true;
-    return this.attempt(options, value, () =>
-      native.migrate(this.handle, migrations, ignores, timeoutOf(options), place()),
-    ) as Promise<string[]>;
+    const migrate = () => {
+      const ignores = switchOf(options, "ignoreMissing");
+      return native.migrate(this.handle, migrations, ignores, timeoutOf(options), place());
+    };
+    return this.attempt("migrate", undefined, options, MIGRATE_OPTIONS, value, migrate) as Promise<string[]>;
   }
 
   /** Copies the database to a new file, while it is used. */
@@ -160,6 +164,7 @@ export class Database extends Session {
   /** Finishes the calls that were made, and closes the database. It may be called more than once. */
   async close(): Promise<void> {
     await settle(native.close(this.handle), nothing);
+    debug("closed %s", this.path);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -171,6 +176,10 @@ export class Database extends Session {
 export async function open(path: string | URL, options: Options = {}): Promise<Database> {
   const integers = integersOf(options.integers as Integers | undefined, INTEGERS.number);
   const file = path instanceof URL ? path.href : path;
+  if (typeof file !== "string") {
+    throw misuse("the path must be a string or a URL");
+  }
   const handle = await settle(native.open(file, options), number);
+  debug("opened %s", file);
   return new Database(handle, integers, file);
 }

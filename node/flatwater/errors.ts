@@ -33,8 +33,8 @@ export class FlatwaterError extends Error {
   readonly errcode: number | undefined;
   /** True if the same call may succeed later. */
   readonly retryable: boolean;
-  /** Of a timeout: whether the work was done. */
-  readonly applied: "no" | "unknown" | undefined;
+  /** Of a timeout: whether the work was done. Of a row that could not be made: `yes`, if its statement writes. */
+  readonly applied: "no" | "yes" | "unknown" | undefined;
   /** The text of the statement, shortened. */
   readonly sql: string | undefined;
   /** The position of the offending token in the text, in bytes. */
@@ -63,4 +63,9 @@ export class FlatwaterError extends Error {
 /** An error of the package itself. */
 export function misuse(message: string, hint?: string): FlatwaterError {
   return new FlatwaterError(hint === undefined ? { message, kind: "misuse" } : { message, kind: "misuse", hint });
+}
+
+/** An error of a call whose statement was executed all the same. */
+export function misuseAfter(message: string, hint: string): FlatwaterError {
+  return new FlatwaterError({ message: `${message}; the call was executed`, kind: "misuse", hint, applied: "yes" });
 }

@@ -1,21 +1,27 @@
 /** SQLite that never stalls the event loop, as fast as calling it directly. */
 
 import { native } from "./addon.js";
+import { misuse } from "./errors.js";
 
 export { BlobHandle } from "./blob.js";
+export type { BatchResult } from "./batch.js";
 export { Batches, type BatchesOptions } from "./batches.js";
 export type { As, CallOptions, ExecuteResult, Integers, QueryOptions, Statement } from "./calls.js";
 export { Database, open, Snapshot, type CheckpointMode, type Migrations } from "./database.js";
 export { FlatwaterError, type Kind } from "./errors.js";
 export { Live, type Change, type LiveOptions, type LiveStatement } from "./live.js";
 export type { Options, Tuning } from "./options.js";
-export { Session, type BatchResult, type BatchStatement, type JsonOptions, type Row } from "./session.js";
-export { PreparedStatement } from "./statement.js";
+export { Session, type BatchStatement, type JsonOptions, type Row } from "./session.js";
+export { PreparedStatement, type ColumnDefinition } from "./statement.js";
 export { sql, Sql, type Params, type SqlValue } from "./sql.js";
 export type { Stats } from "./stats.js";
+export type { QueryContext } from "./tracing.js";
 export { Transaction } from "./transaction.js";
 
 /** Keeps at most so many databases of this process open; others are parked until they are used. */
 export function setMaxOpen(databases: number): void {
+  if (!Number.isInteger(databases) || databases < 1) {
+    throw misuse("the number of databases must be a whole number, from 1 on");
+  }
   native.setMaxOpen(databases);
 }

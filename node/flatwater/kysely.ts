@@ -85,9 +85,9 @@ class Connection implements DatabaseConnection {
   ): Promise<QueryResult<R>> {
     const params = parameters as Params;
     if (hasRows) {
-      return { rows: await this.session.query<R>(sql, params, { ...options, ...ROWS }) };
+      return { rows: await this.session.query<R>(sql, params, { signal: options?.signal, ...ROWS }) };
     }
-    const { changes, lastInsertRowid } = await this.session.execute(sql, params, options);
+    const { changes, lastInsertRowid } = await this.session.execute(sql, params, { signal: options?.signal });
     const numAffectedRows = BigInt(changes);
     return lastInsertRowid === null
       ? { numAffectedRows, rows: [] }
@@ -100,7 +100,7 @@ class Connection implements DatabaseConnection {
     _chunkSize: number,
     options?: AbortableOperationOptions,
   ): AsyncIterableIterator<QueryResult<R>> {
-    for await (const rows of this.session.batches<R>(sql, parameters as Params, { ...options, ...ROWS })) {
+    for await (const rows of this.session.batches<R>(sql, parameters as Params, { signal: options?.signal, ...ROWS })) {
       yield { rows };
     }
   }

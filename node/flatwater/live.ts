@@ -7,9 +7,10 @@
 
 import { native } from "./addon.js";
 import { textOf, valuesOf, type CallOptions, type Statement } from "./calls.js";
+import { check, LIVE_OPTIONS, timeOf } from "./given.js";
 import { cells, type Reader } from "./loop.js";
 import { Parts } from "./parts.js";
-import { readAll } from "./rows.js";
+import { decode, LIST } from "./rows.js";
 import type { Row } from "./session.js";
 import type { Params } from "./sql.js";
 
@@ -34,55 +35,78 @@ export interface Change<T = Row> {
 export type LiveStatement = Statement | readonly [sql: string, params?: Params];
 
 /** Reads the results of a poll: none at the end. */
-class ResultsReader<T> implements Reader<T | undefined> {
-  constructor(
-    private readonly integers: number,
-    private readonly made: (results: unknown[][], isFull: boolean) => T,
-  ) {}
+class ResultsReader implements Reader<unknown[][] | undefined> {
+  private results: unknown[][] | undefined;
 
-  end(): T | undefined {
-    const [count, isResult, isFull] = cells;
-    if (isResult !== 1) {
-      return undefined;
+  chunk(text: string): void {
+    const list = cells[LIST]!;
+    this.results ??= [];
+    if (list >= 0) {
+      decode(text, "object", (this.results[list] ??= []));
     }
-    const results = Array.from({ length: count! }, (_, at) => readAll(native.liveResult(at, this.integers)));
-    return this.made(results, isFull === 1);
+  }
+
+  end(): unknown[][] | undefined {
+    return this.results;
+  }
+}
+
+const INSERTED = 0;
+const BEFORE = 1;
+const NOW = 2;
+const FULL = 4;
+
+/** Reads what has changed: nothing at the end. */
+class ChangeReader<T> implements Reader<Change<T> | undefined> {
+  private change: Change<T> | undefined;
+  /** How many of the updated rows are known as they are. */
+  private known = 0;
+
+  chunk(text: string): void {
+    const change = (this.change ??= { full: undefined, inserted: [], updated: [], deleted: [] });
+    const list = cells[LIST]!;
+    if (list !== BEFORE && list !== NOW) {
+      const full = list === FULL ? (change.full ??= []) : undefined;
+      decode(text, "object", full ?? (list === INSERTED ? change.inserted : change.deleted));
+      return;
+    }
+    const rows: T[] = [];
+    decode(text, "object", rows);
+    for (const row of rows) {
+      if (list === BEFORE) {
+        change.updated.push({ old: row, new: row });
+      } else {
+        change.updated[this.known++]!.new = row;
+      }
+    }
+  }
+
+  end(): Change<T> | undefined {
+    return this.change;
   }
 }
 
 /** What is delivered again and again. */
 abstract class LiveParts<T> extends Parts<T> {
   /** @internal */
-  constructor(
-    begin: () => number,
-    private readonly integersOf: number,
-    signal: AbortSignal | undefined,
-  ) {
-    super(() => ({ handle: begin(), integers: integersOf }), signal);
+  constructor(begin: () => number, integers: number, options: LiveOptions) {
+    const checked = () => {
+      check(options, LIVE_OPTIONS);
+      return { handle: begin(), integers };
+    };
+    super(checked, options?.signal);
   }
-
-  /** @internal */
-  protected reader(): Reader<T | undefined> {
-    return new ResultsReader(this.integersOf, (results, isFull) => this.result(results, isFull));
-  }
-
-  /** @internal */
-  protected abstract result(results: unknown[][], isFull: boolean): T;
 }
 
 class Group<T extends unknown[][]> extends LiveParts<T> {
-  protected result(results: unknown[][]): T {
-    return results as T;
+  protected reader(): Reader<T | undefined> {
+    return new ResultsReader() as Reader<unknown> as Reader<T | undefined>;
   }
 }
 
 class Changes<T> extends LiveParts<Change<T>> {
-  protected result(results: unknown[][], isFull: boolean): Change<T> {
-    const [first = [], before = [], now = [], deleted = []] = results as T[][];
-    if (isFull) {
-      return { full: first, inserted: [], updated: [], deleted: [] };
-    }
-    return { full: undefined, inserted: first, updated: before.map((old, at) => ({ old, new: now[at]! })), deleted };
+  protected reader(): Reader<Change<T> | undefined> {
+    return new ChangeReader<T>();
   }
 }
 
@@ -95,24 +119,26 @@ export class Live<T = Row> extends LiveParts<T[]> {
     private readonly options: LiveOptions,
     private readonly form: number,
   ) {
-    super(() => begin(database, query(), options, false), form, options.signal);
+    super(() => begin(database, query(), options, false), form, options);
   }
 
   /** @internal */
-  protected result(results: unknown[][]): T[] {
-    return results[0] as T[];
+  protected reader(): Reader<T[] | undefined> {
+    const all = new ResultsReader();
+    return { chunk: (text) => all.chunk(text), end: () => all.end()?.[0] as T[] | undefined };
   }
 
   /** The same query, as what changed from one result to the next. */
   changes(): AsyncIterableIterator<Change<T>> & AsyncDisposable {
     this.close();
     const { database, query, options, form } = this;
-    return new Changes<T>(() => begin(database, query(), options, true), form, options.signal);
+    return new Changes<T>(() => begin(database, query(), options, true), form, options);
   }
 }
 
 function begin(database: number, queries: unknown[], options: LiveOptions, changes: boolean): number {
-  return native.live(database, queries, options.debounce ?? 0, options.throttle ?? 0, changes);
+  const [debounce, throttle] = [timeOf(options, "debounce", 0), timeOf(options, "throttle", 0)];
+  return native.live(database, queries, debounce, throttle, changes);
 }
 
 /** @internal */
@@ -128,5 +154,5 @@ export function liveGroup(
         typeof given === "string" || !Array.isArray(given) ? [given as Statement, undefined] : given;
       return [textOf(sql as Statement), valuesOf(sql as Statement, params as Params | undefined)];
     });
-  return new Group<Row[][]>(() => begin(database, queries(), options, false), integers, options.signal);
+  return new Group<Row[][]>(() => begin(database, queries(), options, false), integers, options);
 }

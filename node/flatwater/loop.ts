@@ -12,6 +12,7 @@
 
 import { native, type Answer, type Fields } from "./addon.js";
 import { FlatwaterError } from "./errors.js";
+import type { Trace } from "./tracing.js";
 
 export const DONE = -1;
 export const FAILED = -2;
@@ -22,7 +23,7 @@ export const MORE = 3;
 
 /** How long answers are delivered in one turn, in milliseconds, and how many at once. */
 const TURN_MS = 1;
-const SLICE_MS = 0.5;
+export const SLICE_MS = 0.5;
 const AT_ONCE = 64;
 
 /** Reads the answers of one call. */
@@ -51,6 +52,7 @@ interface Call {
   token: number;
   /** It was cancelled, and its outcome is awaited. */
   cancelled: { reason: unknown } | undefined;
+  trace: Trace | undefined;
 }
 
 /** What the calls of one environment have in common, also those of several copies of this module: test runners load it anew. */
@@ -68,10 +70,11 @@ interface Shared {
 
 // Kept, because test runners replace them.
 const { setImmediate } = globalThis;
-const now = performance.now.bind(performance);
+export const now = performance.now.bind(performance);
 
 const owner = native as { shared?: Shared };
-const isFirst = owner.shared === undefined;
+/** This copy is the first. */
+export const isFirst = owner.shared === undefined;
 const shared = (owner.shared ??= {
   cells: new Float64Array(64 * 1024),
   waiting: new Map(),
@@ -94,7 +97,8 @@ if (isFirst) {
 }
 
 /** The promise for an answer: settled if it is there. */
-export function settle<T>(answer: Answer, reader: Reader<T>, signal?: AbortSignal): Promise<T> {
+export function settle<T>(answer: Answer, reader: Reader<T>, signal?: AbortSignal, trace?: Trace): Promise<T> {
+  trace?.hear();
   if (answer === DONE) {
     return Promise.resolve(reader.end(answer));
   }
@@ -105,14 +109,19 @@ export function settle<T>(answer: Answer, reader: Reader<T>, signal?: AbortSigna
     reader.chunk?.(answer);
     return Promise.resolve(reader.end(answer));
   }
-  return wait(answer, reader, signal);
+  return wait(answer, reader, signal, trace);
 }
 
 /** An async function, so that the stack of its error shows the code that awaits it. */
-async function wait<T>(answer: Answer, reader: Reader<T>, signal: AbortSignal | undefined): Promise<T> {
+async function wait<T>(
+  answer: Answer,
+  reader: Reader<T>,
+  signal: AbortSignal | undefined,
+  trace: Trace | undefined,
+): Promise<T> {
   let call: Call | undefined;
   const promise = new Promise<unknown>((resolve, reject) => {
-    call = { reader, resolve, reject, token: -1, cancelled: undefined };
+    call = { reader, resolve, reject, token: -1, cancelled: undefined, trace };
     take(answer, call);
   });
   const cancel = () => giveUp(call!, signal!.reason);
@@ -145,6 +154,7 @@ function advance(call: Call): void {
   let answer: Answer;
   try {
     answer = native.poll(token);
+    call.trace?.hear();
   } catch (error) {
     // An answer that Node cannot hold, such as a text beyond its longest.
     return fail(call, error);
@@ -170,6 +180,7 @@ function take(answer: Answer, call: Call): void {
         return goOnNext(call);
       }
       answer = native.poll(token);
+      call.trace?.hear();
     }
     if (typeof answer !== "number" || answer === DONE) {
       finish(call, answer);

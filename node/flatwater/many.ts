@@ -7,10 +7,13 @@
 
 import { native } from "./addon.js";
 import { FlatwaterError, misuse } from "./errors.js";
-import { FAILED, nextTurn } from "./loop.js";
+import { FAILED, nextTurn, now, SLICE_MS } from "./loop.js";
 
-/** Of an iterable, so many are collected at once. */
+/** Of an iterable so many are collected at once. Of what is changed first, so many are changed at once. */
 const AT_ONCE = 512;
+const CHANGED_AT_ONCE = 2048;
+/** An iterable may run code of the program: the clock is looked at once for so many. */
+const BETWEEN_LOOKS = 32;
 
 /**
  * Gives all that there is to the rows of this number. Of an array that is taken in one slice it returns nothing, so that the call takes
@@ -31,9 +34,8 @@ export function collect<T>(
   if (!Array.isArray(given)) {
     return collectFrom(many, given, signal, plain);
   }
-  const all: unknown[] = plain === undefined ? given : given.map(plain);
-  const at = addSlice(many, all, 0, signal);
-  return at < all.length ? addFrom(many, all, at, signal) : undefined;
+  const at = addSlice(many, given, 0, signal, plain);
+  return at < given.length ? addFrom(many, given, at, signal, plain) : undefined;
 }
 
 async function collectFrom<T>(
@@ -42,30 +44,55 @@ async function collectFrom<T>(
   signal: AbortSignal | undefined,
   plain: ((one: T) => unknown) | undefined,
 ): Promise<void> {
-  let some: unknown[] = [];
+  let some: T[] = [];
+  let end = now() + SLICE_MS;
   for await (const one of given) {
-    some.push(plain === undefined ? one : plain(one));
+    some.push(one);
     if (some.length === AT_ONCE) {
-      await addFrom(many, some, 0, signal);
+      await addFrom(many, some, 0, signal, plain);
       some = [];
     }
+    if (some.length % BETWEEN_LOOKS === 0 && now() >= end) {
+      await nextTurn();
+      signal?.throwIfAborted();
+      end = now() + SLICE_MS;
+    }
   }
-  await addFrom(many, some, 0, signal);
+  await addFrom(many, some, 0, signal, plain);
 }
 
 /** Adds from a position on, in slices between which the loop has its turn. */
-async function addFrom(many: number, all: readonly unknown[], from: number, signal: AbortSignal | undefined) {
+async function addFrom<T>(
+  many: number,
+  all: readonly T[],
+  from: number,
+  signal: AbortSignal | undefined,
+  plain: ((one: T) => unknown) | undefined,
+): Promise<void> {
   for (let at = from; at < all.length;) {
     if (at > 0) {
       await nextTurn();
     }
-    at = addSlice(many, all, at, signal);
+    at = addSlice(many, all, at, signal, plain);
   }
 }
 
 /** Returns where to go on. */
-function addSlice(many: number, all: readonly unknown[], from: number, signal: AbortSignal | undefined): number {
+function addSlice<T>(
+  many: number,
+  all: readonly T[],
+  from: number,
+  signal: AbortSignal | undefined,
+  plain: ((one: T) => unknown) | undefined,
+): number {
   signal?.throwIfAborted();
+  if (plain !== undefined) {
+    return from + add(many, all.slice(from, from + CHANGED_AT_ONCE).map(plain), 0);
+  }
+  return add(many, all, from);
+}
+
+function add(many: number, all: readonly unknown[], from: number): number {
   const at = native.addRows(many, all, from);
   if (at === FAILED) {
     throw new FlatwaterError(native.failure());

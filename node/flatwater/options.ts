@@ -17,12 +17,18 @@ export interface Options {
   closeWait?: number;
   /** Create the file if it is not there. Default true. */
   create?: boolean;
+  /** The content of a database in memory, as `serialize` returns it. The path is `:memory:`. */
+  deserialize?: Uint8Array | ArrayBuffer;
   /** What survives a loss of power: the database without its last commits, or all commits. Default `normal`. */
   durability?: "normal" | "full";
   /** Check foreign keys. Default true. */
   foreignKeys?: boolean;
   /** What integers become. Default `number`. */
   integers?: Integers;
+  /** The key of an encrypted file. The package is built without encryption, and refuses it. */
+  key?: string | Uint8Array;
+  /** Extensions that are loaded on each connection: a path, or an array of paths and of paths with their entry points. */
+  loadExtension?: string | readonly (string | readonly [path: string, entry: string])[];
   /** Applied before `open` resolves. */
   migrations?: Migrations;
   /** SQL that runs on each new connection. */
@@ -37,6 +43,8 @@ export interface Options {
   transactionIdle?: number;
   /** What most programs leave as it is. */
   tuning?: Tuning;
+  /** The file may come from strangers: it is read-only unless `readOnly` is false, and what its schema may do is limited. */
+  untrusted?: boolean;
 }
 
 /** What most programs leave as it is. */

@@ -8,6 +8,7 @@
 import { native } from "./addon.js";
 import { FlatwaterError } from "./errors.js";
 import { FAILED, settle, type Reader } from "./loop.js";
+import type { Trace } from "./tracing.js";
 import { unused } from "./unused.js";
 
 export abstract class Parts<T> implements AsyncIterableIterator<T> {
@@ -22,10 +23,17 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
   private readonly signal: AbortSignal;
 
   /** @internal */
-  constructor(begin: () => { handle: number; integers: number }, signal: AbortSignal | undefined) {
-    this.signal = signal === undefined ? this.ends.signal : AbortSignal.any([signal, this.ends.signal]);
+  constructor(
+    begin: () => { handle: number; integers: number },
+    signal: AbortSignal | undefined,
+    /** From its beginning to its end. */
+    private readonly trace?: Trace,
+  ) {
+    // A signal that is none is refused by `begin`.
+    const signals = signal instanceof AbortSignal ? [signal, this.ends.signal] : [];
+    this.signal = signals.length === 0 ? this.ends.signal : AbortSignal.any(signals);
     try {
-      const { handle, integers } = begin();
+      const { handle, integers } = trace === undefined ? begin() : trace.begin(begin);
       if (handle === FAILED) {
         throw new FlatwaterError(native.failure());
       }
@@ -62,13 +70,13 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
         }
         this.signal.throwIfAborted();
         const reader = this.reader();
-        const part = await settle(native.next(this.handle, this.integers), reader, this.signal);
+        const part = await settle(native.next(this.handle, this.integers), reader, this.signal, this.trace);
         if (part !== undefined && !this.isOver) {
           return { done: false, value: part };
         }
       } catch (error) {
         if (!this.isOver) {
-          this.close();
+          this.close({ error });
           throw error;
         }
       }
@@ -92,12 +100,18 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
   }
 
   /** @internal */
-  protected close(): void {
+  protected close(failure?: { error: unknown }): void {
     if (!this.isOver) {
       this.isOver = true;
       this.ends.abort();
       unused.unregister(this);
       native.release(this.handle);
+      this.trace?.hear();
+      if (failure === undefined) {
+        this.trace?.ended();
+      } else {
+        this.trace?.failed(failure.error);
+      }
     }
   }
 }

@@ -6,12 +6,15 @@
  * is the native module's.
  */
 
-import { native, type Answer } from "./addon.js";
-import { FlatwaterError, misuse } from "./errors.js";
-import { bigs, cells, DONE, FAILED, MORE, type Reader } from "./loop.js";
+import { native } from "./addon.js";
+import { misuse, misuseAfter } from "./errors.js";
+import { bigs, cells, type Reader } from "./loop.js";
 
-/** Where the forms of a chunk begin. */
-const HEADER = 4;
+/** In the header of a chunk: which list of rows it is of, and whether their statement writes. */
+export const LIST = 4;
+const WRITES = 5;
+/** Where the forms of a chunk begin, or what the statements of a batch did. */
+export const HEADER = 6;
 
 const NULL = 0;
 const NUMBER = 1;
@@ -84,6 +87,42 @@ export class TableReader implements Reader<Table> {
   }
 }
 
+/** Reads the first value of each row. */
+export class ValuesReader implements Reader<unknown[]> {
+  private readonly values: unknown[] = [];
+
+  chunk(text: string): void {
+    const rows: unknown[][] = [];
+    decode(text, "array", rows);
+    for (const row of rows) {
+      this.values.push(row[0]);
+    }
+  }
+
+  end(): unknown[] {
+    return this.values;
+  }
+}
+
+/** Reads the first row of a result, or its first value. */
+export class FirstReader implements Reader<unknown> {
+  private readonly rows: unknown[] = [];
+
+  constructor(
+    private readonly form: RowForm,
+    private readonly isValue: boolean,
+  ) {}
+
+  chunk(text: string): void {
+    decode(text, this.form, this.rows);
+  }
+
+  end(): unknown {
+    const row = this.rows[0];
+    return this.isValue ? (row as unknown[] | undefined)?.[0] : row;
+  }
+}
+
 /** Appends the rows of the chunk in the cells. */
 export function decode(text: string, form: RowForm, out: unknown[]): void {
   const count = cells[0]!;
@@ -96,25 +135,6 @@ export function decode(text: string, form: RowForm, out: unknown[]): void {
     return;
   }
   shapeOf(form, schema, columns).decode(HEADER + columns, count, text, out);
-}
-
-/** Reads the rows of a result that is all there. */
-export function readAll(answer: Answer, form: RowForm = "object"): unknown[] {
-  const rows: unknown[] = [];
-  while (typeof answer === "string") {
-    const more: number = cells[MORE]!;
-    try {
-      decode(answer, form, rows);
-    } catch (error) {
-      native.giveUp(more);
-      throw error;
-    }
-    answer = more < 0 ? DONE : native.poll(more);
-  }
-  if (answer === FAILED) {
-    throw new FlatwaterError(native.failure());
-  }
-  return rows;
 }
 
 /** The names of the columns of the chunk in the cells. */
@@ -168,7 +188,8 @@ function newShape(form: RowForm, schema: number, columns: number, shapes: Shape[
 function checkNames(form: RowForm, names: string[]): void {
   const twice = form === "object" ? names.find((name, at) => names.indexOf(name) !== at) : undefined;
   if (twice !== undefined) {
-    throw misuse(`two columns are named "${twice}"`, "give each its own name with AS, or ask for { rows: 'array' }");
+    const refuse = cells[WRITES] === 1 ? misuseAfter : misuse;
+    throw refuse(`two columns are named "${twice}"`, "give each its own name with AS, or ask for { rows: 'array' }");
   }
 }
 

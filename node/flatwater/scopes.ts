@@ -50,7 +50,7 @@ export class Scopes {
     }
     const place = around === undefined && this.isNoted ? enter() : undefined;
     const outer = around ?? this.database;
-    const session = await begin(outer["handle"], outer["integers"]);
+    const session = await begin(outer);
     if (place !== undefined) {
       place.handle = session["handle"];
     }

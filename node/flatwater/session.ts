@@ -5,19 +5,20 @@
  */
 
 import { native, type Answer } from "./addon.js";
+import { BatchReader, type BatchResult } from "./batch.js";
 import { Batches, type BatchesOptions } from "./batches.js";
 import { BlobHandle } from "./blob.js";
 import {
+  allMadeAs,
+  checkAs,
   executed,
   formOf,
   integersOf,
   madeAs,
   nothing,
   number,
-  readExecuted,
   refused,
   textOf,
-  throwIfAborted,
   timeoutOf,
   valuesOf,
   value,
@@ -26,11 +27,14 @@ import {
   type QueryOptions,
   type Statement,
 } from "./calls.js";
+import { misuse } from "./errors.js";
 import { place } from "./flow.js";
+import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, switchOf, type Known } from "./given.js";
 import { cells, settle, type Reader } from "./loop.js";
 import { collect } from "./many.js";
-import { decode, readAll, RowsReader, type RowForm } from "./rows.js";
+import { FirstReader, RowsReader, ValuesReader } from "./rows.js";
 import { sql, Sql, type Params, type SqlValue } from "./sql.js";
+import { isTraced, Trace, type Origin } from "./tracing.js";
 import { unknownNames } from "./names.js";
 
 const EXECUTE = 0;
@@ -41,16 +45,20 @@ const VALUE = 4;
 const OPTIONAL_VALUE = 5;
 const SCRIPT = 6;
 
+/** The names of all operations of the native module. */
+const OPERATIONS = [
+  ...["execute", "query", "queryOptional", "queryOne", "queryValue", "queryOptionalValue", "executeScript", "prepare"],
+  ...["", "", "begin", "snapshot", "backup", "checkpoint", "vacuum", "vacuumInto", "incrementalVacuum", "serialize"],
+  "columns",
+];
+/** Those whose text is SQL. */
+const HAVE_SQL = new Set([EXECUTE, QUERY, OPTIONAL, ONE, VALUE, OPTIONAL_VALUE, SCRIPT, 7, 18]);
+
 const JSON_ARRAYS = 1;
 const JSON_STRINGS = 2;
 
 /** A row as an object. */
 export type Row = Record<string, unknown>;
-
-/** The result of one statement of a batch: rows, if it has RETURNING. */
-export interface BatchResult extends ExecuteResult {
-  rows: Row[] | undefined;
-}
 
 /** A statement of a batch. */
 export type BatchStatement = Statement | readonly [sql: string, params?: Params];
@@ -65,25 +73,6 @@ export interface JsonOptions extends CallOptions {
   embed?: readonly string[] | undefined;
 }
 
-/** Reads the first row of a result, or its first value. */
-class FirstReader implements Reader<unknown> {
-  private readonly rows: unknown[] = [];
-
-  constructor(
-    private readonly form: RowForm,
-    private readonly isValue: boolean,
-  ) {}
-
-  chunk(text: string): void {
-    decode(text, this.form, this.rows);
-  }
-
-  end(): unknown {
-    const row = this.rows[0];
-    return this.isValue ? (row as unknown[] | undefined)?.[0] : row;
-  }
-}
-
 /** Runs statements: a database, an open transaction, or a snapshot. */
 export abstract class Session {
   /** @internal */
@@ -92,9 +81,18 @@ export abstract class Session {
   protected readonly integers: number;
 
   /** @internal */
-  constructor(handle: number, integers: number) {
+  protected readonly origin: Origin;
+
+  /** @internal */
+  constructor(handle: number, integers: number, origin: Origin) {
     this.handle = handle;
     this.integers = integers;
+    this.origin = origin;
+  }
+
+  /** A transaction. @internal */
+  protected get isInside(): boolean {
+    return false;
   }
 
   /** Runs one statement that returns no rows. */
@@ -112,7 +110,7 @@ export abstract class Session {
     options?: CallOptions,
   ): Promise<number> {
     const many = native.rows(textOf(statement));
-    return this.runMany(many, rows, options, number);
+    return this.runMany(many, rows, options, number, undefined, statement);
   }
 
   /** Runs several statements, all of them or none, and resolves with a result for each. */
@@ -120,10 +118,9 @@ export abstract class Session {
     statements: Iterable<BatchStatement> | AsyncIterable<BatchStatement>,
     options?: CallOptions,
   ): Promise<BatchResult[]> {
-    const reader: Reader<BatchResult[]> = { end: () => readBatch(this.integers) };
     const plain = (statement: BatchStatement): unknown =>
       statement instanceof Sql ? [statement.text, statement.values] : statement;
-    return this.runMany(native.rows(), statements, options, reader, plain);
+    return this.runMany(native.rows(), statements, options, new BatchReader(), plain);
   }
 
   /** Runs the statements of a text, without parameters, all of them or none. */
@@ -134,9 +131,11 @@ export abstract class Session {
   /** Resolves with all rows. */
   query<T = Row>(statement: Statement, params?: Params, options?: QueryOptions<T>): Promise<T[]> {
     try {
-      const rows = this.run(QUERY, statement, params, options, new RowsReader(formOf(options)), options);
       const as = options?.as;
-      return (as === undefined ? rows : rows.then((all) => all.map((row) => madeAs(as, row)))) as Promise<T[]>;
+      checkAs(as);
+      const rows = this.run(QUERY, statement, params, options, new RowsReader(formOf(options)), options);
+      const made = as === undefined ? rows : rows.then((all) => allMadeAs(as, all, options?.signal));
+      return made as Promise<T[]>;
     } catch (error) {
       return refused(error);
     }
@@ -169,24 +168,24 @@ export abstract class Session {
   }
 
   /** Resolves with the first value of each row. */
-  async queryValues<T = SqlValue>(statement: Statement, params?: Params, options?: QueryOptions): Promise<T[]> {
-    const rows = await this.query<[T]>(statement, params, { ...options, rows: "array", as: undefined });
-    return rows.map((row) => row[0]);
+  queryValues<T = SqlValue>(statement: Statement, params?: Params, options?: QueryOptions): Promise<T[]> {
+    return this.run(QUERY, statement, params, options, new ValuesReader(), options) as Promise<T[]>;
   }
 
   /** Resolves with the rows as JSON in UTF-8: an array of objects. No object is made of a row. */
   queryJson(statement: Statement, params?: Params, options?: JsonOptions): Promise<Buffer> {
-    const form = (options?.arrays ? JSON_ARRAYS : 0) + (options?.bigIntegersAsStrings ? JSON_STRINGS : 0);
-    return this.attempt(options, value, () => {
+    return this.attempt("queryJson", statement, options, JSON_OPTIONS, value, () => {
       const [text, values] = [textOf(statement), valuesOf(statement, params)];
-      return native.queryJson(this.handle, text, values, timeoutOf(options), place(), form, options?.embed);
+      const [arrays, strings] = [switchOf(options, "arrays"), switchOf(options, "bigIntegersAsStrings")];
+      const form = (arrays ? JSON_ARRAYS : 0) + (strings ? JSON_STRINGS : 0);
+      return native.queryJson(this.handle, text, values, timeoutOf(options), place(), form, embeddedOf(options));
     }) as Promise<unknown> as Promise<Buffer>;
   }
 
   /** Yields the rows in arrays, as they are needed. Leaving the loop frees the connection. */
   batches<T = Row>(statement: Statement, params?: Params, options?: BatchesOptions): Batches<T> {
     const begin = () => native.batches(this.handle, textOf(statement), valuesOf(statement, params), place());
-    return new Batches<T>(begin, this.integers, options);
+    return new Batches<T>(begin, this.integers, options, isTraced() ? this.trace("batches", statement) : undefined);
   }
 
   /** Yields the rows, one by one. Leaving the loop frees the connection. */
@@ -196,10 +195,9 @@ export abstract class Session {
 
   /** Opens a text or a blob of one row, to read and write it in parts. */
   async openBlob(table: string, column: string, rowid: number | bigint, options?: CallOptions): Promise<BlobHandle> {
-    throwIfAborted(options);
-    const answer = native.openBlob(this.handle, table, column, BigInt(rowid), timeoutOf(options), place());
     const reader = { end: (): [number, number] => [cells[0]!, cells[1]!] };
-    const [handle, length] = await settle(answer, reader, options?.signal);
+    const open = () => native.openBlob(this.handle, table, column, BigInt(rowid), timeoutOf(options), place());
+    const [handle, length] = await this.attempt("openBlob", undefined, options, CALL_OPTIONS, reader, open);
     return new BlobHandle(handle, length);
   }
 
@@ -217,26 +215,62 @@ export abstract class Session {
     reader: Reader<T>,
     query?: QueryOptions,
   ): Promise<T> {
+    if (isTraced()) {
+      const trace = this.trace(OPERATIONS[operation]!, HAVE_SQL.has(operation) ? statement : undefined);
+      return trace.around(() => this.call(operation, statement, params, options, reader, query, trace));
+    }
+    return this.call(operation, statement, params, options, reader, query);
+  }
+
+  private call<T>(
+    operation: number,
+    statement: Statement,
+    params: Params | undefined,
+    options: CallOptions | undefined,
+    reader: Reader<T>,
+    query?: QueryOptions,
+    trace?: Trace,
+  ): Promise<T> {
     try {
-      throwIfAborted(options);
+      check(options, query === undefined ? CALL_OPTIONS : QUERY_OPTIONS);
       const text = textOf(statement);
       const integers = integersOf(query?.integers, this.integers);
       const values = valuesOf(statement, params);
       const answer = native.run(operation, this.handle, text, values, timeoutOf(options), place(), integers);
-      return settle(answer, reader, options?.signal);
+      return settle(answer, reader, options?.signal, trace);
     } catch (error) {
       return refused(error);
     }
   }
 
   /** The same for other functions of the native module. @internal */
-  protected attempt<T>(options: CallOptions | undefined, reader: Reader<T>, call: () => Answer): Promise<T> {
-    try {
-      throwIfAborted(options);
-      return settle(call(), reader, options?.signal);
-    } catch (error) {
-      return refused(error);
+  protected attempt<T>(
+    operation: string,
+    statement: Statement | undefined,
+    options: CallOptions | undefined,
+    known: Known,
+    reader: Reader<T>,
+    call: () => Answer,
+  ): Promise<T> {
+    const begin = (trace?: Trace): Promise<T> => {
+      try {
+        check(options, known);
+        return settle(call(), reader, options?.signal, trace);
+      } catch (error) {
+        return refused(error);
+      }
+    };
+    if (isTraced()) {
+      const trace = this.trace(operation, statement);
+      return trace.around(() => begin(trace));
     }
+    return begin();
+  }
+
+  /** @internal */
+  protected trace(operation: string, statement: Statement | undefined): Trace {
+    const sql = statement instanceof Sql ? statement.text : statement;
+    return new Trace(this.origin, operation, typeof sql === "string" ? sql : undefined, this.isInside);
   }
 
   private first<T>(
@@ -246,8 +280,10 @@ export abstract class Session {
     options: QueryOptions<T> | undefined,
   ): Promise<T | undefined> {
     try {
-      const row = this.run(operation, statement, params, options, new FirstReader(formOf(options), false), options);
       const as = options?.as;
+      checkAs(as);
+      const reader = new FirstReader(formOf(options), false);
+      const row = this.run(operation, statement, params, options, reader, options);
       const made = as === undefined ? row : row.then((row) => (row === undefined ? undefined : madeAs(as, row)));
       return made as Promise<T | undefined>;
     } catch (error) {
@@ -255,24 +291,42 @@ export abstract class Session {
     }
   }
 
-  private async runMany<T, R>(
+  private runMany<T, R>(
     many: number,
     given: Iterable<T> | AsyncIterable<T>,
     options: CallOptions | undefined,
     reader: Reader<R>,
     plain?: (one: T) => unknown,
+    statement?: Statement,
+  ): Promise<R> {
+    if (isTraced()) {
+      const trace = this.trace(statement === undefined ? "batch" : "executeMany", statement);
+      return trace.around(() => this.callMany(many, given, options, reader, plain, trace));
+    }
+    return this.callMany(many, given, options, reader, plain);
+  }
+
+  private async callMany<T, R>(
+    many: number,
+    given: Iterable<T> | AsyncIterable<T>,
+    options: CallOptions | undefined,
+    reader: Reader<R>,
+    plain?: (one: T) => unknown,
+    trace?: Trace,
   ): Promise<R> {
     const at = place();
     let isMade = false;
     try {
+      check(options, CALL_OPTIONS);
       const timeout = timeoutOf(options);
       const rest = collect(many, given, options?.signal, plain);
       if (rest !== undefined) {
         await rest;
-        throwIfAborted(options);
+        options?.signal?.throwIfAborted();
       }
       isMade = true;
-      return await settle(native.runMany(many, this.handle, timeout, at), reader, options?.signal);
+      const answer = native.runMany(many, this.handle, timeout, at, this.integers);
+      return await settle(answer, reader, options?.signal, trace);
     } finally {
       if (!isMade) {
         native.release(many);
@@ -281,13 +335,13 @@ export abstract class Session {
   }
 }
 
-/** Reads the results of a batch; the rows of each statement have the form for its position. */
-export function readBatch(integers: number, formAt: (at: number) => RowForm = () => "object"): BatchResult[] {
-  return Array.from({ length: cells[0]! }, (_, at) => {
-    const hasRows = native.batchResult(at);
-    const executed = readExecuted();
-    return { ...executed, rows: hasRows ? (readAll(native.batchRows(at, integers), formAt(at)) as Row[]) : undefined };
-  });
+function embeddedOf(options: JsonOptions | undefined): readonly string[] | undefined {
+  const embedded: unknown = options?.embed;
+  const isList = Array.isArray(embedded) && embedded.every((name) => typeof name === "string");
+  if (embedded !== undefined && !isList) {
+    throw misuse("embed must be an array of the names of columns", 'such as { embed: ["tags"] }');
+  }
+  return embedded as readonly string[] | undefined;
 }
 
 unknownNames(Session.prototype);

@@ -8,7 +8,21 @@ import type { Database } from "./database.js";
 import type { Session } from "./session.js";
 import type { ExecuteResult, QueryOptions } from "./calls.js";
 import { misuse } from "./errors.js";
+import { RowsReader } from "./rows.js";
 import type { Params, SqlValue } from "./sql.js";
+
+const COLUMNS = 18;
+
+/** A column of the rows of a statement. What is of an expression, and not of a column of a table, is null. */
+export interface ColumnDefinition {
+  /** The name given with AS. Without AS, SQLite chooses it. */
+  name: string;
+  column: string | null;
+  table: string | null;
+  database: string | null;
+  /** As it was declared. */
+  type: string | null;
+}
 
 /** Values one by one, or one array or object of them. */
 export type Bound = SqlValue[] | [Params];
@@ -44,8 +58,10 @@ export class PreparedStatement<T = Record<string, unknown>> {
 
   /** Resolves with all rows. */
   async all(...params: Bound): Promise<T[]> {
-    const rows = await this.on.query<T>(this.source, this.params(params), this.options());
-    return this.isPlucked ? rows.map((row) => (row as unknown[])[0] as T) : rows;
+    if (this.isPlucked) {
+      return this.on.queryValues<T>(this.source, this.params(params));
+    }
+    return this.on.query<T>(this.source, this.params(params), this.options());
   }
 
   /** Yields the rows, one by one. */
@@ -54,6 +70,17 @@ export class PreparedStatement<T = Record<string, unknown>> {
     for await (const row of rows) {
       yield this.isPlucked ? ((row as unknown[])[0] as T) : row;
     }
+  }
+
+  /** Resolves with what is known of the columns of its rows. It does not run. */
+  columns(): Promise<ColumnDefinition[]> {
+    return this.on["run"](
+      COLUMNS,
+      this.source,
+      undefined,
+      undefined,
+      new RowsReader("object"),
+    ) as Promise<unknown> as Promise<ColumnDefinition[]>;
   }
 
   /** Returns the first value of each row, in place of the row. */

@@ -6,10 +6,11 @@
  */
 
 import { native } from "./addon.js";
+import { BatchReader, type BatchResult } from "./batch.js";
 import type { CallOptions, ExecuteResult, QueryOptions } from "./calls.js";
 import { FlatwaterError } from "./errors.js";
 import { TableReader, type RowForm, type Table } from "./rows.js";
-import { QUERY, readBatch, type BatchResult, type BatchStatement, type Session } from "./session.js";
+import { QUERY, type BatchStatement, type Session } from "./session.js";
 import type { Params } from "./sql.js";
 
 /** How the engine refuses a statement in the wrong call. */
@@ -74,6 +75,5 @@ export function batchOf(
   formAt: (at: number) => RowForm,
   options?: CallOptions,
 ): Promise<BatchResult[]> {
-  const reader = { end: () => readBatch(session["integers"], formAt) };
-  return session["runMany"](native.rows(), statements, options, reader);
+  return session["runMany"](native.rows(), statements, options, new BatchReader(formAt));
 }

@@ -6,10 +6,13 @@
  */
 
 import { native } from "./addon.js";
-import { nothing, number, throwIfAborted, timeoutOf, type CallOptions } from "./calls.js";
-import { inside, place } from "./flow.js";
+import { nothing, number, type CallOptions } from "./calls.js";
+import { misuse } from "./errors.js";
+import { inside } from "./flow.js";
+import { CALL_OPTIONS, check } from "./given.js";
 import { settle } from "./loop.js";
 import { Session } from "./session.js";
+import { isTraced, type Origin } from "./tracing.js";
 import { unused } from "./unused.js";
 
 const BEGIN = 10;
@@ -23,12 +26,17 @@ export class Transaction extends Session {
 
   /** Runs a function in a nested transaction, which is a savepoint. */
   transaction<T>(body: (tx: Transaction) => Promise<T> | T, options?: CallOptions): Promise<T> {
-    return transact(this.handle, this.integers, body, options);
+    return transact(this, body, options);
   }
 
   /** @internal */
-  constructor(handle: number, integers: number) {
-    super(handle, integers);
+  protected override get isInside(): boolean {
+    return true;
+  }
+
+  /** @internal */
+  constructor(handle: number, integers: number, origin: Origin) {
+    super(handle, integers, origin);
     unused.register(this, handle, this);
   }
 
@@ -41,27 +49,31 @@ export class Transaction extends Session {
   }
 }
 
-/** Begins a transaction on a target; on a transaction a nested one. */
-export async function begin(target: number, integers: number, options?: CallOptions): Promise<Transaction> {
-  throwIfAborted(options);
-  const answer = native.run(BEGIN, target, "", undefined, timeoutOf(options), place(), 0);
-  return new Transaction(await settle(answer, number, options?.signal), integers);
+/** Begins a transaction on a database; on a transaction a nested one. */
+export async function begin(on: Session, options?: CallOptions): Promise<Transaction> {
+  const handle = await on["run"](BEGIN, "", undefined, options, number);
+  return new Transaction(handle, on["integers"], on["origin"]);
 }
 
 /** Ends it. Afterwards it refuses every call. A rollback that fails is none: the engine replaces the connection, which rolls back too. */
 export async function end(tx: Transaction, commits: boolean): Promise<void> {
-  const ended = settle(native.end(tx.take(), commits, -1), nothing);
+  const trace = isTraced() ? tx["trace"](commits ? "commit" : "rollback", undefined) : undefined;
+  const call = () => settle(native.end(tx.take(), commits, -1), nothing, undefined, trace);
+  const ended = trace === undefined ? call() : trace.around(call);
   await (commits ? ended : ended.catch(() => {}));
 }
 
 /** Begins a transaction, runs the function in it, and ends it. */
 export async function transact<T>(
-  target: number,
-  integers: number,
+  on: Session,
   body: (tx: Transaction) => Promise<T> | T,
   options: CallOptions | undefined,
 ): Promise<T> {
-  const tx = await begin(target, integers, options);
+  if (typeof body !== "function") {
+    throw misuse("a transaction takes a function", "transaction(async (tx) => { ... }, options)");
+  }
+  check(options, CALL_OPTIONS);
+  const tx = await begin(on, options);
   return inside(tx["handle"], async (here) => {
     let result: T;
     try {

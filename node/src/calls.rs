@@ -95,6 +95,7 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
         15 => bindings::vacuum_into(target, Path::new(sql)),
         16 => bindings::incremental_vacuum(target, sql.parse().unwrap_or(0)),
         17 => bindings::serialize(target),
+        18 => bindings::columns(target, sql),
         _ => return Err(Failure::misuse("there is no such operation", None)),
     })
 }

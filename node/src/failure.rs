@@ -15,18 +15,32 @@ pub(crate) enum Failure {
     Own {
         message: String,
         hint: Option<&'static str>,
+        /// The call was executed all the same.
+        is_applied: bool,
     },
 }
 
 impl Failure {
     pub(crate) fn misuse(message: impl Into<String>, hint: Option<&'static str>) -> Self {
-        Self::Own { message: message.into(), hint }
+        Self::Own { message: message.into(), hint, is_applied: false }
     }
 
     /// Says in which of many rows or statements a value was refused.
     pub(crate) fn at(self, what: &str, number: usize) -> Self {
         match self {
-            Self::Own { message, hint } => Self::Own { message: format!("{what} {number}: {message}"), hint },
+            Self::Own { message, hint, is_applied } => {
+                Self::Own { message: format!("{what} {number}: {message}"), hint, is_applied }
+            }
+            failure @ Self::Engine(_) => failure,
+        }
+    }
+
+    /// Says that the call was executed, though it has no result.
+    pub(crate) fn applied(self) -> Self {
+        match self {
+            Self::Own { message, hint, .. } => {
+                Self::Own { message: format!("{message}; the call was executed"), hint, is_applied: true }
+            }
             failure @ Self::Engine(_) => failure,
         }
     }
@@ -39,10 +53,11 @@ impl Failure {
             None => Ok(()),
         };
         match self {
-            Self::Own { message, hint } => {
+            Self::Own { message, hint, is_applied } => {
                 text("message", Some(message))?;
                 text("kind", Some(ErrorKind::Misuse.name()))?;
                 text("hint", *hint)?;
+                text("applied", is_applied.then_some("yes"))?;
             }
             Self::Engine(error) => {
                 text("message", Some(error.message()))?;
@@ -68,6 +83,14 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Engine(error)
     }
+}
+
+/// The integer in a column of this name is beyond 2^53.
+pub(crate) fn inexact(column: &str) -> Failure {
+    Failure::misuse(
+        format!("an integer in column {column:?} is beyond 2^53, and would be rounded as a number"),
+        Some("ask for bigints: { integers: 'auto' }, or 'bigint' for all integers"),
+    )
 }
 
 fn applied(effect: TimeoutEffect) -> &'static str {

@@ -6,15 +6,14 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use flatwater::Rows;
 use flatwater::bindings::{FrontCall, Mailbox, host_tells_of_turns};
-use flatwater::values::BatchResult;
 use flatwater_bridge::{Flat, Inbox, Integers, Tokens};
 
 use crate::capi::cells::Cells;
 use crate::capi::value::{Env, Result, Value};
 use crate::capi::wake::Wake;
 use crate::codes::{DONE, YIELDS};
+use crate::events::Events;
 use crate::failure::Failure;
 use crate::handles::{Handles, token};
 use crate::schemas::Schemas;
@@ -30,10 +29,7 @@ pub(crate) struct Host {
     pub(crate) flat: RefCell<Flat>,
     pub(crate) schemas: RefCell<Schemas>,
     pub(crate) failure: RefCell<Option<Failure>>,
-    /// The last results of a batch.
-    pub(crate) batch: RefCell<Vec<BatchResult>>,
-    /// The last results of live queries.
-    pub(crate) results: RefCell<Vec<Arc<Rows>>>,
+    pub(crate) events: Events,
     /// Tokens that were read and not handed out.
     noted: RefCell<Vec<u64>>,
 }
@@ -54,8 +50,7 @@ impl Host {
             flat: RefCell::default(),
             schemas: RefCell::default(),
             failure: RefCell::default(),
-            batch: RefCell::default(),
-            results: RefCell::default(),
+            events: Events::default(),
             noted: RefCell::default(),
         }
     }
@@ -77,6 +72,7 @@ impl Host {
 
     /// Polls a call until it answers or waits. It keeps its token, and gets one if it has none and waits.
     pub(crate) fn go_on<'e>(&self, env: Env<'e>, mut waiting: Waiting, token: Option<u64>) -> Result<Value<'e>> {
+        self.events.begin();
         match waiting.poll(&self.handles, None) {
             Step::Waits => {
                 let token = token.unwrap_or_else(|| self.waiting.borrow_mut().add(None));
@@ -96,7 +92,7 @@ impl Host {
                 self.forget(token);
                 self.failed(env, error)
             }
-            Step::Rows(rows, from) => self.rows(env, waiting, token, rows, from),
+            Step::Lists(lists) => self.lists(env, waiting, token, lists),
             Step::Yields => {
                 let token = self.keep(waiting, token);
                 self.numbers(env, &[token as f64])?;

@@ -8,9 +8,11 @@ mod blobs;
 mod calls;
 mod capi;
 mod codes;
+mod events;
 mod failure;
 mod handles;
 mod host;
+mod lists;
 mod many;
 mod options;
 mod params;
@@ -34,9 +36,9 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "columns", run: reading::columns },
     Function { name: "declaredTypes", run: reading::declared_types },
     Function { name: "bytes", run: reading::bytes },
-    Function { name: "batchResult", run: reading::batch_result },
-    Function { name: "batchRows", run: reading::batch_rows },
-    Function { name: "liveResult", run: reading::live_result },
+    Function { name: "unknown", run: reading::unknown_name },
+    Function { name: "listen", run: events::listen },
+    Function { name: "event", run: events::event },
     Function { name: "openBlob", run: blobs::open },
     Function { name: "readBlob", run: blobs::read },
     Function { name: "writeBlob", run: blobs::write },

@@ -72,17 +72,17 @@ fn many_one<'e>(env: Env<'e>, many: &mut Handle, given: Value<'e>, at: u32) -> R
                 (one, None)
             };
             let sql = env.with_text(sql, str::to_owned).map_err(|_| {
-                Failure::misuse(format!("statement {at} must be SQL, or an array of SQL and parameters"), None)
+                Failure::misuse(format!("statement {} must be SQL, or an array of SQL and parameters", all.len()), None)
             })?;
             let params = params.map_or_else(|| Ok(Params::default()), |params| params::of(env, params));
-            all.push((sql, params.map_err(|failure| failure.at("statement", at as usize))?));
+            all.push((sql, params.map_err(|failure| failure.at("statement", all.len()))?));
         }
         _ => {}
     }
     Ok(())
 }
 
-/// `runMany(rows, target, timeout, place)`: `executeMany` or `batch`.
+/// `runMany(rows, target, timeout, place, integers)`: `executeMany` or `batch`.
 pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let Some(many) = host.handles.take(call.number::<0>()?) else { return host.failed(env, gone()) };
@@ -97,5 +97,5 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let Some(made) = made else { return host.failed(env, gone()) };
     let mut made = timed(made, call.number::<2>()?);
     set_place(host, made.unbegun(), call.number::<3>()?);
-    host.begin(env, made, integers(0.0))
+    host.begin(env, made, integers(call.number::<4>()?))
 }

@@ -3,6 +3,7 @@
 //! Owns: their values from JavaScript, with names in camelCase and times in milliseconds. Leaves out: the names and what they mean
 //! (`flatwater-bridge`), and which of them are JavaScript's own.
 
+use flatwater::options::Key;
 use flatwater::{Migrations, Options};
 use flatwater_bridge::{DURATIONS, Given, OPTIONS, TUNING, nearest, set, unknown};
 
@@ -10,7 +11,7 @@ use crate::capi::value::{Env, Kind, Value};
 use crate::failure::Failure;
 
 /// Options that JavaScript has, or that have a form of their own here.
-const OWN: [&str; 3] = ["integers", "migrations", "tuning"];
+const OWN: [&str; 5] = ["integers", "key", "loadExtension", "migrations", "tuning"];
 
 /// Sets the options of an object.
 pub(crate) fn of<'e>(env: Env<'e>, path: &str, given: Value<'e>) -> Result<Options, Failure> {
@@ -18,6 +19,8 @@ pub(crate) fn of<'e>(env: Env<'e>, path: &str, given: Value<'e>) -> Result<Optio
     for (name, value) in pairs(env, given)? {
         match name.as_str() {
             "integers" => {}
+            "key" => options = options.key(key(env, value)?),
+            "loadExtension" => options = with_extensions(env, options, value)?,
             "migrations" => options = options.migrations(migrations(env, value)?),
             "tuning" => {
                 for (name, value) in pairs(env, value)? {
@@ -109,6 +112,7 @@ fn form<'e>(env: Env<'e>, name: &str, value: Value<'e>, is_duration: bool) -> Re
             number => Ok(Given::Real(number)),
         },
         Kind::String => env.with_text(value, str::to_owned).map(Given::Text).map_err(|_| cannot()),
+        Kind::Object if let Some(bytes) = env.with_bytes(value, <[u8]>::to_vec) => Ok(Given::Bytes(bytes)),
         Kind::Object if env.array_length(value).is_some() => env.texts(value).map(Given::Texts).map_err(|_| cannot()),
         Kind::Object => {
             let pairs = pairs(env, value)?.into_iter();
@@ -118,6 +122,40 @@ fn form<'e>(env: Env<'e>, name: &str, value: Value<'e>, is_duration: bool) -> Re
         }
         _ => Err(cannot()),
     }
+}
+
+/// Returns a key: a passphrase, or the 32 bytes of the key itself.
+fn key<'e>(env: Env<'e>, given: Value<'e>) -> Result<Key, Failure> {
+    let wrong = || Failure::misuse("the option \"key\" must be a passphrase, or the 32 bytes of the key itself", None);
+    if env.kind(given) == Kind::String {
+        return env.with_text(given, Key::text).map_err(|_| wrong());
+    }
+    let raw = env.with_bytes(given, |bytes| bytes.try_into().ok().map(Key::raw));
+    raw.flatten().ok_or_else(wrong)
+}
+
+/// Loads one extension: its path, or an array of that and its entry point; or those of an array.
+fn with_extensions<'e>(env: Env<'e>, options: Options, given: Value<'e>) -> Result<Options, Failure> {
+    let all = match env.array_length(given) {
+        Some(count) => (0..count).map(|at| env.element(given, at)).collect(),
+        None => Ok(vec![given]),
+    };
+    let unreadable = |_| Failure::misuse("the options could not be read", None);
+    all.map_err(unreadable)?.into_iter().try_fold(options, |options, one| {
+        let texts = match env.kind(one) {
+            Kind::String => env.with_text(one, str::to_owned).map(|path| vec![path]),
+            _ if env.array_length(one).is_some() => env.texts(one),
+            _ => Ok(Vec::new()),
+        };
+        match texts.unwrap_or_default().as_slice() {
+            [path] => Ok(options.load_extension(path, None)),
+            [path, entry] => Ok(options.load_extension(path, Some(entry))),
+            _ => Err(Failure::misuse(
+                "the option \"loadExtension\" must be a path, or an array of paths and of [path, entry point]",
+                None,
+            )),
+        }
+    })
 }
 
 /// Returns migrations: the path of a folder, or an array of pairs of a name and SQL.

@@ -2,16 +2,12 @@
 //!
 //! Owns: the arguments of each. Runs on the loop's thread. Leaves out: what an answer looks like (`answers`).
 
-use std::sync::Arc;
-
 use flatwater::bindings::loop_had_turn;
+use flatwater_bridge::unknown;
 
-use crate::answers::executed_numbers;
-use crate::calls::integers;
 use crate::capi::function::Call;
 use crate::capi::value::{Result, Value};
 use crate::host::Host;
-use crate::waiting::{Source, Waiting};
 
 type Answer<'e> = Result<Value<'e>>;
 
@@ -80,34 +76,8 @@ pub(crate) fn bytes<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     call.env.buffer(call.host.flat.borrow().bytes())
 }
 
-/// `batchResult(at)`: true if that result of the last batch has rows. What its statement did is in the cells.
-pub(crate) fn batch_result<'e>(call: &Call<'e, Host>) -> Answer<'e> {
-    let (env, host) = (call.env, call.host);
-    let at = call.number::<0>()? as usize;
-    let result = host.batch.borrow().get(at).map(|result| (result.executed, result.rows.is_some()));
-    let Some((executed, has_rows)) = result else { return env.undefined() };
-    host.numbers(env, &executed_numbers(executed))?;
-    env.boolean(has_rows)
-}
-
-/// `batchRows(at, integers)`: the rows of that result.
-pub(crate) fn batch_rows<'e>(call: &Call<'e, Host>) -> Answer<'e> {
-    let (env, host) = (call.env, call.host);
-    let (at, integers) = (call.number::<0>()? as usize, integers(call.number::<1>()?));
-    let rows = host.batch.borrow_mut().get_mut(at).and_then(|result| result.rows.take());
-    match rows {
-        Some(rows) => host.rows(env, Waiting::new(Source::Over, integers), None, Arc::new(rows), 0),
-        None => env.undefined(),
-    }
-}
-
-/// `liveResult(at, integers)`: the rows of a result that the last poll of a live query had.
-pub(crate) fn live_result<'e>(call: &Call<'e, Host>) -> Answer<'e> {
-    let (env, host) = (call.env, call.host);
-    let (at, integers) = (call.number::<0>()? as usize, integers(call.number::<1>()?));
-    let rows = host.results.borrow().get(at).cloned();
-    match rows {
-        Some(rows) => host.rows(env, Waiting::new(Source::Over, integers), None, rows, 0),
-        None => env.undefined(),
-    }
+/// `unknown(what, name, known)`: the sentence for a name that is none of those.
+pub(crate) fn unknown_name<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (what, name, known) = (call.text::<0>()?, call.text::<1>()?, call.env.texts(call.argument::<2>())?);
+    call.env.text(&unknown(&what, &name, known.iter().map(String::as_str)))
 }

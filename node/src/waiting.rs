@@ -7,17 +7,17 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use flatwater::Rows;
 use flatwater::bindings::{FrontCall, Mailbox, Output, Polled};
 use flatwater_bridge::{Integers, waker};
 
 use crate::handles::Handles;
+use crate::lists::Lists;
 
 pub(crate) struct Waiting {
     pub(crate) source: Source,
     pub(crate) integers: Integers,
-    /// Rows that JavaScript has not taken, from this one on.
-    pub(crate) rest: Option<(Arc<Rows>, usize)>,
+    /// What JavaScript has not taken of the rows that are there.
+    pub(crate) rest: Option<Lists>,
     /// It was given up, and only its outcome is awaited: what it returns is dropped.
     pub(crate) is_cancelled: bool,
     /// Its answer holds a connection.
@@ -39,7 +39,7 @@ pub(crate) enum Source {
 /// What a poll came to.
 pub(crate) enum Step {
     Ready(flatwater::Result<Output>),
-    Rows(Arc<Rows>, usize),
+    Lists(Lists),
     Yields,
     Waits,
 }
@@ -51,13 +51,13 @@ impl Waiting {
 
     /// Polls it. Without a mailbox it only looks.
     pub(crate) fn poll(&mut self, handles: &Handles, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> Step {
-        if let Some((rows, from)) = self.rest.take() {
-            return Step::Rows(rows, from);
+        if let Some(lists) = self.rest.take() {
+            return Step::Lists(lists);
         }
         match &mut self.source {
             Source::Call(call) => match call.poll(mailbox) {
                 Polled::Ready(result) => Step::Ready(result),
-                Polled::Part(rows) => Step::Rows(Arc::new(rows), 0),
+                Polled::Part(rows) => Step::Lists(Arc::new(rows).into()),
                 Polled::Yields => Step::Yields,
                 Polled::Waits => Step::Waits,
             },

@@ -262,3 +262,24 @@ test("rows become what the caller wants", async (t) => {
   };
   await assert.rejects(db.query("SELECT 1", [], { as: refuses }), RangeError);
 });
+
+test("the columns of a prepared statement have the shape of better-sqlite3's", async (t) => {
+  const db = await database(t);
+  await db.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT, plain)");
+  const columns = async (text) => (await db.prepare(text)).columns();
+  const of = (column, type) => ({ column, table: "users", database: "main", type });
+  assert.deepEqual(await columns("SELECT id, name AS n, plain, upper(name) FROM users AS u"), [
+    { name: "id", ...of("id", "INTEGER") },
+    { name: "n", ...of("name", "TEXT") },
+    { name: "plain", ...of("plain", null) },
+    { name: "upper(name)", column: null, table: null, database: null, type: null },
+  ]);
+  const insert = await db.prepare("INSERT INTO users (name) VALUES ('x') RETURNING id");
+  assert.deepEqual(
+    (await insert.columns()).map(({ name }) => name),
+    ["id"],
+  );
+  assert.equal(await db.queryValue("SELECT count(*) FROM users"), 0);
+  await assert.rejects(columns("DELETE FROM users"), { kind: "misuse", message: /returns no rows/ });
+  await assert.rejects(columns("PRAGMA user_version"), { kind: "misuse", message: /only when it runs/ });
+});

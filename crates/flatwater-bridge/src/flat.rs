@@ -87,19 +87,25 @@ pub struct Flat {
 }
 
 impl Flat {
-    /// Encodes rows from the given one on, as many as make a chunk, into `out`. Returns their number.
+    /// Encodes the rows at these positions, as many as make a chunk, into `out`. Returns their number.
     ///
     /// # Errors
     /// A value cannot be there as it is. Nothing of the chunk is of use then.
-    pub fn encode(&mut self, rows: &Rows, from: usize, integers: Integers, out: &mut [f64]) -> Result<usize, Refused> {
-        let count = self.measure(rows, from, integers, out.len())?;
+    pub fn encode(
+        &mut self,
+        rows: &Rows,
+        positions: impl ExactSizeIterator<Item = usize> + Clone,
+        integers: Integers,
+        out: &mut [f64],
+    ) -> Result<usize, Refused> {
+        let count = self.measure(rows, positions.clone(), integers, out.len())?;
         let mut out = out.iter_mut();
         let mut put = |number: f64| {
             if let Some(place) = out.next() {
                 *place = number;
             }
         };
-        for row in from..from + count {
+        for row in positions.take(count) {
             for (column, value) in cells(rows, row).enumerate() {
                 let form = self.forms[column];
                 let own = form_of(value, integers);
@@ -141,7 +147,13 @@ impl Flat {
     }
 
     /// Finds the forms of the columns, and returns how many rows make the chunk.
-    fn measure(&mut self, rows: &Rows, from: usize, integers: Integers, room: usize) -> Result<usize, Refused> {
+    fn measure(
+        &mut self,
+        rows: &Rows,
+        positions: impl ExactSizeIterator<Item = usize>,
+        integers: Integers,
+        room: usize,
+    ) -> Result<usize, Refused> {
         self.forms.clear();
         self.forms.resize(rows.columns().len(), Form::Null);
         self.ascii.clear();
@@ -151,10 +163,10 @@ impl Flat {
         let (mut count, mut bytes) = (0, 0);
         // A column may become mixed later.
         let most = room.min(CHUNK_CELLS.max(2 * self.forms.len())) / (2 * self.forms.len()).max(1);
-        if most == 0 && from < rows.len() {
+        if most == 0 && positions.len() > 0 {
             return Err(Refused::Wide);
         }
-        for row in from..rows.len().min(from + most) {
+        for row in positions.take(most) {
             for (form, value) in self.forms.iter_mut().zip(cells(rows, row)) {
                 if let ValueRef::Text(value) | ValueRef::Blob(value) = value {
                     bytes += value.len();
@@ -217,7 +229,7 @@ mod tests {
     fn encoded(flat: &mut Flat, sql: &str, integers: Integers) -> Result<Vec<f64>, Refused> {
         let rows = rows(sql);
         let mut out = [-2.0; 64];
-        let count = flat.encode(&rows, 0, integers, &mut out)?;
+        let count = flat.encode(&rows, 0..rows.len(), integers, &mut out)?;
         assert_eq!(count, rows.len());
         let cells = out.iter().take_while(|cell| **cell != -2.0);
         Ok(cells.map(|cell| if cell.is_nan() { -1.0 } else { *cell }).collect())
@@ -274,13 +286,21 @@ mod tests {
         let (mut flat, mut out) = (Flat::default(), vec![0.0; 64 << 10]);
         let many = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 100000)";
         let numbers = rows(&format!("{many} SELECT x, x FROM c"));
-        assert_eq!(flat.encode(&numbers, 0, Integers::Exact, &mut out), Ok(CHUNK_CELLS / 4));
-        assert_eq!(flat.encode(&numbers, 99_990, Integers::Exact, &mut out), Ok(10));
-        assert_eq!(flat.encode(&numbers, 0, Integers::Exact, &mut out[..9]), Ok(2));
-        assert_eq!(flat.encode(&numbers, 0, Integers::Exact, &mut out[..3]), Err(Refused::Wide));
+        assert_eq!(flat.encode(&numbers, 0..100_000, Integers::Exact, &mut out), Ok(CHUNK_CELLS / 4));
+        assert_eq!(flat.encode(&numbers, 99_990..100_000, Integers::Exact, &mut out), Ok(10));
+        assert_eq!(flat.encode(&numbers, 0..100_000, Integers::Exact, &mut out[..9]), Ok(2));
+        assert_eq!(flat.encode(&numbers, 0..100_000, Integers::Exact, &mut out[..3]), Err(Refused::Wide));
         let texts = rows(&format!("{many} SELECT printf('%1000d', x) FROM c LIMIT 40"));
-        assert_eq!(flat.encode(&texts, 0, Integers::Exact, &mut out), Ok(17));
+        assert_eq!(flat.encode(&texts, 0..40, Integers::Exact, &mut out), Ok(17));
         let none = rows("SELECT 1 WHERE 0");
-        assert_eq!(flat.encode(&none, 0, Integers::Exact, &mut out), Ok(0));
+        assert_eq!(flat.encode(&none, 0..0, Integers::Exact, &mut out), Ok(0));
+    }
+
+    #[test]
+    fn a_chunk_has_the_rows_at_its_positions() {
+        let (mut flat, mut out) = (Flat::default(), [0.0; 8]);
+        let rows = rows("VALUES ('a'), ('b'), ('c'), ('d')");
+        assert_eq!(flat.encode(&rows, [3, 1].into_iter(), Integers::Exact, &mut out), Ok(2));
+        assert_eq!((&out[..2], flat.text()), (&[1.0, 2.0][..], Text::Ascii(b"db")));
     }
 }

@@ -187,7 +187,8 @@ export class Program {
     if ("columns" in step) {
       return queryWithColumns(on, this.text(of), values, options);
     }
-    return on[camel(verb)](this.text(of), values, { ...options, rows: "array" });
+    const form = verb === "execute" ? options : { ...options, rows: "array" };
+    return on[camel(verb)](this.text(of), values, form);
   }
 
   open(path = "{path}", given = {}) {

@@ -22,7 +22,9 @@ use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};
 pub use maintenance::{check_sql, incremental_vacuum, problems, read_blob, serialize, vacuum, vacuum_into, write_blob};
-pub use results::{ChangedRows, Schema, cell, cells, changed_rows, position, rows_of, shared_rows};
+pub use results::{
+    ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, position, rows_of, shared_rows,
+};
 
 use self::functions::Function;
 use crate::api::batches::Batches;
@@ -266,6 +268,11 @@ pub type Hear = Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>;
 /// be changed at any time. A call that began without a listener is not reported.
 pub fn set_listener(database: &Database, listener: Option<Hear>) {
     database.session.0.handle.set_listener(listener.map(Listener::new));
+}
+
+/// As [`set_listener`], of the handle that this belongs to.
+pub fn listen(on: &Target, listener: Option<Hear>) {
+    on.0.0.handle.set_listener(listener.map(Listener::new));
 }
 
 /// Polls for the next batch of rows, as [`Batches::next`] does.

@@ -7,12 +7,16 @@ use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
 
+use super::Target;
+use super::front_call::{FrontCall, Output};
 use crate::api::live::LiveRows;
 use crate::api::live::row_changes::RowChanges;
+use crate::error::{Error, Result};
 use crate::values::column::{ColumnNames, Names};
 use crate::values::difference::Difference;
 use crate::values::params::Params;
 use crate::values::row::Rows;
+use crate::workers::work::Work;
 
 /// The value of a cell, which the result must have.
 #[inline]
@@ -33,6 +37,41 @@ pub fn cells(rows: &Rows, row: usize) -> impl ExactSizeIterator<Item = ValueRef<
 pub fn rows_of(names: Vec<Box<str>>, values: Params) -> Rows {
     let sources = vec![flatwater_sqlite::ColumnSource::default(); names.len()];
     Rows { names: ColumnNames::new(names, sources, "".into()), block: values.into_block() }
+}
+
+/// True if the statement changes the database: when its rows are there, it has been executed.
+#[must_use]
+pub fn is_of_write(rows: &Rows) -> bool {
+    rows.names.is_of_write
+}
+
+/// The columns that a statement would return, as rows: the name, and the column of a table that it returns unchanged, with the
+/// table, the database and the declared type. What does not apply is NULL. The statement does not run.
+///
+/// # Errors
+/// Those of [`Target::prepare`]; `Misuse` for one that returns no rows, and one whose columns are known only when it runs.
+#[must_use]
+pub fn columns(on: &Target, sql: &str) -> FrontCall {
+    let text = on.0.text(sql).inspect(|text| text.mark_used_again());
+    on.call("columns", text.map(Work::Prepare), |answer, _| described(answer.columns()?).map(Output::Rows))
+}
+
+fn described(names: Option<Names>) -> Result<Rows> {
+    let names = names.ok_or_else(|| {
+        Error::misuse("the columns of this statement are known only when it runs")
+            .with_hint("run it, and look at a row")
+    })?;
+    if names.is_empty() {
+        return Err(Error::misuse("the statement returns no rows").with_sql(&names.sql));
+    }
+    let mut values = Params::default();
+    for column in (0..names.len()).map(|at| names.column(at)) {
+        values.push(column.name())?;
+        for value in [column.origin_name(), column.table_name(), column.database_name(), column.decl_type()] {
+            values.push(value)?;
+        }
+    }
+    Ok(rows_of(["name", "column", "table", "database", "type"].map(Into::into).to_vec(), values))
 }
 
 /// The rows of a live query, which are shared and not copied.

@@ -22,7 +22,9 @@ pub(crate) type Names = Arc<ColumnNames>;
 pub(crate) struct ColumnNames {
     names: Box<[Box<str>]>,
     sources: Box<[ColumnSource]>,
-    pub(super) sql: Arc<str>,
+    pub(crate) sql: Arc<str>,
+    /// The statement changes the database, so by the time its rows are read it has.
+    pub(crate) is_of_write: bool,
     /// Made when a column of many is first looked up by name.
     positions: OnceLock<Positions>,
 }
@@ -40,7 +42,12 @@ const FEW: usize = 16;
 
 impl ColumnNames {
     pub(crate) fn new(names: Vec<Box<str>>, sources: Vec<ColumnSource>, sql: Arc<str>) -> Names {
-        Arc::new(Self { names: names.into(), sources: sources.into(), sql, positions: OnceLock::new() })
+        Self::of(names, sources, sql, false)
+    }
+
+    /// As [`Self::new`], and says whether the statement changes the database.
+    pub(crate) fn of(names: Vec<Box<str>>, sources: Vec<ColumnSource>, sql: Arc<str>, is_of_write: bool) -> Names {
+        Arc::new(Self { names: names.into(), sources: sources.into(), sql, is_of_write, positions: OnceLock::new() })
     }
 
     /// Returns the position of the column.

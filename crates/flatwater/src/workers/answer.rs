@@ -16,6 +16,7 @@ use crate::error::reading::row_not_found;
 use crate::error::{Error, Result};
 use crate::queue::notes::Counts;
 use crate::sql::catalogue::StatementInfo;
+use crate::values::column::Names;
 use crate::values::document::Document;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
@@ -146,7 +147,12 @@ impl Answer {
     }
 
     pub(crate) fn prepared(self) -> Result<Arc<StatementInfo>> {
-        if let Self::Prepared(text) = self { Ok(text) } else { Self::unexpected() }
+        if let Self::Prepared(text, _) = self { Ok(text) } else { Self::unexpected() }
+    }
+
+    /// The columns of a statement that was compiled, if they are known before it runs.
+    pub(crate) fn columns(self) -> Result<Option<Names>> {
+        if let Self::Prepared(_, names) = self { Ok(names) } else { Self::unexpected() }
     }
 
     pub(crate) fn savepoint(self) -> Result<u64> {

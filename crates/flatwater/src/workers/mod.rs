@@ -34,6 +34,7 @@ use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
+use crate::values::column::Names;
 use crate::values::decoded::Decoded;
 use crate::values::document::Document;
 use crate::values::executed::{BatchResult, ExecuteResult};
@@ -65,8 +66,8 @@ pub(crate) enum Answer {
     /// A savepoint was opened, with this number.
     Savepoint(u64),
     Checkpointed(CheckpointInfo),
-    /// The text was compiled, unless it is a PRAGMA or an EXPLAIN.
-    Prepared(Arc<StatementInfo>),
+    /// The text was compiled, and has these columns; a PRAGMA or an EXPLAIN was not, and has none.
+    Prepared(Arc<StatementInfo>, Option<Names>),
     /// The result of a closure, or the database that was opened.
     Returned(Box<dyn Any + Send>, Option<Error>),
 }

@@ -127,7 +127,7 @@ impl Connection {
         let told_of_earlier = told.inspect_err(|_| self.sqlite.statement(prepared.id).finalize())?;
         let groupable = class.groupable && !self.functions.are_called(&prepared.events);
         let class = Class { groupable, lists_attached, asks, told_of_earlier, ..class };
-        let names = names(&self.sqlite, prepared.id, text)?;
+        let names = names(&self.sqlite, prepared.id, text, class.route)?;
         Ok(Some((CachedStatement::new(prepared.id, class.into(), names, text.clone()), prepared.length)))
     }
 
@@ -137,7 +137,7 @@ impl Connection {
         if self.sqlite.statements().reprepares(ready.id) == 0 {
             return Ok(ready.names.clone());
         }
-        names(&self.sqlite, ready.id, &ready.text)
+        names(&self.sqlite, ready.id, &ready.text, ready.class.route)
     }
 }
 
@@ -181,9 +181,9 @@ fn triggers(sqlite: &Sqlite, attached: &AttachedFiles) -> Result<HashSet<String>
     Ok(triggers.iter().map(|name| name.to_lowercase()).collect())
 }
 
-fn names(sqlite: &Sqlite, id: StatementId, text: &StatementInfo) -> Result<Names> {
+fn names(sqlite: &Sqlite, id: StatementId, text: &StatementInfo, route: Route) -> Result<Names> {
     let (names, sources) = (sqlite.statements().column_names(id)?, sqlite.statements().column_sources(id)?);
-    Ok(ColumnNames::new(names, sources, text.sql.clone()))
+    Ok(ColumnNames::of(names, sources, text.sql.clone(), route == Route::Write))
 }
 
 /// Adds to the error what is known of the place in `sql`, of which the first `before` bytes were not prepared.

@@ -39,7 +39,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         return Performed::Write(work, None);
     };
     if matches!(work, Work::Prepare(_)) && text.tells_of_its_prepare {
-        return Performed::Answered(Ok(Answer::Prepared(text.clone())));
+        return Performed::Answered(Ok(Answer::Prepared(text.clone(), None)));
     }
     let interrupts = &reader.connection.sqlite.hooks().interrupts;
     if interrupts.limits_steps() {
@@ -65,7 +65,8 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         Work::Execute { params, .. } if ready.class.asks => (params, false),
         other => {
             reader.connection.done_with(&ready);
-            let prepared = matches!(other, Work::Prepare(_)).then(|| Answer::Prepared(text.clone()));
+            let names = || Some(ready.names.clone());
+            let prepared = matches!(other, Work::Prepare(_)).then(|| Answer::Prepared(text.clone(), names()));
             return prepared.map_or_else(|| Performed::Write(work, None), |text| Performed::Answered(Ok(text)));
         }
     };

@@ -74,8 +74,10 @@ pub(super) fn perform(
             .map(|(text, params)| performer.batch_statement(text, params))
             .collect::<Result<_>>()
             .map(Answer::Batch),
-        Work::Prepare(text) if text.tells_of_its_prepare => Ok(Answer::Prepared(text.clone())),
-        Work::Prepare(text) => performer.with_ready(text, |_, _| Ok(Answer::Prepared(text.clone()))),
+        Work::Prepare(text) if text.tells_of_its_prepare => Ok(Answer::Prepared(text.clone(), None)),
+        Work::Prepare(text) => {
+            performer.with_ready(text, |_, ready| Ok(Answer::Prepared(text.clone(), Some(ready.names.clone()))))
+        }
         Work::Blob(blob) if matches!(rules, Rules::Snapshot) && !blob.only_reads() => Err(snapshot_writes()),
         Work::Blob(blob) => use_blob(performer.writer.connection()?, blob).map(|used| Answer::Blob(Box::new(used))),
         Work::Script(text) => performer.script(text).map(|()| Answer::Done),

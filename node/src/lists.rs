@@ -1,0 +1,254 @@
+//! The lists of rows that a result consists of, on their way to JavaScript: chunk after chunk, list after list.
+//!
+//! Owns: which rows are next, and the header of their chunk. Runs on the loop's thread. Invariants: each list has a chunk, an empty
+//! one too; the rows of a change are those of its two results, so their columns are known; what was taken is given back on the
+//! way. Leaves out: the form of the rows (`flatwater-bridge`), and the tokens of what is left (`host`).
+//!
+//! | result | its lists |
+//! |---|---|
+//! | rows | 0 |
+//! | a batch | -1: what each statement did, `changes, rowid, kind of the rowid, whether it has rows`; then those with rows, each by its number |
+//! | live results | each by its number |
+//! | a change | 0 inserted, 1 as they were and 2 as they are, 3 deleted; or 4, the full result |
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use flatwater::Rows;
+use flatwater::bindings::{ChangedRows, changed_rows, dispose, is_of_write, shared_rows};
+use flatwater::live::{Change, LiveRows, RowChanges};
+use flatwater::values::{BatchResult, ExecuteResult};
+use flatwater_bridge::{Flat, Integers, Refused, exact};
+
+use crate::failure::{Failure, inexact};
+use crate::schemas::Schemas;
+
+/// Where the forms of a chunk begin: after `rows, columns, schema, token or -1, list, whether the statement writes`.
+pub(crate) const HEADER: usize = 6;
+/// Where the token is.
+pub(crate) const TOKEN: usize = 3;
+
+/// What each statement of a batch did, in place of rows.
+const EXECUTED: f64 = -1.0;
+const EXECUTED_CELLS: usize = 4;
+/// So many statements are in a chunk.
+const STATEMENTS: usize = 2_048;
+const FULL: usize = 4;
+
+/// A batch of more statements is dropped on another thread.
+const MANY: usize = 1_000;
+
+/// No rowid, in place of whether it is a number (0) or an integer of 64 bits (1).
+const NO_ROWID: f64 = 2.0;
+
+/// What is left of a result.
+pub(crate) struct Lists {
+    of: Of,
+    list: usize,
+    from: usize,
+}
+
+enum Of {
+    Rows(Arc<Rows>),
+    Several(Vec<Arc<Rows>>),
+    Change(RowChanges),
+    /// `told` of the statements JavaScript knows what they did.
+    Batch {
+        results: Vec<BatchResult>,
+        told: usize,
+    },
+}
+
+impl From<Arc<Rows>> for Lists {
+    fn from(rows: Arc<Rows>) -> Self {
+        Self { of: Of::Rows(rows), list: 0, from: 0 }
+    }
+}
+
+impl From<Vec<LiveRows>> for Lists {
+    fn from(results: Vec<LiveRows>) -> Self {
+        Self { of: Of::Several(results.iter().map(shared_rows).collect()), list: 0, from: 0 }
+    }
+}
+
+impl From<Change> for Lists {
+    fn from(change: Change) -> Self {
+        match change {
+            Change::Full(rows) => Self { of: Of::Rows(shared_rows(&rows)), list: FULL, from: 0 },
+            Change::Rows(changes) => Self { of: Of::Change(changes), list: 0, from: 0 },
+        }
+    }
+}
+
+impl From<Vec<BatchResult>> for Lists {
+    fn from(results: Vec<BatchResult>) -> Self {
+        Self { of: Of::Batch { results, told: 0 }, list: 0, from: 0 }
+    }
+}
+
+impl Lists {
+    /// Puts the next chunk into the cells, but for its token. Returns false if it has no text.
+    pub(crate) fn next(
+        &mut self,
+        flat: &mut Flat,
+        schemas: &mut Schemas,
+        integers: Integers,
+        cells: &mut [f64],
+    ) -> Result<bool, Failure> {
+        if let Some(count) = self.tell_executed(cells) {
+            cells[..HEADER].copy_from_slice(&[count as f64, 0.0, 0.0, -1.0, EXECUTED, 1.0]);
+            return Ok(false);
+        }
+        let Some((rows, positions)) = self.current() else {
+            cells[..HEADER].copy_from_slice(&[0.0, 0.0, 0.0, -1.0, EXECUTED, 0.0]);
+            return Ok(false);
+        };
+        let columns = rows.columns().len();
+        let left = positions.len();
+        let encoded = match cells.get_mut(HEADER + columns..) {
+            Some(room) => flat.encode(rows, positions, integers, room),
+            None => Err(Refused::Wide),
+        };
+        let count = encoded.map_err(|refused| self.refusal(rows, refused))?;
+        let is_write = f64::from(u8::from(is_of_write(rows)));
+        let header = [count as f64, columns as f64, schemas.number(rows), -1.0, self.list as f64, is_write];
+        cells[..HEADER].copy_from_slice(&header);
+        for (cell, form) in cells[HEADER..].iter_mut().zip(flat.forms()) {
+            *cell = f64::from(*form as u8);
+        }
+        self.from += count;
+        if count == left {
+            self.next_list();
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.of {
+            Of::Batch { results, told } => *told == results.len() && self.current().is_none(),
+            _ => self.current().is_none(),
+        }
+    }
+
+    /// The rows of the list, and the positions of those that are left.
+    fn current(&self) -> Option<(&Rows, Positions<'_>)> {
+        let all = |rows: &Rows| Positions::All(self.from..rows.len());
+        match &self.of {
+            Of::Rows(rows) => matches!(self.list, 0 | FULL).then(|| (&**rows, all(rows))),
+            Of::Several(lists) => lists.get(self.list).map(|rows| (&**rows, all(rows))),
+            Of::Batch { results, .. } => {
+                results.get(self.list).and_then(|result| result.rows.as_ref()).map(|rows| (rows, all(rows)))
+            }
+            Of::Change(changes) => {
+                let ChangedRows { old, new, inserted, updated, deleted } = changed_rows(changes);
+                match self.list {
+                    0 => Some((new, Positions::Some(&inserted[self.from..]))),
+                    1 => Some((old, Positions::Before(&updated[self.from..]))),
+                    2 => Some((new, Positions::Now(&updated[self.from..]))),
+                    3 => Some((old, Positions::Some(&deleted[self.from..]))),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    fn next_list(&mut self) {
+        self.from = 0;
+        match &mut self.of {
+            Of::Rows(_) => self.list = FULL + 1,
+            Of::Several(_) | Of::Change(_) => self.list += 1,
+            Of::Batch { results, .. } => {
+                results[self.list].rows = None;
+                self.list = with_rows(results, self.list + 1);
+            }
+        }
+    }
+
+    /// Puts what the next statements of a batch did into the cells, and returns their number.
+    fn tell_executed(&mut self, cells: &mut [f64]) -> Option<usize> {
+        let Of::Batch { results, told } = &mut self.of else { return None };
+        let next = results.get(*told..).filter(|next| !next.is_empty())?;
+        let count = next.len().min(STATEMENTS);
+        for (result, cells) in next.iter().zip(cells[HEADER..].chunks_exact_mut(EXECUTED_CELLS)).take(count) {
+            let [changes, rowid, kind] = executed_numbers(result.executed);
+            cells.copy_from_slice(&[changes, rowid, kind, f64::from(u8::from(result.rows.is_some()))]);
+        }
+        *told += count;
+        if *told == results.len() {
+            self.list = with_rows(results, 0);
+        }
+        Some(count)
+    }
+
+    /// By the time that a row is refused, a statement that writes has been executed.
+    fn refusal(&self, rows: &Rows, refused: Refused) -> Failure {
+        let failure = match refused {
+            Refused::Inexact { column } => inexact(rows.columns().nth(column).unwrap_or_default()),
+            Refused::Wide => Failure::misuse("the result has too many columns", None),
+        };
+        match &self.of {
+            Of::Batch { .. } => failure.at("statement", self.list).applied(),
+            _ if is_of_write(rows) => failure.applied(),
+            _ => failure,
+        }
+    }
+}
+
+impl Drop for Lists {
+    fn drop(&mut self) {
+        if let Of::Batch { results, .. } = &mut self.of
+            && results.len().saturating_sub(self.list) > MANY
+        {
+            dispose(std::mem::take(results));
+        }
+    }
+}
+
+/// The first statement from this one on that has rows; otherwise their number.
+fn with_rows(results: &[BatchResult], from: usize) -> usize {
+    let found = results[from..].iter().position(|result| result.rows.is_some());
+    found.map_or(results.len(), |at| from + at)
+}
+
+/// The positions of rows in a result.
+#[derive(Clone)]
+enum Positions<'a> {
+    All(Range<usize>),
+    Some(&'a [usize]),
+    Before(&'a [(usize, usize)]),
+    Now(&'a [(usize, usize)]),
+}
+
+impl Iterator for Positions<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        match self {
+            Self::All(range) => range.next(),
+            Self::Some(positions) => positions.split_off_first().copied(),
+            Self::Before(pairs) => pairs.split_off_first().map(|(before, _)| *before),
+            Self::Now(pairs) => pairs.split_off_first().map(|(_, now)| *now),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = match self {
+            Self::All(range) => range.len(),
+            Self::Some(positions) => positions.len(),
+            Self::Before(pairs) | Self::Now(pairs) => pairs.len(),
+        };
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Positions<'_> {}
+
+pub(crate) fn executed_numbers(executed: ExecuteResult) -> [f64; 3] {
+    let changes = executed.changes as f64;
+    match executed.last_insert_rowid.map(|rowid| (rowid, exact(rowid))) {
+        None => [changes, 0.0, NO_ROWID],
+        Some((_, Some(rowid))) => [changes, rowid, 0.0],
+        Some((rowid, None)) => [changes, f64::from_bits(rowid.cast_unsigned()), 1.0],
+    }
+}
