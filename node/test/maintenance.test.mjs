@@ -1,6 +1,7 @@
 // Large values in parts, and what keeps a file in order.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { open } from "../dist/index.mjs";
 import { database, folder, numbers } from "./support.mjs";
@@ -69,4 +70,65 @@ test("writes of a large value that are not awaited one by one do not overlap", a
   for (const position of [-5, 1.5, 9]) assert.throws(() => blob.seek(position), { kind: "misuse" });
   await assert.rejects(db.checkpoint("TRUNCATE"), { kind: "misuse" });
   await assert.rejects(db.incrementalVacuum(1.5), { kind: "misuse" });
+});
+
+test("a database is opened of the bytes of another one", async (t) => {
+  const db = await database(t);
+  await db.execute("CREATE TABLE t (a)");
+  await db.execute("INSERT INTO t VALUES (7)");
+  const bytes = await db.serialize();
+  for (const deserialize of [bytes, new Uint8Array(bytes).buffer]) {
+    const copy = await open(":memory:", { deserialize });
+    assert.deepEqual(await copy.query("SELECT a FROM t"), [{ a: 7 }]);
+    await copy.execute("DELETE FROM t");
+    await copy.close();
+  }
+  assert.equal(await db.queryValue("SELECT count(*) FROM t"), 1);
+  await assert.rejects(open(":memory:", { deserialize: "text" }), { kind: "misuse", message: /must be bytes/ });
+});
+
+test("a file of strangers is only read, and its steps are limited", async (t) => {
+  const path = `${folder(t)}/a.db`;
+  const own = await open(path);
+  await own.executeScript(`CREATE TABLE t (a); INSERT INTO t VALUES (1);
+    CREATE VIEW endless AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c`);
+  await own.close();
+  const db = await open(path, { untrusted: true, tuning: { stepLimit: 100_000 } });
+  assert.equal(await db.queryValue("SELECT a FROM t"), 1);
+  await assert.rejects(db.execute("DELETE FROM t"), { name: "FlatwaterError" });
+  await assert.rejects(db.query("SELECT * FROM endless"), { name: "FlatwaterError" });
+  await db.close();
+});
+
+test("a key is refused with what to do", async (t) => {
+  const path = `${folder(t)}/a.db`;
+  for (const key of ["passphrase", new Uint8Array(32)]) {
+    await assert.rejects(open(path, { key }), (error) => {
+      assert.match(error.message, /the package for Node has no encryption/);
+      return !error.message.includes("passphrase");
+    });
+  }
+  for (const key of [7, new Uint8Array(31), ["a"]]) {
+    await assert.rejects(open(path, { key }), { kind: "misuse", message: /a passphrase, or the 32 bytes/ });
+  }
+});
+
+test("an extension is loaded on each connection, and one that fails is named", async (t) => {
+  const directory = folder(t);
+  const source = new URL("../../crates/flatwater/tests/it/extension.c", import.meta.url).pathname;
+  execFileSync("cc", ["-shared", "-fPIC", "-o", `${directory}/own.so`, source]);
+  const path = `${directory}/a.db`;
+  for (const loadExtension of [
+    `${directory}/own`,
+    [`${directory}/own`],
+    [[`${directory}/own.so`, "sqlite3_extension_init"]],
+  ]) {
+    const db = await open(path, { loadExtension });
+    assert.deepEqual(await Promise.all([db.queryValue("SELECT twice(4)"), db.queryValue("SELECT twice(5)")]), [8, 10]);
+    await db.close();
+  }
+  await assert.rejects(open(path, { loadExtension: [[`${directory}/own`, "fails"]] }), /planted/);
+  await assert.rejects(open(path, { loadExtension: "./nowhere" }), { kind: "open", message: /nowhere/ });
+  await assert.rejects(open(path, { loadExtension: 7 }), { kind: "misuse", message: /must be a path/ });
+  await assert.rejects(open(path, { loadExtension: [[]] }), { kind: "misuse" });
 });
