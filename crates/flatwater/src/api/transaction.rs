@@ -153,3 +153,40 @@ impl std::fmt::Debug for Transaction<'_> {
         f.debug_tuple("Transaction").field(&level).finish()
     }
 }
+
+#[cfg(all(test, not(flatwater_loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use crate::options::Inline;
+    use crate::{Database, Options};
+
+    /// Begins a transaction, uses and ends it, and returns once nothing keeps it any more.
+    fn is_let_go_of(db: &Database, commits: bool) {
+        let tx = db.begin().wait().unwrap();
+        let of = Arc::downgrade(&tx.session.0.inside.as_ref().unwrap().session);
+        tx.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap();
+        if commits {
+            tx.commit().wait().unwrap();
+        } else {
+            drop(tx);
+        }
+        let late = Instant::now() + Duration::from_secs(60);
+        while of.upgrade().is_some() {
+            assert!(Instant::now() < late, "something keeps it");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_the_writers_thread_has_served_is_let_go_of() {
+        for inline in [Inline::Never, Inline::default()] {
+            let db = Options::new(":memory:").tuning(|t| t.inline(inline)).open().wait().unwrap();
+            db.execute("CREATE TABLE t (a)", ()).wait().unwrap();
+            for commits in [true, false, true] {
+                is_let_go_of(&db, commits);
+            }
+        }
+    }
+}

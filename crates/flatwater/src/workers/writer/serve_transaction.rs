@@ -44,7 +44,7 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     }
     let claim = TransactionGuard(OpenTransaction::new(&shared.options, shared.parked.clone(), false));
     *shared.parked.lock() = Some(OpenState::new(claim.0.clone(), held.lend()));
-    let open = ServedTransaction { held, shared, session: claim.0.clone() };
+    let open = ServedTransaction { held, shared, session: Some(claim.0.clone()) };
     shared.ongoing.note_open(&claim.0);
     // If the caller is gone, the claim is returned and dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
@@ -54,16 +54,18 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
 /// Serves the messages of the open transaction.
 pub(super) fn go_on(held: &mut HeldConnection, shared: &WriterShared, outbox: &mut Outbox<'_>) {
     let session = shared.parked.lock().as_ref().map(|at| at.session.clone());
-    if let Some(session) = session {
+    if session.is_some() {
         serve_messages(ServedTransaction { held, shared, session }, outbox);
     }
 }
 
 fn serve_messages(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
-    let (shared, session) = (open.shared, open.session.clone());
+    let shared = open.shared;
+    let Some(session) = open.session.clone() else { return };
     let Some(end) = run(shared, &session, outbox) else {
         // From here on its caller's thread may have ended it.
-        return std::mem::forget(open);
+        open.session = None;
+        return;
     };
     let effects = open.take_back();
     let held = &mut *open.held;
@@ -81,11 +83,11 @@ fn serve_messages(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
 }
 
 /// An open transaction that the writer's thread serves. Dropping it takes the connection back and closes the session,
-/// whatever happens, so that no caller waits for its answers.
+/// whatever happens, so that no caller waits for its answers; but not one that is open on, which has no session here any more.
 struct ServedTransaction<'a> {
     held: &'a mut HeldConnection,
     shared: &'a WriterShared,
-    session: Arc<OpenTransaction>,
+    session: Option<Arc<OpenTransaction>>,
 }
 
 impl ServedTransaction<'_> {
@@ -101,8 +103,10 @@ impl ServedTransaction<'_> {
 
 impl Drop for ServedTransaction<'_> {
     fn drop(&mut self) {
-        self.take_back();
-        self.session.close(End::Finished);
+        if let Some(session) = self.session.take() {
+            self.take_back();
+            session.close(End::Finished);
+        }
     }
 }
 
