@@ -33,10 +33,11 @@ import {
 import * as utils from "drizzle-orm/utils";
 import type { DrizzleConfig } from "drizzle-orm/utils";
 import type { ExecuteResult } from "./calls.js";
+import type { BatchResult } from "./batch.js";
 import type { Database } from "./database.js";
 import { applyMissing, name } from "./history.js";
 import type { RowForm } from "./rows.js";
-import type { BatchResult, Session } from "./session.js";
+import type { Session } from "./session.js";
 import type { Params } from "./sql.js";
 import { batchOf, executedBy, rowsOf } from "./statements.js";
 import type { Transaction } from "./transaction.js";
