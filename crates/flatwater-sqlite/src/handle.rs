@@ -33,6 +33,22 @@ impl Handle {
         unsafe { ffi::sqlite3_get_autocommit(self.0) != 0 }
     }
 
+    /// Returns true while a transaction has begun to write, in any database of the connection
+    /// (<https://sqlite.org/c3ref/txn_state.html>).
+    #[must_use]
+    pub fn is_writing(&self) -> bool {
+        // SAFETY: the connection is open.
+        unsafe { ffi::sqlite3_txn_state(self.0, std::ptr::null()) == ffi::SQLITE_TXN_WRITE }
+    }
+
+    /// The number of rows that all INSERTs, UPDATEs and DELETEs changed since the connection was opened
+    /// (<https://sqlite.org/c3ref/total_changes.html>).
+    #[must_use]
+    pub fn total_changes(&self) -> u64 {
+        // SAFETY: the connection is open.
+        unsafe { ffi::sqlite3_total_changes64(self.0) }.unsigned_abs()
+    }
+
     /// Returns true if a deferred foreign key is violated right now, so that a COMMIT would fail
     /// (<https://sqlite.org/c3ref/c_dbstatus_options.html#sqlitedbstatusdeferredfks>).
     #[must_use]

@@ -56,6 +56,7 @@ pub mod values;
 mod workers;
 
 pub use api::call::Call;
+pub use api::connection::{Connection, ConnectionOptions};
 pub use api::database::Database;
 pub use api::live::Live;
 pub use api::prepared::Prepared;

@@ -8,6 +8,7 @@ pub(crate) mod batches;
 pub(crate) mod blob;
 pub(crate) mod call;
 pub(crate) mod closures;
+pub(crate) mod connection;
 pub(crate) mod database;
 mod encryption;
 pub(crate) mod execute_many;

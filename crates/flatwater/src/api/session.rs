@@ -279,6 +279,9 @@ impl Session {
     /// `commit` or `rollback` is called: see [`Transaction`](crate::Transaction). Does not block.
     #[must_use]
     pub fn in_transaction(&self) -> bool {
+        if let Some(open) = &self.0.open_read {
+            return open.in_transaction();
+        }
         // In a database with one connection a snapshot is a transaction of the writer. In a forked process the lock may be
         // held by a thread that is not there.
         let inside = self.0.inside.as_ref().filter(|_| !self.0.options.read_only);

@@ -2,10 +2,11 @@
 //!
 //! Owns: making the calls of a front end; rows of parameters that are filled in slices; hints in the words of another
 //! language. Runs on the caller's thread. Invariant: a call of a front end does what the call of the API does. Leaves out:
-//! polling a call (`front_call`), where it begins (`begin`), reading a result (`results`), functions of the host (`functions`), telling the host's event loop
+//! polling a call (`front_call`), where it begins (`begin`), connections of callers (`connection`), reading a result (`results`), functions of the host (`functions`), telling the host's event loop
 //! (`flatwater-bridge`).
 
 mod begin;
+mod connection;
 mod front_call;
 pub mod functions;
 mod maintenance;
@@ -18,6 +19,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 pub use begin::Unbegun;
+pub use connection::close_connection;
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};

@@ -114,6 +114,7 @@ impl Engine {
         drop(hold);
         self.is_closing.store(true, Ordering::Release);
         self.live.close();
+        self.own.close_soon();
         let (first, last) = (self.clone(), self.clone());
         match &self.writer {
             Some(writer) => {
@@ -144,10 +145,12 @@ impl Engine {
     /// Called at the end of the close wait, while the writer may still run what was submitted before.
     fn end_what_is_open(&self) {
         self.writer.as_ref().into_iter().for_each(|writer| writer.ongoing().end());
+        self.own.end();
         self.readers.as_ref().into_iter().for_each(Readers::end_reads);
     }
 
     fn close_readers(&self, deadline: Instant) {
+        self.own.wait_until_closed(deadline);
         if let Some(readers) = &self.readers {
             readers.close(deadline);
         }

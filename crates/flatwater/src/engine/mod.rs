@@ -51,6 +51,8 @@ use crate::workers::checkpoint::Checkpointer;
 use crate::workers::live::LiveQueries;
 use crate::workers::readers::Readers;
 use crate::workers::take_over::TakesOver;
+use crate::workers::writer::own::list::OwnConnections;
+use crate::workers::writer::own::{Given, OwnConnection};
 use crate::workers::writer::{Writer, optimize_again_and_again};
 
 pub(crate) struct Engine {
@@ -66,6 +68,8 @@ pub(crate) struct Engine {
     /// `None` where this crate does not checkpoint, or where there is no WAL.
     checkpointer: Option<Checkpointer>,
     live: LiveQueries,
+    /// The connections of callers.
+    pub(crate) own: Arc<OwnConnections>,
     /// The journal mode in which the file was found, or to which it was switched.
     journal: String,
     /// `None` where the processes that write take no turns.
@@ -156,6 +160,7 @@ impl Engine {
             readers,
             checkpointer,
             live,
+            own: Arc::default(),
             journal,
             turnstile,
             watch,
@@ -169,6 +174,19 @@ impl Engine {
             exit::close_at_exit();
         }
         Ok(engine)
+    }
+
+    /// Returns a connection for one caller, with these options.
+    pub(crate) fn own_connection(&self, options: Arc<Options>) -> Arc<OwnConnection> {
+        OwnConnection::new(Given {
+            options,
+            functions: self.functions.clone(),
+            watch: self.watch.clone(),
+            recorder: self.recorder.clone(),
+            writer: self.writer.clone(),
+            list: self.own.clone(),
+            journal: self.journal.clone(),
+        })
     }
 
     fn is_encrypted(&self) -> bool {

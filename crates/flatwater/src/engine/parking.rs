@@ -165,6 +165,7 @@ fn park(engine: &Arc<Engine>) -> Met {
     let (readers, checkpointer) = (engine.readers.as_ref(), engine.checkpointer.as_ref());
     if writer.ongoing().has_transaction()
         || readers.is_some_and(|readers| readers.held() > 0)
+        || engine.own.are_open()
         || watch.refusal().is_some()
     {
         return Met::Held;
@@ -175,6 +176,7 @@ fn park(engine: &Arc<Engine>) -> Met {
     if !checkpointer.is_none_or(|checkpointer| checkpointer.rest(CHECKPOINT)) {
         return Met::Busy;
     }
+    let Some(_none) = engine.own.keep_closed() else { return Met::Held };
     let are_closed = || {
         readers.is_none_or(|readers| readers.connections() == 0)
             && checkpointer.is_none_or(Checkpointer::is_resting)

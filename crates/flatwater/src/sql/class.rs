@@ -35,6 +35,8 @@ pub(crate) struct Class {
     pub(crate) inserts_into: Option<Box<str>>,
     /// Whether the text changes the schema.
     pub(crate) defines: bool,
+    /// Whether the text needs the lock of writers of a file: it writes more than TEMP objects.
+    pub(crate) locks: bool,
     /// Whether the text creates TEMP objects.
     pub(crate) makes_temp: bool,
     /// What the text may change.
@@ -73,6 +75,7 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
         changes_rows,
         inserts_into,
         defines: events.iter().any(is_definition),
+        locks: locks(prepared),
         makes_temp: events.iter().any(makes_temp) || (events.iter().any(is_trigger) && names_temp(sql)),
         writes: match route {
             Route::Read => Writes::Tables(Vec::new()),
@@ -106,6 +109,19 @@ fn route(prepared: &Prepared) -> Route {
     let writes = prepared.events.iter().any(|e| is_row_write(e) || is_definition(e) || is_writing_pragma(e));
     // VACUUM causes no authorizer event, and is not readonly.
     if writes || !prepared.readonly { Route::Write } else { Route::Read }
+}
+
+/// BEGIN IMMEDIATE and VACUUM are not readonly, and cause no event that writes.
+fn locks(prepared: &Prepared) -> bool {
+    let writes = |e: &&AuthEvent| is_row_write(e) || is_definition(e) || is_writing_pragma(e);
+    let is_temp = |e: &AuthEvent| e.database.as_deref() == Some("temp");
+    let mut written = prepared.events.iter().filter(writes).peekable();
+    let only_temp = written.peek().is_some() && written.all(is_temp);
+    let state_of_database =
+        |e: &AuthEvent| e.action == ffi::SQLITE_PRAGMA && matches!(pragma_of(e), Pragma::DatabaseState);
+    !prepared.explain
+        && !only_temp
+        && (!prepared.readonly || prepared.events.iter().any(|e| is_writing_pragma(e) || state_of_database(e)))
 }
 
 fn is_groupable(sql: &str, events: &[AuthEvent], schema: &impl Schema) -> bool {

@@ -58,6 +58,13 @@ pub(crate) fn tells_of_its_prepare(sql: &str) -> bool {
     first.is_some_and(|word| ["PRAGMA", "EXPLAIN", "DROP"].iter().any(|one| word.eq_ignore_ascii_case(one)))
 }
 
+/// Returns whether the text is a ROLLBACK of a whole transaction.
+pub(crate) fn rolls_back(sql: &str) -> bool {
+    let mut words = words(sql).skip_while(|word| *word == ";");
+    words.next().is_some_and(|first| first.eq_ignore_ascii_case("ROLLBACK"))
+        && !words.any(|word| word.eq_ignore_ascii_case("TO"))
+}
+
 /// Returns whether the text names an object in the schema `temp`.
 pub(crate) fn names_temp(sql: &str) -> bool {
     let words: Vec<&str> = words(sql).collect();

@@ -1,7 +1,8 @@
-//! A snapshot or a cursor that is open, as its caller and the readers share it.
+//! A connection that is kept for one caller, as its caller and the workers share it: a reader, for a snapshot or a cursor that is
+//! open, or a connection of the caller's own.
 //!
-//! Owns: the caller's rights to them. Runs on callers' threads. Invariant: dropping a right ends what it is a right to.
-//! Leaves out: serving them, which the readers do.
+//! Owns: the caller's rights to snapshots and cursors. Runs on callers' threads. Invariant: dropping a right ends what it is a right to.
+//! Leaves out: serving them, which the workers do.
 
 use std::sync::Arc;
 
@@ -10,16 +11,21 @@ use flatwater_sqlite::Origin;
 use crate::error::Result;
 use crate::workers::request::Request;
 
-/// A reader that is kept for one caller, with its open transaction.
+/// A connection that is kept for one caller.
 pub(crate) trait OpenRead: Send + Sync {
-    /// Sends a request, or returns an error if the reader was given back.
+    /// Sends a request, or returns an error if the connection was given back.
     fn send(&self, request: Request) -> Result<()>;
 
     /// Ends a cursor.
     fn end_cursor(&self, number: u64);
 
-    /// Gives the reader back.
+    /// Gives the connection back.
     fn end(&self);
+
+    /// Returns true if the caller has a transaction open on it that may write.
+    fn in_transaction(&self) -> bool {
+        false
+    }
 
     /// The caller uses rows that were fetched before.
     fn touch(&self);

@@ -183,6 +183,10 @@ pub(crate) enum Work {
     Undo,
     Commit,
     Rollback,
+    /// Lends the writer's connection to a connection of a caller, which writes meanwhile.
+    Turn,
+    /// Closes the connection of a caller.
+    Leave,
     /// Goes on with the transaction that ran on its caller's thread until now. No caller waits for an answer.
     GoOn,
     /// A write that failed on its caller's thread; answered when it is known whether the write was committed.

@@ -77,6 +77,7 @@ mod one_engine;
 mod one_off_texts;
 mod opening_together;
 mod optimizing;
+mod own_connections;
 mod parking;
 mod place;
 mod pragma_functions;

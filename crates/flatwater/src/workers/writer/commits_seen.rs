@@ -4,7 +4,7 @@
 //! thread that holds the token. Leaves out: what is published of them (`publish`), what a failed COMMIT means
 //! (`failed_commit`).
 
-use flatwater_sqlite::WalState;
+use flatwater_sqlite::{Connection as Sqlite, WalState};
 
 use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
@@ -37,7 +37,7 @@ impl Commits {
 /// Returns what was committed since the slot was last released.
 pub(super) fn leave_at(writer: &mut WriterConnection, state: &WalState, left: &LeftWal) -> Committed {
     let Some(Connection { sqlite, schema, .. }) = &writer.connection else { return Committed::Others };
-    let now = Commits { stamp: state.stamp(), all: state.change(), own: sqlite.hooks().commits.published() };
+    let now = Commits { stamp: state.stamp(), all: state.change(), own: published(sqlite, writer.commits_beside) };
     if writer.commits == Some(now) {
         return Committed::Nothing;
     }
@@ -45,6 +45,11 @@ pub(super) fn leave_at(writer: &mut WriterConnection, state: &WalState, left: &L
     left.leave(state, !schema.seen.is_known() || committed == Committed::Others);
     writer.commits = Some(now);
     committed
+}
+
+/// The commits of this engine: those of the connection, and those that were made beside it in its slot.
+fn published(sqlite: &Sqlite, beside: u32) -> u32 {
+    sqlite.hooks().commits.published().wrapping_add(beside)
 }
 
 /// Returns true if the state is not the one at which the slot was last released.

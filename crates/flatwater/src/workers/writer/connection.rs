@@ -48,8 +48,12 @@ pub(crate) struct WriterConnection {
     pub(super) left: Arc<EndsWhenLeft>,
     /// The commits up to the last time that the token was given back.
     pub(super) commits: Option<Commits>,
+    /// The commits that connections of callers made in the slot of this one; of such a connection, those that are counted.
+    pub(super) commits_beside: u32,
     /// The change counters of the attached files at that time, while live queries watch.
     pub(super) attached_left: Vec<(Box<str>, u32)>,
+    /// It is a connection of a caller, and not the writer's.
+    is_own: bool,
     /// True after the first open. Only the first open may create the file: a later one must find the same file.
     was_open: bool,
     /// True if another program keeps the WAL short.
@@ -76,8 +80,29 @@ impl WriterConnection {
         turnstile: Option<Arc<Turnstile>>,
         ticket: &Arc<Ticket>,
     ) -> Result<Self> {
-        let is_left = Arc::default();
-        let mut writer = Self {
+        let mut writer = Self { turnstile, ..Self::closed(options, functions, watch, Arc::default()) };
+        writer.wait_for_locks(Instant::now(), ticket);
+        writer.parts()?;
+        Ok(writer)
+    }
+
+    /// Returns a connection of a caller, which its first use opens. While `is_left`, it commits nothing.
+    pub(super) fn of_caller(
+        options: Arc<Options>,
+        functions: Arc<Functions>,
+        watch: Option<Arc<Watch>>,
+        is_left: Arc<AtomicBool>,
+    ) -> Self {
+        Self { is_own: true, ..Self::closed(options, functions, watch, is_left) }
+    }
+
+    fn closed(
+        options: Arc<Options>,
+        functions: Arc<Functions>,
+        watch: Option<Arc<Watch>>,
+        is_left: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
             left: Arc::new(EndsWhenLeft(Arc::clone(&is_left))),
             options,
             functions,
@@ -86,27 +111,28 @@ impl WriterConnection {
             is_suspect: false,
             is_left,
             commits: None,
+            commits_beside: 0,
             attached_left: Vec::new(),
+            is_own: false,
             was_open: false,
             external: false,
             left_wal: false,
             facts: SchemaFacts::default(),
             busy_timeout: BusyWait::default(),
-            turnstile,
+            turnstile: None,
             router: WriteRouter::new(Instant::now()),
             lease: WriterLease::impossible(),
             room: Room::default(),
             page_limit: PageLimit::default(),
-        };
-        writer.wait_for_locks(Instant::now(), ticket);
-        writer.parts()?;
-        Ok(writer)
+        }
     }
 
     /// Returns the connection, opened again if it was given up, and the facts of its schema. Opening waits for locks as
     /// set by `wait_for_locks`.
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
-        if self.connection.is_none() {
+        if self.connection.is_none() && self.is_own {
+            self.open_own()?;
+        } else if self.connection.is_none() {
             let role = if self.was_open { Role::Writer } else { Role::Creator };
             // Where a parked database may not have a connection yet, it waits as long as `wait_for_locks` said.
             let is_over = || self.is_left.load(Ordering::SeqCst) || self.busy_timeout.is_over();
@@ -147,6 +173,25 @@ impl WriterConnection {
     }
 
     /// Returns true if the connection was not given up.
+    /// Opens a connection of a caller. Others to the file are open, or the database is opened to read only.
+    fn open_own(&mut self) -> Result<()> {
+        if let Some(watch) = &self.watch {
+            watch.check_file()?;
+        }
+        let role = if self.options.read_only { Role::Reader } else { Role::Writer };
+        let mut connection = Connection::open(&self.options, &self.functions, role, self.busy())?;
+        connection.sqlite.hooks().commits.refuse_while(self.is_left.clone());
+        self.facts = SchemaFacts::read(&mut connection)?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Returns how many commits went into the WAL since the last call.
+    pub(super) fn take_new_commits(&mut self) -> u32 {
+        let published = self.connection.as_ref().map_or(0, |connection| connection.sqlite.hooks().commits.published());
+        published.wrapping_sub(std::mem::replace(&mut self.commits_beside, published))
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.connection.is_some()
     }
@@ -250,7 +295,7 @@ impl WriterConnection {
 
     /// Takes the connection out. The files beside the database may be removed from now on.
     pub(super) fn take(&mut self) -> Option<Connection> {
-        if let Some(watch) = &self.watch {
+        if let Some(watch) = self.watch.as_ref().filter(|_| !self.is_own) {
             watch.closed();
         }
         self.end_lease();

@@ -28,6 +28,7 @@ mod lock_waits;
 mod memory_backup;
 mod migration;
 mod optimize;
+pub(crate) mod own;
 mod park_database;
 mod parked;
 mod perform;

@@ -226,7 +226,7 @@ impl Performer<'_> {
     }
 }
 
-fn need_rows(ready: &CachedStatement) -> Result<()> {
+pub(super) fn need_rows(ready: &CachedStatement) -> Result<()> {
     if ready.class.columns > 0 || ready.class.asks {
         return Ok(());
     }
@@ -235,7 +235,7 @@ fn need_rows(ready: &CachedStatement) -> Result<()> {
         .with_sql(&ready.text.sql))
 }
 
-fn refuse_rows(ready: &CachedStatement) -> Result<()> {
+pub(super) fn refuse_rows(ready: &CachedStatement) -> Result<()> {
     if ready.class.columns == 0 || ready.class.asks {
         return Ok(());
     }

@@ -17,6 +17,7 @@ use super::failed_commit::{Change, Changes};
 use super::inline_access::{renew, suspect_spoilt, unlimit};
 use super::known_schema::{see_functions, see_schema};
 use super::last_checkpoint::close;
+use super::own::turn::Turn;
 use super::slot::{HeldConnection, Slot};
 use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};
 use crate::error::{Error, ErrorKind, Result};
@@ -117,15 +118,7 @@ impl WriterShared {
             batch.clear();
             return false;
         }
-        writer.end_lease();
-        unlimit(writer);
-        suspect_spoilt(writer, false);
-        renew(writer);
-        see_functions(writer);
-        self.record(writer);
-        if let Some(listener) = self.listener.get() {
-            writer.limit_pages(listener.page_limit());
-        }
+        self.enter(writer);
         for gone in batch.extract_if(.., |request| !request.ticket.start()) {
             self.recorder.counts.abandoned.count();
             if gone.ticket.is_interrupted() {
@@ -154,6 +147,19 @@ impl WriterShared {
         false
     }
 
+    /// Called by a worker before it uses the slot.
+    pub(super) fn enter(&self, writer: &mut WriterConnection) {
+        writer.end_lease();
+        unlimit(writer);
+        suspect_spoilt(writer, false);
+        renew(writer);
+        see_functions(writer);
+        self.record(writer);
+        if let Some(listener) = self.listener.get() {
+            writer.limit_pages(listener.page_limit());
+        }
+    }
+
     /// Waits for the turn of this process, if others are in line, for as long as the requests want to wait for the lock.
     fn take_turn(&self, writer: &HeldConnection, batch: &mut [Request]) {
         let Some(turnstile) = &self.turnstile else { return };
@@ -175,6 +181,12 @@ impl WriterShared {
     fn single(&self, writer: &mut HeldConnection, request: Request, outbox: &mut Outbox<'_>) -> bool {
         if matches!(request.work, Work::Begin | Work::Snapshot) {
             serve_transaction::serve(writer, self, request, outbox);
+            return false;
+        }
+        if matches!(request.work, Work::Turn) {
+            self.ongoing.note("a transaction of a connection");
+            let turn = Turn::lent(self, writer);
+            self.answer(outbox, request, turn.ok_or_else(Error::closed).map(Turn::answer));
             return false;
         }
         let Request { ticket, work, reply_to, lock_since, on_its_way, .. } = request;

@@ -192,6 +192,28 @@ impl super::WriterShared {
     /// checkpointer and the live queries.
     pub(super) fn leave(&self, connection: &mut WriterConnection, left: Option<&(WalState, WalHeader)>, now: Instant) {
         let Some((state, header)) = left else { return self.publish_unseen(connection) };
+        let committed = self.tell_of_commits(connection, state, header, now);
+        self.publish(connection, committed);
+    }
+
+    /// The same for a connection of a caller, beside the connection of the slot, which ran nothing.
+    pub(super) fn leave_beside(&self, connection: &mut WriterConnection, own: &mut WriterConnection, now: Instant) {
+        let left = connection.wal_now();
+        let Some((state, header)) = &left else { return self.publish_unseen(connection) };
+        connection.commits_beside = connection.commits_beside.wrapping_add(own.take_new_commits());
+        let committed = self.tell_of_commits(connection, state, header, now);
+        self.publish(own, committed);
+        self.publish(connection, Committed::Nothing);
+    }
+
+    /// Records in which state the WAL is left, and tells the checkpointer and the other processes.
+    fn tell_of_commits(
+        &self,
+        connection: &mut WriterConnection,
+        state: &WalState,
+        header: &WalHeader,
+        now: Instant,
+    ) -> Committed {
         if let Some(listener) = self.listener.get() {
             listener.grew(header, now);
         }
@@ -201,6 +223,6 @@ impl super::WriterShared {
         {
             turnstile.committed(header.change);
         }
-        self.publish(connection, committed);
+        committed
     }
 }

@@ -1,0 +1,46 @@
+//! The idle limit of a transaction on a connection of a caller.
+//!
+//! Owns: looking at it. Runs on the timer's thread. Invariant: a transaction that is used for nothing holds the turn, and keeps
+//! the WAL from starting over, for no longer than its limit. Leaves out: rolling it back (`serve`).
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::{Message, OwnConnection};
+use crate::error::hint::hint;
+use crate::error::{Error, TimeoutEffect};
+use crate::time::later;
+
+impl OwnConnection {
+    /// Called when the connection rests in a transaction.
+    pub(super) fn look_later(&self) {
+        let this = self.this.clone();
+        self.looks.by(later(Instant::now(), self.given.options.transaction_idle), move || this.upgrade()?.look());
+    }
+
+    /// Ends the transaction if it is at its limit, or returns when to look again.
+    fn look(&self) -> Option<Instant> {
+        let limit = self.given.options.transaction_idle;
+        let mut inbox = self.lock();
+        if inbox.resting.is_none() || !self.in_transaction.load(Ordering::Relaxed) {
+            // When it rests again, it asks for a look.
+            return None;
+        }
+        let until = later(inbox.idle_since, limit);
+        if Instant::now() < until {
+            return Some(until);
+        }
+        let error = Error::timeout(
+            format!("the transaction was rolled back because it was not used for {limit:?}"),
+            TimeoutEffect::No,
+        );
+        inbox.ended = Some(error.with_hint(hint![
+            "a transaction holds the writer: wait for nothing else inside it, or raise " TransactionIdle
+        ]));
+        // From here on there is none, for who asks.
+        self.in_transaction.store(false, Ordering::Relaxed);
+        inbox.messages.push_back(Message::Idle);
+        self.go_on(inbox);
+        None
+    }
+}

@@ -1,0 +1,253 @@
+//! Connections of callers: each is a connection that is kept for one caller, who may do with it what SQLite lets it do.
+//!
+//! Owns: the inbox of such a connection, and how it ends. Runs on callers' threads, on the timer's and on those that deliver
+//! turns, and blocks none. Invariants: requests run in the order in which they were sent, one at a time, whoever sent them;
+//! between two requests the connection has no thread; after the end no request is accepted, and every request that waits gets
+//! the reason. One lock guards the inbox, and is never held while SQLite runs or a waker does. Leaves out: serving the requests
+//! (`serve`), waiting for the turn (`waits`), running them (`run`).
+
+mod idle;
+pub(crate) mod list;
+mod run;
+mod serve;
+pub(super) mod turn;
+mod waits;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use flatwater_sqlite::{Interrupt, Origin};
+
+use self::list::OwnConnections;
+use self::run::Own;
+use self::waits::Waiting;
+use super::Writer;
+use crate::connection::functions::Functions;
+use crate::error::{Error, Result};
+use crate::file::watch::Watch;
+use crate::options::Options;
+use crate::queue::ticket::Ticket;
+use crate::stats::Recorder;
+use crate::time::recurring::Recurring;
+use crate::workers::open_read::OpenRead;
+use crate::workers::request::Request;
+
+/// How a connection ended.
+#[derive(Debug, Clone)]
+enum End {
+    /// It was closed, or its handle was dropped.
+    Finished,
+    /// The database was closed.
+    Closed,
+    /// This error took the connection along.
+    Lost(Error),
+}
+
+impl End {
+    /// The error for a request that comes afterwards.
+    fn error(&self) -> Error {
+        match self {
+            Self::Finished => Error::misuse("the connection is closed").with_hint("make another one"),
+            Self::Closed => Error::closed(),
+            Self::Lost(error) => {
+                Error::misuse(format!("the connection was lost to an earlier error: {}", error.message()))
+                    .with_hint("make another one")
+            }
+        }
+    }
+}
+
+/// A message in the inbox.
+enum Message {
+    Request(Box<Request>),
+    /// The open transaction was idle for its limit: it is rolled back.
+    Idle,
+    /// The connection is closed.
+    End(End),
+}
+
+/// What an engine gives to each of its connections of callers.
+pub(crate) struct Given {
+    pub(crate) options: Arc<Options>,
+    pub(crate) functions: Arc<Functions>,
+    pub(crate) watch: Option<Arc<Watch>>,
+    pub(crate) recorder: Arc<Recorder>,
+    /// `None` if the database is opened to read only.
+    pub(crate) writer: Option<Writer>,
+    pub(crate) list: Arc<OwnConnections>,
+    /// In lower case.
+    pub(crate) journal: String,
+}
+
+pub(crate) struct OwnConnection {
+    this: Weak<Self>,
+    origin: Origin,
+    given: Given,
+    inbox: Mutex<Inbox>,
+    flags: Arc<Flags>,
+    in_transaction: AtomicBool,
+    total_changes: AtomicU64,
+    /// Looks whether its transaction is idle.
+    looks: Recurring,
+}
+
+struct Inbox {
+    messages: VecDeque<Message>,
+    /// Requests that come are refused for this reason.
+    end: Option<End>,
+    /// The connection between two messages. `None` while a thread has it, while it waits, and after the end.
+    resting: Option<Box<Own>>,
+    /// The request at the head of the line waits for the turn.
+    waiting: Option<Waiting>,
+    /// The number of the last wait.
+    waits: u64,
+    idle_since: Instant,
+    /// Why there is no transaction any more that its caller believes to be open. It is told once.
+    ended: Option<Error>,
+    /// It ends as soon as no transaction is open, because the database closes.
+    closes: bool,
+}
+
+/// What interrupts a statement, besides its caller.
+#[derive(Default)]
+struct Flags {
+    /// Set for the statement that runs.
+    interrupted: AtomicBool,
+    /// The connection ends, whatever runs.
+    ended: AtomicBool,
+}
+
+struct Ends(Arc<Ticket>, Arc<Flags>);
+
+impl Interrupt for Ends {
+    fn should_stop(&self) -> bool {
+        self.0.should_stop() || self.1.interrupted.load(Ordering::Relaxed) || self.1.ended.load(Ordering::Relaxed)
+    }
+
+    fn lets_commit(&self) -> bool {
+        self.0.lets_commit()
+    }
+}
+
+impl OwnConnection {
+    /// Returns a connection that its first request opens.
+    pub(crate) fn new(given: Given) -> Arc<Self> {
+        let own = Own::of(&given);
+        let inbox = Inbox {
+            messages: VecDeque::new(),
+            end: None,
+            resting: Some(Box::new(own)),
+            waiting: None,
+            waits: 0,
+            idle_since: Instant::now(),
+            ended: None,
+            closes: false,
+        };
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            origin: Origin::here(),
+            given,
+            inbox: Mutex::new(inbox),
+            flags: Arc::default(),
+            in_transaction: AtomicBool::new(false),
+            total_changes: AtomicU64::new(0),
+            looks: Recurring::default(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn post(&self, message: Message) -> Result<()> {
+        let mut inbox = self.lock();
+        if let Some(end) = &inbox.end {
+            return Err(end.error());
+        }
+        if let Message::End(end) = &message {
+            inbox.end = Some(end.clone());
+        }
+        inbox.messages.push_back(message);
+        self.go_on(inbox);
+        Ok(())
+    }
+
+    /// Has a thread serve the messages, unless one does, or the first one waits.
+    fn go_on(&self, mut inbox: MutexGuard<'_, Inbox>) {
+        let gone = |waiting: &mut Waiting| waiting.request.ticket.is_given_up();
+        if let Some(own) = inbox.resting.take() {
+            drop(inbox);
+            self.serve_on_a_thread(own, None);
+        } else if let Some(Waiting { own, request, .. }) = inbox.waiting.take_if(gone) {
+            drop(inbox);
+            self.serve_on_a_thread(own, Some((request, Err(Error::closed()))));
+        }
+    }
+
+    /// Interrupts what runs now. Does not block.
+    pub(crate) fn interrupt(&self) {
+        let inbox = self.lock();
+        if inbox.resting.is_none() {
+            self.flags.interrupted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// How many rows were changed on the connection, up to the last statement that ended.
+    pub(crate) fn total_changes(&self) -> u64 {
+        self.total_changes.load(Ordering::Relaxed)
+    }
+
+    /// Called when the database closes: ends the connection as soon as no transaction is open.
+    fn close_soon(&self) {
+        let mut inbox = self.lock();
+        inbox.closes = true;
+        if inbox.resting.is_some() && !self.in_transaction.load(Ordering::Relaxed) {
+            drop(inbox);
+            let _ = self.post(Message::End(End::Closed));
+        }
+    }
+
+    /// Called when the time of that close is over: interrupts what runs, and ends the connection.
+    fn end_now(&self) {
+        self.flags.ended.store(true, Ordering::Relaxed);
+        let _ = self.post(Message::End(End::Closed));
+        let mut inbox = self.lock();
+        if let Some(Waiting { own, request, .. }) = inbox.waiting.take() {
+            drop(inbox);
+            self.serve_on_a_thread(own, Some((request, Err(Error::closed()))));
+        }
+    }
+}
+
+impl OpenRead for OwnConnection {
+    fn send(&self, request: Request) -> Result<()> {
+        self.post(Message::Request(Box::new(request)))
+    }
+
+    fn end_cursor(&self, _: u64) {}
+
+    fn end(&self) {
+        let _ = self.post(Message::End(End::Finished));
+    }
+
+    fn touch(&self) {}
+
+    fn in_transaction(&self) -> bool {
+        self.in_transaction.load(Ordering::Relaxed)
+    }
+}
+
+/// A caller's right to a connection. Dropping it rolls back what is open, and closes it.
+pub(crate) struct OwnGuard(pub(crate) Arc<OwnConnection>);
+
+impl Drop for OwnGuard {
+    fn drop(&mut self) {
+        if self.0.origin.is_inherited() {
+            // The connection belongs to the parent process.
+            return std::mem::forget(self.0.clone());
+        }
+        self.0.end();
+    }
+}

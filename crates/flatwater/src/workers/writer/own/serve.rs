@@ -1,0 +1,280 @@
+//! Serving the requests of a connection of a caller, one by one.
+//!
+//! Owns: the thread that has the connection, which it gives back when there is no message. Runs on helper threads, which may
+//! block. Invariants: every request is answered; the answers are delivered when the next request of the caller would find the
+//! connection at rest; a panic, which only a bug in this crate or a function of the caller can cause, costs the connection.
+//! Leaves out: what is sent (`mod`), what a request does (`run`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use flatwater_sqlite::Interrupt;
+
+use super::run::{Own, State, Step};
+use super::turn::Turn;
+use super::{End, Ends, Given, Message, OwnConnection};
+use crate::error::system::no_thread;
+use crate::error::{Error, Result};
+use crate::events::statement_event::ExecutedOn;
+use crate::sql::tokens::rolls_back;
+use crate::thread::background::run_waiting;
+use crate::thread::block_on::mark_closure;
+use crate::values::executed::{BatchResult, ExecuteResult};
+use crate::workers::Answer;
+use crate::workers::outbox::Outbox;
+use crate::workers::request::Request;
+use crate::workers::work::Work;
+use crate::workers::writer::connection::WriterConnection;
+
+/// A request that has waited for the turn, and what came of that.
+pub(super) type Resumed = (Box<Request>, Result<Turn>);
+
+impl Own {
+    pub(super) fn of(given: &Given) -> Self {
+        let is_in_memory = given.options.is_memory();
+        let own = || {
+            let is_left = given.writer.as_ref().map(|writer| writer.0.is_left.clone()).unwrap_or_default();
+            let (options, functions) = (given.options.clone(), given.functions.clone());
+            WriterConnection::of_caller(options, functions, given.watch.clone(), is_left)
+        };
+        Self::new((!is_in_memory).then(own), given.writer.is_some() && given.journal != "wal")
+    }
+}
+
+impl OwnConnection {
+    /// Has a thread serve the messages, first the one that was resumed.
+    pub(super) fn serve_on_a_thread(&self, own: Box<Own>, resumed: Option<Resumed>) {
+        let Some(this) = self.this.upgrade() else { return };
+        let place = Arc::new(Mutex::new(Some((own, resumed))));
+        let take = |place: &Mutex<Option<(Box<Own>, Option<Resumed>)>>| {
+            place.lock().unwrap_or_else(PoisonError::into_inner).take()
+        };
+        let taken = place.clone();
+        let served = this.clone();
+        let started = run_waiting("fw-own", move || {
+            if let Some((own, resumed)) = take(&taken) {
+                served.serve(own, resumed);
+            }
+        });
+        if let Err(error) = started
+            && let Some((own, resumed)) = take(&place)
+        {
+            this.refuse(own, resumed, &no_thread("a thread of a connection", &error));
+        }
+    }
+
+    /// Serves messages until there is none, or the first waits.
+    fn serve(&self, mut own: Box<Own>, resumed: Option<Resumed>) {
+        let mut outbox = Outbox::decoding(&self.given.recorder);
+        let mut next = resumed.map(|(request, turn)| (Message::Request(request), Some(turn)));
+        loop {
+            let (message, turn) = match next.take() {
+                Some(next) => next,
+                None => match self.next(own) {
+                    Ok((at, message)) => {
+                        own = at;
+                        outbox.deliver();
+                        (message, None)
+                    }
+                    Err(()) => return outbox.deliver(),
+                },
+            };
+            match message {
+                Message::End(end) => return self.close(own, end, None, &mut outbox),
+                Message::Idle => {
+                    let state = own.roll_back();
+                    self.note(state);
+                }
+                Message::Request(request) => {
+                    if matches!(request.work, Work::Leave) {
+                        return self.close(own, End::Finished, Some(request), &mut outbox);
+                    }
+                    own = match self.request(own, request, turn, &mut outbox) {
+                        Some(own) => own,
+                        None => return outbox.deliver(),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Returns the next message, or puts the connection to rest.
+    fn next(&self, own: Box<Own>) -> Result<(Box<Own>, Message), ()> {
+        let mut inbox = self.lock();
+        let in_transaction = self.in_transaction.load(Ordering::Relaxed);
+        match inbox.messages.pop_front() {
+            Some(message) => Ok((own, message)),
+            None if inbox.closes && !in_transaction => {
+                inbox.end.get_or_insert(End::Closed);
+                Ok((own, Message::End(End::Closed)))
+            }
+            None => {
+                inbox.resting = Some(own);
+                inbox.idle_since = Instant::now();
+                drop(inbox);
+                if in_transaction {
+                    self.look_later();
+                }
+                Err(())
+            }
+        }
+    }
+
+    /// Serves one request. Returns `None` if the connection waits for its turn, or is gone.
+    pub(super) fn request(
+        &self,
+        mut own: Box<Own>,
+        request: Box<Request>,
+        turn: Option<Result<Turn>>,
+        outbox: &mut Outbox<'_>,
+    ) -> Option<Box<Own>> {
+        if !request.ticket.start() {
+            self.given.recorder.counts.abandoned.count();
+            // A turn that came too late is given back.
+            if let Some(Ok(turn)) = turn {
+                own.takes(turn);
+                own.rest();
+            }
+            return Some(own);
+        }
+        if let Some(answer) = self.tell_of_end(&request.work) {
+            self.answer(*request, answer, outbox);
+            return Some(own);
+        }
+        match turn {
+            Some(Ok(turn)) => own.takes(turn),
+            Some(Err(error)) => {
+                self.answer(*request, Err(error), outbox);
+                return Some(own);
+            }
+            None => {}
+        }
+        let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.run(&mut own, &request))));
+        match ran {
+            Ok(Step::NeedsTurn) => self.wait_for_turn(own, request, outbox),
+            Ok(Step::Answered(result)) => {
+                let was_in_transaction = self.in_transaction.load(Ordering::Relaxed);
+                let state = own.rest();
+                self.note(state);
+                let error = result.as_ref().err().cloned();
+                let has_left = request.ticket.is_interrupted();
+                self.answer(*request, result, outbox);
+                if let Some(error) = error {
+                    if state.is_gone {
+                        self.close(own, End::Lost(error), None, outbox);
+                        return None;
+                    }
+                    if was_in_transaction && !state.in_transaction && has_left {
+                        self.lock().ended = Some(transaction_lost(&error));
+                    }
+                }
+                Some(own)
+            }
+            Err(_) => {
+                let error = Error::misuse("a fault inside Flatwater ended it; please report it");
+                self.answer(*request, Err(error.clone()), outbox);
+                self.close(own, End::Lost(error), None, outbox);
+                None
+            }
+        }
+    }
+
+    fn run(&self, own: &mut Own, request: &Request) -> Step {
+        if let Err(error) = self.given.list.enter(self) {
+            return Step::Answered(Err(error));
+        }
+        self.flags.interrupted.store(false, Ordering::Relaxed);
+        let ends: Arc<dyn Interrupt> = Arc::new(Ends(request.ticket.clone(), self.flags.clone()));
+        let started = request.ticket.note_start(ExecutedOn::Writer, std::time::Duration::default);
+        let step = own.run(&request.work, &request.ticket, &ends);
+        request.ticket.note_end(started, std::time::Duration::default);
+        match step {
+            Step::Answered(Err(_)) if self.flags.ended.load(Ordering::Relaxed) => Step::Answered(Err(Error::closed())),
+            step => step,
+        }
+    }
+
+    /// Returns the answer to the first request after the transaction was ended without its caller: why that was.
+    fn tell_of_end(&self, work: &Work) -> Option<Result<Answer>> {
+        let error = self.lock().ended.take()?;
+        Some(match work {
+            Work::Execute { text, .. } if rolls_back(&text.sql) => Ok(Answer::Executed(ExecuteResult::default())),
+            Work::Batch(statements)
+                if let [(text, _)] = &**statements
+                    && rolls_back(&text.sql) =>
+            {
+                Ok(Answer::Batch(vec![BatchResult { executed: ExecuteResult::default(), rows: None }]))
+            }
+            work => Err(work.explain(error)),
+        })
+    }
+
+    /// Notes what the connection says of itself.
+    fn note(&self, state: State) {
+        self.in_transaction.store(state.in_transaction, Ordering::Relaxed);
+        if let Some(total_changes) = state.total_changes {
+            self.total_changes.store(total_changes, Ordering::Relaxed);
+        }
+    }
+
+    fn answer(&self, request: Request, result: Result<Answer>, outbox: &mut Outbox<'_>) {
+        outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, result);
+    }
+
+    /// Closes the connection, and answers who has asked for that, and what waits.
+    fn close(&self, own: Box<Own>, end: End, asked: Option<Box<Request>>, outbox: &mut Outbox<'_>) {
+        let closed = catch_unwind(AssertUnwindSafe(|| mark_closure(|| own.close())));
+        // A panic in it has closed the connection too.
+        drop(closed);
+        self.looks.end();
+        self.note(State::default());
+        self.given.list.leave(self);
+        let mut inbox = self.lock();
+        let end = inbox.end.get_or_insert(end).clone();
+        let messages = std::mem::take(&mut inbox.messages);
+        drop(inbox);
+        if let Some(request) = asked {
+            request.ticket.start();
+            self.answer(*request, Ok(Answer::Done), outbox);
+        }
+        for message in messages {
+            let Message::Request(request) = message else { continue };
+            if request.ticket.start() {
+                let answer = if request.work.describe().undoes() { Ok(Answer::Done) } else { Err(end.error()) };
+                self.answer(*request, answer, outbox);
+            }
+        }
+        outbox.deliver();
+    }
+
+    /// No thread can be started: the connection rests again, and what was to be served is answered with the error.
+    fn refuse(&self, own: Box<Own>, resumed: Option<Resumed>, error: &Error) {
+        let mut outbox = Outbox::passing_on(&self.given.recorder);
+        let mut inbox = self.lock();
+        let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut inbox.messages)
+            .into_iter()
+            .partition(|message| matches!(message, Message::Request(request) if !matches!(request.work, Work::Leave)));
+        inbox.messages.extend(kept);
+        inbox.resting = Some(own);
+        drop(inbox);
+        let resumed = resumed.map(|(request, turn)| {
+            drop(turn);
+            Message::Request(request)
+        });
+        for message in resumed.into_iter().chain(left) {
+            let Message::Request(request) = message else { continue };
+            if request.ticket.start() {
+                self.answer(*request, Err(error.clone()), &mut outbox);
+            }
+        }
+        outbox.deliver();
+    }
+}
+
+/// The error for the first request after a statement whose caller had left took the transaction along.
+fn transaction_lost(error: &Error) -> Error {
+    Error::misuse(format!("SQLite rolled back the transaction because of an earlier error: {}", error.message()))
+        .with_hint("begin another one")
+}

@@ -1,0 +1,103 @@
+//! The turn of a connection of a caller: the writer's connection, which is lent to it while it writes.
+//!
+//! Owns: taking the slot where it is free, and giving it back with what was committed meanwhile. Runs on the thread that has
+//! the caller's connection. Invariants: while there is a turn, nobody else of this engine writes; a turn that is dropped gives
+//! the slot back, and no transaction stays open on the writer's connection. Leaves out: waiting for a turn (`waits`), whether
+//! a statement needs one (`run`).
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::connection::WriterConnection;
+use super::super::effects::Effects;
+use super::super::known_schema::forget_schema;
+use super::super::slot::{HeldConnection, Slot};
+use super::super::{Writer, WriterShared};
+use crate::error::{Error, Result};
+use crate::sql::catalogue::Catalogue;
+use crate::workers::Answer;
+
+pub(in super::super) struct Turn {
+    pub(super) shared: Arc<WriterShared>,
+    /// `None` when it was given back.
+    writer: Option<Box<WriterConnection>>,
+}
+
+impl Turn {
+    /// Takes the slot, if it is free and nothing has to be waited for.
+    pub(super) fn take_idle(writer: &Writer) -> Option<Self> {
+        let shared = &writer.0;
+        if shared.pauses_writes(Instant::now()) || shared.is_left() {
+            return None;
+        }
+        let mut slot = Slot::acquire_idle(writer)?;
+        slot.run(|connection, _| shared.enter(connection));
+        Some(Self { shared: shared.clone(), writer: Some(slot.lend()) })
+    }
+
+    /// Takes the slot on the writer's thread. Returns `None` if the engine is gone.
+    pub(in super::super) fn lent(shared: &WriterShared, held: &mut HeldConnection) -> Option<Self> {
+        let shared = shared.parked.shared.upgrade()?;
+        Some(Self { shared, writer: Some(held.lend()) })
+    }
+
+    /// Returns the answer to who asked for a turn.
+    pub(in super::super) fn answer(self) -> Answer {
+        Answer::Returned(Box::new(self), None)
+    }
+
+    /// Returns the turn that the writer answered with.
+    pub(super) fn of(answer: Answer) -> Result<Self> {
+        let Answer::Returned(turn, _) = answer else { return Err(Error::closed()) };
+        let turn: Box<dyn Any> = turn;
+        turn.downcast::<Self>().map(|turn| *turn).map_err(|_| Error::closed())
+    }
+
+    /// The writer's connection: the only one of a database in memory.
+    pub(super) fn writer(&mut self) -> &mut WriterConnection {
+        self.writer.as_mut().expect("it is given back only with the turn")
+    }
+
+    /// Gives the slot back. `own` is the connection that wrote, if it is not the writer's, with these effects.
+    pub(super) fn give_back(mut self, own: Option<&mut WriterConnection>, effects: &Effects) {
+        self.end(own, effects);
+    }
+
+    fn end(&mut self, own: Option<&mut WriterConnection>, effects: &Effects) {
+        let Some(connection) = self.writer.take() else { return };
+        let writer = Writer(self.shared.clone());
+        let mut slot = Slot::lent_back(&writer, connection);
+        slot.run(|held, _| {
+            held.rollback();
+            tell_of_schema(held, effects, &self.shared.catalogue);
+            let now = Instant::now();
+            match own {
+                Some(own) => self.shared.leave_beside(held, own, now),
+                None => {
+                    let left = held.wal_now();
+                    self.shared.leave(held, left.as_ref(), now);
+                }
+            }
+        });
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.end(None, &Effects::default());
+    }
+}
+
+/// What is known of the schema is out of date if it was changed.
+fn tell_of_schema(writer: &mut WriterConnection, effects: &Effects, catalogue: &Catalogue) {
+    if effects.met_alone {
+        forget_schema(writer);
+    }
+    if effects.defined {
+        catalogue.next_epoch();
+        if let Some(connection) = &mut writer.connection {
+            connection.statements.clear(&mut connection.sqlite);
+        }
+    }
+}
