@@ -51,6 +51,7 @@ from ._scopes import Snapshot, Transaction
 
 if TYPE_CHECKING:
     from ._blob import Blob
+    from ._connection import Connection
     from ._live import Live, Subscription
     from ._prepared import Prepared
     from ._sql import Sql
@@ -68,6 +69,7 @@ __all__ = [
     "CheckpointInfo",
     "Columns",
     "Connecting",
+    "Connection",
     "DataError",
     "Database",
     "DatabaseError",
@@ -120,6 +122,7 @@ if not TYPE_CHECKING:
     # What many programs do not use is imported when they do: this takes as long as all the rest.
     _LATER = {
         "_blob": {"Blob"},
+        "_connection": {"Connection"},
         "_live": {"Live", "Subscription"},
         "_prepared": {"Prepared"},
         "_sql": {"Sql"},

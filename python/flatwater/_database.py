@@ -25,6 +25,7 @@ from ._scopes import Reads, Snapshot, Transaction
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ._connection import Connection
     from ._live import Live, Subscription
     from ._prepared import Prepared
     from ._stats import Stats
@@ -107,6 +108,13 @@ class Database(Opened, Reads):
     def snapshot(self, *, timeout: Seconds | None = None) -> Snapshot:
         """Returns a snapshot, for `async with`: several reads of one point in time."""
         return Snapshot(self, timeout)
+
+    def connection(self, *, busy_timeout: Seconds | None = None, foreign_keys: bool | None = None) -> Connection:
+        """Returns a connection of one's own, for what a pooled one refuses: transaction control as text, TEMP objects,
+        ATTACH, PRAGMAs. `busy_timeout` limits the wait for the writer and for locks. Close it, or use `async with`."""
+        from ._connection import Connection
+
+        return Connection(self._native.connection(busy_timeout, foreign_keys))
 
     async def prepare(self, sql: str, *, timeout: Seconds | None = None) -> Prepared:
         """Compiles a statement, so that an error in it is raised here, and returns a handle for running it."""

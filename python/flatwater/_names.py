@@ -70,6 +70,16 @@ _IN_TRANSACTION = {
     },
 }
 
+# Of a connection of one's own.
+_OF_CONNECTION = {
+    "commit": 'use `{await_}connection.execute("COMMIT")`',
+    "rollback": 'use `{await_}connection.execute("ROLLBACK")`',
+    "begin": 'use `{await_}connection.execute("BEGIN")`',
+    "transaction": 'use `{await_}connection.execute("BEGIN")`, or `{async_}with db.transaction()`',
+    "savepoint": 'use `{await_}connection.execute("SAVEPOINT ...")`',
+    "snapshot": "use `{async_}with db.snapshot()`",
+}
+
 # Of what `on_connect` is called with.
 _OF_FUNCTIONS = {
     name: "no SQL runs in `on_connect`; use the option `on_open` for a PRAGMA, `migrations` for the schema"
@@ -184,6 +194,11 @@ def refuse_unknown(owner: object, name: str) -> None:
 def not_in_transaction(owner: object, name: str, *, blocking: bool = False) -> NoReturn:
     """The same for a transaction."""
     no_attribute(owner, name, hints=_IN_TRANSACTION, blocking=blocking)
+
+
+def of_connection(owner: object, name: str, *, blocking: bool = False) -> NoReturn:
+    """The same for a connection of one's own."""
+    no_attribute(owner, name, hints=_OF_CONNECTION, blocking=blocking)
 
 
 def of_batches(owner: object, name: str, *, blocking: bool = False) -> NoReturn:

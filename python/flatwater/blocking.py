@@ -38,9 +38,21 @@ from ._seconds import deadline
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ._blocking_connection import Connection
     from ._types import AnyPath, Options, Params, Seconds, SqlLike
 
-__all__ = ["Batches", "Blob", "Database", "Prepared", "Snapshot", "Stream", "Transaction", "connect", "process"]
+__all__ = [
+    "Batches",
+    "Blob",
+    "Connection",
+    "Database",
+    "Prepared",
+    "Snapshot",
+    "Stream",
+    "Transaction",
+    "connect",
+    "process",
+]
 
 # So many rows of a generator are kept at a time, and in a transaction for no longer than so many seconds.
 PART = 512
@@ -205,6 +217,13 @@ class Database(Opened, Executor):
         """Returns a snapshot, for `with`: several reads of one point in time."""
         return Snapshot(self, timeout)
 
+    def connection(self, *, busy_timeout: Seconds | None = None, foreign_keys: bool | None = None) -> Connection:
+        """Returns a connection of one's own, for what a pooled one refuses: transaction control as text, TEMP objects,
+        ATTACH, PRAGMAs. `busy_timeout` limits the wait for the writer and for locks. Close it, or use `with`."""
+        from ._blocking_connection import Connection
+
+        return Connection(self._native.connection(busy_timeout, foreign_keys))
+
     def prepare(self, sql: str, *, timeout: Seconds | None = None) -> Prepared:
         """Compiles a statement, so that an error in it is raised here, and returns a handle for running it."""
         self._on._prepare(sql, timeout)._wait()
@@ -350,4 +369,8 @@ def connect(path: AnyPath, **options: Unpack[Options]) -> Database:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name == "Connection":
+            from ._blocking_connection import Connection
+
+            return Connection
         of_module(__name__, name, blocking=True)

@@ -9,6 +9,7 @@ use flatwater::bindings::{
     FrontCall, Output, Target, close, functions, incremental_vacuum, mark, open_with, serialize, set_listener, vacuum,
     vacuum_into,
 };
+use flatwater::ConnectionOptions;
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,6 +19,7 @@ use crate::call::Body;
 use crate::capi::audit;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
+use crate::connection::NativeConnection;
 use crate::errors::{raised, unexpected};
 use crate::functions::NativeFunction;
 use crate::keys::AnyKey;
@@ -170,6 +172,19 @@ impl NativeDatabase {
     ) -> PyResult<NativeLive> {
         let Statement { sql, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(&self.target())))?;
         Ok(NativeLive::changes(&self.database, &sql, params, pace(debounce, throttle)?))
+    }
+
+    /// Returns a connection of the caller's own. Its first statement opens it.
+    #[pyo3(signature = (busy_timeout, foreign_keys))]
+    fn connection(&self, busy_timeout: Option<Seconds>, foreign_keys: Option<bool>) -> PyResult<NativeConnection> {
+        let mut options = ConnectionOptions::new();
+        if let Some(time) = busy_timeout {
+            options = options.busy_timeout(time.duration()?);
+        }
+        if let Some(enforced) = foreign_keys {
+            options = options.foreign_keys(enforced);
+        }
+        Ok(NativeConnection::new(self.database.connection_with(options)))
     }
 
     /// Returns what the database has done since it was opened.

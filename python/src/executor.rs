@@ -1,4 +1,4 @@
-//! What a database, a transaction and a snapshot have in common: the operations that run SQL.
+//! What a database, a transaction, a snapshot and a connection have in common: the operations that run SQL.
 //!
 //! Owns: making calls of arguments. Runs on the loop's thread; no work runs here. Invariants: nothing begins; an error
 //! in an argument is raised by the await, as by any coroutine. Leaves out: what differs between the three, which is in
@@ -17,6 +17,7 @@ use crate::call::{Body, Pending};
 use crate::capi::attributes::set_attribute;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
+use crate::connection::NativeConnection;
 use crate::database::NativeDatabase;
 use crate::errors::misuse;
 use crate::guards::SnapshotGuard;
@@ -28,10 +29,10 @@ use crate::shape::Shape;
 use crate::statement::{Statement, statement};
 use crate::transaction::TransactionGuard;
 
-/// Runs SQL. The base of `Database`, `Transaction` and `Snapshot`.
+/// Runs SQL. The base of `Database`, `Transaction`, `Snapshot` and `Connection`.
 #[pyclass(subclass, frozen, weakref, module = "flatwater._native")]
 pub(crate) struct Executor {
-    /// Set when the database, the transaction or the snapshot is open.
+    /// Set when the database, the transaction, the snapshot or the connection is open.
     target: OnceLock<Target>,
 }
 
@@ -137,6 +138,8 @@ impl Executor {
             database.get().target()
         } else if let Ok(guard) = on.cast::<TransactionGuard>() {
             guard.get().target(on.py())?
+        } else if let Ok(connection) = on.cast::<NativeConnection>() {
+            connection.get().target()
         } else {
             on.cast::<SnapshotGuard>()?.get().target()
         };

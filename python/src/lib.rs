@@ -20,6 +20,7 @@ mod chunk;
 mod column;
 mod column_names;
 mod columns;
+mod connection;
 mod database;
 mod errors;
 mod executor;
@@ -66,6 +67,8 @@ mod _native {
     use crate::changes::Change;
     #[pymodule_export]
     use crate::columns::Columns;
+    #[pymodule_export]
+    use crate::connection::NativeConnection;
     #[pymodule_export]
     use crate::database::NativeDatabase;
     #[pymodule_export]

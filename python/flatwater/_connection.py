@@ -1,0 +1,90 @@
+"""A connection of one's own: `db.connection()`.
+
+Owns the handle, whether its calls are awaited or wait. Dropping an open one closes it in the background, with a
+`ResourceWarning`, and rolls back what is open on it.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ._errors import NotSupportedError
+from ._names import of_connection
+from ._scopes import Reads
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ._native import Call, Executor, NativeConnection
+
+
+class Own:
+    """What a connection has besides what runs SQL."""
+
+    def __init__(self, native: NativeConnection, executor: Executor) -> None:
+        self._native = native
+        self._is_closed = False
+        executor._open(native)
+
+    @property
+    def in_transaction(self) -> bool:
+        """True while a transaction is open."""
+        return self._native.in_transaction()
+
+    @property
+    def total_changes(self) -> int:
+        """How many rows INSERT, UPDATE and DELETE have changed on this connection."""
+        return self._native.total_changes()
+
+    def interrupt(self) -> None:
+        """Interrupts the statement that runs now: it raises `OperationalError`. May be called on any thread."""
+        self._native.interrupt()
+
+    def load_extension(self, path: str, *, entrypoint: str | None = None) -> NoReturn:
+        """Raises `NotSupportedError`: extensions are loaded by the option `load_extension` of `connect`."""
+        raise NotSupportedError("extensions are loaded by the option `load_extension` of `connect`")
+
+    def _begin_close(self) -> Call[None]:
+        self._is_closed = True
+        return self._native.close()
+
+    def __repr__(self) -> str:
+        return f"<flatwater.{type(self).__name__}{' (closed)' if self._is_closed else ''}>"
+
+    def __del__(self) -> None:
+        if not self.__dict__.get("_is_closed", True) and not sys.is_finalizing():
+            warnings.warn(f"unclosed connection {self!r}", ResourceWarning, source=self, stacklevel=2)
+
+
+class Connection(Own, Reads):
+    """A connection of one's own: transaction control as text, TEMP objects, ATTACH and PRAGMAs are allowed on it. Made by
+    `db.connection()`; its first statement opens it, and it is not shared with anybody.
+
+    Statements run one after the other, in the order in which they were begun, from any task, thread or loop. Reads wait
+    for nobody. A write waits for the writer, and keeps it until its transaction is over. `batch` with one statement
+    takes any statement, with rows or without; `executescript` runs statement by statement, and what ran before a
+    failure stays."""
+
+    def __init__(self, native: NativeConnection) -> None:
+        Own.__init__(self, native, self)
+
+    def close(self) -> Call[None]:
+        """Closes the connection, when its earlier statements are done, and rolls back what is open on it. Closing twice
+        is allowed."""
+        return self._begin_close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            of_connection(self, name)
