@@ -83,6 +83,7 @@ mod place;
 mod pragma_functions;
 mod prepared;
 mod process;
+mod provided_functions;
 mod read_only_directory;
 mod readers;
 mod rebuilds;

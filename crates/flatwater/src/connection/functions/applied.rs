@@ -12,8 +12,8 @@ use std::sync::{Arc, LazyLock};
 use flatwater_sqlite::{AuthEvent, Connection as Sqlite};
 use rusqlite::ffi;
 
-use super::Functions;
 use super::registration::{Key, Registered};
+use super::{Functions, provide_again};
 use crate::connection::Connection;
 use crate::error::Result;
 use crate::sql::tokens::may_call_any;
@@ -101,7 +101,7 @@ impl Connection {
         while at < had.len() {
             if now.iter().any(|one| one.key == had[at].key) {
                 at += 1;
-            } else if done(had[at].key.remove(sqlite))? {
+            } else if done(had[at].key.remove(sqlite).and_then(|()| provide_again(sqlite, &had[at].key)))? {
                 self.functions.has_removed |= matches!(had[at].key, Key::Function(..));
                 had.swap_remove(at);
             } else {

@@ -31,8 +31,8 @@ use self::role::Role;
 use self::settings::{apply_settings, prepare_file};
 use self::untrusted::protect;
 use crate::connection::Connection;
-use crate::connection::functions::Functions;
 use crate::connection::functions::applied::Applied;
+use crate::connection::functions::{Functions, provide};
 use crate::connection::learn::schema::SchemaReader;
 use crate::connection::run::inline_run::LengthLimit;
 use crate::connection::run::recording::Recording;
@@ -103,6 +103,9 @@ pub(crate) fn has_litestream(sqlite: &Sqlite) -> Result<bool> {
 /// mode.
 fn set_up(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<(String, Vec<Box<str>>)> {
     protect(sqlite, options)?;
+    if role != Role::Checkpointer {
+        provide(sqlite.rusqlite())?;
+    }
     // Only an orderly close may detect that it is the last user of the file, and remove the WAL.
     keep_wal_at_close(sqlite, true)?;
     if role != Role::Reader && sqlite.handle().is_read_only() {
