@@ -74,6 +74,11 @@ impl Authorizer {
         *self.denied.borrow_mut() = None;
     }
 
+    /// Returns true while a statement is prepared whose actions are wanted.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.recorded.try_borrow().is_ok_and(|recorded| recorded.is_some())
+    }
+
     pub(crate) fn stop_recording(&self) -> Vec<AuthEvent> {
         self.recorded.borrow_mut().take().unwrap_or_default()
     }

@@ -49,8 +49,13 @@ pub(super) unsafe extern "C" fn on_authorize(
                 accessor: owned(accessor),
             }
         };
+        let asked = hooks.authorized(&event);
         match hooks.authorizer.authorize(event) {
-            Verdict::Allow => ffi::SQLITE_OK,
+            Verdict::Allow => match asked {
+                Verdict::Allow => ffi::SQLITE_OK,
+                Verdict::Deny => ffi::SQLITE_DENY,
+                Verdict::Ignore => ffi::SQLITE_IGNORE,
+            },
             Verdict::Deny => ffi::SQLITE_DENY,
             Verdict::Ignore => ffi::SQLITE_IGNORE,
         }
@@ -69,7 +74,7 @@ pub(super) unsafe extern "C" fn on_progress(context: *mut c_void) -> c_int {
     hooks.guarded(1, || {
         #[cfg(feature = "fault")]
         crate::held_step::looks();
-        c_int::from(hooks.interrupts.ends_now())
+        c_int::from(hooks.interrupts.ends_now() || hooks.progressed())
     })
 }
 

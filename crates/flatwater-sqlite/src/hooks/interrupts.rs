@@ -139,6 +139,16 @@ impl Interrupts {
         self.steps.get()
     }
 
+    /// Returns true while something may end the statements that run.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.by.borrow().is_some()
+    }
+
+    /// Checks after so many steps, if that is more often than before; 0: as often as ever.
+    pub(crate) fn look_at_least_after(&self, steps: c_int) {
+        self.look_after(if steps > 0 { steps.min(PROGRESS_STEPS) } else { PROGRESS_STEPS });
+    }
+
     pub(crate) fn look_after(&self, steps: c_int) {
         self.steps.set(steps.max(1));
     }

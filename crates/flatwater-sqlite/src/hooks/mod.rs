@@ -8,6 +8,7 @@
 
 pub(crate) mod authorizer;
 mod callbacks;
+pub(crate) mod called;
 pub(crate) mod changes;
 pub(crate) mod commits;
 pub(crate) mod failure;
@@ -24,6 +25,7 @@ use rusqlite::ffi;
 use crate::handle::Handle;
 use crate::hooks::authorizer::{AuthEvent, Authorizer};
 use crate::hooks::callbacks::{on_authorize, on_busy, on_commit, on_progress, on_update, on_wal};
+use crate::hooks::called::Called;
 use crate::hooks::changes::Changes;
 use crate::hooks::commits::Commits;
 use crate::hooks::failure::Failure;
@@ -49,6 +51,8 @@ pub struct Hooks {
     pub commits: Commits,
     /// What failed inside of a callback that cannot fail.
     pub failure: Failure,
+    /// What the caller of a connection of its own wants to be asked.
+    called: Called,
     busy: RefCell<Option<Busy>>,
     /// A commit that finds at least so many frames in the WAL of an attached file copies them; 0: no commit does.
     attached_frames: Cell<c_int>,
@@ -70,6 +74,7 @@ impl Hooks {
             changes: Changes::default(),
             commits: Commits::default(),
             failure: Failure::default(),
+            called: Called::default(),
             busy: RefCell::new(None),
             attached_frames: Cell::new(0),
             panicked: Cell::new(false),
@@ -115,6 +120,11 @@ impl Hooks {
     /// Sets the number of virtual machine steps between two checks of the interrupt. For tests.
     pub fn set_progress_steps(&self, steps: i32) {
         self.interrupts.look_after(steps);
+        self.install_progress();
+    }
+
+    /// Registers the progress handler.
+    fn install_progress(&self) {
         let steps = self.interrupts.steps();
         // SAFETY: as in `install_authorizer`.
         unsafe { ffi::sqlite3_progress_handler(self.handle.raw(), steps, Some(on_progress), self.as_context()) };

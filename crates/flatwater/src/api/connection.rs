@@ -1,18 +1,27 @@
 //! A connection of the caller's own.
 //!
-//! Owns: the caller's side of it; its methods run on the caller's thread. Invariant: a connection that goes out of scope is
-//! closed, and what is open on it is rolled back. Leaves out: serving it, which is beside the writer.
+//! Owns: the caller's side of it; its methods run on the caller's thread. Invariant: a connection that goes out of
+//! scope is closed, and what is open on it is rolled back. Leaves out: serving it, which is beside the writer.
 
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::call::{Call, Read};
+use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
+use crate::engine::own::own_connection;
 use crate::error::Error;
 use crate::workers::work::Work;
 use crate::workers::writer::own::OwnGuard;
+
+impl Database {
+    /// Returns a connection of its own, for what a pooled connection refuses: transaction control as text, TEMP objects,
+    /// ATTACH, PRAGMAs. Its first statement opens it. [`ConnectionOptions::connect`] returns one with options of its own.
+    pub fn connection(&self) -> Connection {
+        Connection::new(&self.session.0, ConnectionOptions::new())
+    }
+}
 
 /// How a [`Connection`] differs from the database's others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,6 +37,11 @@ impl ConnectionOptions {
         Self::default()
     }
 
+    /// Returns a connection with these options, as [`Database::connection`] does.
+    pub fn connect(self, database: &Database) -> Connection {
+        Connection::new(&database.session.0, self)
+    }
+
     /// Sets how long a statement waits for the writer, and for locks of other processes. Default: that of the database.
     pub fn busy_timeout(self, timeout: Duration) -> Self {
         Self { busy_timeout: Some(timeout), ..self }
@@ -39,28 +53,28 @@ impl ConnectionOptions {
     }
 }
 
-/// A connection of the caller's own: what SQLite lets a connection do is allowed on it, such as BEGIN, COMMIT and SAVEPOINT as
-/// text, TEMP objects, ATTACH, and PRAGMAs. Its operations are those of a [`Session`]. It is opened by its first
-/// statement, and closed when it is dropped.
+/// A connection of the caller's own: what SQLite lets a connection do is allowed on it, such as BEGIN, COMMIT and
+/// SAVEPOINT as text, TEMP objects, ATTACH, and PRAGMAs. Its operations are those of a [`Session`]. It is opened by its
+/// first statement, and closed when it is dropped.
 ///
-/// Statements run one after the other, in the order of their first polls, whichever tasks they are from. A read waits for
-/// nobody. A write waits for the database's writer, up to [`ConnectionOptions::busy_timeout`], and keeps it until its
-/// transaction is over: after BEGIN IMMEDIATE from there on, after BEGIN from the first write on. If somebody has committed
-/// since a transaction began to read, its first write fails with SQLITE_BUSY_SNAPSHOT. A transaction that is not used for
-/// [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back, and the next statement fails with
-/// `Timeout`, once.
+/// Statements run one after the other, in the order of their first polls, whichever tasks they are from. A read waits
+/// for nobody. A write waits for the database's writer, up to [`ConnectionOptions::busy_timeout`], and keeps it until
+/// its transaction is over: after BEGIN IMMEDIATE from there on, after BEGIN from the first write on. If somebody has
+/// committed since a transaction began to read, its first write fails with SQLITE_BUSY_SNAPSHOT. A transaction that is
+/// not used for [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back, and the next statement
+/// fails with `Timeout`, once.
 ///
 /// [`batch`](Session::batch) and [`execute_many`](Session::execute_many) are all or nothing. A batch of one statement
-/// takes any statement, with rows or without. [`execute_script`](Session::execute_script) runs statement by
-/// statement; if one fails, those before it stay.
+/// takes any statement, with rows or without. [`execute_script`](Session::execute_script) runs statement by statement;
+/// if one fails, those before it stay.
 ///
 /// In a database with one connection ([`Stats::one_connection`](crate::stats::Stats::one_connection)) reads wait for
 /// the writer too, and in memory the connection is the database's only one: what is set on it is set for all.
 #[must_use = "a connection is closed when it is dropped"]
 pub struct Connection {
     /// Dropped before the handle to the database.
-    guard: OwnGuard,
-    session: Session,
+    pub(crate) guard: OwnGuard,
+    pub(crate) session: Session,
 }
 
 impl Connection {
@@ -70,13 +84,13 @@ impl Connection {
         own.busy_timeout = options.busy_timeout.unwrap_or(own.busy_timeout);
         own.foreign_keys = options.foreign_keys.unwrap_or(own.foreign_keys);
         own.read_only |= caller.handle.is_read_only();
-        let guard = OwnGuard(engine.own_connection(Arc::new(own)));
+        let guard = OwnGuard(own_connection(engine, own));
         let caller = Caller { open_read: Some(guard.0.clone()), inside: None, ..caller.clone() };
         Self { guard, session: Session(caller) }
     }
 
-    /// Closes the connection, when its earlier statements are done. An open transaction is rolled back. Closing twice is
-    /// not an error.
+    /// Closes the connection, when its earlier statements are done. An open transaction is rolled back. Closing twice
+    /// is not an error.
     ///
     /// # Errors
     /// `Misuse` inside a closure or a function of the database.
@@ -88,16 +102,16 @@ impl Connection {
         self.session.call("close", Ok(Work::Leave), read)
     }
 
-    /// Interrupts the statement that runs now: it fails with `Cancelled`. In a transaction an interrupted write rolls the
-    /// transaction back. Does not block, and does nothing if none runs.
+    /// Interrupts the statement that runs now: it fails with `Cancelled`. In a transaction an interrupted write rolls
+    /// the transaction back. Does not block, and does nothing if none runs.
     pub fn interrupt(&self) {
         if !self.session.0.handle.is_inherited() {
             self.guard.0.interrupt();
         }
     }
 
-    /// Returns how many rows INSERT, UPDATE and DELETE have changed on this connection, up to the last statement that ended
-    /// (<https://sqlite.org/c3ref/total_changes.html>). Does not block.
+    /// Returns how many rows INSERT, UPDATE and DELETE have changed on this connection, up to the last statement that
+    /// ended (<https://sqlite.org/c3ref/total_changes.html>). Does not block.
     #[must_use]
     pub fn total_changes(&self) -> u64 {
         self.guard.0.total_changes()

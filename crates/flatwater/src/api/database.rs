@@ -10,7 +10,6 @@ use std::time::Duration;
 use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 
 use crate::api::call::{Call, Read};
-use crate::api::connection::{Connection, ConnectionOptions};
 use crate::api::prepared::Prepared;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
@@ -150,17 +149,6 @@ impl Database {
         self.session.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
             caller.map(|caller| Snapshot::new(caller, answer)).unwrap_or_else(|| Err(Error::closed()))
         })
-    }
-
-    /// Returns a connection of its own, for what a pooled connection refuses: transaction control as text, TEMP objects,
-    /// ATTACH, PRAGMAs. Its first statement opens it.
-    pub fn connection(&self) -> Connection {
-        self.connection_with(ConnectionOptions::new())
-    }
-
-    /// The same, with options of its own.
-    pub fn connection_with(&self, options: ConnectionOptions) -> Connection {
-        Connection::new(&self.session.0, options)
     }
 
     /// Runs a checkpoint of the main database now, and returns how many frames its WAL has and how many of them are

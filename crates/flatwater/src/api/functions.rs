@@ -8,6 +8,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
 
+use crate::api::connection::Connection;
 use crate::api::database::Database;
 use crate::connection::functions::registration::{Key, Registration};
 use crate::engine::dispatch::Caller;
@@ -34,6 +35,15 @@ impl Database {
     /// let shouted: String = db.query_value("SELECT shout(?)", ("hello",)).await?;
     /// # Ok(()) }
     /// ```
+    #[must_use]
+    pub fn functions(&self) -> Functions<'_> {
+        Functions(&self.session.0)
+    }
+}
+
+impl Connection {
+    /// The same for this connection alone, which has the functions of the database too. In memory it is the database's only
+    /// one: then they are the database's.
     #[must_use]
     pub fn functions(&self) -> Functions<'_> {
         Functions(&self.session.0)

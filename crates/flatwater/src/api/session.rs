@@ -24,8 +24,8 @@ use crate::values::params::Params;
 use crate::values::row::{Row, Rows};
 use crate::workers::work::{Wanted, Work};
 
-/// The operations that a [`Database`](crate::Database), a [`Transaction`](crate::Transaction) and a
-/// [`Snapshot`](crate::Snapshot) share: each of them derefs to it. A function that takes a `&Session` can be called with
+/// The operations that a [`Database`](crate::Database), a [`Transaction`](crate::Transaction), a
+/// [`Snapshot`](crate::Snapshot) and a [`Connection`](crate::Connection) share: each of them derefs to it. A function that takes a `&Session` can be called with
 /// each:
 ///
 /// ```no_run
@@ -275,8 +275,9 @@ impl Session {
         in_batches(self, "batches", &sql, params)
     }
 
-    /// Returns true for a transaction that is not over; false for a database and a snapshot. A transaction may end before
-    /// `commit` or `rollback` is called: see [`Transaction`](crate::Transaction). Does not block.
+    /// Returns true for a transaction that is not over, and for a connection on which one is open; false for a database
+    /// and a snapshot. A transaction may end before `commit` or `rollback` is called: see
+    /// [`Transaction`](crate::Transaction). Does not block.
     #[must_use]
     pub fn in_transaction(&self) -> bool {
         if let Some(open) = &self.0.open_read {

@@ -9,6 +9,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
 
+use crate::api::connection::Connection;
 use crate::api::database::Database;
 use crate::connection::functions::registration::Registration;
 use crate::error::Result;
@@ -78,6 +79,14 @@ impl Function {
     pub fn known_as(self, address: usize, way: u32) -> Self {
         Self(self.0.known_as((address, way)))
     }
+}
+
+/// Gives it to a connection of the caller's own, in the place of what has its name there. Waits for nothing.
+///
+/// # Errors
+/// `Misuse` inside of a closure or a function; `Closed`.
+pub fn create_on(connection: &Connection, function: Function) -> Result<()> {
+    connection.session.0.register(|| Ok(function.0))
 }
 
 /// Gives it to an open database, in the place of what has its name. Waits for nothing.

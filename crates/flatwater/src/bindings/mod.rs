@@ -6,7 +6,7 @@
 //! (`flatwater-bridge`).
 
 mod begin;
-mod connection;
+pub mod connection;
 mod front_call;
 pub mod functions;
 mod maintenance;

@@ -15,6 +15,7 @@ mod exit;
 mod file_table;
 pub(crate) mod handle;
 pub(crate) mod opening;
+pub(crate) mod own;
 mod parked_files;
 pub(crate) mod parking;
 mod registered;
@@ -52,7 +53,6 @@ use crate::workers::live::LiveQueries;
 use crate::workers::readers::Readers;
 use crate::workers::take_over::TakesOver;
 use crate::workers::writer::own::list::OwnConnections;
-use crate::workers::writer::own::{Given, OwnConnection};
 use crate::workers::writer::{Writer, optimize_again_and_again};
 
 pub(crate) struct Engine {
@@ -174,19 +174,6 @@ impl Engine {
             exit::close_at_exit();
         }
         Ok(engine)
-    }
-
-    /// Returns a connection for one caller, with these options.
-    pub(crate) fn own_connection(&self, options: Arc<Options>) -> Arc<OwnConnection> {
-        OwnConnection::new(Given {
-            options,
-            functions: self.functions.clone(),
-            watch: self.watch.clone(),
-            recorder: self.recorder.clone(),
-            writer: self.writer.clone(),
-            list: self.own.clone(),
-            journal: self.journal.clone(),
-        })
     }
 
     fn is_encrypted(&self) -> bool {

@@ -4,8 +4,11 @@
 //! Invariant: when it returns, each connection looks before its next use, and nothing that was learnt with the functions
 //! before holds any more. Leaves out: the list (`connection::functions`), and the connections.
 
+use std::sync::Arc;
+
 use super::Engine;
 use super::dispatch::Caller;
+use crate::connection::functions::Functions;
 use crate::connection::functions::registration::{Key, Registration};
 use crate::dependencies::change::Change;
 use crate::error::{Error, Result};
@@ -14,6 +17,10 @@ impl Caller {
     /// Registers it, in the place of what has its name.
     pub(crate) fn register(&self, registration: impl FnOnce() -> Result<Registration>) -> Result<()> {
         self.may_begin()?;
+        if let Some(own) = self.own_functions() {
+            own.add(registration()?);
+            return Ok(());
+        }
         let engine = self.handle.engine();
         if engine.functions.add(registration()?) {
             engine.see_functions();
@@ -26,7 +33,8 @@ impl Caller {
         self.may_begin()?;
         let engine = self.handle.engine();
         let key = key()?;
-        if !engine.functions.remove(&key) {
+        let own = self.own_functions();
+        if !own.unwrap_or(&engine.functions).remove(&key) {
             return Err(match key {
                 Key::Function(name, arguments) => {
                     Error::misuse(format!("no function {name} with {arguments} arguments was created"))
@@ -35,8 +43,15 @@ impl Caller {
                 Key::Collation(name) => Error::misuse(format!("no collation {name} was created")),
             });
         }
-        engine.see_functions();
+        if own.is_none() {
+            engine.see_functions();
+        }
         Ok(())
+    }
+
+    /// The functions of a connection of the caller's own.
+    fn own_functions(&self) -> Option<&Arc<Functions>> {
+        self.open_read.as_ref()?.functions()
     }
 }
 

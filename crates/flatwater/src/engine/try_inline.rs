@@ -27,7 +27,7 @@ impl Engine {
     /// to be sent if it did not run, or fell back.
     pub(super) fn run_inline<'a>(&self, route: Route<'a>, work: &Work, options: CallOptions) -> Begun<'a> {
         let Some(limits) = self.policy.limits().filter(|_| !options.never_inline) else { return Begun::ToSend(route) };
-        if matches!(route, Route::OpenRead(_)) {
+        if matches!(route, Route::OpenRead(open) if !open.runs_inline()) {
             self.recorder.inline.queued.count();
             return Begun::ToSend(route);
         }
@@ -51,7 +51,8 @@ impl Engine {
                 let query = InlineQuery { text, params, output: work.output(), limits, began, cookie: None };
                 Tried::Ran(readers.run_inline(query).map(Ok))
             }
-            (Route::Readers(_) | Route::OpenRead(_), _) => Tried::Ran(InlineRun::Ineligible),
+            (Route::OpenRead(open), _) => Tried::Ran(open.run_inline(work, limits, began)),
+            (Route::Readers(_), _) => Tried::Ran(InlineRun::Ineligible),
             (Route::Writer(writer), _) => writer.run_inline(work, limits, options, began),
         });
         let (run, unsettled) = parts(tried);
@@ -102,9 +103,9 @@ fn begun<'a>(route: Route<'a>, run: InlineRun<Result<Answer>>, unsettled: Option
 impl Route<'_> {
     fn place(&self) -> RunPlace {
         match self {
-            Self::Transaction(_) => RunPlace::Transaction,
+            Self::Transaction(_) | Self::OpenRead(_) => RunPlace::Transaction,
             Self::Writer(_) => RunPlace::Writer,
-            Self::Readers(_) | Self::OpenRead(_) => RunPlace::Readers,
+            Self::Readers(_) => RunPlace::Readers,
         }
     }
 }

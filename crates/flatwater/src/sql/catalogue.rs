@@ -310,6 +310,7 @@ mod tests {
             changes_rows: true,
             inserts_into: None,
             defines: false,
+            locks: true,
             makes_temp: false,
             writes: crate::dependencies::writes::Writes::Everything,
             lists_attached: false,

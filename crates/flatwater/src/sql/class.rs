@@ -255,6 +255,28 @@ mod tests {
     ];
 
     #[test]
+    fn what_may_write_a_file_needs_the_lock_of_writers() {
+        let locks =
+            ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "INSERT INTO other.o SELECT 1", "SELECT 1 FROM pragma_optimize"];
+        for (class, sql) in classes(MEMBERS).iter().chain(&classes(&locks)).zip(MEMBERS.iter().chain(&locks)) {
+            assert!(class.locks, "{sql}");
+        }
+        let free = [
+            "BEGIN",
+            "COMMIT",
+            "SAVEPOINT a",
+            "ATTACH ':memory:' AS x",
+            "PRAGMA foreign_keys = ON",
+            "CREATE TEMP TABLE n (a)",
+            "INSERT INTO tmp VALUES (1)",
+            "EXPLAIN DELETE FROM t",
+        ];
+        for (class, sql) in classes(READS).iter().chain(&classes(&free)).zip(READS.iter().chain(&free)) {
+            assert!(!class.locks, "{sql}");
+        }
+    }
+
+    #[test]
     fn plain_writes_to_main_are_groupable() {
         for (class, sql) in classes(MEMBERS).iter().zip(MEMBERS) {
             assert!(class.route == Route::Write && class.groupable && class.changes_rows, "{sql}: {class:?}");

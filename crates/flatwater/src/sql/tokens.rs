@@ -65,6 +65,25 @@ pub(crate) fn rolls_back(sql: &str) -> bool {
         && !words.any(|word| word.eq_ignore_ascii_case("TO"))
 }
 
+/// Returns whether the text may attach a file or detach one.
+pub(crate) fn may_attach(sql: &str) -> bool {
+    sql.as_bytes().windows(5).any(|part| part.eq_ignore_ascii_case(b"ttach") || part.eq_ignore_ascii_case(b"etach"))
+}
+
+/// Returns the milliseconds that the text, a PRAGMA `busy_timeout`, sets.
+pub(crate) fn busy_timeout_set(sql: &str) -> Option<u64> {
+    let mut words = words(sql).skip_while(|word| *word == ";");
+    let first = words.next()?;
+    let name = words.find(|word| *word != "." && !word.eq_ignore_ascii_case("main"))?;
+    let sets = first.eq_ignore_ascii_case("PRAGMA") && name.eq_ignore_ascii_case("busy_timeout");
+    let value = words.find(|word| !["=", "(", "+"].contains(word)).filter(|_| sets)?;
+    match value {
+        // Below 0 it is as 0.
+        "-" => Some(0),
+        value => value.parse().ok(),
+    }
+}
+
 /// Returns whether the text names an object in the schema `temp`.
 pub(crate) fn names_temp(sql: &str) -> bool {
     let words: Vec<&str> = words(sql).collect();
@@ -242,6 +261,21 @@ mod tests {
             let each = functions.iter().any(|function| may_call(sql, function, true));
             assert_eq!(may_call_any(sql, &functions), each, "{sql}");
         }
+    }
+
+    #[test]
+    fn the_busy_timeout_that_a_pragma_sets_is_found() {
+        for (sql, expected) in [
+            ("PRAGMA busy_timeout = 5000", Some(5000)),
+            ("; pragma main.Busy_Timeout(7);", Some(7)),
+            ("PRAGMA busy_timeout=-1", Some(0)),
+            ("PRAGMA busy_timeout", None),
+            ("PRAGMA cache_size = 5", None),
+            ("SELECT busy_timeout = 5", None),
+        ] {
+            assert_eq!(busy_timeout_set(sql), expected, "{sql}");
+        }
+        assert!(may_attach("attach 'x' AS y") && may_attach("DETACH y") && !may_attach("SELECT 1"));
     }
 
     #[test]

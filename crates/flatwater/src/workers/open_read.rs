@@ -5,11 +5,17 @@
 //! Leaves out: serving them, which the workers do.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use flatwater_sqlite::Origin;
 
+use crate::connection::functions::Functions;
 use crate::error::Result;
+use crate::inline::limits::InlineLimits;
+use crate::inline::outcome::InlineRun;
+use crate::workers::Answer;
 use crate::workers::request::Request;
+use crate::workers::work::Work;
 
 /// A connection that is kept for one caller.
 pub(crate) trait OpenRead: Send + Sync {
@@ -21,6 +27,21 @@ pub(crate) trait OpenRead: Send + Sync {
 
     /// Gives the connection back.
     fn end(&self);
+
+    /// The functions and collations of this connection alone. `None`: it has those of the database.
+    fn functions(&self) -> Option<&Arc<Functions>> {
+        None
+    }
+
+    /// Returns true if short statements on it run on the thread of their caller.
+    fn runs_inline(&self) -> bool {
+        false
+    }
+
+    /// Runs the work on this thread now, if it is known to be short and nothing waits that was sent before.
+    fn run_inline(&self, _: &Work, _: &InlineLimits, _: Instant) -> InlineRun<Result<Answer>> {
+        InlineRun::Ineligible
+    }
 
     /// Returns true if the caller has a transaction open on it that may write.
     fn in_transaction(&self) -> bool {

@@ -4,6 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use flatwater::calls::CancelOutcome;
+use flatwater::rusqlite::functions::FunctionFlags;
 use flatwater::{Connection, ConnectionOptions, Database, ErrorKind};
 
 use crate::place::{Place, in_both_places};
@@ -188,8 +189,8 @@ async fn an_idle_transaction_is_rolled_back_and_that_is_told_once(place: &Place)
     let db = empty_table(place.options().transaction_idle(Duration::from_millis(20))).await;
     let own = db.connection();
     for rolls_back in [false, true] {
-        own.execute("BEGIN IMMEDIATE", ()).await.unwrap();
-        own.execute(INSERT, (1,)).await.unwrap();
+        // In one call, which cannot be idle.
+        own.execute_script("BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").await.unwrap();
         until(|| !own.in_transaction()).await;
         // The writer is free.
         db.execute("DELETE FROM t", ()).await.unwrap();
@@ -228,9 +229,11 @@ async fn a_closed_connection_says_so_and_may_be_closed_again(place: &Place) {
     let own = db.connection();
     own.execute("BEGIN IMMEDIATE", ()).await.unwrap();
     let mut last = Box::pin(own.execute(INSERT, (1,)));
-    assert!(futures_util::poll!(last.as_mut()).is_pending());
+    let sent = futures_util::poll!(last.as_mut());
     own.close().await.unwrap();
-    last.await.unwrap();
+    if sent.is_pending() {
+        last.await.unwrap();
+    }
     own.close().await.unwrap();
     let error = own.query("SELECT 1", ()).await.unwrap_err();
     assert!(error.message().contains("closed") && error.kind() == ErrorKind::Misuse, "{error}");
@@ -242,14 +245,16 @@ fn reads_take_no_turn_and_writes_take_turns_with_everybody() {
     run(async {
         let file = TestFile::new();
         let db = empty_table(file.options()).await;
-        let (one, other) = (db.connection_with(patient()), db.connection_with(patient()));
+        let (one, other) = (patient().connect(&db), patient().connect(&db));
         let tx = db.begin().await.unwrap();
         tx.execute(INSERT, (1,)).await.unwrap();
         assert_eq!((rows(&one).await, rows(&other).await), (0, 0));
         one.execute("BEGIN", ()).await.unwrap();
         let mut first = Box::pin(one.execute(INSERT, (2,)));
         let mut second = Box::pin(other.execute(INSERT, (3,)));
-        assert!(futures_util::poll!(first.as_mut()).is_pending() && futures_util::poll!(second.as_mut()).is_pending());
+        assert!(futures_util::poll!(first.as_mut()).is_pending());
+        until(|| db.stats().writes_waiting == 1).await;
+        assert!(futures_util::poll!(second.as_mut()).is_pending());
         until(|| db.stats().writes_waiting == 2).await;
         tx.commit().await.unwrap();
         first.await.unwrap();
@@ -285,16 +290,16 @@ fn who_waits_for_the_writer_too_long_is_told_that_the_database_is_locked() {
     run(async {
         let file = TestFile::new();
         let db = empty_table(file.options()).await;
-        let own = db.connection_with(ConnectionOptions::new().busy_timeout(Duration::from_millis(10)));
+        let own = ConnectionOptions::new().busy_timeout(Duration::from_millis(10)).connect(&db);
         let tx = db.begin().await.unwrap();
         for sql in ["BEGIN IMMEDIATE", "INSERT INTO t VALUES (1)"] {
             let error = own.execute(sql, ()).await.unwrap_err();
             assert_eq!((error.sqlite_name(), error.message()), (Some("SQLITE_BUSY"), "database is locked"));
             assert!(!own.in_transaction());
         }
-        let late = own.execute(INSERT, (1,)).timeout(Duration::from_millis(2)).await.unwrap_err();
-        assert_eq!(late.kind(), ErrorKind::Timeout);
-        assert_eq!(rows(&own).await, 0);
+        let waits = patient().connect(&db);
+        let late = waits.execute(INSERT, (1,)).timeout(Duration::from_millis(2)).await.unwrap_err();
+        assert_eq!((late.kind(), rows(&waits).await, rows(&own).await), (ErrorKind::Timeout, 0, 0));
         tx.commit().await.unwrap();
         own.execute(INSERT, (1,)).await.unwrap();
         assert_eq!(count(&db).await, 1);
@@ -306,7 +311,7 @@ fn a_call_that_waits_and_is_cancelled_does_nothing_and_holds_nobody_up() {
     run(async {
         let file = TestFile::new();
         let db = empty_table(file.options()).await;
-        let own = db.connection_with(patient());
+        let own = patient().connect(&db);
         let tx = db.begin().await.unwrap();
         let mut write = Box::pin(own.execute(INSERT, (1,)));
         assert!(futures_util::poll!(write.as_mut()).is_pending());
@@ -405,7 +410,7 @@ fn another_process_that_writes_is_waited_for() {
         let file = TestFile::new();
         let db = empty_table(file.options()).await;
         let mut child = as_child("own_connections::child").env(PATH, file.path()).spawn().unwrap();
-        let own = db.connection_with(patient());
+        let own = patient().connect(&db);
         insert_many(&own).await;
         assert!(child.wait().unwrap().success());
         assert_eq!(count(&db).await, 100);
@@ -417,7 +422,7 @@ fn another_process_that_writes_is_waited_for() {
 fn child() {
     run(async {
         let db = Database::open(std::env::var(PATH).unwrap()).await.unwrap();
-        insert_many(&db.connection_with(patient())).await;
+        insert_many(&patient().connect(&db)).await;
         db.close().await.unwrap();
     });
 }
@@ -461,7 +466,7 @@ fn options_of_its_own_are_its_own() {
     run(async {
         let file = TestFile::new();
         let db = empty_table(file.options()).await;
-        let own = db.connection_with(ConnectionOptions::new().foreign_keys(false));
+        let own = ConnectionOptions::new().foreign_keys(false).connect(&db);
         assert_eq!(own.query_value::<i64>("PRAGMA foreign_keys", ()).await.unwrap(), 0);
         assert_eq!(db.connection().query_value::<i64>("PRAGMA foreign_keys", ()).await.unwrap(), 1);
         let reads = file.options().read_only(true).open().await.unwrap();
@@ -469,5 +474,89 @@ fn options_of_its_own_are_its_own() {
         assert_eq!(rows(&own).await, 0);
         own.execute("CREATE TEMP TABLE tmp (a)", ()).await.unwrap();
         assert_eq!(own.execute(INSERT, (1,)).await.unwrap_err().kind(), ErrorKind::Misuse);
+    });
+}
+
+#[test]
+fn short_statements_run_on_their_callers_thread() {
+    run(async {
+        let file = TestFile::new();
+        let db = file.open().await;
+        db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).await.unwrap();
+        let own = db.connection();
+        let write = "INSERT INTO t (b) VALUES (?)";
+        let ran = || db.stats().inline.reads + db.stats().inline.writes;
+        own.execute("BEGIN IMMEDIATE", ()).await.unwrap();
+        for row in 0..20 {
+            own.execute(write, (row,)).await.unwrap();
+        }
+        let writes = ran();
+        assert!(writes > 0, "{writes}");
+        own.execute("COMMIT", ()).await.unwrap();
+        let read = "SELECT b FROM t WHERE a = ?";
+        for row in 0..20 {
+            assert_eq!(own.query_value::<i64>(read, (row + 1,)).await.unwrap(), row);
+        }
+        assert!(ran() > writes, "{}", ran());
+        // A definition by somebody else is seen, and so is what is committed between two reads.
+        db.execute("ALTER TABLE t RENAME COLUMN b TO c", ()).await.unwrap();
+        assert_eq!(own.query(read, (1,)).await.unwrap_err().kind(), ErrorKind::Sql);
+        let count = "SELECT c FROM t WHERE a = ?";
+        for row in 0..20 {
+            db.execute("UPDATE t SET c = ? WHERE a = 1", (row,)).await.unwrap();
+            assert_eq!(own.query_value::<i64>(count, (1,)).await.unwrap(), row);
+        }
+        own.execute("BEGIN", ()).await.unwrap();
+        assert_eq!(own.query_value::<i64>(count, (1,)).await.unwrap(), 19);
+        db.execute("UPDATE t SET c = 99 WHERE a = 1", ()).await.unwrap();
+        assert_eq!(own.query_value::<i64>(count, (1,)).await.unwrap(), 19);
+        own.execute("COMMIT", ()).await.unwrap();
+        assert_eq!(own.query_value::<i64>(count, (1,)).await.unwrap(), 99);
+    });
+}
+
+#[test]
+fn functions_of_one_connection_are_not_on_others() {
+    run(async {
+        let file = TestFile::new();
+        let db = empty_table(file.options()).await;
+        let (own, other) = (db.connection(), db.connection());
+        let pure = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+        db.functions().create_scalar_function("both", 0, pure, |_| Ok("the database's")).unwrap();
+        own.functions().create_scalar_function("both", 0, pure, |_| Ok("its own")).unwrap();
+        own.functions().create_scalar_function("one", 0, pure, |_| Ok(1)).unwrap();
+        let both = "SELECT both()";
+        assert_eq!(own.query_value::<String>(both, ()).await.unwrap(), "its own");
+        assert_eq!(other.query_value::<String>(both, ()).await.unwrap(), "the database's");
+        assert_eq!(own.query_value::<i64>("SELECT one()", ()).await.unwrap(), 1);
+        assert_eq!(db.query("SELECT one()", ()).await.unwrap_err().kind(), ErrorKind::Sql);
+        own.functions().remove_function("both", 0).unwrap();
+        assert_eq!(own.query_value::<String>(both, ()).await.unwrap(), "the database's");
+        db.functions().create_scalar_function("late", 0, pure, |_| Ok(2)).unwrap();
+        assert_eq!(own.query_value::<i64>("SELECT late()", ()).await.unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_busy_timeout_and_an_attached_file_of_its_own_are_known() {
+    run(async {
+        let (file, other) = (TestFile::new(), TestFile::new());
+        let db = empty_table(file.options()).await;
+        drop(empty_table(other.options()).await.close().await);
+        let own = patient().connect(&db);
+        let timeout = async |sql: &str| own.query_value::<i64>(sql, ()).await.unwrap();
+        assert_eq!(timeout("PRAGMA busy_timeout = 1").await, 1);
+        assert_eq!(timeout("PRAGMA busy_timeout").await, 1);
+        let tx = db.begin().await.unwrap();
+        let error = own.execute(INSERT, (1,)).await.unwrap_err();
+        assert_eq!(error.sqlite_name(), Some("SQLITE_BUSY"), "{error}");
+        tx.rollback().await.unwrap();
+        own.execute("ATTACH ? AS other", (other.path().to_str().unwrap(),)).await.unwrap();
+        let listed = async || own.query("PRAGMA other.index_list('t')", ()).await.unwrap().len();
+        assert_eq!(listed().await, 0);
+        other.plain().execute_batch("CREATE INDEX i ON t (a)").unwrap();
+        assert_eq!(listed().await, 1);
+        own.execute("DETACH other", ()).await.unwrap();
+        own.query("PRAGMA index_list('t')", ()).await.unwrap();
     });
 }

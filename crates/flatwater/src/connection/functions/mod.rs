@@ -1,6 +1,7 @@
 //! The user's functions and collations of an open database.
 //!
-//! Owns: the list of what is registered now, and how often it has changed. Any thread may use it; one lock guards the list,
+//! Owns: the list of what is registered now, and how often it has changed; that of a connection of a caller lies over that of the
+//! database. Any thread may use it; one lock guards the list,
 //! and is held for a few assignments. Invariants: the list has what is registered, once, and nothing of what was; whoever
 //! has seen the number of the last change has seen the list. Leaves out: one function (`registration`), and the
 //! connections, which compare the number before they run anything (`applied`).
@@ -34,9 +35,16 @@ pub(crate) struct Functions {
     /// 0: nothing was ever registered.
     changes: AtomicU64,
     list: Mutex<Vec<Registered>>,
+    /// What else is registered, unless something here has its key.
+    under: Option<Arc<Functions>>,
 }
 
 impl Functions {
+    /// Returns what is registered for one connection, which also has what is registered in `under`.
+    pub(crate) fn over(under: Arc<Self>) -> Self {
+        Self { under: Some(under), ..Self::default() }
+    }
+
     /// Registers it, in the place of what has its key. Returns false if that is the same.
     pub(crate) fn add(&self, registration: Registration) -> bool {
         let mut list = self.lock();
@@ -71,13 +79,17 @@ impl Functions {
 
     #[inline]
     fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Relaxed)
+        let under = self.under.as_ref().map_or(0, |under| under.changes());
+        self.changes.load(Ordering::Relaxed).wrapping_add(under)
     }
 
     /// Returns the list, and the number of the change that made it.
     fn now(&self) -> (Vec<Registered>, u64) {
+        let (under, changes_under) = self.under.as_ref().map_or_else(Default::default, |under| under.now());
         let list = self.lock();
-        (list.clone(), self.changes())
+        let has = |key: &Key| list.iter().any(|own| own.key == *key);
+        let all = under.into_iter().filter(|one| !has(&one.key)).chain(list.iter().cloned()).collect();
+        (all, self.changes.load(Ordering::Relaxed).wrapping_add(changes_under))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Registered>> {

@@ -20,6 +20,16 @@ impl AttachedFiles {
         Self { names: options.attach.iter().map(|attached| attached.name.as_str().into()).collect(), in_wal_mode }
     }
 
+    /// Called when a statement may have attached a file or detached one.
+    pub(crate) fn look_again(&mut self, sqlite: &Sqlite) {
+        let list = "SELECT name FROM pragma_database_list WHERE name NOT IN ('main', 'temp')";
+        let names = sqlite.rusqlite().prepare(list).and_then(|mut list| {
+            list.query_map([], |row| Ok(row.get::<_, String>(0)?.into()))?.collect::<rusqlite::Result<_>>()
+        });
+        self.names = names.unwrap_or_default();
+        self.in_wal_mode.retain(|name| self.names.contains(name));
+    }
+
     /// Makes the connection load the newest schema of an attached file, or of all of them. In the transaction that is open, it
     /// begins the snapshot of each.
     pub(crate) fn load_schemas(&self, sqlite: &Sqlite, only: Option<&str>) -> Result<()> {

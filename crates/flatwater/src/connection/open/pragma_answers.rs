@@ -40,6 +40,11 @@ impl Stated {
         }
     }
 
+    /// Sets the wait for locks, on a connection whose caller may do that.
+    pub(crate) fn set_busy_timeout(&mut self, milliseconds: u64) {
+        self.busy_timeout = i64::try_from(milliseconds).unwrap_or(i64::MAX).min(i32::MAX.into());
+    }
+
     /// Reads the value of the PRAGMA of `event`; `None` if it has none, or not one on all connections.
     fn value(&self, sqlite: &Sqlite, event: &AuthEvent) -> Result<Option<InForce>> {
         let name = event.first.as_deref().unwrap_or_default();

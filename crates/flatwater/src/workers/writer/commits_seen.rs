@@ -47,6 +47,12 @@ pub(super) fn leave_at(writer: &mut WriterConnection, state: &WalState, left: &L
     committed
 }
 
+/// Returns how many commits of a connection of a caller went into the WAL since the last call.
+pub(super) fn take_new_commits(own: &mut WriterConnection) -> u32 {
+    let published = own.connection.as_ref().map_or(0, |connection| connection.sqlite.hooks().commits.published());
+    published.wrapping_sub(std::mem::replace(&mut own.commits_beside, published))
+}
+
 /// The commits of this engine: those of the connection, and those that were made beside it in its slot.
 fn published(sqlite: &Sqlite, beside: u32) -> u32 {
     sqlite.hooks().commits.published().wrapping_add(beside)

@@ -80,7 +80,7 @@ impl WriterConnection {
         turnstile: Option<Arc<Turnstile>>,
         ticket: &Arc<Ticket>,
     ) -> Result<Self> {
-        let mut writer = Self { turnstile, ..Self::closed(options, functions, watch, Arc::default()) };
+        let mut writer = Self { turnstile, ..closed(options, functions, watch, Arc::default()) };
         writer.wait_for_locks(Instant::now(), ticket);
         writer.parts()?;
         Ok(writer)
@@ -93,45 +93,14 @@ impl WriterConnection {
         watch: Option<Arc<Watch>>,
         is_left: Arc<AtomicBool>,
     ) -> Self {
-        Self { is_own: true, ..Self::closed(options, functions, watch, is_left) }
-    }
-
-    fn closed(
-        options: Arc<Options>,
-        functions: Arc<Functions>,
-        watch: Option<Arc<Watch>>,
-        is_left: Arc<AtomicBool>,
-    ) -> Self {
-        Self {
-            left: Arc::new(EndsWhenLeft(Arc::clone(&is_left))),
-            options,
-            functions,
-            watch,
-            connection: None,
-            is_suspect: false,
-            is_left,
-            commits: None,
-            commits_beside: 0,
-            attached_left: Vec::new(),
-            is_own: false,
-            was_open: false,
-            external: false,
-            left_wal: false,
-            facts: SchemaFacts::default(),
-            busy_timeout: BusyWait::default(),
-            turnstile: None,
-            router: WriteRouter::new(Instant::now()),
-            lease: WriterLease::impossible(),
-            room: Room::default(),
-            page_limit: PageLimit::default(),
-        }
+        Self { is_own: true, ..closed(options, functions, watch, is_left) }
     }
 
     /// Returns the connection, opened again if it was given up, and the facts of its schema. Opening waits for locks as
     /// set by `wait_for_locks`.
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() && self.is_own {
-            self.open_own()?;
+            open_own(self)?;
         } else if self.connection.is_none() {
             let role = if self.was_open { Role::Writer } else { Role::Creator };
             // Where a parked database may not have a connection yet, it waits as long as `wait_for_locks` said.
@@ -173,25 +142,6 @@ impl WriterConnection {
     }
 
     /// Returns true if the connection was not given up.
-    /// Opens a connection of a caller. Others to the file are open, or the database is opened to read only.
-    fn open_own(&mut self) -> Result<()> {
-        if let Some(watch) = &self.watch {
-            watch.check_file()?;
-        }
-        let role = if self.options.read_only { Role::Reader } else { Role::Writer };
-        let mut connection = Connection::open(&self.options, &self.functions, role, self.busy())?;
-        connection.sqlite.hooks().commits.refuse_while(self.is_left.clone());
-        self.facts = SchemaFacts::read(&mut connection)?;
-        self.connection = Some(connection);
-        Ok(())
-    }
-
-    /// Returns how many commits went into the WAL since the last call.
-    pub(super) fn take_new_commits(&mut self) -> u32 {
-        let published = self.connection.as_ref().map_or(0, |connection| connection.sqlite.hooks().commits.published());
-        published.wrapping_sub(std::mem::replace(&mut self.commits_beside, published))
-    }
-
     pub(super) fn is_open(&self) -> bool {
         self.connection.is_some()
     }
@@ -302,4 +252,49 @@ impl WriterConnection {
         self.commits = None;
         self.connection.take()
     }
+}
+
+/// A connection that is not open.
+fn closed(
+    options: Arc<Options>,
+    functions: Arc<Functions>,
+    watch: Option<Arc<Watch>>,
+    is_left: Arc<AtomicBool>,
+) -> WriterConnection {
+    WriterConnection {
+        left: Arc::new(EndsWhenLeft(Arc::clone(&is_left))),
+        options,
+        functions,
+        watch,
+        connection: None,
+        is_suspect: false,
+        is_left,
+        commits: None,
+        commits_beside: 0,
+        attached_left: Vec::new(),
+        is_own: false,
+        was_open: false,
+        external: false,
+        left_wal: false,
+        facts: SchemaFacts::default(),
+        busy_timeout: BusyWait::default(),
+        turnstile: None,
+        router: WriteRouter::new(Instant::now()),
+        lease: WriterLease::impossible(),
+        room: Room::default(),
+        page_limit: PageLimit::default(),
+    }
+}
+
+/// Opens a connection of a caller. Others to the file are open, or the database is opened to read only.
+fn open_own(own: &mut WriterConnection) -> Result<()> {
+    if let Some(watch) = &own.watch {
+        watch.check_file()?;
+    }
+    let role = if own.options.read_only { Role::Reader } else { Role::Writer };
+    let mut connection = Connection::open(&own.options, &own.functions, role, own.busy())?;
+    connection.sqlite.hooks().commits.refuse_while(own.is_left.clone());
+    own.facts = SchemaFacts::read(&mut connection)?;
+    own.connection = Some(connection);
+    Ok(())
 }

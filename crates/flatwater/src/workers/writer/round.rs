@@ -14,11 +14,11 @@ use rusqlite::ffi;
 use super::choice::{Candidate, Choice};
 use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
-use super::inline_access::{renew, suspect_spoilt, unlimit};
-use super::known_schema::{see_functions, see_schema};
+use super::inline_access::suspect_spoilt;
+use super::known_schema::see_schema;
 use super::last_checkpoint::close;
 use super::own::turn::Turn;
-use super::slot::{HeldConnection, Slot};
+use super::slot::{HeldConnection, Slot, enter};
 use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
@@ -118,7 +118,7 @@ impl WriterShared {
             batch.clear();
             return false;
         }
-        self.enter(writer);
+        enter(self, writer);
         for gone in batch.extract_if(.., |request| !request.ticket.start()) {
             self.recorder.counts.abandoned.count();
             if gone.ticket.is_interrupted() {
@@ -145,19 +145,6 @@ impl WriterShared {
             }
         }
         false
-    }
-
-    /// Called by a worker before it uses the slot.
-    pub(super) fn enter(&self, writer: &mut WriterConnection) {
-        writer.end_lease();
-        unlimit(writer);
-        suspect_spoilt(writer, false);
-        renew(writer);
-        see_functions(writer);
-        self.record(writer);
-        if let Some(listener) = self.listener.get() {
-            writer.limit_pages(listener.page_limit());
-        }
     }
 
     /// Waits for the turn of this process, if others are in line, for as long as the requests want to wait for the lock.

@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
-use super::commits_seen::{Committed, leave_at};
+use super::commits_seen::{Committed, leave_at, take_new_commits};
 use super::connection::WriterConnection;
+use super::inline_access::{renew, suspect_spoilt, unlimit};
+use super::known_schema::see_functions;
 use crate::thread::linger::Linger;
 use crate::turnstile::{HOLD, Turnstile};
 use crate::workers::outbox::Outbox;
@@ -192,37 +194,55 @@ impl super::WriterShared {
     /// checkpointer and the live queries.
     pub(super) fn leave(&self, connection: &mut WriterConnection, left: Option<&(WalState, WalHeader)>, now: Instant) {
         let Some((state, header)) = left else { return self.publish_unseen(connection) };
-        let committed = self.tell_of_commits(connection, state, header, now);
+        let committed = tell_of_commits(self, connection, state, header, now);
         self.publish(connection, committed);
     }
+}
 
-    /// The same for a connection of a caller, beside the connection of the slot, which ran nothing.
-    pub(super) fn leave_beside(&self, connection: &mut WriterConnection, own: &mut WriterConnection, now: Instant) {
-        let left = connection.wal_now();
-        let Some((state, header)) = &left else { return self.publish_unseen(connection) };
-        connection.commits_beside = connection.commits_beside.wrapping_add(own.take_new_commits());
-        let committed = self.tell_of_commits(connection, state, header, now);
-        self.publish(own, committed);
-        self.publish(connection, Committed::Nothing);
+/// The same as `leave` for a connection of a caller, beside the connection of the slot, which ran nothing.
+pub(super) fn leave_beside(
+    shared: &super::WriterShared,
+    connection: &mut WriterConnection,
+    own: &mut WriterConnection,
+    now: Instant,
+) {
+    let left = connection.wal_now();
+    let Some((state, header)) = &left else { return shared.publish_unseen(connection) };
+    connection.commits_beside = connection.commits_beside.wrapping_add(take_new_commits(own));
+    let committed = tell_of_commits(shared, connection, state, header, now);
+    shared.publish(own, committed);
+    shared.publish(connection, Committed::Nothing);
+}
+
+/// Records in which state the WAL is left, and tells the checkpointer and the other processes.
+fn tell_of_commits(
+    shared: &super::WriterShared,
+    connection: &mut WriterConnection,
+    state: &WalState,
+    header: &WalHeader,
+    now: Instant,
+) -> Committed {
+    if let Some(listener) = shared.listener.get() {
+        listener.grew(header, now);
     }
+    let committed = leave_at(connection, state, &shared.catalogue.left);
+    if committed == Committed::Ours
+        && let Some(turnstile) = &shared.turnstile
+    {
+        turnstile.committed(header.change);
+    }
+    committed
+}
 
-    /// Records in which state the WAL is left, and tells the checkpointer and the other processes.
-    fn tell_of_commits(
-        &self,
-        connection: &mut WriterConnection,
-        state: &WalState,
-        header: &WalHeader,
-        now: Instant,
-    ) -> Committed {
-        if let Some(listener) = self.listener.get() {
-            listener.grew(header, now);
-        }
-        let committed = leave_at(connection, state, &self.catalogue.left);
-        if committed == Committed::Ours
-            && let Some(turnstile) = &self.turnstile
-        {
-            turnstile.committed(header.change);
-        }
-        committed
+/// Called by a worker before it uses the slot.
+pub(super) fn enter(shared: &super::WriterShared, writer: &mut WriterConnection) {
+    writer.end_lease();
+    unlimit(writer);
+    suspect_spoilt(writer, false);
+    renew(writer);
+    see_functions(writer);
+    shared.record(writer);
+    if let Some(listener) = shared.listener.get() {
+        writer.limit_pages(listener.page_limit());
     }
 }

@@ -149,7 +149,7 @@ fn comes_before_changes(code: i32) -> bool {
 /// Runs `f` inside a savepoint, since SQLite by itself does not undo every failed statement. If the savepoint cannot be
 /// ended, the transaction is rolled back, so that nothing of a failed inline run is left for the worker that runs the
 /// statement again.
-fn in_savepoint(
+pub(super) fn in_savepoint(
     writer: &mut WriterConnection,
     f: impl FnOnce(&mut WriterConnection) -> Option<Result<Answer>>,
 ) -> Option<Result<Answer>> {
@@ -178,7 +178,7 @@ fn in_savepoint(
 
 /// Runs the statement under the rules of an inline run, which those of the savepoint around it are not: they may have to be
 /// prepared again. Returns `None` if this connection is not capable of inline runs.
-fn run(
+pub(super) fn run(
     writer: &mut WriterConnection,
     ready: &CachedStatement,
     work: &Work,

@@ -1,9 +1,9 @@
 //! The connections of callers that an engine has open.
 //!
-//! Owns: the list, for parking and for the close. Runs on the threads that serve connections, on those that park a database and
-//! close it. Invariant: a connection is in the list before it is opened, and until it is closed; while a database is parked,
-//! none is. One lock guards the list. It is held while a database is parked, and otherwise for a few assignments. Leaves out: what
-//! a connection does.
+//! Owns: the list, for parking and for the close. Runs on the threads that serve connections, on those that park a
+//! database and close it. Invariant: a connection is in the list before it is opened, and until it is closed; while a
+//! database is parked, none is. One lock guards the list. It is held while a database is parked, and otherwise for a
+//! few assignments. Leaves out: what a connection does.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -25,6 +25,13 @@ pub(crate) struct OwnConnections {
 pub(crate) struct Open {
     connections: Vec<Weak<OwnConnection>>,
     closes: bool,
+}
+
+impl Open {
+    /// One that was lost to a panic is not waited for.
+    fn has_some(&self) -> bool {
+        self.connections.iter().any(|own| own.strong_count() > 0)
+    }
 }
 
 impl OwnConnections {
@@ -65,12 +72,12 @@ impl OwnConnections {
 
     /// Returns true if there are some.
     pub(crate) fn are_open(&self) -> bool {
-        !self.lock().connections.is_empty()
+        self.lock().has_some()
     }
 
     /// Keeps all closed for as long as the guard lives. `None` if one is open.
     pub(crate) fn keep_closed(&self) -> Option<MutexGuard<'_, Open>> {
-        Some(self.lock()).filter(|open| open.connections.is_empty())
+        Some(self.lock()).filter(|open| !open.has_some())
     }
 
     /// Called when the database begins to close: each connection ends as soon as no transaction is open on it.
@@ -87,7 +94,7 @@ impl OwnConnections {
     /// Waits until all are closed; those that are not at the deadline are ended. Blocks.
     pub(crate) fn wait_until_closed(&self, deadline: Instant) {
         let time = deadline.saturating_duration_since(Instant::now());
-        let waits = |open: &mut Open| !open.connections.is_empty();
+        let waits = |open: &mut Open| open.has_some();
         let waited = self.left.wait_timeout_while(self.lock(), time, waits);
         drop(waited);
         self.end();

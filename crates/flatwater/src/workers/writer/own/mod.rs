@@ -1,15 +1,17 @@
 //! Connections of callers: each is a connection that is kept for one caller, who may do with it what SQLite lets it do.
 //!
-//! Owns: the inbox of such a connection, and how it ends. Runs on callers' threads, on the timer's and on those that deliver
-//! turns, and blocks none. Invariants: requests run in the order in which they were sent, one at a time, whoever sent them;
-//! between two requests the connection has no thread; after the end no request is accepted, and every request that waits gets
-//! the reason. One lock guards the inbox, and is never held while SQLite runs or a waker does. Leaves out: serving the requests
-//! (`serve`), waiting for the turn (`waits`), running them (`run`).
+//! Owns: the inbox of such a connection, and how it ends. Runs on callers' threads, on the timer's and on those that
+//! deliver turns, and blocks none. Invariants: requests run in the order in which they were sent, one at a time,
+//! whoever sent them; between two requests the connection has no thread; after the end no request is accepted, and
+//! every request that waits gets the reason. One lock guards the inbox, and is never held while SQLite runs or a waker
+//! does. Leaves out: serving the requests (`serve`), waiting for the turn (`waits`), running them (`run`).
 
 mod idle;
+mod inline;
 pub(crate) mod list;
 mod run;
 mod serve;
+mod statements;
 pub(super) mod turn;
 mod waits;
 
@@ -18,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use flatwater_sqlite::{Interrupt, Origin};
+use flatwater_sqlite::{Callbacks, Interrupt, Origin};
 
 use self::list::OwnConnections;
 use self::run::Own;
@@ -27,12 +29,16 @@ use super::Writer;
 use crate::connection::functions::Functions;
 use crate::error::{Error, Result};
 use crate::file::watch::Watch;
+use crate::inline::limits::InlineLimits;
+use crate::inline::outcome::InlineRun;
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::stats::Recorder;
 use crate::time::recurring::Recurring;
+use crate::workers::Answer;
 use crate::workers::open_read::OpenRead;
 use crate::workers::request::Request;
+use crate::workers::work::Work;
 
 /// How a connection ended.
 #[derive(Debug, Clone)]
@@ -87,6 +93,9 @@ pub(crate) struct OwnConnection {
     given: Given,
     inbox: Mutex<Inbox>,
     flags: Arc<Flags>,
+    /// What the caller wants to be asked.
+    callbacks: Mutex<Callbacks>,
+    has_callbacks: AtomicBool,
     in_transaction: AtomicBool,
     total_changes: AtomicU64,
     /// Looks whether its transaction is idle.
@@ -134,6 +143,10 @@ impl Interrupt for Ends {
 impl OwnConnection {
     /// Returns a connection that its first request opens.
     pub(crate) fn new(given: Given) -> Arc<Self> {
+        let mut given = given;
+        if !given.options.is_memory() {
+            given.functions = Arc::new(Functions::over(given.functions));
+        }
         let own = Own::of(&given);
         let inbox = Inbox {
             messages: VecDeque::new(),
@@ -151,6 +164,8 @@ impl OwnConnection {
             given,
             inbox: Mutex::new(inbox),
             flags: Arc::default(),
+            callbacks: Mutex::default(),
+            has_callbacks: AtomicBool::new(false),
             in_transaction: AtomicBool::new(false),
             total_changes: AtomicU64::new(0),
             looks: Recurring::default(),
@@ -194,6 +209,29 @@ impl OwnConnection {
         }
     }
 
+    /// Changes what the caller is asked, from the next statement on.
+    pub(crate) fn set_callbacks(&self, set: impl FnOnce(&mut Callbacks)) {
+        let mut callbacks = self.callbacks.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = callbacks.clone();
+        set(&mut callbacks);
+        self.has_callbacks.store(true, Ordering::Release);
+        drop(callbacks);
+        // What it owns is foreign code.
+        drop(before);
+    }
+
+    /// Returns what the caller wants to be asked, unless it never wanted anything.
+    fn callbacks(&self) -> Option<Callbacks> {
+        let callbacks = || self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.has_callbacks.load(Ordering::Acquire).then(callbacks)
+    }
+
+    /// The functions that the connection has besides those of the database. `None` if it has those of the database
+    /// alone.
+    fn own_functions(&self) -> Option<&Arc<Functions>> {
+        (!self.given.options.is_memory()).then_some(&self.given.functions)
+    }
+
     /// How many rows were changed on the connection, up to the last statement that ended.
     pub(crate) fn total_changes(&self) -> u64 {
         self.total_changes.load(Ordering::Relaxed)
@@ -233,6 +271,18 @@ impl OpenRead for OwnConnection {
     }
 
     fn touch(&self) {}
+
+    fn functions(&self) -> Option<&Arc<Functions>> {
+        self.own_functions()
+    }
+
+    fn runs_inline(&self) -> bool {
+        true
+    }
+
+    fn run_inline(&self, work: &Work, limits: &InlineLimits, began: Instant) -> InlineRun<Result<Answer>> {
+        self.run_short(work, limits, began)
+    }
 
     fn in_transaction(&self) -> bool {
         self.in_transaction.load(Ordering::Relaxed)

@@ -1,51 +1,42 @@
 //! One request on a connection of a caller.
 //!
-//! Owns: the connection with its turn, and running the statements of one request. Runs on the thread that has the connection,
-//! and blocks it for locks of other processes. Invariants: what needs the lock of writers does not run without a turn; the
-//! turn stays until no transaction is open that has written; after a commit that may have failed, its remains are overwritten
-//! while the turn is there. Leaves out: the order of requests (`mod`), waiting for a turn (`waits`).
+//! Owns: the connection with its turn, and what comes before and after the statements of a request. Runs on the thread
+//! that has the connection, and blocks it for locks of other processes. Invariants: what needs the lock of writers does
+//! not run without a turn; the turn stays until no transaction is open that has written. Leaves out: the statements
+//! (`statements`), the order of requests (`mod`), waiting for a turn (`waits`).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Handle, Interrupt};
+use flatwater_sqlite::{Callbacks, Handle, Interrupt};
 
-use super::super::commit::{commit, settle};
-use super::super::commits_seen::changes;
 use super::super::connection::WriterConnection;
 use super::super::effects::Effects;
-use super::super::exclusive::whole_policy;
-use super::super::failed_commit::Changes;
 use super::super::interrupts::disarm;
-use super::super::perform::{need_rows, refuse_rows};
+use super::super::known_schema::see_schema;
 use super::turn::Turn;
-use crate::connection::Connection;
-use crate::connection::run::blobs::use_blob;
-use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun};
-use crate::connection::run::prepare::refuse_nul;
-use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::location::in_script;
 use crate::error::{Error, Result};
-use crate::queue::ticket::{Ticket, left_request};
-use crate::sql::catalogue::StatementInfo;
+use crate::queue::ticket::Ticket;
 use crate::sql::class::Route;
-use crate::sql::policy;
-use crate::sql::terminated::terminated;
-use crate::values::executed::BatchResult;
-use crate::values::params::{ParamRow, Params};
+use crate::sql::schema_seen::LeftWal;
+use crate::sql::tokens::may_attach;
+use crate::time::later;
 use crate::workers::Answer;
+use crate::workers::refusals::not_ended;
 use crate::workers::work::Work;
 
 /// A connection of a caller.
 pub(super) struct Own {
     /// `None` where the database has one connection: then it is that of the turn.
-    connection: Option<Box<WriterConnection>>,
+    pub(super) connection: Option<Box<WriterConnection>>,
     pub(super) turn: Option<Turn>,
     /// Reads and open transactions need the turn too: the file has no WAL.
     always: bool,
     /// What was done since no transaction was open and no turn taken.
-    effects: Effects,
+    pub(super) effects: Effects,
     was_open: bool,
+    /// How long it waits for the turn and for locks.
+    pub(super) busy_timeout: Duration,
 }
 
 /// What became of a request.
@@ -66,12 +57,19 @@ pub(super) struct State {
 }
 
 impl Own {
-    pub(super) fn new(connection: Option<WriterConnection>, always: bool) -> Self {
-        Self { connection: connection.map(Box::new), turn: None, always, effects: Effects::default(), was_open: false }
+    pub(super) fn new(connection: Option<WriterConnection>, always: bool, busy_timeout: Duration) -> Self {
+        Self {
+            connection: connection.map(Box::new),
+            turn: None,
+            always,
+            effects: Effects::default(),
+            was_open: false,
+            busy_timeout,
+        }
     }
 
     /// Returns the connection, which may not be open.
-    fn writer(&mut self) -> Result<&mut WriterConnection> {
+    pub(super) fn writer(&mut self) -> Result<&mut WriterConnection> {
         match (&mut self.connection, &mut self.turn) {
             (Some(own), _) => Ok(own),
             (None, Some(turn)) => Ok(turn.writer()),
@@ -91,17 +89,31 @@ impl Own {
     }
 
     /// Runs the request. `ends` may interrupt it.
-    pub(super) fn run(&mut self, work: &Work, ticket: &Arc<Ticket>, ends: &Arc<dyn Interrupt>) -> Step {
+    pub(super) fn run(
+        &mut self,
+        work: &Work,
+        ticket: &Arc<Ticket>,
+        ends: &Arc<dyn Interrupt>,
+        callbacks: Option<Callbacks>,
+    ) -> Step {
         if self.turn.is_none() && (self.always || needs_turn(work)) {
             return Step::NeedsTurn;
         }
-        let result = self.begin(work, ticket).and_then(|before| {
+        let result = self.begin(work, ticket).and_then(|()| {
+            let calls = callbacks.is_some();
+            self.call(callbacks)?;
             let result = self.statements(work, ticket, ends);
-            if let Ok(writer) = self.writer() {
-                disarm(writer);
-            }
-            result.map_err(|error| self.settle(error, before.as_ref()))
+            self.call(calls.then(Callbacks::default))?;
+            result
         });
+        if let Ok(writer) = self.writer() {
+            disarm(writer);
+            if work.texts().any(|text| may_attach(&text.sql))
+                && let Some(connection) = &mut writer.connection
+            {
+                connection.attached.look_again(&connection.sqlite);
+            }
+        }
         match result {
             Ok(None) => Step::NeedsTurn,
             Ok(Some(answer)) => Step::Answered(Ok(answer)),
@@ -109,218 +121,36 @@ impl Own {
         }
     }
 
-    /// Opens the connection. Returns what shows a commit, if one may come.
-    fn begin(&mut self, work: &Work, ticket: &Arc<Ticket>) -> Result<Option<Changes>> {
-        let has_turn = self.turn.is_some();
+    /// Opens the connection, and lets it wait for locks.
+    fn begin(&mut self, work: &Work, ticket: &Arc<Ticket>) -> Result<()> {
+        let (has_turn, busy_timeout) = (self.turn.is_some(), self.busy_timeout);
         let writer = self.writer()?;
-        writer.wait_for_locks(Instant::now(), ticket);
+        if std::mem::take(&mut writer.is_suspect) {
+            // Its cache may have pages that were never committed.
+            writer.replace();
+            return Err(not_ended());
+        }
+        let end = later(Instant::now(), busy_timeout);
+        writer.busy_timeout.until(ticket.deadline.map_or(end, |deadline| end.min(deadline)), ticket.clone());
         if has_turn && let Some(refusal) = writer.refusal().filter(|_| !work.describe().only_reads()) {
             return Err(refusal);
         }
         let connection = writer.connection()?;
         connection.lengths.restore(&mut connection.sqlite);
         self.was_open = true;
-        let writer = self.writer()?;
-        Ok(has_turn.then(|| changes(writer)))
-    }
-
-    /// The error of a statement that may be one of its commit.
-    fn settle(&mut self, error: Error, before: Option<&Changes>) -> Error {
-        let (Some(before), Some(turn)) = (before, &self.turn) else { return error };
-        let shared = turn.shared.clone();
-        match self.writer() {
-            Ok(writer) if writer.is_autocommit() => settle(writer, &shared, error, before),
-            _ => error,
-        }
-    }
-
-    /// Returns `None` if it needs the turn.
-    fn statements(&mut self, work: &Work, ticket: &Arc<Ticket>, ends: &Arc<dyn Interrupt>) -> Result<Option<Answer>> {
-        match work {
-            Work::Execute { text, params } => self.single(text, params, Some(Output::Nothing), ends, work),
-            Work::Query { text, params, .. } => self.single(text, params, Some(work.output()), ends, work),
-            Work::Batch(statements) if let [(text, params)] = &**statements => {
-                self.single(text, params, None, ends, work)
-            }
-            Work::Prepare(text) if text.tells_of_its_prepare => Ok(Some(Answer::Prepared(text.clone()))),
-            Work::Prepare(text) => {
-                let ready = self.ready(text)?;
-                self.done_with(&ready);
-                Ok(Some(Answer::Prepared(text.clone())))
-            }
-            Work::Script(text) => self.script(text, ends).map(|()| Some(Answer::Done)),
-            Work::Many { text, rows } => self
-                .whole(ticket, ends, |own| {
-                    let ready = own.ready_in_whole(text)?;
-                    let ran = refuse_rows(&ready).and_then(|()| {
-                        own.note(&ready);
-                        own.writer()?.connection()?.execute_many(&ready, rows)
-                    });
-                    own.done_with(&ready);
-                    ran.map(Answer::Changes)
-                })
-                .map(Some),
-            Work::Batch(statements) => self
-                .whole(ticket, ends, |own| {
-                    let results = statements.iter().map(|(text, params)| {
-                        let ready = own.ready_in_whole(text)?;
-                        let ran = own.execute(&ready, params.row(), output_of(&ready));
-                        own.done_with(&ready);
-                        ran.map(result_of)
-                    });
-                    results.collect::<Result<_>>().map(Answer::Batch)
-                })
-                .map(Some),
-            Work::Blob(blob) => {
-                self.arm(ends)?;
-                let used = use_blob(self.writer()?.connection()?, blob)?;
-                Ok(Some(Answer::Blob(Box::new(used))))
-            }
-            _ => Err(Error::misuse("this is not possible on a connection")),
-        }
-    }
-
-    fn ready(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
-        let (connection, facts) = self.writer()?.parts()?;
-        let policy = whole_policy(connection);
-        connection.ready(text, policy, facts)
-    }
-
-    /// The same for one of several statements, which are kept as a whole: it does not end their transaction.
-    fn ready_in_whole(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
-        let (connection, facts) = self.writer()?.parts()?;
-        let ready = connection.ready(text, policy::migration, facts)?;
-        if ready.class.locks && self.turn.is_none() {
-            self.done_with(&ready);
-            return Err(Error::misuse("a statement that reads has become one that writes").with_hint("try again"));
-        }
-        Ok(ready)
-    }
-
-    fn done_with(&mut self, ready: &CachedStatement) {
-        if let Ok(connection) = self.writer().and_then(WriterConnection::connection) {
-            connection.done_with(ready);
-        }
-    }
-
-    /// Notes that the statement is about to run.
-    fn note(&mut self, ready: &CachedStatement) {
-        let mut effects = std::mem::take(&mut self.effects);
-        if let Ok(writer) = self.writer() {
-            effects.note(&ready.class, writer);
-        }
-        self.effects = effects;
-    }
-
-    fn arm(&mut self, ends: &Arc<dyn Interrupt>) -> Result<()> {
-        self.writer()?.connection()?.sqlite.hooks().interrupts.arm(ends.clone());
         Ok(())
     }
 
-    fn execute(&mut self, ready: &CachedStatement, params: ParamRow<'_>, output: Output<'_>) -> Result<Outcome> {
-        self.note(ready);
-        let run = StatementRun { statement: ready, params, output, bounds: Bounds::Armed };
-        self.writer()?.connection()?.execute(&run)
-    }
-
-    /// Runs one statement. Without an `output` it may have rows or not.
-    fn single(
-        &mut self,
-        text: &Arc<StatementInfo>,
-        params: &Params,
-        output: Option<Output<'_>>,
-        ends: &Arc<dyn Interrupt>,
-        work: &Work,
-    ) -> Result<Option<Answer>> {
-        self.arm(ends)?;
-        let ready = self.ready(text)?;
-        if ready.class.locks && self.turn.is_none() {
-            self.done_with(&ready);
-            return Ok(None);
+    /// Has the caller's callbacks called. What was prepared before did not ask its authorizer.
+    fn call(&mut self, callbacks: Option<Callbacks>) -> Result<()> {
+        let Some(callbacks) = callbacks else { return Ok(()) };
+        if callbacks.authorize.is_some() {
+            self.forget_statements();
         }
-        let may = match work {
-            Work::Execute { .. } => refuse_rows(&ready),
-            Work::Query { .. } => need_rows(&ready),
-            _ => Ok(()),
-        };
-        let ran = may.and_then(|()| {
-            let output = output.unwrap_or_else(|| output_of(&ready));
-            self.execute(&ready, params.row(), output)
-        });
-        self.done_with(&ready);
-        let outcome = ran?;
-        Ok(Some(match work {
-            Work::Batch(_) => Answer::Batch(vec![result_of(outcome)]),
-            _ => outcome.into(),
-        }))
-    }
-
-    /// Runs one statement after the other. Each is prepared after the earlier ones ran, and what they did stays. Rows are
-    /// dropped.
-    fn script(&mut self, text: &Arc<StatementInfo>, ends: &Arc<dyn Interrupt>) -> Result<()> {
-        refuse_nul(text)?;
-        let sql = terminated(&text.sql);
-        let mut begin = 0;
-        loop {
-            self.arm(ends)?;
-            let (connection, facts) = self.writer()?.parts()?;
-            let policy = whole_policy(connection);
-            let first = connection.prepare_first(text, &sql[begin..], begin, policy, facts)?;
-            let Some((ready, length)) = first else { return Ok(()) };
-            let ran = self.execute(&ready, Params::default().row(), Output::Nothing);
-            if let Ok(connection) = self.writer().and_then(WriterConnection::connection) {
-                connection.sqlite.statement(ready.id).finalize();
-            }
-            ran.map_err(|error| {
-                let error = in_script(error, &text.sql, begin);
-                if error.sqlite_code().is_none() { error.with_hint("a script has no parameters") } else { error }
-            })?;
-            begin += length;
+        if let Some(connection) = &self.writer()?.connection {
+            connection.sqlite.hooks().call(callbacks);
         }
-    }
-
-    /// Runs several statements, all or nothing: in a transaction, or in a savepoint of the one that is open.
-    fn whole<T>(
-        &mut self,
-        ticket: &Arc<Ticket>,
-        ends: &Arc<dyn Interrupt>,
-        body: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<T> {
-        let shared = self.turn.as_ref().map(|turn| turn.shared.clone());
-        let writer = self.writer()?;
-        let is_outermost = writer.is_autocommit();
-        let Connection { control, sqlite, .. } = writer.connection()?;
-        match &shared {
-            _ if !is_outermost => control.savepoint(sqlite)?,
-            Some(_) => control.begin(sqlite)?,
-            None => control.begin_read(sqlite)?,
-        }
-        self.arm(ends)?;
-        let result = body(self);
-        let writer = self.writer()?;
-        disarm(writer);
-        let is_kept = result.is_ok() && !writer.is_autocommit();
-        match shared {
-            Some(shared) if is_outermost && is_kept => commit(writer, &shared, Some(ticket)).and(result),
-            None if is_outermost => {
-                // It only read.
-                writer.rollback();
-                result
-            }
-            _ if !is_outermost && is_kept && ticket.finishes() => {
-                let Connection { control, sqlite, .. } = writer.connection()?;
-                control.release(sqlite)?;
-                result
-            }
-            _ => {
-                if is_outermost {
-                    writer.rollback();
-                } else if !writer.is_autocommit() {
-                    writer.undo()?;
-                }
-                Err(result.err().unwrap_or_else(left_request))
-            }
-        }
+        Ok(())
     }
 
     /// Called when a request is over: gives the turn back, if no transaction needs it.
@@ -351,6 +181,15 @@ impl Own {
             self.effects = Effects::default();
         }
         state
+    }
+
+    /// Reads the schema if it may differ from the one that the connection has seen, so that the next statement may be
+    /// short.
+    pub(super) fn see_schema(&mut self, left: &LeftWal) {
+        let has_turn = self.turn.is_some();
+        if let Some(own) = self.connection.as_mut().filter(|own| own.is_autocommit() || has_turn) {
+            see_schema(own, left);
+        }
     }
 
     /// They may have been prepared under a schema that was not committed.
@@ -387,13 +226,4 @@ fn needs_turn(work: &Work) -> bool {
         Work::Blob(blob) => !blob.only_reads(),
         _ => false,
     }
-}
-
-fn output_of(ready: &CachedStatement) -> Output<'static> {
-    if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) }
-}
-
-fn result_of(outcome: Outcome) -> BatchResult {
-    let rows = if let Collected::Rows(rows) = outcome.result { Some(rows) } else { None };
-    BatchResult { executed: outcome.executed, rows }
 }

@@ -1,16 +1,16 @@
 //! Serving the requests of a connection of a caller, one by one.
 //!
-//! Owns: the thread that has the connection, which it gives back when there is no message. Runs on helper threads, which may
-//! block. Invariants: every request is answered; the answers are delivered when the next request of the caller would find the
-//! connection at rest; a panic, which only a bug in this crate or a function of the caller can cause, costs the connection.
-//! Leaves out: what is sent (`mod`), what a request does (`run`).
+//! Owns: the thread that has the connection, which it gives back when there is no message. Runs on helper threads,
+//! which may block. Invariants: every request is answered; the answers are delivered when the next request of the
+//! caller would find the connection at rest; a panic, which only a bug in this crate or a function of the caller can
+//! cause, costs the connection. Leaves out: what is sent (`mod`), what a request does (`run`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use flatwater_sqlite::Interrupt;
+use flatwater_sqlite::{Callbacks, Interrupt};
 
 use super::run::{Own, State, Step};
 use super::turn::Turn;
@@ -39,7 +39,11 @@ impl Own {
             let (options, functions) = (given.options.clone(), given.functions.clone());
             WriterConnection::of_caller(options, functions, given.watch.clone(), is_left)
         };
-        Self::new((!is_in_memory).then(own), given.writer.is_some() && given.journal != "wal")
+        Self::new(
+            (!is_in_memory).then(own),
+            given.writer.is_some() && given.journal != "wal",
+            given.options.busy_timeout,
+        )
     }
 }
 
@@ -139,14 +143,14 @@ impl OwnConnection {
             }
             return Some(own);
         }
-        if let Some(answer) = self.tell_of_end(&request.work) {
-            self.answer(*request, answer, outbox);
+        if let Some(told) = self.tell_of_end(&request.work) {
+            answer(*request, told, outbox);
             return Some(own);
         }
         match turn {
             Some(Ok(turn)) => own.takes(turn),
             Some(Err(error)) => {
-                self.answer(*request, Err(error), outbox);
+                answer(*request, Err(error), outbox);
                 return Some(own);
             }
             None => {}
@@ -158,9 +162,12 @@ impl OwnConnection {
                 let was_in_transaction = self.in_transaction.load(Ordering::Relaxed);
                 let state = own.rest();
                 self.note(state);
+                if let Some(writer) = &self.given.writer {
+                    own.see_schema(&writer.0.catalogue.left);
+                }
                 let error = result.as_ref().err().cloned();
                 let has_left = request.ticket.is_interrupted();
-                self.answer(*request, result, outbox);
+                answer(*request, result, outbox);
                 if let Some(error) = error {
                     if state.is_gone {
                         self.close(own, End::Lost(error), None, outbox);
@@ -174,7 +181,7 @@ impl OwnConnection {
             }
             Err(_) => {
                 let error = Error::misuse("a fault inside Flatwater ended it; please report it");
-                self.answer(*request, Err(error.clone()), outbox);
+                answer(*request, Err(error.clone()), outbox);
                 self.close(own, End::Lost(error), None, outbox);
                 None
             }
@@ -188,7 +195,7 @@ impl OwnConnection {
         self.flags.interrupted.store(false, Ordering::Relaxed);
         let ends: Arc<dyn Interrupt> = Arc::new(Ends(request.ticket.clone(), self.flags.clone()));
         let started = request.ticket.note_start(ExecutedOn::Writer, std::time::Duration::default);
-        let step = own.run(&request.work, &request.ticket, &ends);
+        let step = own.run(&request.work, &request.ticket, &ends, self.callbacks());
         request.ticket.note_end(started, std::time::Duration::default);
         match step {
             Step::Answered(Err(_)) if self.flags.ended.load(Ordering::Relaxed) => Step::Answered(Err(Error::closed())),
@@ -212,15 +219,11 @@ impl OwnConnection {
     }
 
     /// Notes what the connection says of itself.
-    fn note(&self, state: State) {
+    pub(super) fn note(&self, state: State) {
         self.in_transaction.store(state.in_transaction, Ordering::Relaxed);
         if let Some(total_changes) = state.total_changes {
             self.total_changes.store(total_changes, Ordering::Relaxed);
         }
-    }
-
-    fn answer(&self, request: Request, result: Result<Answer>, outbox: &mut Outbox<'_>) {
-        outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, result);
     }
 
     /// Closes the connection, and answers who has asked for that, and what waits.
@@ -231,33 +234,39 @@ impl OwnConnection {
         self.looks.end();
         self.note(State::default());
         self.given.list.leave(self);
+        if let Some(functions) = self.own_functions() {
+            // What one owns may own a handle of the connection.
+            functions.let_go();
+        }
+        self.set_callbacks(|callbacks| *callbacks = Callbacks::default());
         let mut inbox = self.lock();
         let end = inbox.end.get_or_insert(end).clone();
         let messages = std::mem::take(&mut inbox.messages);
         drop(inbox);
         if let Some(request) = asked {
             request.ticket.start();
-            self.answer(*request, Ok(Answer::Done), outbox);
+            answer(*request, Ok(Answer::Done), outbox);
         }
         for message in messages {
             let Message::Request(request) = message else { continue };
             if request.ticket.start() {
-                let answer = if request.work.describe().undoes() { Ok(Answer::Done) } else { Err(end.error()) };
-                self.answer(*request, answer, outbox);
+                let told = if request.work.describe().undoes() { Ok(Answer::Done) } else { Err(end.error()) };
+                answer(*request, told, outbox);
             }
         }
         outbox.deliver();
     }
 
-    /// No thread can be started: the connection rests again, and what was to be served is answered with the error.
+    /// No thread can be started: what was to be served is answered with the error. A close is served on this thread.
     fn refuse(&self, own: Box<Own>, resumed: Option<Resumed>, error: &Error) {
         let mut outbox = Outbox::passing_on(&self.given.recorder);
         let mut inbox = self.lock();
         let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut inbox.messages)
             .into_iter()
             .partition(|message| matches!(message, Message::Request(request) if !matches!(request.work, Work::Leave)));
+        let closes = !kept.is_empty();
         inbox.messages.extend(kept);
-        inbox.resting = Some(own);
+        let own = if closes { Some(own) } else { inbox.resting.replace(own) };
         drop(inbox);
         let resumed = resumed.map(|(request, turn)| {
             drop(turn);
@@ -266,10 +275,13 @@ impl OwnConnection {
         for message in resumed.into_iter().chain(left) {
             let Message::Request(request) = message else { continue };
             if request.ticket.start() {
-                self.answer(*request, Err(error.clone()), &mut outbox);
+                answer(*request, Err(error.clone()), &mut outbox);
             }
         }
         outbox.deliver();
+        if let Some(own) = own {
+            self.serve(own, None);
+        }
     }
 }
 
@@ -277,4 +289,8 @@ impl OwnConnection {
 fn transaction_lost(error: &Error) -> Error {
     Error::misuse(format!("SQLite rolled back the transaction because of an earlier error: {}", error.message()))
         .with_hint("begin another one")
+}
+
+fn answer(request: Request, result: Result<Answer>, outbox: &mut Outbox<'_>) {
+    outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, result);
 }

@@ -1,9 +1,9 @@
 //! The turn of a connection of a caller: the writer's connection, which is lent to it while it writes.
 //!
-//! Owns: taking the slot where it is free, and giving it back with what was committed meanwhile. Runs on the thread that has
-//! the caller's connection. Invariants: while there is a turn, nobody else of this engine writes; a turn that is dropped gives
-//! the slot back, and no transaction stays open on the writer's connection. Leaves out: waiting for a turn (`waits`), whether
-//! a statement needs one (`run`).
+//! Owns: taking the slot where it is free, and giving it back with what was committed meanwhile. Runs on the thread
+//! that has the caller's connection. Invariants: while there is a turn, nobody else of this engine writes; a turn that
+//! is dropped gives the slot back, and no transaction stays open on the writer's connection. Leaves out: waiting for a
+//! turn (`waits`), whether a statement needs one (`run`).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Instant;
 use super::super::connection::WriterConnection;
 use super::super::effects::Effects;
 use super::super::known_schema::forget_schema;
-use super::super::slot::{HeldConnection, Slot};
+use super::super::slot::{HeldConnection, Slot, enter, leave_beside};
 use super::super::{Writer, WriterShared};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::Catalogue;
@@ -32,7 +32,7 @@ impl Turn {
             return None;
         }
         let mut slot = Slot::acquire_idle(writer)?;
-        slot.run(|connection, _| shared.enter(connection));
+        slot.run(|connection, _| enter(shared, connection));
         Some(Self { shared: shared.clone(), writer: Some(slot.lend()) })
     }
 
@@ -73,7 +73,7 @@ impl Turn {
             tell_of_schema(held, effects, &self.shared.catalogue);
             let now = Instant::now();
             match own {
-                Some(own) => self.shared.leave_beside(held, own, now),
+                Some(own) => leave_beside(&self.shared, held, own, now),
                 None => {
                     let left = held.wal_now();
                     self.shared.leave(held, left.as_ref(), now);

@@ -1,9 +1,9 @@
 //! A connection of a caller that waits for its turn.
 //!
-//! Owns: asking the writer for the turn, and the end of the wait: the turn, the time, or the caller who leaves. No thread waits
-//! meanwhile. Runs on helper threads, and on those of the writer and the timer, for a moment. Invariants: what a wait ends with
-//! is taken once: it has a number, and what comes later finds another one; a turn that comes too late is given back. Leaves
-//! out: what is done with the turn (`turn`).
+//! Owns: asking the writer for the turn, and the end of the wait: the turn, the time, or the caller who leaves. No
+//! thread waits meanwhile. Runs on helper threads, and on those of the writer and the timer, for a moment. Invariants:
+//! what a wait ends with is taken once: it has a number, and what comes later finds another one; a turn that comes too
+//! late is given back. Leaves out: what is done with the turn (`turn`).
 //!
 //! ```text
 //! the connection                           fw-writer, or who has the slot       timer's thread
@@ -61,10 +61,10 @@ impl OwnConnection {
             return Some(own);
         }
         if let Some(turn) = Turn::take_idle(writer) {
-            return self.request_with(own, request, turn, outbox);
+            return self.request(own, request, Some(Ok(turn)), outbox);
         }
         let now = Instant::now();
-        let timeout = Some(self.given.options.busy_timeout);
+        let timeout = Some(own.busy_timeout);
         let ticket = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, now));
         let mut inbox = self.lock();
         inbox.waits += 1;
@@ -86,16 +86,6 @@ impl OwnConnection {
             this.resume(number, || Err(error));
         }
         None
-    }
-
-    fn request_with(
-        &self,
-        own: Box<Own>,
-        request: Box<Request>,
-        turn: Turn,
-        outbox: &mut Outbox<'_>,
-    ) -> Option<Box<Own>> {
-        self.request(own, request, Some(Ok(turn)), outbox)
     }
 
     /// Goes on with the request that waits, if it is the one of this number.

@@ -1,0 +1,264 @@
+//! The statements of one request on a connection of a caller.
+//!
+//! Owns: what each kind of work does, statement by statement. Runs on the thread that has the connection. Invariants: a
+//! single statement and a script are what SQLite makes of them; `batch` and `execute_many` are all or nothing; a commit
+//! that failed is settled before anything else runs. Leaves out: the connection between two requests (`run`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flatwater_sqlite::Interrupt;
+
+use super::super::commit::{commit, settle};
+use super::super::commits_seen::changes;
+use super::super::connection::WriterConnection;
+use super::super::exclusive::whole_policy;
+use super::super::interrupts::disarm;
+use super::super::perform::{need_rows, refuse_rows};
+use super::run::Own;
+use crate::connection::Connection;
+use crate::connection::learn::analyse::{learn, learn_before};
+use crate::connection::run::blobs::use_blob;
+use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun};
+use crate::connection::run::prepare::refuse_nul;
+use crate::connection::run::statement_cache::CachedStatement;
+use crate::error::location::in_script;
+use crate::error::{Error, Result};
+use crate::queue::ticket::{Ticket, left_request};
+use crate::sql::catalogue::StatementInfo;
+use crate::sql::policy;
+use crate::sql::terminated::terminated;
+use crate::sql::tokens::busy_timeout_set;
+use crate::values::executed::BatchResult;
+use crate::values::params::{ParamRow, Params};
+use crate::workers::Answer;
+use crate::workers::work::Work;
+
+impl Own {
+    /// Returns `None` if it needs the turn.
+    pub(super) fn statements(
+        &mut self,
+        work: &Work,
+        ticket: &Arc<Ticket>,
+        ends: &Arc<dyn Interrupt>,
+    ) -> Result<Option<Answer>> {
+        match work {
+            Work::Execute { text, params } => self.single(text, params, Some(Output::Nothing), ends, work),
+            Work::Query { text, params, .. } => self.single(text, params, Some(work.output()), ends, work),
+            Work::Batch(statements) if let [(text, params)] = &**statements => {
+                self.single(text, params, None, ends, work)
+            }
+            Work::Prepare(text) if text.tells_of_its_prepare => Ok(Some(Answer::Prepared(text.clone()))),
+            Work::Prepare(text) => {
+                let ready = self.ready(text)?;
+                self.done_with(&ready);
+                Ok(Some(Answer::Prepared(text.clone())))
+            }
+            Work::Script(text) => self.script(text, ends).map(|()| Some(Answer::Done)),
+            Work::Many { text, rows } => self
+                .whole(ticket, ends, |own| {
+                    let ready = own.ready_in_whole(text)?;
+                    let ran = refuse_rows(&ready).and_then(|()| {
+                        own.note(&ready);
+                        own.writer()?.connection()?.execute_many(&ready, rows)
+                    });
+                    own.done_with(&ready);
+                    ran.map(Answer::Changes)
+                })
+                .map(Some),
+            Work::Batch(statements) => self
+                .whole(ticket, ends, |own| {
+                    let results = statements.iter().map(|(text, params)| {
+                        let ready = own.ready_in_whole(text)?;
+                        let ran = own.execute(&ready, params.row(), output_of(&ready));
+                        own.done_with(&ready);
+                        ran.map(result_of)
+                    });
+                    results.collect::<Result<_>>().map(Answer::Batch)
+                })
+                .map(Some),
+            Work::Blob(blob) => {
+                self.arm(ends)?;
+                let used = use_blob(self.writer()?.connection()?, blob)?;
+                Ok(Some(Answer::Blob(Box::new(used))))
+            }
+            _ => Err(Error::misuse("this is not possible on a connection")),
+        }
+    }
+
+    fn ready(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
+        let (connection, facts) = self.writer()?.parts()?;
+        let policy = whole_policy(connection);
+        connection.ready(text, policy, facts)
+    }
+
+    /// The same for one of several statements, which are kept as a whole: it does not end their transaction.
+    fn ready_in_whole(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
+        let (connection, facts) = self.writer()?.parts()?;
+        let ready = connection.ready(text, policy::migration, facts)?;
+        if ready.class.locks && self.turn.is_none() {
+            self.done_with(&ready);
+            return Err(Error::misuse("a statement that reads has become one that writes").with_hint("try again"));
+        }
+        Ok(ready)
+    }
+
+    fn done_with(&mut self, ready: &CachedStatement) {
+        if let Ok(connection) = self.writer().and_then(WriterConnection::connection) {
+            connection.done_with(ready);
+        }
+    }
+
+    /// Notes that the statement is about to run.
+    fn note(&mut self, ready: &CachedStatement) {
+        let mut effects = std::mem::take(&mut self.effects);
+        if let Ok(writer) = self.writer() {
+            effects.note(&ready.class, writer);
+        }
+        self.effects = effects;
+    }
+
+    fn arm(&mut self, ends: &Arc<dyn Interrupt>) -> Result<()> {
+        self.writer()?.connection()?.sqlite.hooks().interrupts.arm(ends.clone());
+        Ok(())
+    }
+
+    fn execute(&mut self, ready: &CachedStatement, params: ParamRow<'_>, output: Output<'_>) -> Result<Outcome> {
+        self.note(ready);
+        let run = StatementRun { statement: ready, params, output, bounds: Bounds::Armed };
+        self.writer()?.connection()?.execute(&run)
+    }
+
+    /// The same for a statement that may commit by itself.
+    fn execute_alone(&mut self, ready: &CachedStatement, params: ParamRow<'_>, output: Output<'_>) -> Result<Outcome> {
+        let Some(shared) = self.turn.as_ref().map(|turn| turn.shared.clone()) else {
+            return self.execute(ready, params, output);
+        };
+        let before = changes(self.writer()?);
+        let ran = self.execute(ready, params, output);
+        ran.map_err(|error| match self.writer() {
+            Ok(writer) if writer.is_autocommit() => {
+                disarm(writer);
+                settle(writer, &shared, error, &before)
+            }
+            _ => error,
+        })
+    }
+
+    /// Runs one statement. Without an `output` it may have rows or not.
+    fn single(
+        &mut self,
+        text: &Arc<StatementInfo>,
+        params: &Params,
+        output: Option<Output<'_>>,
+        ends: &Arc<dyn Interrupt>,
+        work: &Work,
+    ) -> Result<Option<Answer>> {
+        self.arm(ends)?;
+        if let Some(milliseconds) = busy_timeout_set(&text.sql) {
+            // The busy handler is the engine's.
+            self.busy_timeout = Duration::from_millis(milliseconds);
+            self.writer()?.connection()?.stated.set_busy_timeout(milliseconds);
+        }
+        let ready = self.ready(text)?;
+        if ready.class.locks && self.turn.is_none() {
+            self.done_with(&ready);
+            return Ok(None);
+        }
+        let may = match work {
+            Work::Execute { .. } => refuse_rows(&ready),
+            Work::Query { .. } => need_rows(&ready),
+            _ => Ok(()),
+        };
+        let ran = may.and_then(|()| {
+            let output = output.unwrap_or_else(|| output_of(&ready));
+            learn_before(self.writer()?.connection()?, &ready, params.row());
+            let ran = self.execute_alone(&ready, params.row(), output)?;
+            learn(self.writer()?.connection()?, &ready);
+            Ok(ran)
+        });
+        self.done_with(&ready);
+        let outcome = ran?;
+        Ok(Some(match work {
+            Work::Batch(_) => Answer::Batch(vec![result_of(outcome)]),
+            _ => outcome.into(),
+        }))
+    }
+
+    /// Runs one statement after the other. Each is prepared after the earlier ones ran, and what they did stays. Rows
+    /// are dropped.
+    fn script(&mut self, text: &Arc<StatementInfo>, ends: &Arc<dyn Interrupt>) -> Result<()> {
+        refuse_nul(text)?;
+        let sql = terminated(&text.sql);
+        let mut begin = 0;
+        loop {
+            self.arm(ends)?;
+            let (connection, facts) = self.writer()?.parts()?;
+            let policy = whole_policy(connection);
+            let first = connection.prepare_first(text, &sql[begin..], begin, policy, facts)?;
+            let Some((ready, length)) = first else { return Ok(()) };
+            let ran = self.execute_alone(&ready, Params::default().row(), Output::Nothing);
+            if let Ok(connection) = self.writer().and_then(WriterConnection::connection) {
+                connection.sqlite.statement(ready.id).finalize();
+            }
+            ran.map_err(|error| {
+                let error = in_script(error, &text.sql, begin);
+                if error.sqlite_code().is_none() { error.with_hint("a script has no parameters") } else { error }
+            })?;
+            begin += length;
+        }
+    }
+
+    /// Runs several statements, all or nothing: in a transaction, or in a savepoint of the one that is open.
+    fn whole<T>(
+        &mut self,
+        ticket: &Arc<Ticket>,
+        ends: &Arc<dyn Interrupt>,
+        body: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let shared = self.turn.as_ref().map(|turn| turn.shared.clone());
+        let writer = self.writer()?;
+        let is_outermost = writer.is_autocommit();
+        let Connection { control, sqlite, .. } = writer.connection()?;
+        match &shared {
+            _ if !is_outermost => control.savepoint(sqlite)?,
+            Some(_) => control.begin(sqlite)?,
+            None => control.begin_read(sqlite)?,
+        }
+        self.arm(ends)?;
+        let result = body(self);
+        let writer = self.writer()?;
+        disarm(writer);
+        let is_kept = result.is_ok() && !writer.is_autocommit();
+        match shared {
+            Some(shared) if is_outermost && is_kept => commit(writer, &shared, Some(ticket)).and(result),
+            None if is_outermost => {
+                // It only read.
+                writer.rollback();
+                result
+            }
+            _ if !is_outermost && is_kept && ticket.finishes() => {
+                let Connection { control, sqlite, .. } = writer.connection()?;
+                control.release(sqlite)?;
+                result
+            }
+            _ => {
+                if is_outermost {
+                    writer.rollback();
+                } else if !writer.is_autocommit() {
+                    writer.undo()?;
+                }
+                Err(result.err().unwrap_or_else(left_request))
+            }
+        }
+    }
+}
+
+fn output_of(ready: &CachedStatement) -> Output<'static> {
+    if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) }
+}
+
+fn result_of(outcome: Outcome) -> BatchResult {
+    let rows = if let Collected::Rows(rows) = outcome.result { Some(rows) } else { None };
+    BatchResult { executed: outcome.executed, rows }
+}
