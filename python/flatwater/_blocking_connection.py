@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Connection(Own, Executor):
-    """A connection of one's own: transaction control as text, TEMP objects, ATTACH and PRAGMAs are allowed on it. Made by
-    `db.connection()`; its first statement opens it, and it is not shared with anybody.
+    """A connection of one's own: transaction control as text, TEMP objects, ATTACH and PRAGMAs are allowed on it. Made
+    by `db.connection()`; its first statement opens it, and it is not shared with anybody.
 
     Statements run one after the other, in the order in which they were begun, from any thread. Reads wait for nobody. A
     write waits for the writer, and keeps it until its transaction is over."""

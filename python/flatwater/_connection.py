@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._errors import NotSupportedError
+from ._functions import Functions
 from ._names import of_connection
 from ._scopes import Reads
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ._native import Call, Executor, NativeConnection
+    from ._native import Call, Executor, NativeConnection, NativeFunction
 
 
-class Own:
-    """What a connection has besides what runs SQL."""
+class Own(Functions):
+    """What a connection has besides what runs SQL. Its functions and collations are on no other connection; in memory
+    it is the database's only one.
+
+    What it is to call is called on a thread of the database, for its statements from the next one on, and must not call
+    the database."""
 
     def __init__(self, native: NativeConnection, executor: Executor) -> None:
         self._native = native
@@ -43,9 +49,37 @@ class Own:
         """Interrupts the statement that runs now: it raises `OperationalError`. May be called on any thread."""
         self._native.interrupt()
 
+    def set_authorizer(self, authorizer: Callable[..., int] | None) -> None:
+        """Calls `authorizer` for each thing that a statement does, while it is compiled, with the arguments that the
+        `sqlite3` module passes. It returns `sqlite3.SQLITE_OK`, `SQLITE_DENY` or `SQLITE_IGNORE`; an exception
+        denies."""
+        self._native.set_authorizer(authorizer)
+
+    def set_progress_handler(self, handler: Callable[[], object] | None, n: int) -> None:
+        """Calls `handler` after about every `n` steps of a statement. If it returns something true, or raises, the
+        statement is interrupted."""
+        self._native.set_progress_handler(handler, n)
+
+    def set_trace_callback(self, callback: Callable[[str], object] | None) -> None:
+        """Calls `callback` with the SQL of each statement that begins to run, in which the values are filled in. An
+        exception in it is ignored."""
+        self._native.set_trace_callback(callback)
+
     def load_extension(self, path: str, *, entrypoint: str | None = None) -> NoReturn:
         """Raises `NotSupportedError`: extensions are loaded by the option `load_extension` of `connect`."""
         raise NotSupportedError("extensions are loaded by the option `load_extension` of `connect`")
+
+    def _give(self, function: NativeFunction) -> None:
+        self._native.create(function)
+
+    def _remove_function(self, name: str, narg: int) -> None:
+        self._native.remove_function(name, narg)
+
+    def _remove_collation(self, name: str) -> None:
+        self._native.remove_collation(name)
+
+    def _keeps_datetimes(self) -> bool:
+        return self._native.keeps_datetimes()
 
     def _begin_close(self) -> Call[None]:
         self._is_closed = True
@@ -60,8 +94,8 @@ class Own:
 
 
 class Connection(Own, Reads):
-    """A connection of one's own: transaction control as text, TEMP objects, ATTACH and PRAGMAs are allowed on it. Made by
-    `db.connection()`; its first statement opens it, and it is not shared with anybody.
+    """A connection of one's own: transaction control as text, TEMP objects, ATTACH and PRAGMAs are allowed on it. Made
+    by `db.connection()`; its first statement opens it, and it is not shared with anybody.
 
     Statements run one after the other, in the order in which they were begun, from any task, thread or loop. Reads wait
     for nobody. A write waits for the writer, and keeps it until its transaction is over. `batch` with one statement

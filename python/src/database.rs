@@ -184,7 +184,7 @@ impl NativeDatabase {
         if let Some(enforced) = foreign_keys {
             options = options.foreign_keys(enforced);
         }
-        Ok(NativeConnection::new(self.database.connection_with(options)))
+        Ok(NativeConnection::new(options.connect(&self.database)))
     }
 
     /// Returns what the database has done since it was opened.

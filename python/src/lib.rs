@@ -11,6 +11,7 @@ mod bell;
 mod blob;
 mod blocked;
 mod call;
+mod callbacks;
 mod calls_python;
 #[allow(unsafe_code)]
 mod capi;
