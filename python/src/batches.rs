@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flatwater::bindings::{Output, poll_batch, touch, unbegun};
+use flatwater::bindings::{Output, empty_result, poll_batch, touch, unbegun};
 use flatwater::calls::Batches;
 use pyo3::prelude::*;
 
@@ -13,6 +13,7 @@ use crate::call::Body;
 use crate::capi::call_type::new_call;
 use crate::place;
 use crate::polls::{Next, Shared, close};
+use crate::rows::Rows;
 use crate::shape::Shape;
 
 /// The rest of a result.
@@ -44,6 +45,12 @@ impl NativeBatches {
         if let Some(batches) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             touch(batches);
         }
+    }
+
+    /// Returns a result without rows, of which nothing is left to fetch: its columns are known.
+    fn empty<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Rows>>> {
+        let empty = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(empty_result);
+        empty.map(|rows| Rows::new(py, rows.into())).transpose()
     }
 
     /// Gives the reader back.

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use flatwater::bindings::{FrontCall, Output, Target, commit, rollback};
+use flatwater::bindings::{FrontCall, Output, Target, commit, release, rollback, rollback_to, savepoint};
 use flatwater::{Snapshot, Transaction};
 use pyo3::prelude::*;
 
@@ -24,6 +24,16 @@ fn end<'py>(
     end: fn(Transaction<'static>) -> FrontCall,
 ) -> PyResult<Bound<'py, PyAny>> {
     new_call(py, Body::call(name, guard.take().map(end).ok_or_else(|| is_over(py)), Shape::Plain))
+}
+
+fn step<'py>(
+    py: Python<'py>,
+    operation: &'static str,
+    guard: &TransactionGuard,
+    name: &str,
+    step: fn(&Target, &str) -> FrontCall,
+) -> PyResult<Bound<'py, PyAny>> {
+    new_call(py, Body::call(operation, guard.target(py).map(|target| step(&target, name)), Shape::Plain))
 }
 
 impl TransactionGuard {
@@ -44,6 +54,21 @@ impl TransactionGuard {
     /// Rolls the transaction back.
     fn rollback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         end(py, "rollback", self, rollback)
+    }
+
+    /// Opens a savepoint of this name.
+    fn savepoint<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        step(py, "savepoint", self, name, savepoint)
+    }
+
+    /// Closes the savepoint of this name, and keeps its changes.
+    fn release<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        step(py, "release", self, name, release)
+    }
+
+    /// Undoes what was changed since the savepoint of this name.
+    fn rollback_to<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        step(py, "rollback_to", self, name, rollback_to)
     }
 
     /// Rolls the transaction back, without waiting for that.

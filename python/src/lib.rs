@@ -52,6 +52,7 @@ mod statement;
 mod stats;
 mod table;
 mod transaction;
+mod tuples;
 
 use pyo3::prelude::*;
 
@@ -99,6 +100,8 @@ mod _native {
     use crate::records::listen;
     #[pymodule_export]
     use crate::rows::{restore_row, restore_rows};
+    #[pymodule_export]
+    use crate::tuples::{declared_types, parameters_of, tuples};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -45,6 +45,8 @@ enum Next {
 pub struct Batches {
     next: Next,
     rest: Option<CursorGuard>,
+    /// The last part, if it had no rows: what is known of a result without any.
+    pub(crate) empty: Option<Rows>,
     /// Present until all is fetched, if someone listens. Dropped after what is reported into it.
     collection: Option<Arc<Collection>>,
     /// Dropped last: it may be the last handle to the database.
@@ -55,7 +57,7 @@ impl Batches {
     pub(crate) fn new(caller: &Caller, operation: &'static str, work: Result<Work>) -> Self {
         let collection = is_heard(caller).then(Arc::default);
         let first = fetch(caller, operation, work).collected(collection.clone());
-        Self { caller: caller.clone(), next: Next::Fetching(first), rest: None, collection }
+        Self { caller: caller.clone(), next: Next::Fetching(first), rest: None, empty: None, collection }
     }
 
     /// Returns the next rows, at least one, or `None` after the last. The first batch has at most 1,024 rows, and a
@@ -112,6 +114,7 @@ impl Batches {
             if !rows.is_empty() {
                 return Poll::Ready(Ok(Some(rows)));
             }
+            self.empty = Some(rows);
         }
     }
 

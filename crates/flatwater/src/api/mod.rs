@@ -21,7 +21,7 @@ pub(crate) mod prepared;
 pub mod process;
 mod query_plan;
 pub(crate) mod report;
-mod savepoints;
+pub(crate) mod savepoints;
 pub(crate) mod session;
 pub(crate) mod snapshot;
 pub(crate) mod statement;

@@ -50,7 +50,7 @@ impl Transaction<'_> {
     }
 }
 
-fn named(step: NamedStep, name: &str) -> Result<Work> {
+pub(crate) fn named(step: NamedStep, name: &str) -> Result<Work> {
     if name.is_empty() {
         return Err(Error::misuse("the name of a savepoint is empty").with_hint("name it, or nest with `begin`"));
     }

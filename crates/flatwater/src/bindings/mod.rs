@@ -2,7 +2,8 @@
 //!
 //! Owns: making the calls of a front end; rows of parameters that are filled in slices; hints in the words of another
 //! language. Runs on the caller's thread. Invariant: a call of a front end does what the call of the API does. Leaves out:
-//! polling a call (`front_call`), where it begins (`begin`), connections of callers (`connection`), reading a result (`results`), functions of the host (`functions`), telling the host's event loop
+//! polling a call (`front_call`), where it begins (`begin`), connections of callers (`connection`), reading a result
+//! (`results`), savepoints by name (`savepoints`), functions of the host (`functions`), telling the host's event loop
 //! (`flatwater-bridge`).
 
 mod begin;
@@ -11,6 +12,7 @@ mod front_call;
 pub mod functions;
 mod maintenance;
 mod results;
+mod savepoints;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -27,6 +29,7 @@ pub use maintenance::{check_sql, incremental_vacuum, problems, read_blob, serial
 pub use results::{
     ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, position, rows_of, shared_rows,
 };
+pub use savepoints::{release, rollback_to, savepoint};
 
 use self::functions::Function;
 use crate::api::batches::Batches;
@@ -325,6 +328,12 @@ pub fn loop_had_turn() {
 /// Where batches are to begin, unless it has begun.
 pub fn unbegun(batches: &mut Batches) -> Option<Unbegun<'_>> {
     batches.unbegun().map(Unbegun)
+}
+
+/// The result, if all of it was fetched and it has no rows: its columns.
+#[must_use]
+pub fn empty_result(batches: &Batches) -> Option<Rows> {
+    batches.empty.clone()
 }
 
 /// The caller uses rows of the last batch: they are not idle.

@@ -1,0 +1,110 @@
+"""Copies of a logical connection's database: into another connection, and as SQL.
+
+Owns both. Invariant: a target is as it was, or a whole copy. The pages are copied by the `sqlite3` module from a file
+that nobody else has, so that its targets and its progress callbacks are served as it serves them. Leaves out the copy
+into that file, which the engine makes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Generator
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from .._dump import Ask, Lines, dump
+from .._errors import make
+from .._native import Executor
+from .connection import Logical
+from .steps import Step, Steps, T
+
+Progress = Callable[[int, int, int], object]
+
+
+class InThread(Step[T]):
+    """Code that blocks: on a thread of its own if it is awaited."""
+
+    __slots__ = ("_code",)
+
+    def __init__(self, code: Callable[[], T]) -> None:
+        self._code = code
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return asyncio.to_thread(self._code).__await__()
+
+    def _wait(self) -> T:
+        return self._code()
+
+
+def backup(
+    source: Logical,
+    target: Logical | sqlite3.Connection,
+    pages: int,
+    progress: Progress | None,
+    name: str,
+    sleep: float,
+) -> Steps[None]:
+    """Copies the database into that of another connection."""
+    if target is source:
+        raise ValueError("target cannot be the same connection instance")
+    with TemporaryDirectory(prefix="flatwater-") as folder:
+        file = os.path.join(folder, "copy.db")
+        yield from source.alone(_copy, source, file)
+
+        def copy(into: sqlite3.Connection) -> None:
+            copied = sqlite3.connect(file, check_same_thread=False)
+            try:
+                copied.backup(into, pages=pages, progress=progress, name=name, sleep=sleep)
+            finally:
+                copied.close()
+
+        if isinstance(target, Logical):
+            yield from target.alone(target.replace, copy, InThread)
+        else:
+            into = target
+            yield InThread(lambda: copy(into))
+
+
+def _copy(source: Logical, file: str) -> Steps[None]:
+    if source.in_transaction:
+        raise make("OperationalError", "database table is locked", "locked", code=(6, "SQLITE_LOCKED"))
+    yield source.handle._native.backup(file, None)
+
+
+def iterdump(source: Logical) -> Steps[list[str]]:
+    """Returns the lines of a dump, as `sqlite3` writes them: of what the connection sees."""
+    lines: list[str] = yield from source.alone(_dump, source)
+    return lines
+
+
+def _dump(source: Logical) -> Steps[list[str]]:
+    on, snapshot = source.on(), None
+    if not source.in_transaction:
+        snapshot = yield on._snapshot(None)
+        on = Executor()
+        on._open(snapshot)
+    asked, rows = dump(None), None
+    lines: list[str] = []
+    try:
+        while True:
+            try:
+                step = asked.send(rows)
+            except StopIteration:
+                return lines
+            rows = None
+            if isinstance(step, Ask):
+                rows = yield on.query(step.sql, step.params)
+            elif isinstance(step, Lines):
+                batches = on._batches(step.sql, None, None)
+                while (some := (yield batches.next_batch())) is not None:
+                    lines += [f"{row[0]};" for row in some]
+            else:
+                lines.append(step)
+    finally:
+        if snapshot is not None:
+            snapshot.close()
+
+
+__all__ = ["InThread", "Progress", "backup", "iterdump"]

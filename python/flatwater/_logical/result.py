@@ -1,0 +1,146 @@
+"""The result of a statement, as a cursor reads it.
+
+Owns the rows that are there and the rest. Invariants: at most about 1 MiB is held of a read outside of a transaction,
+and the rest comes from the snapshot that the first rows are of; a half-read result holds a reader and never the
+writer. Leaves out factories of rows (`rows`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from .._native import Executor, NativeBatches, Rows, declared_types, tuples
+from .rows import Description
+from .statement import column_name
+from .steps import Pause, Steps
+from .turns import Turns
+from .values import Converters, converted, converters
+
+# So many parts of a result are held. Each is of 256 KiB at most.
+HELD = 4
+# After so many seconds of rows other tasks get their turn. The clock is read once per so many rows.
+SLICE = 0.0005
+ROWS = 128
+
+TextFactory = Callable[[bytes], Any]
+
+
+class Result:
+    """What a statement returned."""
+
+    __slots__ = ("_at", "_converters", "_parts", "_rest", "_turns", "description", "lastrowid", "rowcount")
+
+    def __init__(self, lastrowid: int | None = None, rowcount: int = -1) -> None:
+        self.description: Description | None = None
+        self.lastrowid = lastrowid
+        self.rowcount = rowcount
+        self._parts: deque[Rows] = deque()
+        # The row of the first part that is next.
+        self._at = 0
+        self._rest: NativeBatches | None = None
+        self._converters: Converters | None = None
+        self._turns = Turns()
+
+    def add(self, rows: Rows, detect_types: int) -> None:
+        """Takes the first rows, which have the columns."""
+        if not rows.columns:
+            return
+        self.description = tuple(
+            (_shown(name, detect_types), None, None, None, None, None, None) for name in rows.columns
+        )
+        if detect_types:
+            self._converters = converters(detect_types, rows.columns, declared_types(rows))
+        if len(rows):
+            self._parts.append(rows)
+
+    def hold(self, batches: NativeBatches) -> Steps[None]:
+        """Takes what may be held of the rest."""
+        for _ in range(HELD):
+            rows = yield batches.next_batch()
+            if rows is None:
+                return
+            self._parts.append(rows)
+        self._rest = batches
+
+    def now(self, text: TextFactory | None) -> tuple[Any, ...] | None:
+        """Returns the next row, if it is there."""
+        if not self._parts:
+            return None
+        part = self._parts[0]
+        rows = tuples(part, self._at, self._at + 1, text)
+        self._move(part, self._at + 1)
+        if self._converters is not None:
+            rows = converted(rows, self._converters)
+        return rows[0]
+
+    def fetch(self, count: int | None, text: TextFactory | None) -> Steps[list[tuple[Any, ...]]]:
+        """Returns so many rows, or all that are left."""
+        if self._rest is None:
+            return (yield from self._fetch(count, text))
+        # Two tasks may fetch, and the native side knows one that waits.
+        turn = self._turns.take(shared=False)
+        try:
+            if not turn.has_come:
+                yield turn
+            return (yield from self._fetch(count, text))
+        finally:
+            turn.leave()
+
+    def _fetch(self, count: int | None, text: TextFactory | None) -> Steps[list[tuple[Any, ...]]]:
+        rows: list[tuple[Any, ...]] = []
+        began = time.perf_counter()
+        while count is None or len(rows) < count:
+            if not self._parts:
+                if self._rest is None:
+                    break
+                part = yield self._rest.next_batch()
+                if part is None:
+                    self._rest = None
+                    break
+                self._parts.append(part)
+            part = self._parts[0]
+            end = min(len(part), self._at + (ROWS if count is None else min(ROWS, count - len(rows))))
+            some = tuples(part, self._at, end, text)
+            self._move(part, end)
+            rows += some if self._converters is None else converted(some, self._converters)
+            if time.perf_counter() - began >= SLICE:
+                yield Pause()
+                began = time.perf_counter()
+        return rows
+
+    def _move(self, part: Rows, at: int) -> None:
+        self._at = at
+        if at >= len(part):
+            self._parts.popleft()
+            self._at = 0
+
+    def close(self) -> None:
+        """Gives the reader back. There are no more rows."""
+        self._parts.clear()
+        self._at = 0
+        if self._rest is not None:
+            self._rest.close()
+            self._rest = None
+
+
+def read(on: Executor, sql: str, values: Any, lastrowid: int, detect_types: int) -> Steps[Result]:
+    """Runs a query."""
+    result = Result(lastrowid)
+    batches = on._batches(sql, values, None)
+    first = yield batches.next_batch()
+    if first is not None:
+        result.add(first, detect_types)
+        yield from result.hold(batches)
+    elif (empty := batches.empty()) is not None:
+        result.add(empty, detect_types)
+    return result
+
+
+def _shown(name: str, detect_types: int) -> str:
+    """The name of a column: without the type that PARSE_COLNAMES takes from it."""
+    if detect_types & 2:
+        name = name.partition(" [")[0]
+    return column_name(name) if "/*" in name else name
