@@ -63,7 +63,7 @@ _HINTS = {
 _IN_TRANSACTION = {
     "commit": "it is committed when its `{async_}with` block ends",
     "begin": "use `{async_}with tx.transaction()` for a nested one",
-    "savepoint": "use `{async_}with tx.transaction()`, which is one",
+    "savepoint": "use `{async_}with db.transaction()`, and `tx.savepoint(name)` in it",
     **{
         name: f"use `db.{name}`: the transaction has it from its next statement on"
         for name in ("create_function", "create_aggregate", "create_window_function", "create_collation")

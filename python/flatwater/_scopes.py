@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from . import _flow
 from ._errors import Error, misuse
 from ._names import no_attribute, not_awaited, not_in_transaction
-from ._native import Executor, SnapshotGuard, TransactionGuard
+from ._native import Call, Executor, SnapshotGuard, TransactionGuard
 from ._reads import Batches, Stream
 
 if TYPE_CHECKING:
@@ -110,15 +110,32 @@ class Transaction(Reads):
         the outer one are refused meanwhile."""
         return Transaction(self, timeout)
 
+    def savepoint(self, name: str) -> Call[None]:
+        """Opens a savepoint, to which `rollback_to` returns. They form a stack; a name may be used again, and is then
+        that of the newest one. A block that nests, `transaction()`, has its own names."""
+        return self._begun().savepoint(name)
+
+    def release(self, name: str) -> Call[None]:
+        """Closes the savepoint of this name and those after it, and keeps their changes. The transaction stays open."""
+        return self._begun().release(name)
+
+    def rollback_to(self, name: str) -> Call[None]:
+        """Undoes all changes since the savepoint of this name, which stays open. Those after it are closed."""
+        return self._begun().rollback_to(name)
+
+    def _begun(self) -> TransactionGuard:
+        if self._guard is None:
+            raise misuse("the transaction has not begun", "use `async with`")
+        return self._guard
+
     async def rollback(self) -> None:
         """Rolls the transaction back before its block ends, without an exception. Later calls on it raise
         `ProgrammingError`, and the end of the block does nothing. Succeeds if SQLite, the idle limit or a close has
         already rolled it back."""
-        if self._guard is None:
-            raise misuse("the transaction has not begun", "use `async with`")
+        guard = self._begun()
         if not self._was_undone():
             self._is_undone = not self._is_committed
-            await self._guard.rollback()
+            await guard.rollback()
 
     if not TYPE_CHECKING:
 

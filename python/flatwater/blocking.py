@@ -157,15 +157,32 @@ class Transaction(Executor):
         on the outer one are refused meanwhile."""
         return Transaction(self, timeout)
 
+    def savepoint(self, name: str) -> None:
+        """Opens a savepoint, to which `rollback_to` returns. They form a stack; a name may be used again, and is then
+        that of the newest one. A block that nests, `transaction()`, has its own names."""
+        self._begun().savepoint(name)._wait()
+
+    def release(self, name: str) -> None:
+        """Closes the savepoint of this name and those after it, and keeps their changes. The transaction stays open."""
+        self._begun().release(name)._wait()
+
+    def rollback_to(self, name: str) -> None:
+        """Undoes all changes since the savepoint of this name, which stays open. Those after it are closed."""
+        self._begun().rollback_to(name)._wait()
+
+    def _begun(self) -> TransactionGuard:
+        if self._guard is None:
+            raise misuse("the transaction has not begun", "use `with`")
+        return self._guard
+
     def rollback(self) -> None:
         """Rolls the transaction back before its block ends, without an exception. Later calls on it raise
         `ProgrammingError`, and the end of the block does nothing. Succeeds if SQLite, the idle limit or a close has
         already rolled it back."""
-        if self._guard is None:
-            raise misuse("the transaction has not begun", "use `with`")
+        guard = self._begun()
         if not self._was_undone():
             self._is_undone = not self._is_committed
-            self._guard.rollback()._wait()
+            guard.rollback()._wait()
 
     if not TYPE_CHECKING:
 
