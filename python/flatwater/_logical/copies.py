@@ -51,7 +51,7 @@ def backup(
         raise ValueError("target cannot be the same connection instance")
     with TemporaryDirectory(prefix="flatwater-") as folder:
         file = os.path.join(folder, "copy.db")
-        yield from source.alone(_copy, source, file)
+        yield from source.alone(lambda: _copy(source, file))
 
         def copy(into: sqlite3.Connection) -> None:
             copied = sqlite3.connect(file, check_same_thread=False)
@@ -61,10 +61,11 @@ def backup(
                 copied.close()
 
         if isinstance(target, Logical):
-            yield from target.alone(target.replace, copy, InThread)
-        else:
             into = target
-            yield InThread(lambda: copy(into))
+            yield from into.alone(lambda: into.replace(copy, InThread))
+        else:
+            plain = target
+            yield InThread(lambda: copy(plain))
 
 
 def _copy(source: Logical, file: str) -> Steps[None]:
@@ -75,12 +76,11 @@ def _copy(source: Logical, file: str) -> Steps[None]:
 
 def iterdump(source: Logical) -> Steps[list[str]]:
     """Returns the lines of a dump, as `sqlite3` writes them: of what the connection sees."""
-    lines: list[str] = yield from source.alone(_dump, source)
-    return lines
+    return (yield from source.alone(lambda: _dump(source)))
 
 
 def _dump(source: Logical) -> Steps[list[str]]:
-    on, snapshot = source.on(), None
+    on, snapshot = source.on, None
     if not source.in_transaction:
         snapshot = yield on._snapshot(None)
         on = Executor()

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from enum import Enum
 from functools import lru_cache
 
+from .._errors import Error, make
+from .errors import operational
+
 # White space, a comment, something in quotes, a word, or one other character. What has no end ends with the text.
 _TOKEN = re.compile(
     r"""(?P<gap>[\s\ufeff]+|--[^\n]*|/\*.*?(?:\*/|\Z))"""
@@ -19,13 +22,15 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _NAME = r"""("(?:[^"]|"")*"|'(?:[^']|'')*'|`(?:[^`]|``)*`|\[[^\]]*\]|[\w$]+)"""
+# SQLite takes a name behind it, which means nothing.
+_TRANSACTION = rf"""(?:\s+TRANSACTION(?:\s+(?!TO\b){_NAME.replace("(", "(?:", 1)})?)?"""
 _CONTROL = [
     (name, re.compile(pattern + r"\s*;?\s*\Z", re.IGNORECASE))
     for name, pattern in (
-        ("begin", r"BEGIN(?:\s+(DEFERRED|IMMEDIATE|EXCLUSIVE))?(?:\s+TRANSACTION)?"),
-        ("commit", r"(?:COMMIT|END)(?:\s+TRANSACTION)?()"),
-        ("rollback", r"ROLLBACK(?:\s+TRANSACTION)?()"),
-        ("rollback_to", rf"ROLLBACK(?:\s+TRANSACTION)?\s+TO(?:\s+SAVEPOINT)?\s*{_NAME}"),
+        ("begin", rf"BEGIN(?:\s+(DEFERRED|IMMEDIATE|EXCLUSIVE))?{_TRANSACTION}"),
+        ("rollback_to", rf"ROLLBACK{_TRANSACTION}\s+TO(?:\s+SAVEPOINT)?\s*{_NAME}"),
+        ("commit", rf"(?:COMMIT|END){_TRANSACTION}()"),
+        ("rollback", rf"ROLLBACK{_TRANSACTION}()"),
         ("savepoint", rf"SAVEPOINT\s*{_NAME}"),
         ("release", rf"RELEASE(?:\s+SAVEPOINT)?\s*{_NAME}"),
     )
@@ -41,6 +46,8 @@ class Kind(Enum):
     WRITE = "write"
     PRAGMA = "pragma"
     CONTROL = "control"
+    # As the statements before by its first word, but none of them.
+    WRONG = "wrong"
     VACUUM = "vacuum"
     OWN = "own"
 
@@ -79,7 +86,15 @@ class Statement:
             if found := pattern.match(text):
                 self.control, self.name = control, _unquoted(found[1] or "")
                 return Kind.CONTROL
-        return Kind.WRITE
+        return Kind.WRONG if text else Kind.WRITE
+
+    def error(self) -> Error:
+        """What SQLite says of a statement that is `WRONG`."""
+        if len(list(statements(self.sql))) > 1:
+            return make("ProgrammingError", "You can only execute one statement at a time.", "misuse")
+        known = {*_CONTROLS, "DEFERRED", "IMMEDIATE", "EXCLUSIVE", "TRANSACTION", "TO"}
+        rest = [word for word in _words(self.sql) if word.upper() not in known]
+        return operational(f'near "{rest[0]}": syntax error' if rest and rest[0] != ";" else "incomplete input")
 
     def about(self, values: dict[str, int]) -> str:
         """The text with values in the place of the functions that tell of earlier statements."""

@@ -1,4 +1,4 @@
-"""The open transaction of a logical connection.
+"""The open transaction of a pooled connection.
 
 Owns the right to it, which belongs to no task: any may go on with it and end it. Invariant: an object that goes away
 rolls back. Leaves out when one begins.
@@ -11,13 +11,11 @@ from .._native import Executor, TransactionGuard
 from .errors import is_busy, locked, operational
 from .steps import Steps, Whole
 
-CHANGES = "SELECT total_changes()"
-
 
 class Open:
     """An open transaction."""
 
-    __slots__ = ("_changes", "_savepoints", "guard", "has_changed", "is_savepoint", "on")
+    __slots__ = ("_counted", "_savepoints", "guard", "has_changed", "is_savepoint", "on")
 
     def __init__(self, guard: TransactionGuard) -> None:
         self.guard = guard
@@ -28,20 +26,17 @@ class Open:
         # True if a SAVEPOINT began it, whose RELEASE ends it.
         self.is_savepoint = False
         self._savepoints: list[str] = []
-        self._changes = 0
+        self._counted = 0
 
-    def counted(self) -> Steps[int]:
-        """Returns how many rows it has changed, triggers included."""
-        changes: int = yield self.on.query_value(CHANGES)
-        return changes - self._changes
+    def count(self) -> Steps[int]:
+        """Returns how many rows were changed since it was asked before, triggers included."""
+        before, self._counted = self._counted, (yield self.on.query_value("SELECT total_changes()"))
+        return self._counted - before
 
-    def commit(self) -> Steps[None]:
-        """Ends it."""
-        yield Whole(self.guard.commit())
-
-    def rollback(self) -> Steps[None]:
-        """Ends it."""
-        yield Whole(self.guard.rollback())
+    def rowid(self) -> Steps[int]:
+        """Returns the rowid of the row that was inserted last."""
+        rowid: int = yield self.on.query_value("SELECT last_insert_rowid()")
+        return rowid
 
     def savepoint(self, name: str) -> Steps[None]:
         """Opens a savepoint."""
@@ -69,10 +64,6 @@ class Open:
                 return at
         raise operational(f"no such savepoint: {name}")
 
-    def begun(self) -> Steps[None]:
-        """Notes what the connection of the writer has counted before."""
-        self._changes = yield self.on.query_value(CHANGES)
-
 
 def begin(on: Executor, timeout: float) -> Steps[Open]:
     """Begins a transaction, which has the writer. Waits for the writer no longer than `timeout`."""
@@ -83,7 +74,7 @@ def begin(on: Executor, timeout: float) -> Steps[Open]:
         if is_busy(error):
             raise locked() from None
         raise
-    yield from opened.begun()
+    yield from opened.count()
     return opened
 
 
