@@ -56,7 +56,24 @@ test-python: python-package
 	ruff check --quiet . $(EXAMPLES) && ruff format --quiet --check . $(EXAMPLES) && \
 	mypy $(TYPED) && pyright --pythonpath $$VIRTUAL_ENV/bin/python $(TYPED) && \
 	python -m mypy.stubtest --allowlist tests/stubtest.txt flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
+	$(MAKE) test-python-suites
 	$(MAKE) test-wheel
+
+# The tests of projects that use aiosqlite, unchanged, with `flatwater.aiosqlite` in its place. They are those of the releases that
+# `sources.txt` names, as PyPI has them.
+SUITES = python/target/suites-$(VERSION)
+.PHONY: test-python-suites
+test-python-suites: python-package $(SUITES)/.made
+	$(SUITES)/venv/bin/python python/tests/suites/run.py $(SUITES)/sources
+
+$(SUITES)/.made: python/tests/suites/requirements.txt python/tests/suites/sources.txt
+	rm -rf $(SUITES)
+	$(PYTHON) -m venv $(SUITES)/venv
+	$(SUITES)/venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement python/tests/suites/requirements.txt
+	$(SUITES)/venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --require-hashes \
+	    --requirement python/tests/suites/sources.txt --dest $(SUITES)/sources
+	for release in $(SUITES)/sources/*.tar.gz; do tar -xzf $$release -C $(SUITES)/sources || exit 1; done
+	touch $@
 
 # A wheel, in a virtual environment that has nothing else, with nothing of Rust on its path. The profile is that of the tests,
 # so that nothing is built twice; `make test-wheel PROFILE=--release` is for the wheel as it is published.

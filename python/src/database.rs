@@ -5,11 +5,11 @@
 
 use std::path::PathBuf;
 
-use flatwater::bindings::{
-    FrontCall, Output, Target, close, functions, incremental_vacuum, mark, open_with, serialize, set_listener, vacuum,
-    vacuum_into,
-};
 use flatwater::ConnectionOptions;
+use flatwater::bindings::{
+    FrontCall, Output, Target, close, enforces_foreign_keys, functions, incremental_vacuum, joining, mark, open_with,
+    serialize, set_listener, vacuum, vacuum_into,
+};
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -64,16 +64,18 @@ fn pace(debounce: Seconds, throttle: Seconds) -> PyResult<Pace> {
 
 /// Opens a database.
 #[pyfunction]
-#[pyo3(signature = (path, options=None, functions=Vec::new()))]
+#[pyo3(signature = (path, options=None, functions=Vec::new(), joins=false))]
 pub(crate) fn connect<'py>(
     py: Python<'py>,
     path: AnyPath,
     options: Option<&Bound<'py, PyDict>>,
     functions: Vec<Bound<'py, NativeFunction>>,
+    joins: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     audit::watch(py)?;
     let call = inside(py, || {
         let options = crate::options::of(path.0, options)?;
+        let options = if joins { joining(options) } else { options };
         let functions = functions.iter().map(|function| function.get().take(py)).collect::<PyResult<_>>()?;
         Ok(open_with(options, functions))
     });
@@ -111,6 +113,11 @@ impl NativeDatabase {
     /// From now on datetimes are stored as the `sqlite3` module stores them.
     fn keep_datetimes_of_sqlite3(&self) {
         mark(&self.database);
+    }
+
+    /// True if foreign keys are enforced.
+    fn enforces_foreign_keys(&self) -> bool {
+        enforces_foreign_keys(&self.database)
     }
 
     /// Closes the database.

@@ -50,7 +50,12 @@ class Logical:
         except BaseException:
             self._place.leave()
             raise
-        self._mode = Pooled(self._handle, self.settings, self._told)
+        self._mode = self._fresh(self._handle)
+
+    def _fresh(self, handle: Handle) -> Pooled | Own:
+        # Those of the file are set by who opened it first.
+        is_own = handle._native.enforces_foreign_keys() != self.settings.foreign_keys
+        return (Own if is_own else Pooled)(handle, self.settings, self._told)
 
     @property
     def is_open(self) -> bool:
@@ -79,12 +84,13 @@ class Logical:
 
     def drop(self) -> None:
         """Rolls back and closes in the background."""
-        mode, handle, self._mode, self._handle = self._mode, self._handle, None, None
-        if mode is not None and handle is not None:
-            # No second warning.
-            handle._is_closed = True
+        mode, self._mode, self._handle = self._mode, None, None
+        if mode is not None:
             mode.abandon()
-            self._place.leave()
+            left = self._place.leave()
+            if left is not None:
+                # No second warning.
+                left._is_closed = True
 
     @property
     def mode(self) -> Pooled | Own:
@@ -188,10 +194,8 @@ class Logical:
         """Replaces the content of the database by what `copy` copies, while nobody has it open."""
         if self.in_transaction or isinstance(self._mode, Own):
             raise operational("target is in use")
-        yield from self._place.replace(self.handle, copy, in_thread)
-        assert self._place.handle is not None
-        self._handle = self._place.handle
-        self._mode = Pooled(self._handle, self.settings, self._told)
+        self._handle = yield from self._place.replace(self.handle, copy, in_thread)
+        self._mode = self._fresh(self._handle)
 
     def _run(self, what: Statement, given: Any, begins: bool) -> Steps[Result]:
         try:

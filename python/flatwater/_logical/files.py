@@ -1,12 +1,11 @@
-"""The databases of logical connections: which file a name means, and with which options it is open.
+"""The databases of logical connections: which file a name means, and how it is opened.
 
-Owns the options of each file that is open, which are those of the first connection, and the databases in memory that
-have a name. Invariant: a note is as old as the oldest connection that is open. Leaves out running anything.
+Owns the databases in memory that have a name. Invariant: such a database is there as long as one of its connections is
+open. Leaves out running anything.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -51,57 +50,55 @@ class Handle(Opened):
 
 
 @dataclass
-class _Use:
-    options: dict[str, Any]
+class _Named:
+    """A database in memory that has a name: all its connections have this handle."""
+
+    handle: Handle
     connections: int = 0
-    # Of a database in memory with a name: all its connections have this one.
-    handle: Handle | None = None
 
 
 _lock = Lock()
-_uses: dict[str, _Use] = {}
+_named: dict[str, _Named] = {}
 
 
 class Place:
     """Where a connection's database is."""
 
-    __slots__ = ("_content", "_key", "_use", "handle", "options", "path")
+    __slots__ = ("_content", "_name", "handle", "options", "path")
 
     def __init__(self, settings: Settings, uri: bool) -> None:
-        self.path, name = _path(settings.path, uri)
-        self._key = f"memory {name}" if name else os.path.realpath(_file(self.path))
-        is_private = self.path == ":memory:" and not name
-        options = {"foreign_keys": settings.foreign_keys, "transaction_idle": IDLE, **settings.options}
-        options.setdefault("busy_timeout", max(settings.timeout, BUSY))
-        self._use = _Use(options)
+        self.path, self._name = _path(settings.path, uri)
+        self.options: Any = {"foreign_keys": settings.foreign_keys, "transaction_idle": IDLE, **settings.options}
+        self.options.setdefault("busy_timeout", max(settings.timeout, BUSY))
         self.handle: Handle | None = None
         # Of a database in memory, if another was copied into it.
         self._content: bytes | None = None
-        with _lock:
-            if not is_private:
-                self._use = _uses.setdefault(self._key, self._use)
-            self._use.connections += 1
-            if name and self._use.handle is None:
-                # Which takes no time, and no other thread may make it meanwhile.
-                self._use.handle = Handle(_native.connect(":memory:", options.copy())._wait(), self.path)  # type: ignore[arg-type]
-        self.options = self._use.options
 
     def open(self) -> Steps[Handle]:
-        """Opens the database."""
-        if self._use.handle is not None:
-            self.handle = self._use.handle
-            return self.handle
-        _logging.listen()
-        options = self.options if self._content is None else {**self.options, "deserialize": self._content}
-        native = yield _native.connect(self.path, options.copy())  # type: ignore[arg-type]
-        self.handle = Handle(native, self.path)
-        return self.handle
+        """Opens the database. If this process has the file open already, the options are those of the first."""
+        if self._name:
+            handle = self._join()
+        else:
+            _logging.listen()
+            options: Any = self.options if self._content is None else {**self.options, "deserialize": self._content}
+            handle = Handle((yield _native.connect(self.path, options.copy(), joins=True)), self.path)
+        self.handle = handle
+        return handle
 
-    def replace(self, handle: Handle, copy: Copy, in_thread: Callable[[Any], Any]) -> Steps[None]:
-        """Closes the handle, lets the `sqlite3` module write the database, and opens it again."""
+    def _join(self) -> Handle:
         with _lock:
-            if self._use.connections > 1:
-                raise make("OperationalError", "target is in use by another connection of this process", "busy")
+            named = _named.get(self._name)
+            if named is None:
+                # Which takes no time, and no other thread may make it meanwhile.
+                native = _native.connect(":memory:", self.options.copy())._wait()
+                named = _named[self._name] = _Named(Handle(native, self._name))
+            named.connections += 1
+            return named.handle
+
+    def replace(self, handle: Handle, copy: Copy, in_thread: Callable[[Any], Any]) -> Steps[Handle]:
+        """Closes the handle, lets the `sqlite3` module write the database, and opens it again."""
+        if self._name:
+            raise make("OperationalError", "a database in memory with a name is no target of a copy", "misuse")
         yield handle._begin_close()
         try:
             if self.path == ":memory:":
@@ -109,7 +106,8 @@ class Place:
             else:
                 yield in_thread(lambda: _write(self.path, copy))
         finally:
-            yield from self.open()
+            handle = yield from self.open()
+        return handle
 
     def close(self) -> Steps[None]:
         """Closes it, unless another connection has the same database in memory."""
@@ -120,12 +118,13 @@ class Place:
     def leave(self) -> Handle | None:
         """Gives the place up. Returns what is to be closed, which closes in the background if it is dropped."""
         handle, self.handle = self.handle, None
-        with _lock:
-            self._use.connections -= 1
-            if self._use.connections:
-                return None if self._use.handle is not None else handle
-            if _uses.get(self._key) is self._use:
-                del _uses[self._key]
+        if self._name and handle is not None:
+            with _lock:
+                named = _named[self._name]
+                named.connections -= 1
+                if named.connections:
+                    return None
+                del _named[self._name]
         return handle
 
 
@@ -160,7 +159,3 @@ def _path(path: str, uri: bool) -> tuple[str, str]:
     if name == ":memory:" or keys.get("mode") == "memory":
         return ":memory:", name if is_shared else ""
     return file + ("?" + urlencode(keys) if keys else ""), ""
-
-
-def _file(path: str) -> str:
-    return unquote(path.removeprefix("file:").partition("?")[0]) if path.startswith("file:") else path

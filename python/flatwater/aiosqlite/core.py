@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from .._logical import Logical, LogicalCursor, RowFactory, Settings, awaited
+from .._logical import Closed, Logical, LogicalCursor, RowFactory, Settings, awaited
 from .._logical.copies import Progress, backup, iterdump
 from .._logical.turns import Turns
 from .context import contextmanager
@@ -115,7 +115,7 @@ class Connection:
 
     def _running(self) -> Logical:
         if self._logical is None:
-            raise ValueError("Connection closed")
+            raise Closed()
         return self._logical
 
     async def commit(self) -> None:

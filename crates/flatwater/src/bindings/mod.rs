@@ -243,6 +243,18 @@ pub fn open_with(options: Options, functions: Vec<Function>) -> FrontCall {
     FrontCall::new(options.open_as(functions, |answer, _| opened(answer).map(Output::Database)))
 }
 
+/// Options that do not hold if this process has the file open already: those of who opened it first do.
+#[must_use]
+pub fn joining(options: Options) -> Options {
+    Options { joins: true, ..options }
+}
+
+/// True if the database enforces foreign keys.
+#[must_use]
+pub fn enforces_foreign_keys(database: &Database) -> bool {
+    database.session.0.handle.engine().options.foreign_keys
+}
+
 /// Closes a database.
 #[must_use]
 pub fn close(database: &Database) -> FrontCall {

@@ -81,6 +81,8 @@ pub struct Options {
     pub(crate) transaction_idle: Duration,
     pub(crate) close_wait: Duration,
     pub(crate) timeout: Option<Duration>,
+    /// Whoever has the file open already may have other options: they hold.
+    pub(crate) joins: bool,
     pub(crate) attach: Vec<Attached>,
     pub(crate) journal: Journal,
     pub(crate) immutable: bool,
@@ -174,6 +176,7 @@ impl Options {
             transaction_idle: Duration::from_secs(30),
             close_wait: Duration::from_secs(5),
             timeout: None,
+            joins: false,
             attach: Vec::new(),
             journal: Journal::Wal,
             immutable: false,

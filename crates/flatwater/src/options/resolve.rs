@@ -193,10 +193,13 @@ impl Options {
 
     /// Returns the first setting that prevents two resolved options from sharing a database. Settings that only concern
     /// the access of one caller do not count: the path, its rights, permission to create the file, permission to use a
-    /// network file system.
+    /// network file system. Who joins takes all settings but the key.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
+        if other.joins {
+            return (self.key != other.key).then_some("key");
+        }
         let first = first_difference!(
-            self, other, except: path, read_only, writes, create, network_filesystem, timeout, migrations, image;
+            self, other, except: path, read_only, writes, create, network_filesystem, timeout, joins, migrations, image;
             key, untrusted, step_limit, durability, foreign_keys, readers, extra_readers, stream_idle, live_poll, snapshot_age,
             queue, group, statement_cache, writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size,
             auto_vacuum, optimize_every, busy_timeout,
