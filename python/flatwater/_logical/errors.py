@@ -39,6 +39,11 @@ def operational(message: str) -> Error:
     return make("OperationalError", message, "sql", code=(1, "SQLITE_ERROR"))
 
 
+def interrupted() -> Error:
+    """The error of a statement that was interrupted."""
+    return make("OperationalError", "interrupted", "cancelled", code=(9, "SQLITE_INTERRUPT"))
+
+
 def no_own(what: str) -> Error:
     """The error of what would make a connection its own while its transaction is open."""
     hint = "commit or roll back before"
@@ -79,4 +84,14 @@ def as_of_sqlite3(error: Error) -> Error:
     return error
 
 
-__all__ = ["Closed", "OperationalError", "as_of_sqlite3", "has_no_rows", "is_busy", "locked", "no_own", "operational"]
+__all__ = [
+    "Closed",
+    "OperationalError",
+    "as_of_sqlite3",
+    "has_no_rows",
+    "interrupted",
+    "is_busy",
+    "locked",
+    "no_own",
+    "operational",
+]

@@ -104,6 +104,10 @@ class Own:
         """Closes the connection, which rolls back."""
         yield self.native.close()
 
+    def interrupt(self) -> None:
+        """Interrupts the statement that runs."""
+        self.native.interrupt()
+
     def abandon(self) -> None:
         """Closes it without waiting for that."""
         self.on = Executor()

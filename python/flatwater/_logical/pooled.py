@@ -36,6 +36,12 @@ class Pooled:
         self._open: Open | None = None
         # A BEGIN as text that nothing has followed yet.
         self.is_deferred = False
+        self._running: set[Any] = set()
+
+    def interrupt(self) -> None:
+        """Interrupts the statements that run, if they are awaited."""
+        for running in list(self._running):
+            running.interrupt()
 
     @property
     def on(self) -> Executor:
@@ -115,7 +121,13 @@ class Pooled:
             opened.guard.abandon()
 
     def _begin(self) -> Steps[Open]:
-        self._open = yield from begin(self._handle.on, self._settings.timeout)
+        try:
+            self._open = yield from begin(self._handle.on, self._settings.timeout)
+        except Error as error:
+            if error.sqlite_errorname == "SQLITE_READONLY":
+                # SQLite says which statements would change something: no CREATE IF NOT EXISTS of what there is.
+                raise NeedsOwn("a write") from None
+            raise
         self.is_deferred = False
         return self._open
 
@@ -138,7 +150,7 @@ class Pooled:
         values = parameters(what.sql, given)
         sql = self._told.text(what, self._open is not None and self._open.has_changed)
         try:
-            return (yield from read(self.on, sql, values, self._told.rowid, self._settings.detect_types))
+            return (yield from read(self.on, sql, values, self._told.rowid, self._settings.detect_types, self._running))
         except Error:
             self._notice_end()
             raise
@@ -164,13 +176,13 @@ class Pooled:
         result = Result()
         try:
             if what.has_rows:
-                rows = yield Whole(opened.on.query(sql, values))
+                rows = yield Whole(opened.on.query(sql, values), self._running)
                 result.add(rows, self._settings.detect_types)
                 changes, rowid = len(rows), None
                 if what.first in ("INSERT", "REPLACE", "WITH") and changes:
                     rowid = yield from opened.rowid()
             else:
-                done = yield Whole(opened.on.execute(sql, values))
+                done = yield Whole(opened.on.execute(sql, values), self._running)
                 changes, rowid = done.changes, done.last_insert_rowid
         except Error:
             self._notice_end()
@@ -186,7 +198,7 @@ class Pooled:
         result = Result()
         try:
             given = (parameters(what.sql, row) for row in rows)
-            result.rowcount = yield Whole(opened.on.executemany(what.sql, given))
+            result.rowcount = yield Whole(opened.on.executemany(what.sql, given), self._running)
         except Error:
             self._notice_end()
             raise

@@ -15,7 +15,7 @@ from typing import Any
 from .._native import Executor, NativeBatches, Rows, declared_types, tuples
 from .rows import Description
 from .statement import column_name
-from .steps import Pause, Steps
+from .steps import Pause, Running, Steps
 from .turns import Turns
 from .values import Converters, converted, converters
 
@@ -126,11 +126,11 @@ class Result:
             self._rest = None
 
 
-def read(on: Executor, sql: str, values: Any, lastrowid: int, detect_types: int) -> Steps[Result]:
+def read(on: Executor, sql: str, values: Any, lastrowid: int, detect_types: int, running: set[Any]) -> Steps[Result]:
     """Runs a query."""
     result = Result(lastrowid)
     batches = on._batches(sql, values, None)
-    first = yield batches.next_batch()
+    first = yield Running(batches.next_batch(), running)
     if first is not None:
         result.add(first, detect_types)
         yield from result.hold(batches)

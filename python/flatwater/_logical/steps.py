@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Generator
 from typing import Any, Protocol, TypeVar
 
 from .._errors import Error
-from .errors import as_of_sqlite3
+from .errors import as_of_sqlite3, interrupted
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -64,36 +64,87 @@ def waited(steps: Steps[T]) -> T:
         raise as_of_sqlite3(error)
 
 
-class Whole(Step[T]):
-    """A call that goes on to its end, also if its task is cancelled meanwhile: the task learns of it then."""
+class Running(Step[T]):
+    """A call of the engine that may be interrupted."""
 
-    __slots__ = ("_call",)
+    __slots__ = ("_call", "_future", "_is_interrupted", "_of")
 
-    def __init__(self, call: Any) -> None:
+    def __init__(self, call: Any, of: set[Any]) -> None:
         self._call = call
+        # The calls of the connection that run.
+        self._of = of
+        self._future: Any = None
+        self._is_interrupted = False
 
     def __await__(self) -> Generator[Any, Any, T]:
+        result: T
+        call = self._call
+        try:
+            self._future = call.send(None)
+        except StopIteration as done:
+            result = done.value
+            return result
+        self._of.add(self)
         cancelled: BaseException | None = None
-        while True:
-            try:
-                future = self._call.send(None)
-            except StopIteration as done:
-                if cancelled is not None:
-                    raise cancelled from None
-                result: T = done.value
-                return result
-            try:
-                yield future
-            except GeneratorExit:
-                self._call.close()
-                raise
-            except BaseException as error:
-                # The future is over, so the call goes on with another one.
-                cancelled = error
+        try:
+            while True:
+                error = None
+                try:
+                    yield self._future
+                except GeneratorExit:
+                    call.close()
+                    raise
+                except BaseException as thrown:
+                    error = thrown
+                if self._is_interrupted and cancelled is None:
+                    error = cancelled = interrupted()
+                elif error is not None:
+                    error = self._cancelled(error)
+                self._future = call.send(None) if error is None else call.throw(error)
+        except StopIteration as done:
+            result = done.value
+            self._check()
+            return result
+        finally:
+            self._of.discard(self)
+            self._future = None
+
+    def _cancelled(self, error: BaseException) -> BaseException | None:
+        """The task is cancelled. Returns what the call learns of it."""
+        return error
+
+    def _check(self) -> None:
+        """The call has its result."""
+
+    def interrupt(self) -> None:
+        """Interrupts it. May be called on any thread."""
+        self._is_interrupted = True
+        future = self._future
+        if future is not None:
+            future.get_loop().call_soon_threadsafe(future.cancel)
 
     def _wait(self) -> T:
         result: T = self._call._wait()
         return result
+
+
+class Whole(Running[T]):
+    """A call that goes on to its end, also if its task is cancelled meanwhile: the task learns of it then."""
+
+    __slots__ = ("_error",)
+
+    def __init__(self, call: Any, of: set[Any] | None = None) -> None:
+        super().__init__(call, set() if of is None else of)
+        self._error: BaseException | None = None
+
+    def _cancelled(self, error: BaseException) -> BaseException | None:
+        # The future is over, so the call goes on with another one.
+        self._error = error
+        return None
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
 
 
 class Pause(Step[None]):

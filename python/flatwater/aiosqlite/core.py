@@ -13,7 +13,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
+from .._errors import NotSupportedError
 from .._logical import Closed, Logical, LogicalCursor, RowFactory, Settings, awaited
+from .._logical.callbacks import create_function, give
 from .._logical.copies import Progress, backup, iterdump
 from .._logical.turns import Turns
 from .context import contextmanager
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["Connection", "Cursor", "connect"]
+
+AuthorizerCallback = Callable[[int, Any, Any, Any, Any], int]
 
 
 class Connection:
@@ -161,6 +165,34 @@ class Connection:
         cursor = LogicalCursor(self._running())
         await awaited(cursor.executescript(sql_script))
         return Cursor(self, cursor)
+
+    async def interrupt(self) -> None:
+        """Interrupts the statements that run: they raise `OperationalError`."""
+        self._running().mode.interrupt()
+
+    async def create_function(
+        self, name: str, num_params: int, func: Callable[..., Any] | None, deterministic: bool = False
+    ) -> None:
+        """Creates a function of this connection, which has its own from then on."""
+        await awaited(create_function(self._running(), name, num_params, func, deterministic))
+
+    async def load_extension(self, path: str) -> None:
+        """Raises `NotSupportedError`: an extension is an option of `connect`."""
+        raise NotSupportedError("an extension is loaded by the option `load_extension` of `connect`")
+
+    async def set_progress_handler(self, handler: Callable[[], object] | None, n: int) -> None:
+        """Calls `handler` after each `n` steps of SQLite's machine. A true result interrupts the statement."""
+        given = give(self._running(), "a progress handler", lambda own: own.native.set_progress_handler(handler, n))
+        await awaited(given)
+
+    async def set_trace_callback(self, handler: Callable[[str], object] | None) -> None:
+        """Calls `handler` with the text of each statement that runs."""
+        await awaited(give(self._running(), "a trace callback", lambda own: own.native.set_trace_callback(handler)))
+
+    async def set_authorizer(self, authorizer_callback: AuthorizerCallback | None) -> None:
+        """Asks the callback for each action of a statement that is compiled. It returns a number such as SQLITE_OK."""
+        code = authorizer_callback
+        await awaited(give(self._running(), "an authorizer", lambda own: own.native.set_authorizer(code)))
 
     @property
     def in_transaction(self) -> bool:

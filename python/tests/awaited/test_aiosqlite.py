@@ -304,6 +304,7 @@ async def test_errors_are_those_of_sqlite3(module, file, tmp_path):
                 await db.execute(sql)
             assert (str(raised.value), raised.value.sqlite_errorname) == (text, "SQLITE_ERROR")
     async with module.connect(f"file:{file}?mode=ro", uri=True) as db:
+        await db.execute("CREATE TABLE IF NOT EXISTS t (a)")
         with pytest.raises(sqlite3.OperationalError, match="^attempt to write a readonly database$") as raised:
             await db.execute(INSERT, (1,))
         assert raised.value.sqlite_errorname == "SQLITE_READONLY"

@@ -1,0 +1,38 @@
+"""What a program gives to SQLite to call: functions, and hooks of a connection.
+
+Owns giving it. Invariant: it is the connection's own, so it is given to no other. Leaves out calling it, which the
+native part does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _native
+from .connection import Logical
+from .own import Own
+from .steps import Steps
+
+
+def give(logical: Logical, what: str, code: Callable[[Own], None]) -> Steps[None]:
+    """Gives something to the connection's own one."""
+
+    def work() -> Steps[None]:
+        code((yield from logical.own(what)))
+
+    yield from logical.alone(work)
+
+
+def create_function(
+    logical: Logical, name: str, narg: int, code: Callable[..., Any] | None, deterministic: bool
+) -> Steps[None]:
+    """Creates a function, or removes it if there is no code."""
+
+    def create(own: Own) -> None:
+        if code is None:
+            own.native.remove_function(name, narg)
+        else:
+            own.native.create(_native.function("function", name, narg, code, deterministic, True))
+
+    return give(logical, "a function", create)
