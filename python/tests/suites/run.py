@@ -55,13 +55,15 @@ SUITES = [
         arguments=ASYNC,
     ),
     Suite(LANGGRAPH, "tests", "test_ttl.py", 11, arguments=ASYNC),
+    # Programs of our own on packages that use aiosqlite.
+    Suite(str(HERE), "programs", "test_tortoise.py", 2, arguments=ASYNC),
 ]
 
 
 def run(suite: Suite, sources: Path) -> Counter[str]:
     """Runs the tests, and returns how many had which outcome."""
     with tempfile.TemporaryDirectory() as folder:
-        # Without the package that the release has beside its tests.
+        # Without the package that a release has beside its tests.
         shutil.copytree(sources / suite.release / suite.tests, Path(folder, "tests"))
         report = Path(folder, "report.xml")
         excluded = " and ".join(f"not {name}" for name in suite.without)

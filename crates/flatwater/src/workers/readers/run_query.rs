@@ -19,6 +19,7 @@ use crate::connection::run::in_parts::{LastPart, execute_in_parts};
 use crate::connection::run::prepare::refuse_told_of_earlier;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
+use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::values::params::ParamRow;
@@ -76,8 +77,12 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
     } else if in_batches && reader.connection.journal == "wal" {
         reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
+        let is_to_learn = !reader.in_snapshot && !ready.is_known();
         let started = reader.cursors.start(&mut reader.connection, ready, params.clone());
         reader.connection.sqlite.hooks().interrupts.disarm();
+        if is_to_learn && matches!(started, Ok(Batch { cursor: None, .. })) {
+            learn_again(reader, text);
+        }
         return match started {
             Ok(Batch { rows, cursor: Some(number) }) => Performed::Opened(Some((rows, number))),
             Ok(Batch { rows, cursor: None }) => Performed::Answered(Ok(Answer::Rows(rows))),
@@ -95,6 +100,14 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
     };
     reader.connection.done_with(&ready);
     result.map_or(Performed::Write(work, None), Performed::Answered)
+}
+
+/// Counts a use of a text whose cursor has ended, as `learn` does: its next batches may run inline.
+fn learn_again(reader: &mut Reader, text: &Arc<StatementInfo>) {
+    if let Ok(ready) = reader.connection.ready(text, policy::statement, &SchemaFacts::default()) {
+        learn(&mut reader.connection, &ready);
+        reader.connection.done_with(&ready);
+    }
 }
 
 /// Runs a prepared query.
