@@ -13,6 +13,7 @@ import polars
 from typing_extensions import Unpack, assert_type
 
 import flatwater
+import flatwater.aiosqlite as aiosqlite
 from flatwater import blocking
 
 
@@ -166,3 +167,22 @@ async def with_functions() -> None:
         register(db)
     with blocking.connect("app.db", on_connect=register, load_extension=["vec0", ("other", "init")]) as waiting:
         register(waiting)
+
+
+async def with_aiosqlite() -> None:
+    async with aiosqlite.connect("app.db", timeout=1, isolation_level=None) as db:
+        assert_type(db, aiosqlite.Connection)
+        db.row_factory = aiosqlite.Row
+        async with db.execute("SELECT 1") as cursor:
+            assert_type(cursor, aiosqlite.Cursor)
+            assert_type(cursor.lastrowid, int | None)
+            async for row in cursor:
+                print(row["a"])
+        assert_type(await db.execute("SELECT 1", {"a": 1}), aiosqlite.Cursor)
+        assert_type(await db.execute_fetchall("SELECT 1"), list[Any])
+        await db.executemany("INSERT INTO t VALUES (?)", ((number,) for number in range(3)))
+        await db.create_function("f", 1, lambda value: value, deterministic=True)
+        await db.commit()
+        assert_type(db.in_transaction, bool)
+    opened = await aiosqlite.connect(b"app.db")
+    assert_type(opened, aiosqlite.Connection)

@@ -158,7 +158,8 @@ class Logical:
         what = statement(sql)
         if not what.is_dml:
             raise make("ProgrammingError", "executemany() can only execute DML statements.", "misuse")
-        return (yield from self.alone(lambda: self.mode.many(what, rows, self._level is not None)))
+        begins = self._level is not None
+        return (yield from self.alone(lambda: self._in_mode(lambda mode: mode.many(what, rows, begins))))
 
     def script(self, script: str) -> Steps[Result]:
         """Commits, and then runs the statements one by one."""
@@ -198,12 +199,16 @@ class Logical:
         self._mode = self._fresh(self._handle)
 
     def _run(self, what: Statement, given: Any, begins: bool) -> Steps[Result]:
+        return (yield from self._in_mode(lambda mode: mode.run(what, given, begins)))
+
+    def _in_mode(self, work: Callable[[Pooled | Own], Steps[Result]]) -> Steps[Result]:
+        """Does the work where statements run, and on a connection of its own if it needs one."""
         try:
-            return (yield from self.mode.run(what, given, begins))
+            return (yield from work(self.mode))
         except NeedsOwn as needs:
             reason = str(needs)
         own = yield from self.own(reason)
-        return (yield from own.run(what, given, begins))
+        return (yield from work(own))
 
     def _script(self, script: str) -> Steps[Result]:
         yield from self.mode.commit()

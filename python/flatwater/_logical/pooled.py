@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._errors import Error
-from .._native import Executor
+from .._native import Executor, Rows
 from .errors import has_no_rows, operational
 from .files import Handle, Settings
 from .result import Result, read
@@ -121,13 +121,7 @@ class Pooled:
             opened.guard.abandon()
 
     def _begin(self) -> Steps[Open]:
-        try:
-            self._open = yield from begin(self._handle.on, self._settings.timeout)
-        except Error as error:
-            if error.sqlite_errorname == "SQLITE_READONLY":
-                # SQLite says which statements would change something: no CREATE IF NOT EXISTS of what there is.
-                raise NeedsOwn("a write") from None
-            raise
+        self._open = yield from begin(self._handle.on, self._settings.timeout)
         self.is_deferred = False
         return self._open
 
@@ -157,8 +151,21 @@ class Pooled:
 
     def _change(self, what: Statement, given: Any, begins: bool) -> Steps[Result]:
         """Runs a statement that writes, in a transaction of its own unless one is open or it begins one."""
-        work = self._write(what, parameters(what.sql, given))
-        return (yield from (work if begins or self.in_transaction else self._by_itself(work)))
+        values = parameters(what.sql, given)
+        work = self._write(what, values)
+        if begins or self.in_transaction:
+            return (yield from work)
+        try:
+            return (yield from self._by_itself(work))
+        except Error as error:
+            if error.sqlite_errorname != "SQLITE_READONLY" or (yield from self._writes(what.sql, values)):
+                raise
+            return Result(self._told.rowid)
+
+    def _writes(self, sql: str, values: Any) -> Steps[bool]:
+        """False for a statement that changes nothing, as a CREATE IF NOT EXISTS of what there is."""
+        program = yield self._handle.on.query(f"EXPLAIN {sql}", values)
+        return any(step["opcode"] == "Transaction" and step["p2"] for step in program)
 
     def _by_itself(self, work: Steps[Result]) -> Steps[Result]:
         yield from self._begin()
@@ -175,15 +182,14 @@ class Pooled:
         sql = self._told.text(what, opened.has_changed)
         result = Result()
         try:
-            if what.has_rows:
-                rows = yield Whole(opened.on.query(sql, values), self._running)
-                result.add(rows, self._settings.detect_types)
-                changes, rowid = len(rows), None
-                if what.first in ("INSERT", "REPLACE", "WITH") and changes:
-                    rowid = yield from opened.rowid()
-            else:
+            rows = (yield from self._returned(opened, sql, values)) if what.has_rows else None
+            if rows is None:
                 done = yield Whole(opened.on.execute(sql, values), self._running)
                 changes, rowid = done.changes, done.last_insert_rowid
+            else:
+                result.add(rows, self._settings.detect_types)
+                inserts = what.first in ("INSERT", "REPLACE", "WITH") and len(rows)
+                changes, rowid = len(rows), (yield from opened.rowid()) if inserts else None
         except Error:
             self._notice_end()
             raise
@@ -192,6 +198,16 @@ class Pooled:
         if what.is_dml:
             result.rowcount = changes
         return result
+
+    def _returned(self, opened: Open, sql: str, values: Any) -> Steps[Rows | None]:
+        """Returns the rows of a statement with RETURNING; None if that was only a word in it, and it did not run."""
+        try:
+            rows: Rows = yield Whole(opened.on.query(sql, values), self._running)
+            return rows
+        except Error as error:
+            if has_no_rows(error):
+                return None
+            raise
 
     def _write_many(self, what: Statement, rows: Iterable[Any]) -> Steps[Result]:
         opened = self._open or (yield from self._begin())

@@ -43,6 +43,8 @@ WRITES: list[Any] = [
     ("SELECT ?", [(1,)]),
     "INSERT OR IGNORE INTO t (a) VALUES (21)",
     "INSERT INTO t (a) VALUES (30) RETURNING id, a",
+    "UPDATE t SET b = 1 WHERE a = 30 RETURNING b",
+    "INSERT INTO log SELECT 'x' AS returning",
     "INSERT OR ROLLBACK INTO t (a) VALUES (21)",
     "SELECT a FROM t ORDER BY a",
     "commit()",

@@ -52,6 +52,23 @@ fn a_call_that_is_never_inline_goes_to_a_thread_of_the_database() {
     });
 }
 
+#[test]
+fn a_short_result_in_batches_is_learnt_and_then_read_on_its_callers_thread() {
+    const SHORT: &str = "SELECT a FROM t WHERE rowid = ? AND a > 0";
+    let file = TestFile::new();
+    run(async {
+        let db = known(&file).await;
+        let reads = db.stats().inline.reads;
+        while db.stats().inline.reads == reads {
+            let mut batches = db.batches(SHORT, (1,));
+            assert_eq!(batches.next().await.unwrap().unwrap().len(), 1);
+            assert!(batches.next().await.is_none());
+        }
+        let mut none = db.batches(SHORT, (99,));
+        assert!(none.next().await.is_none());
+    });
+}
+
 const LONG_SCHEMA: &str = "
     CREATE TABLE large (id INTEGER PRIMARY KEY, x TEXT);
     INSERT INTO large SELECT value, printf('%*d', 1000000, value) FROM json_each('[1,2,3]');

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tortoise import Tortoise, fields
+from tortoise.connection import get_connection
 from tortoise.exceptions import IntegrityError
 from tortoise.migrations.api import migrate
 from tortoise.models import Model
@@ -34,16 +35,16 @@ def config(file: Path, **app: Any) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-async def file(tmp_path: Path) -> Any:
-    path = tmp_path / "test.db"
-    yield path
-    await Tortoise.close_connections()
+async def test_a_program(tmp_path: Path) -> None:
+    await Tortoise.init(config=config(tmp_path / "test.db"))
+    try:
+        await Tortoise.generate_schemas()
+        await program()
+    finally:
+        await Tortoise.close_connections()
 
 
-async def test_a_program(file: Path) -> None:
-    await Tortoise.init(config=config(file))
-    await Tortoise.generate_schemas()
+async def program() -> None:
     red = await Team.create(name="red")
     blue, is_new = await Team.get_or_create(name="blue")
     assert is_new and (red.id, blue.id) == (1, 2)
@@ -88,7 +89,9 @@ class Migration(migrations.Migration):
         ops.CreateModel("Team", [
             ("id", fields.IntField(primary_key=True)), ("name", fields.CharField(max_length=50, unique=True)),
         ], options={"table": "team", "app": "models"}),
-        ops.CreateModel("Player", [("id", fields.IntField(primary_key=True))], options={"table": "player", "app": "models"}),
+        ops.CreateModel("Player", [
+            ("id", fields.IntField(primary_key=True)),
+        ], options={"table": "player", "app": "models"}),
     ]
 """
 SECOND = """
@@ -101,7 +104,7 @@ class Migration(migrations.Migration):
 """
 
 
-async def test_migrations_are_applied_once(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_migrations_are_applied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "applied_migrations"
     folder.mkdir()
     for name, text in (("__init__", ""), ("0001_first", FIRST), ("0002_second", SECOND)):
@@ -109,8 +112,9 @@ async def test_migrations_are_applied_once(file: Path, tmp_path: Path, monkeypat
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "applied_migrations", raising=False)
     for _ in range(2):
-        await migrate(config=config(file, migrations="applied_migrations"))
-        connection = Tortoise.get_connection("default")
-        columns = [row["name"] for row in await connection.execute_query_dict("PRAGMA table_info(team)")]
-        assert columns == ["id", "name", "city"]
-        await Tortoise.close_connections()
+        try:
+            await migrate(config=config(tmp_path / "test.db", migrations="applied_migrations"))
+            rows = await get_connection("default").execute_query_dict("PRAGMA table_info(team)")
+        finally:
+            await Tortoise.close_connections()
+        assert [row["name"] for row in rows] == ["id", "name", "city"]

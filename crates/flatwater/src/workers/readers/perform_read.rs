@@ -69,7 +69,15 @@ fn open_held(reader: &mut Reader, catalogue: &Catalogue, work: Work, ticket: &Ar
     } else {
         query(reader, work, &interrupt)
     };
-    let is_usable = matches!(performed, Performed::Opened(_)) || reader.end_held();
+    if matches!(performed, Performed::Opened(_)) {
+        return (performed, true);
+    }
+    let epoch = reader.epoch;
+    let is_usable = reader.end_held();
+    if matches!(performed, Performed::Answered(Ok(_))) {
+        // It was held for no longer than any read, and knows the schema as after one.
+        reader.epoch = epoch;
+    }
     (performed, is_usable)
 }
 
