@@ -11,15 +11,15 @@ from typing import Any
 
 from .. import _native
 from .connection import Logical
-from .own import Own
 from .steps import Steps
 
 
-def give(logical: Logical, what: str, code: Callable[[Own], None]) -> Steps[None]:
-    """Gives something to the connection's own one."""
+def give(logical: Logical, what: str, code: Callable[[Any], None]) -> Steps[None]:
+    """Gives something to the connection's own one: `code` gets that of the native part."""
 
     def work() -> Steps[None]:
-        code((yield from logical.own(what)))
+        own = yield from logical.own(what)
+        code(own.native)
 
     yield from logical.alone(work)
 
@@ -29,10 +29,10 @@ def create_function(
 ) -> Steps[None]:
     """Creates a function, or removes it if there is no code."""
 
-    def create(own: Own) -> None:
+    def create(native: Any) -> None:
         if code is None:
-            own.native.remove_function(name, narg)
+            native.remove_function(name, narg)
         else:
-            own.native.create(_native.function("function", name, narg, code, deterministic, True))
+            native.create(_native.function("function", name, narg, code, deterministic, True))
 
     return give(logical, "a function", create)

@@ -182,17 +182,17 @@ class Connection:
 
     async def set_progress_handler(self, handler: Callable[[], object] | None, n: int) -> None:
         """Calls `handler` after each `n` steps of SQLite's machine. A true result interrupts the statement."""
-        given = give(self._running(), "a progress handler", lambda own: own.native.set_progress_handler(handler, n))
+        given = give(self._running(), "a progress handler", lambda native: native.set_progress_handler(handler, n))
         await awaited(given)
 
     async def set_trace_callback(self, handler: Callable[[str], object] | None) -> None:
         """Calls `handler` with the text of each statement that runs."""
-        await awaited(give(self._running(), "a trace callback", lambda own: own.native.set_trace_callback(handler)))
+        await awaited(give(self._running(), "a trace callback", lambda native: native.set_trace_callback(handler)))
 
     async def set_authorizer(self, authorizer_callback: AuthorizerCallback | None) -> None:
         """Asks the callback for each action of a statement that is compiled. It returns a number such as SQLITE_OK."""
         code = authorizer_callback
-        await awaited(give(self._running(), "an authorizer", lambda own: own.native.set_authorizer(code)))
+        await awaited(give(self._running(), "an authorizer", lambda native: native.set_authorizer(code)))
 
     @property
     def in_transaction(self) -> bool:
