@@ -43,6 +43,9 @@ async def awaited(steps: Steps[T]) -> T:
         return result
     except Error as error:
         raise as_of_sqlite3(error)
+    finally:
+        # An error refers to this frame.
+        given = None
 
 
 def waited(steps: Steps[T]) -> T:
@@ -62,6 +65,8 @@ def waited(steps: Steps[T]) -> T:
         return result
     except Error as error:
         raise as_of_sqlite3(error)
+    finally:
+        given = None
 
 
 class Running(Step[T]):
@@ -86,6 +91,7 @@ class Running(Step[T]):
             return result
         self._of.add(self)
         cancelled: BaseException | None = None
+        error: BaseException | None = None
         try:
             while True:
                 error = None
@@ -107,7 +113,7 @@ class Running(Step[T]):
             return result
         finally:
             self._of.discard(self)
-            self._future = None
+            self._future = cancelled = error = None
 
     def _cancelled(self, error: BaseException) -> BaseException | None:
         """The task is cancelled. Returns what the call learns of it."""
