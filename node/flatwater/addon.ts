@@ -70,6 +70,7 @@ export interface Native {
   addRows(rows: number, from: readonly unknown[], at: number): number;
   runMany(rows: number, target: number, timeout: number, place: number, integers: number): Answer;
   stats(database: number): number | object;
+  allocated(): number | undefined;
   setMaxOpen(databases: number): void;
 }
 

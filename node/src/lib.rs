@@ -57,6 +57,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "addRows", run: many::add },
     Function { name: "runMany", run: many::run },
     Function { name: "stats", run: stats::stats },
+    Function { name: "allocated", run: stats::allocated },
     Function { name: "setMaxOpen", run: stats::set_max_open },
 ];
 

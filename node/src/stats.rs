@@ -38,6 +38,14 @@ fn object<'e>(env: Env<'e>, all: Vec<(&str, Counter<'_>)>) -> Result<Value<'e>> 
     Ok(object)
 }
 
+/// `allocated()`: the bytes that this module has allocated, in a build for tests.
+pub(crate) fn allocated<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
+    #[cfg(debug_assertions)]
+    return call.env.number(crate::capi::counted::live_bytes() as f64);
+    #[cfg(not(debug_assertions))]
+    call.env.undefined()
+}
+
 /// `setMaxOpen(databases)`
 pub(crate) fn set_max_open<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     process::set_max_open(call.number::<0>()? as usize);

@@ -30,11 +30,14 @@ export async function until(condition) {
 }
 
 /** Runs a program, and resolves with what it printed and how it ended. */
-export function run(source, { flags = [], args = [], timeout = 120_000 } = {}) {
+export function run(source, { flags = [], args = [], env = {}, timeout = 120_000 } = {}) {
   const entry = new URL("../dist/index.mjs", import.meta.url).href;
   const text = `import * as flatwater from ${JSON.stringify(entry)};\nconst { open, sql } = flatwater;\n${source}`;
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...flags, "--input-type=module", "-e", text, ...args], { timeout });
+    const child = spawn(process.execPath, [...flags, "--input-type=module", "-e", text, ...args], {
+      timeout,
+      env: { ...process.env, ...env },
+    });
     let output = "";
     let errors = "";
     child.stdout.on("data", (data) => (output += data));

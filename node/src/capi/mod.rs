@@ -4,6 +4,8 @@
 //! belongs to and on no other thread, which its lifetime says; a panic becomes an exception. Leaves out: what the functions do.
 
 pub(crate) mod cells;
+#[cfg(debug_assertions)]
+pub(crate) mod counted;
 pub(crate) mod function;
 pub(crate) mod value;
 pub(crate) mod wake;

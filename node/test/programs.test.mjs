@@ -1,0 +1,263 @@
+// Random programs of calls do what they do in better-sqlite3. FLATWATER_SEED=<number> runs those of a seed again.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+import { database } from "./support.mjs";
+
+const PROGRAMS = 1000;
+const seed = Number(process.env.FLATWATER_SEED ?? Date.now() % 2 ** 31);
+
+/** The one of the lab. It is compiled for one version of Node. */
+function betterSqlite3() {
+  try {
+    const Peer = createRequire(new URL("../../lab/peers/node/", import.meta.url))("better-sqlite3");
+    new Peer(":memory:").close();
+    return Peer;
+  } catch (error) {
+    return error.code === "MODULE_NOT_FOUND" || error.code === "ERR_DLOPEN_FAILED" ? undefined : assert.fail(error);
+  }
+}
+
+/** Random numbers of a seed (mulberry32). */
+function randomOf(seed) {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let x = Math.imul(state ^ (state >>> 15), state | 1);
+    x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
+    return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const below = (count) => Math.floor(next() * count);
+  return {
+    below,
+    pick: (all) => all[below(all.length)],
+    list: (most, make) => Array.from({ length: below(most) }, make),
+  };
+}
+
+const SCHEMA = `DROP TABLE IF EXISTS log; DROP TABLE IF EXISTS u; DROP TABLE IF EXISTS t;
+  CREATE TABLE t (id INTEGER PRIMARY KEY, a, b TEXT UNIQUE, c REAL CHECK (c IS NULL OR c < 1000));
+  CREATE TABLE u (t INTEGER REFERENCES t ON DELETE CASCADE, x NOT NULL);
+  CREATE TABLE log (what);
+  CREATE TRIGGER told AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (old.id || ' ' || new.id); END`;
+
+const TEXTS = ["", "a", "b", "ä", "\u{1f600}", "x".repeat(300), "0", "12", "1e3", "it's", "\0z"];
+
+/** Makes the steps of a program: data, so that it can be shown. */
+function programOf({ below, pick, list }) {
+  const value = () => {
+    const blob = Uint8Array.from(list(20, () => below(256)));
+    const number = pick([below(10), -below(5), below(1000) / 8, 2 ** 52 + below(9), -0.5, 1e300]);
+    return pick([null, number, number, below(20), pick(TEXTS), pick(TEXTS), blob]);
+  };
+  const id = () => 1 + below(12);
+  const write = () =>
+    pick([
+      () => ["INSERT INTO t (a, b, c) VALUES (?, ?, ?)", [value(), pick(TEXTS), value()]],
+      () => ["INSERT INTO t VALUES (:id, :a, :b, NULL)", { id: id(), a: value(), b: pick(TEXTS) }],
+      () => ["INSERT OR IGNORE INTO t (b) VALUES (?), (?)", [pick(TEXTS), pick(TEXTS)]],
+      () => ["REPLACE INTO t (id, a, b) VALUES (?, ?, ?)", [id(), value(), pick(TEXTS)]],
+      () => ["INSERT INTO t (b, a) VALUES (?, ?) ON CONFLICT (b) DO UPDATE SET a = excluded.a", [pick(TEXTS), value()]],
+      () => ["UPDATE t SET a = ?, c = c + 1 WHERE id > ?", [value(), id()]],
+      () => ["UPDATE t SET id = id + 1 WHERE id = ?", [id()]],
+      () => ["DELETE FROM t WHERE id = ?", [id()]],
+      () => ["DELETE FROM t WHERE typeof(a) = ?", [pick(["text", "integer", "real", "blob", "null"])]],
+      () => ["INSERT INTO u VALUES (?, ?)", [id(), value()]],
+      () => ["INSERT INTO nowhere VALUES (?)", [1]],
+      () => ["INSERT INTO t (a) VALUES (?", [1]],
+    ])();
+  const returning = () => {
+    const [sql, params] = write();
+    return [`${sql} RETURNING *`, params];
+  };
+  const read = () =>
+    pick([
+      () => ["SELECT * FROM t ORDER BY id", []],
+      () => ["SELECT id, a, typeof(a) AS kind, hex(b) AS b FROM t WHERE id >= :id ORDER BY id", { id: id() }],
+      () => ["SELECT count(*) AS n, sum(c) AS c, max(b) AS b, group_concat(a, ',' ORDER BY id) AS a FROM t", []],
+      () => ["SELECT t.id, u.x FROM t LEFT JOIN u ON u.t = t.id ORDER BY t.id, u.rowid", []],
+      () => ["SELECT what FROM log ORDER BY rowid", []],
+      () => ["SELECT ? AS a, ? AS b, ? AS c", [value(), value(), value()]],
+      () => ["SELECT abs(?) AS a", [pick([-5, 2.5, "x", null])]],
+      () => ["SELECT x FROM nowhere", []],
+      () => [
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT ?) SELECT x, x / 2.0 AS y FROM c",
+        [below(900)],
+      ],
+    ])();
+  const step = (depth) => {
+    const kind = pick([
+      "run",
+      "run",
+      "run",
+      "all",
+      "all",
+      "get",
+      "pluck",
+      "raw",
+      "iterate",
+      "returning",
+      "many",
+      "batch",
+      "script",
+      "tx",
+    ]);
+    switch (kind) {
+      case "run":
+        return { kind, of: write() };
+      case "returning":
+        return { kind: "all", of: returning() };
+      case "many":
+        return { kind, of: ["INSERT INTO t (a, b) VALUES (?, ?)", list(8, () => [value(), pick(TEXTS)])] };
+      case "batch":
+        return { kind, of: list(5, () => pick([write, returning])()) };
+      case "script":
+        return {
+          kind,
+          of: list(4, () =>
+            pick(["DELETE FROM log", "INSERT INTO t (a) VALUES (1)", "INSERT INTO u VALUES (1, NULL)"]),
+          ),
+        };
+      case "tx":
+        return depth > 2
+          ? { kind: "all", of: read() }
+          : { kind, fails: below(3) === 0, steps: list(6, () => step(depth + 1)) };
+      default:
+        return { kind, of: read() };
+    }
+  };
+  return Array.from({ length: 4 + below(12) }, () => step(0));
+}
+
+class Undone extends Error {}
+
+/** Runs a step here. */
+async function here(on, { kind, of, fails, steps }, outcome) {
+  switch (kind) {
+    case "run":
+      return on.execute(...of);
+    case "all":
+      return on.query(...of);
+    case "get":
+      return (await on.queryOptional(...of)) ?? null;
+    case "pluck":
+      return on.queryValues(...of);
+    case "raw":
+      return on.query(...of, { rows: "array" });
+    case "iterate": {
+      const rows = [];
+      for await (const row of on.stream(...of)) rows.push(row);
+      return rows;
+    }
+    case "many":
+      return on.executeMany(...of);
+    case "batch":
+      return (await on.batch(of)).map(({ changes, rows }) => rows ?? changes);
+    case "script":
+      return on.executeScript(of.join("; "));
+    default:
+      return on.transaction(async (tx) => {
+        for (const step of steps) await outcome(() => here(tx, step, outcome));
+        if (fails) throw new Undone();
+      });
+  }
+}
+
+/** Runs the same step there. A number without a fraction is bound as an integer there only if it is a bigint. */
+function there(on, { kind, of, fails, steps }, outcome) {
+  const bound = (value) =>
+    Number.isInteger(value) && !Object.is(value, -0) && Math.abs(value) < 2 ** 53 ? BigInt(value) : value;
+  const params = (given) =>
+    Array.isArray(given)
+      ? given.map(bound)
+      : [Object.fromEntries(Object.entries(given).map(([name, value]) => [name, bound(value)]))];
+  const one = ([sql, given]) => {
+    const statement = on.prepare(sql);
+    return statement.reader ? statement.all(...params(given)) : statement.run(...params(given)).changes;
+  };
+  switch (kind) {
+    case "run":
+      return on.prepare(of[0]).run(...params(of[1]));
+    case "all":
+      return on.prepare(of[0]).all(...params(of[1]));
+    case "get":
+      return on.prepare(of[0]).get(...params(of[1])) ?? null;
+    case "pluck":
+      return on
+        .prepare(of[0])
+        .pluck()
+        .all(...params(of[1]));
+    case "raw":
+      return on
+        .prepare(of[0])
+        .raw()
+        .all(...params(of[1]));
+    case "iterate":
+      return [...on.prepare(of[0]).iterate(...params(of[1]))];
+    case "many": {
+      const statement = on.prepare(of[0]);
+      return on.transaction(() => of[1].reduce((sum, row) => sum + statement.run(...params(row)).changes, 0))();
+    }
+    case "batch":
+      return on.transaction(() => of.map(one))();
+    case "script":
+      return on.transaction(() => void on.exec(of.join("; ")))();
+    default:
+      return on.transaction(() => {
+        for (const step of steps) outcome(() => there(on, step, outcome));
+        if (fails) throw new Undone();
+      })();
+  }
+}
+
+/** What two outcomes have in common: bytes are arrays of numbers, and an error is its code. */
+function plain(value) {
+  if (value instanceof Uint8Array) return { bytes: [...value] };
+  if (Array.isArray(value)) return value.map(plain);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, value]) => [name, plain(value)]));
+}
+const failure = (error) => ({ failed: error instanceof Undone ? "undone" : error.code });
+
+const Peer = betterSqlite3();
+
+test(
+  "random programs do what they do in better-sqlite3",
+  { skip: Peer === undefined && "better-sqlite3 is not there" },
+  async (t) => {
+    const db = await database(t);
+    const peer = new Peer(":memory:");
+    peer.pragma("foreign_keys = ON");
+    t.after(() => peer.close());
+    for (let at = 0; at < PROGRAMS; at++) {
+      const program = programOf(randomOf(seed + at));
+      program.push(
+        { kind: "all", of: ["SELECT * FROM t ORDER BY id", []] },
+        { kind: "all", of: ["SELECT rowid, * FROM u", []] },
+      );
+      await db.executeScript(SCHEMA);
+      peer.exec(SCHEMA);
+      let [ours, theirs] = [[], []];
+      const record = async (call) => ours.push(plain((await call().catch(failure)) ?? null));
+      const note = (call) => {
+        let result;
+        try {
+          result = call() ?? null;
+        } catch (error) {
+          result = failure(error);
+        }
+        theirs.push(plain(result));
+      };
+      for (const step of program) {
+        await record(() => here(db, step, record));
+        note(() => there(peer, step, note));
+        for (const [at, outcome] of ours.entries()) {
+          // There it is that of an earlier statement.
+          if (outcome?.lastInsertRowid === null && theirs[at] !== null) theirs[at].lastInsertRowid = null;
+        }
+        const shown = `FLATWATER_SEED=${seed + at}, ${JSON.stringify(step)}`;
+        assert.deepEqual(ours, theirs, shown);
+      }
+    }
+  },
+);
