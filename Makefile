@@ -38,6 +38,7 @@ test:
 	$(MAKE) test-python
 	$(MAKE) test-node
 	$(MAKE) test-node-suites
+	$(MAKE) test-node-versions
 	$(MAKE) test-lanes
 	$(MAKE) test-page
 	$(MAKE) test-tabs
@@ -140,9 +141,14 @@ $(VENV)/.made: python/tests/requirements.txt examples/python/requirements.txt
 
 # The package for Node, built in place: its form, its types, its tests. Without Node and npm they are skipped, and say so.
 .PHONY: test-node node-package
+# What the random programs of calls are compared with: the lab's.
+BETTER_SQLITE3 = lab/peers/node/node_modules/better-sqlite3/build/Release/better_sqlite3.node
+$(BETTER_SQLITE3):
+	cd lab/peers/node && npm ci --silent
+
 test-node:
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
-	    $(MAKE) --no-print-directory node-example && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && npm test --silent && \
+	    $(MAKE) --no-print-directory node-example $(BETTER_SQLITE3) && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && npm test --silent && \
 	    node --test --test-reporter=dot ../examples/node/tests/*.mjs; \
 	else \
 	    echo "skipped: test-node needs node and npm"; \
@@ -170,6 +176,31 @@ bench-better-sqlite3: node/node_modules/.made node/suites/node_modules/.made
 	cargo build --release --quiet -p flatwater-node
 	node node/tools/build.mjs $(TARGET)/release node/suites/target/package index
 	FLATWATER_PACKAGE=file://$(CURDIR)/node/suites/target/package/index.mjs node node/suites/benchmark.mjs $(TRIALS)
+
+# The tests of the package under other versions of Node, and a program under Bun and Deno: from the registry, where it has them for
+# this platform. Not memory, nor what is compiled for one version.
+VERSIONS = node/versions/node_modules
+.PHONY: test-node-versions
+test-node-versions:
+	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+	    $(MAKE) --no-print-directory node-package $(VERSIONS)/.made && \
+	    for node in $(VERSIONS)/node*/bin/node; do \
+	        [ -x $$node ] || continue; \
+	        echo "node $$($$node --version)"; \
+	        $$node --test --test-reporter=dot $(filter-out %/leaks.test.mjs %/programs.test.mjs,$(wildcard node/test/*.test.mjs)) || exit 1; \
+	    done && \
+	    for runtime in $(VERSIONS)/@oven/*/bin/bun "$(VERSIONS)/@deno/linux-x64-glibc/deno run -A"; do \
+	        command -v $${runtime%% *} >/dev/null || continue; \
+	        folder=$$(mktemp -d) && $$runtime node/test/runtimes/program.mjs $$folder || exit 1; \
+	        [ ! -e $$folder/test.db-wal ] || { echo "$$runtime left the WAL" >&2; exit 1; }; \
+	        rm -r $$folder; \
+	    done; \
+	else \
+	    echo "skipped: test-node-versions needs node and npm"; \
+	fi
+
+$(VERSIONS)/.made: node/versions/package-lock.json
+	cd node/versions && npm ci --silent && touch node_modules/.made
 
 # The programs in examples/node, on the package in place.
 .PHONY: node-example

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { existsSync } from "node:fs";
 import { open } from "../dist/index.mjs";
-import { ENDLESS, folder, run } from "./support.mjs";
+import { ENDLESS, folder, numbers, run } from "./support.mjs";
 
 const path = (t) => `${folder(t)}/a.db`;
 
@@ -30,6 +30,17 @@ const STATES = {
   "a live query waits": `const live = db.live("SELECT a FROM t"); await live.next(); live.next();`,
   "a snapshot is open": `await db.snapshot();`,
   "rows are being taken": `db.executeMany("INSERT INTO t VALUES (?)", Array.from({ length: 300000 }, () => [1])).catch(() => {});`,
+  "rows are being made": `db.query("${numbers(1_000_000)} SELECT x, 'text ' || x AS y FROM c").catch(() => {});`,
+  "rows of a batch are being made": `await db.executeScript("CREATE TABLE IF NOT EXISTS u (id INTEGER PRIMARY KEY, a)");
+    await db.execute("INSERT OR IGNORE INTO u ${numbers(50_000)} SELECT x, x FROM c");
+    db.batch(["UPDATE u SET a = a + 1 RETURNING a", "UPDATE u SET a = a + 1 RETURNING a"]).catch(() => {});`,
+  "a change is being made": `await db.executeScript("CREATE TABLE IF NOT EXISTS u (id INTEGER PRIMARY KEY, a)");
+    await db.execute("INSERT OR IGNORE INTO u ${numbers(50_000)} SELECT x, x FROM c");
+    const changes = db.live("SELECT id, a FROM u").changes(); await changes.next();
+    await db.execute("UPDATE u SET a = a + 1"); changes.next();`,
+  "calls are traced": `const { tracingChannel } = await import("node:diagnostics_channel");
+    tracingChannel("flatwater.query").subscribe({ asyncEnd() {}, error() {} });
+    db.query("${ENDLESS}").catch(() => {}); db.stream("${ENDLESS}").next();`,
   "an opening waits": `open(${JSON.stringify("FILE")} + "2", { migrations: [["1", "CREATE TABLE u AS ${ENDLESS}"]] }).catch(() => {});`,
 };
 
@@ -75,6 +86,46 @@ for (const [state, source] of Object.entries(STATES)) {
     assert.deepEqual([code, output], [0, "3\n"], errors);
   });
 }
+
+test("worker threads that do everything are terminated at any moment, and no acknowledged write is lost", async (t) => {
+  const file = path(t);
+  const entry = new URL("../dist/index.mjs", import.meta.url).href;
+  const worker = `
+    import { parentPort } from "node:worker_threads";
+    import { open } from ${JSON.stringify(entry)};
+    const db = await open(${JSON.stringify(file)}, { closeWait: 200 });
+    const forever = async (step) => { for (;;) await step(); };
+    const insert = async () => { await db.execute("INSERT INTO t VALUES (1)"); parentPort.postMessage(1); };
+    forever(insert);
+    forever(insert);
+    forever(() => db.executeMany("INSERT INTO other VALUES (?)", [[1], [2]]));
+    forever(() => db.transaction((tx) => tx.transaction((inner) => inner.execute("DELETE FROM other"))));
+    forever(() => db.query("${numbers(3000)} SELECT x, 'text ' || x FROM c"));
+    forever(async () => { for await (const _ of db.stream("${numbers(3000)} SELECT x FROM c")); });
+    forever(() => db.batch(["INSERT INTO other VALUES (3) RETURNING a", "SELECT count(*) AS n FROM t"]));
+    forever(() => db.query("${ENDLESS}", [], { timeout: 2 }).catch(() => {}));
+    forever(() => db.query("SELECT * FROM nowhere").catch(() => {}));
+    forever(async () => { const live = db.live("SELECT count(*) AS n FROM t"); await live.next(); await live.return(); });
+    forever(async () => { const snapshot = await db.snapshot(); await snapshot.query("SELECT 1 AS a"); snapshot.close(); });`;
+  const { code, signal, output, errors } = await run(`
+    import { Worker } from "node:worker_threads";
+    const own = await open(${JSON.stringify(file)}, { closeWait: 200 });
+    await own.executeScript("CREATE TABLE t (a); CREATE TABLE other (a)");
+    const url = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(worker)}));
+    let acknowledged = 0;
+    for (let at = 0; at < 20; at++) {
+      const worker = new Worker(url);
+      worker.on("message", () => acknowledged++);
+      await new Promise((resolve, reject) => { worker.once("message", resolve); worker.once("error", reject); });
+      await new Promise((resolve) => setTimeout(resolve, at * 3));
+      await worker.terminate();
+      await own.execute("INSERT INTO other VALUES (4)");
+    }
+    const written = await own.queryValue("SELECT count(*) FROM t");
+    console.log(written >= acknowledged && acknowledged >= 20, await own.queryValue("PRAGMA integrity_check"));
+    await own.close();`);
+  assert.deepEqual([code, signal, output], [0, null, "true ok\n"], errors);
+});
 
 test("an error in a transaction that nobody awaits ends the program, and undoes it", async (t) => {
   const file = path(t);

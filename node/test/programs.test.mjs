@@ -223,7 +223,7 @@ const Peer = betterSqlite3();
 
 test(
   "random programs do what they do in better-sqlite3",
-  { skip: Peer === undefined && "better-sqlite3 is not there" },
+  { skip: Peer === undefined && "it needs the better-sqlite3 of lab/peers/node, for this Node" },
   async (t) => {
     const db = await database(t);
     const peer = new Peer(":memory:");
