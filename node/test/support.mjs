@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { open } from "../dist/index.mjs";
 
 /** A query that ends only when it is interrupted. */
@@ -34,7 +35,10 @@ export function run(source, { flags = [], args = [], env = {}, timeout = 120_000
   const entry = new URL("../dist/index.mjs", import.meta.url).href;
   const text = `import * as flatwater from ${JSON.stringify(entry)};\nconst { open, sql } = flatwater;\n${source}`;
   return new Promise((resolve, reject) => {
+    // Where the packages are found that the program imports.
+    const cwd = fileURLToPath(new URL("..", import.meta.url));
     const child = spawn(process.execPath, [...flags, "--input-type=module", "-e", text, ...args], {
+      cwd,
       timeout,
       env: { ...process.env, ...env },
     });
