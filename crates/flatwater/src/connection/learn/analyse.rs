@@ -66,11 +66,13 @@ impl CachedStatement {
     }
 }
 
-/// Counts a use of a read that ran since `began`, and analyses its program at the second one. Called by a worker, which may
-/// take the time of a prepare.
-pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement, began: Instant) {
+/// Counts a use of a read, and analyses its program at the second one. Called by a worker, which may take the time of a
+/// prepare. If the read ran from `began` until now, its time is recorded.
+pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement, began: Option<Instant>) {
     if ready.class.route == Route::Read {
-        ready.read_took(|| began.elapsed());
+        if let Some(began) = began {
+            ready.read_took(|| began.elapsed());
+        }
         learn_from(connection, ready);
     }
 }
@@ -189,7 +191,7 @@ mod tests {
         learn_before(connection, &ready, nothing.row());
         let (params, output, bounds) = (nothing.row(), Output::Nothing, Bounds::Armed);
         connection.execute(&StatementRun { statement: &ready, params, output, bounds }).unwrap();
-        learn(connection, &ready, Instant::now());
+        learn(connection, &ready, None);
         connection.done_with(&ready);
         ready
     }

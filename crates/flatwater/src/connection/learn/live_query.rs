@@ -109,7 +109,7 @@ fn run_held(
     let began = Instant::now();
     let run = run_ready(connection, &ready, bound, known, cookie);
     if run.is_ok() {
-        learn(connection, &ready, began);
+        learn(connection, &ready, Some(began));
     }
     connection.done_with(&ready);
     run

@@ -94,7 +94,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         let answer = run(reader, &work, &ready, params.row());
         reader.connection.sqlite.hooks().interrupts.disarm();
         if answer.is_ok() && !reader.in_snapshot {
-            learn(&mut reader.connection, &ready, began);
+            learn(&mut reader.connection, &ready, Some(began));
         }
         Some(answer)
     };
@@ -105,7 +105,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
 /// Counts a use of a text whose cursor has ended, as `learn` does: its next batches may run inline.
 fn learn_again(reader: &mut Reader, text: &Arc<StatementInfo>) {
     if let Ok(ready) = reader.connection.ready(text, policy::statement, &SchemaFacts::default()) {
-        learn(&mut reader.connection, &ready);
+        learn(&mut reader.connection, &ready, None);
         reader.connection.done_with(&ready);
     }
 }

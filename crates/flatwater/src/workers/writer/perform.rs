@@ -167,7 +167,7 @@ impl Performer<'_> {
             if matches!(rules, Rules::Transaction) && ready.class.route == Route::Write {
                 text.took(began.elapsed());
             }
-            learn(writer.connection()?, ready, began);
+            learn(writer.connection()?, ready, Some(began));
             Ok(answer)
         })
     }

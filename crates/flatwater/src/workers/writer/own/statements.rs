@@ -5,7 +5,7 @@
 //! that failed is settled before anything else runs. Leaves out: the connection between two requests (`run`).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Interrupt;
 
@@ -48,11 +48,11 @@ impl Own {
             Work::Batch(statements) if let [(text, params)] = &**statements => {
                 self.single(text, params, None, ends, work)
             }
-            Work::Prepare(text) if text.tells_of_its_prepare => Ok(Some(Answer::Prepared(text.clone()))),
+            Work::Prepare(text) if text.tells_of_its_prepare => Ok(Some(Answer::Prepared(text.clone(), None))),
             Work::Prepare(text) => {
                 let ready = self.ready(text)?;
                 self.done_with(&ready);
-                Ok(Some(Answer::Prepared(text.clone())))
+                Ok(Some(Answer::Prepared(text.clone(), Some(ready.names.clone()))))
             }
             Work::Script(text) => self.script(text, ends).map(|()| Some(Answer::Done)),
             Work::Many { text, rows } => self
@@ -173,8 +173,9 @@ impl Own {
         let ran = may.and_then(|()| {
             let output = output.unwrap_or_else(|| output_of(&ready));
             learn_before(self.writer()?.connection()?, &ready, params.row());
+            let began = Instant::now();
             let ran = self.execute_alone(&ready, params.row(), output)?;
-            learn(self.writer()?.connection()?, &ready);
+            learn(self.writer()?.connection()?, &ready, Some(began));
             Ok(ran)
         });
         self.done_with(&ready);
