@@ -22,7 +22,12 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
     if *IS_MISSING { create(connection) } else { Ok(()) }
 }
 
-const OF_ONE: &[(&str, fn(f64) -> f64)] = &[
+/// Functions by their names.
+type Named<F> = [(&'static str, F)];
+type OfOne = fn(f64) -> f64;
+type OfTwo = fn(f64, f64) -> f64;
+
+const OF_ONE: &Named<OfOne> = &[
     ("exp", f64::exp),
     ("acos", f64::acos),
     ("asin", f64::asin),
@@ -41,15 +46,14 @@ const OF_ONE: &[(&str, fn(f64) -> f64)] = &[
     ("degrees", f64::to_degrees),
 ];
 
-const OF_TWO: &[(&str, fn(f64, f64) -> f64)] =
+const OF_TWO: &Named<OfTwo> =
     &[("pow", f64::powf), ("power", f64::powf), ("mod", |one, other| one % other), ("atan2", f64::atan2)];
 
 /// An integer stays what it is.
-const ROUNDING: &[(&str, fn(f64) -> f64)] =
+const ROUNDING: &Named<OfOne> =
     &[("ceil", f64::ceil), ("ceiling", f64::ceil), ("floor", f64::floor), ("trunc", f64::trunc)];
 
-const LOGARITHMS: &[(&str, fn(f64) -> f64)] =
-    &[("ln", f64::ln), ("log", f64::log10), ("log10", f64::log10), ("log2", f64::log2)];
+const LOGARITHMS: &Named<OfOne> = &[("ln", f64::ln), ("log", f64::log10), ("log10", f64::log10), ("log2", f64::log2)];
 
 fn create(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
