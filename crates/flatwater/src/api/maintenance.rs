@@ -125,7 +125,7 @@ pub struct IntegrityCheck {
 
 enum State {
     New(What),
-    Runs(Batches),
+    Runs(Box<Batches>),
     Over,
 }
 
@@ -180,7 +180,7 @@ impl IntegrityCheck {
                 return Poll::Ready(Some(Ok(problem)));
             }
             if let State::New(what) = &self.state {
-                self.state = State::Runs(begin(what));
+                self.state = State::Runs(Box::new(begin(what)));
             }
             let State::Runs(batches) = &mut self.state else { return Poll::Ready(None) };
             let Poll::Ready(fetched) = batches.poll_batch(context) else { return Poll::Pending };

@@ -244,7 +244,6 @@ pub fn open_with(options: Options, functions: Vec<Function>) -> FrontCall {
 }
 
 /// Options that do not hold if this process has the file open already: those of who opened it first do.
-#[must_use]
 pub fn joining(options: Options) -> Options {
     Options { joins: true, ..options }
 }
