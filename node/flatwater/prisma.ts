@@ -145,8 +145,8 @@ class AdapterTransaction extends Queryable implements Transaction {
   private readonly scopes = new Scopes(this.database, false);
 
   protected get session(): Session {
-    const { innermost } = this.scopes;
-    if (innermost === undefined) {
+    const { innermost, isOpen } = this.scopes;
+    if (innermost === undefined || !isOpen) {
       throw new DriverAdapterError({ kind: "TransactionAlreadyClosed", cause: "the transaction is over" });
     }
     return innermost;

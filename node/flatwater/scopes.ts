@@ -34,6 +34,12 @@ export class Scopes {
     return this.open.at(-1)?.session;
   }
 
+  /** False if nothing is open, and if something else has ended it: a deadline, the idle limit, `OR ROLLBACK`. */
+  get isOpen(): boolean {
+    const { innermost } = this;
+    return innermost !== undefined && (innermost instanceof Snapshot || innermost.inTransaction);
+  }
+
   has(name: Name): boolean {
     return this.open.some((scope) => scope.name === name);
   }

@@ -122,6 +122,18 @@ test("a write outside of a transaction that is open waits for it", async (t) => 
   assert.deepEqual(await emails(on), ["first", "first too", "second"]);
 });
 
+test("a transaction that the idle limit has ended says so", async (t) => {
+  const on = await adapter(t, { transactionIdle: 1 });
+  const tx = await on.startTransaction();
+  await insert(tx, "never");
+  // It waits until the transaction is rolled back.
+  await insert(on, "next");
+  const over = kind("TransactionAlreadyClosed", { cause: "the transaction is over" });
+  await assert.rejects(insert(tx, "late"), over);
+  await tx.rollback();
+  assert.deepEqual(await emails(on), ["next"]);
+});
+
 test("savepoints are kept, undone, and may be used again", async (t) => {
   const on = await adapter(t);
   const tx = await on.startTransaction();
