@@ -28,61 +28,80 @@ function start(t, program, args, env) {
   return { child, cwd, said: once(child.stdout, "data") };
 }
 
-/** A request on a connection of its own, so that any process may get it. */
+/**
+ * A request on a connection of its own, so that any process may get it. One that is killed may have got it and not answered: then it is
+ * given up.
+ */
 async function visit(port) {
-  const [response] = await once(get({ port, agent: false }), "response");
+  const request = get({
+    port,
+    agent: false,
+    signal: AbortSignal.timeout(5000),
+  });
+  const [response] = await once(request, "response");
   assert.equal(response.statusCode, 200);
   return json(response);
 }
 
+/** A program that says nothing fails its test. */
+const HANGS = { timeout: 120_000 };
+
 const sum = (visits) => visits.reduce((all, { count }) => all + count, 0);
 
-test("four processes count on one file, and one that is killed is replaced", async (t) => {
-  const { child, cwd, said } = start(t, "cluster.mjs", ["visits.db"], {
-    PORT: "0",
-  });
-  const [address] = await said;
-  const { port } = new URL(address.trim());
-  let visits = [];
-  let requests = 0;
-  while (visits.length < 4) {
-    const all = await Promise.all(
-      Array.from({ length: 10 }, () => visit(port)),
-    );
-    requests += 10;
-    visits = all.sort((one, other) => sum(one) - sum(other)).at(-1);
-  }
-  assert.equal(sum(visits), requests);
-  process.kill(visits[0].process, "SIGKILL");
-  while (visits.length < 5) {
-    // One that the killed process had is lost.
-    visits = await visit(port).catch(() => visits);
-  }
-  child.kill("SIGTERM");
-  assert.deepEqual(await once(child, "exit"), [0, null]);
-  const db = await open(join(cwd, "visits.db"), {
-    readOnly: true,
-  });
-  assert.equal(await db.queryValue("PRAGMA integrity_check"), "ok");
-  assert.equal(await db.queryValue("SELECT count(*) FROM visits"), 5);
-  await db.close();
-});
+test(
+  "four processes count on one file, and one that is killed is replaced",
+  HANGS,
+  async (t) => {
+    const { child, cwd, said } = start(t, "cluster.mjs", ["visits.db"], {
+      PORT: "0",
+    });
+    const [address] = await said;
+    const { port } = new URL(address.trim());
+    let visits = [];
+    let requests = 0;
+    while (visits.length < 4) {
+      const all = await Promise.all(
+        Array.from({ length: 10 }, () => visit(port)),
+      );
+      requests += 10;
+      visits = all.sort((one, other) => sum(one) - sum(other)).at(-1);
+    }
+    assert.equal(sum(visits), requests);
+    process.kill(visits[0].process, "SIGKILL");
+    while (visits.length < 5) {
+      // One that the killed process had is lost.
+      visits = await visit(port).catch(() => visits);
+    }
+    child.kill("SIGTERM");
+    assert.deepEqual(await once(child, "exit"), [0, null]);
+    const db = await open(join(cwd, "visits.db"), {
+      readOnly: true,
+    });
+    assert.equal(await db.queryValue("PRAGMA integrity_check"), "ok");
+    assert.equal(await db.queryValue("SELECT count(*) FROM visits"), 5);
+    await db.close();
+  },
+);
 
-test("a worker streams a table to a file, and the main thread writes meanwhile", async (t) => {
-  const rows = Number(process.env.FLATWATER_EXAMPLE_ROWS ?? 100_000);
-  const { child, cwd, said } = start(t, "export.mjs", ["r.db", "r.csv"], {
-    ROWS: rows,
-  });
-  const ended = once(child, "exit");
-  const [text] = await said;
-  const [, written, , beats] = /(\d+) rows in (.*), and (\d+) writes/.exec(
-    text,
-  );
-  assert.equal(Number(written), rows);
-  assert.ok(Number(beats) > 0);
-  assert.deepEqual(await ended, [0, null]);
-  const lines = readFileSync(join(cwd, "r.csv"), "utf8").split("\n");
-  assert.equal(lines.length, rows + 2);
-  assert.equal(lines[0], "id,sensor,value");
-  assert.equal(lines[rows], `${rows},sensor ${rows % 100},${rows / 8}`);
-});
+test(
+  "a worker streams a table to a file, and the main thread writes meanwhile",
+  HANGS,
+  async (t) => {
+    const rows = Number(process.env.FLATWATER_EXAMPLE_ROWS ?? 100_000);
+    const { child, cwd, said } = start(t, "export.mjs", ["r.db", "r.csv"], {
+      ROWS: rows,
+    });
+    const ended = once(child, "exit");
+    const [text] = await said;
+    const [, written, , beats] = /(\d+) rows in (.*), and (\d+) writes/.exec(
+      text,
+    );
+    assert.equal(Number(written), rows);
+    assert.ok(Number(beats) > 0);
+    assert.deepEqual(await ended, [0, null]);
+    const lines = readFileSync(join(cwd, "r.csv"), "utf8").split("\n");
+    assert.equal(lines.length, rows + 2);
+    assert.equal(lines[0], "id,sensor,value");
+    assert.equal(lines[rows], `${rows},sensor ${rows % 100},${rows / 8}`);
+  },
+);
