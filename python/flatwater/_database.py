@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import _logging, _native
 from ._errors import AtExit
+from ._forms import Forms
 from ._functions import Functions, collect
-from ._names import check_options, not_open, take_datetimes
+from ._names import check_options, not_open
 from ._native import Call, Rows
 from ._scopes import Reads, Snapshot, Transaction
 
@@ -274,19 +275,18 @@ class Connecting(Coroutine[Any, Any, Database]):
     The await opens the database.
     """
 
-    __slots__ = ("_call", "_database", "_keeps_datetimes", "_path")
+    __slots__ = ("_call", "_database", "_forms", "_path")
 
     def __init__(self, path: str, options: Options) -> None:
         self._path = path
         self._database: Database | None = None
-        self._keeps_datetimes = take_datetimes(options)
-        functions = collect(options, self._keeps_datetimes)
+        self._forms = Forms(options)
+        functions = collect(options, self._forms.datetimes_of_sqlite3)
         _logging.listen()
         self._call: Call[_native.NativeDatabase] = _native.connect(path, options, functions)
 
     def _opened(self, native: _native.NativeDatabase) -> Database:
-        if self._keeps_datetimes:
-            native.keep_datetimes_of_sqlite3()
+        self._forms.give(native)
         return Database(native, self._path)
 
     def __await__(self) -> Generator[Any, None, Database]:

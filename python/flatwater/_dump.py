@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-TABLES = "SELECT name, sql FROM sqlite_master WHERE sql NOT NULL AND type = 'table' AND name LIKE ? ORDER BY name"
-OTHERS = "SELECT sql FROM sqlite_master WHERE sql NOT NULL AND type IN ('index', 'trigger', 'view') AND name LIKE ?"
+# Expressions, which have no declared type, and names without brackets: no converter of the program is called.
+TABLES = (
+    "SELECT name || '' AS name, sql || '' AS sql FROM sqlite_master"
+    " WHERE sql NOT NULL AND type = 'table' AND name LIKE ? ORDER BY name"
+)
+OTHERS = (
+    "SELECT sql || '' AS sql FROM sqlite_master"
+    " WHERE sql NOT NULL AND type IN ('index', 'trigger', 'view') AND name LIKE ?"
+)
 
 
 class Ask:
@@ -60,7 +67,7 @@ def dump(pattern: str | None) -> Generator[str | Ask | Lines, Any, None]:
         columns = yield Ask(f"PRAGMA table_info({_name(name)})")
         values = "||','||".join(f"quote({_name(column[1])})" for column in columns)
         insert = _text(f"INSERT INTO {_name(name)} VALUES(")
-        yield Lines(f"SELECT {insert}||{values}||')' FROM {_name(name)}")
+        yield Lines(f"SELECT {insert}||{values}||')' AS line FROM {_name(name)}")
     for (sql,) in (yield Ask(OTHERS, (like,))):
         yield f"{sql};"
     if writes_schema:

@@ -47,6 +47,7 @@ _HINTS = {
     "blobopen": "use `{async_}with db.open_blob(table, column, rowid) as blob`",
     "deserialize": 'use `flatwater.connect(":memory:", deserialize=data)`',
     "register_adapter": "use `flatwater.register_adapter`",
+    "register_converter": "use the option `converters` of `connect`",
     "load_extension": "use the option `load_extension` of `connect`",
     "enable_load_extension": "use the option `load_extension` of `connect`",
     "createscalarfunction": "use `create_function`",
@@ -129,6 +130,7 @@ _OF_MODULE = {
     "Checkpointed": "it is `CheckpointInfo`",
     "Cursor": "it is `Batches`",
     "Executed": "it is `ExecuteResult`",
+    "register_converter": "use the option `converters` of `connect`",
     "shutdown": "use `{await_}process.close_all(wait)`",
 }
 
@@ -139,7 +141,7 @@ _OPTIONS = {
     "autocommit": "there is autocommit, and `async with db.transaction()`",
     "cached_statements": 'it is tuning={"statement_cache": ...}',
     "uri": "a path that begins with file: is a URI",
-    "detect_types": "a value is what SQLite stored; `query(..., into=...)` makes others",
+    "detect_types": 'pass `converters={"name of a type": function}`',
     "factory": "rows become your own type with `query(..., into=...)`",
     "iter_chunk_size": "a stream chooses the size of its batches",
     "loop": "a database belongs to no event loop",
@@ -154,14 +156,6 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name in (*options, *(tuning if isinstance(tuning, Mapping) else ())):
         if hint := _OPTIONS.get(name):
             raise TypeError(f"there is no option {name!r}: {hint}")
-
-
-def take_datetimes(options: Any) -> bool:
-    """Takes the option that belongs to Python alone. Returns True if datetimes are stored as `sqlite3` does."""
-    form = options.pop("datetimes", None)
-    if form not in (None, "utc", "sqlite3"):
-        raise TypeError('the option "datetimes" must be "utc" or "sqlite3"')
-    return bool(form == "sqlite3")
 
 
 def _said(hint: str, blocking: bool) -> str:

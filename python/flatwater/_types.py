@@ -141,6 +141,10 @@ class Options(TypedDict, total=False):
     """How long a call waits for a lock that another process holds. Default 30 s."""
     close_wait: Seconds
     """How long `close` waits for what was begun before. Default 5 s."""
+    converters: Mapping[str, Callable[[bytes], Any]]
+    """What makes the values of columns, by the name of a type in any case: a function that is called with the bytes of
+    a value. A column has the type that ends its name, as in `AS "at [timestamp]"`, or the first word of its declared
+    type. Default: none."""
     create: bool
     """Creates the file if it does not exist. Default on."""
     datetimes: Literal["utc", "sqlite3"]

@@ -30,8 +30,9 @@ from ._blocking_reads import Batches, Stream
 from ._database import Opened
 from ._dump import Ask, Lines, dump
 from ._errors import Error, misuse
+from ._forms import Forms
 from ._functions import collect
-from ._names import check_options, no_attribute, not_in_transaction, of_module, refuse_unknown, take_datetimes
+from ._names import check_options, no_attribute, not_in_transaction, of_module, refuse_unknown
 from ._native import CheckpointInfo, NativeDatabase, SnapshotGuard, TransactionGuard, wait
 from ._seconds import deadline
 
@@ -374,12 +375,11 @@ def connect(path: AnyPath, **options: Unpack[Options]) -> Database:
     `flatwater.connect`."""
     check_options(options)
     path = os.fsdecode(path)
-    keeps_datetimes = take_datetimes(options)
-    functions = collect(options, keeps_datetimes)
+    forms = Forms(options)
+    functions = collect(options, forms.datetimes_of_sqlite3)
     _logging.listen()
     native = _native.connect(path, options, functions)._wait()
-    if keeps_datetimes:
-        native.keep_datetimes_of_sqlite3()
+    forms.give(native)
     return Database(native, path)
 
 

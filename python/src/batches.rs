@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
+use crate::converters::Converters;
 use crate::place;
 use crate::polls::{Next, Shared, close};
 use crate::rows::Rows;
@@ -18,11 +19,11 @@ use crate::shape::Shape;
 
 /// The rest of a result.
 #[pyclass(frozen, module = "flatwater._native")]
-pub(crate) struct NativeBatches(Shared<Batches>);
+pub(crate) struct NativeBatches(Shared<Batches>, Option<Arc<Converters>>);
 
 impl NativeBatches {
-    pub(crate) fn new(batches: Batches) -> Self {
-        Self(Arc::new(Mutex::new(Some(batches))))
+    pub(crate) fn new(batches: Batches, converters: Option<Arc<Converters>>) -> Self {
+        Self(Arc::new(Mutex::new(Some(batches))), converters)
     }
 }
 
@@ -37,7 +38,7 @@ impl NativeBatches {
             let output = |rows: Option<_>| rows.map_or(Output::Done, Output::Rows);
             poll_batch(batches, context).map(|batch| batch.map(output))
         });
-        new_call(py, Body::other("batches", Ok(Box::new(next)), Shape::Plain))
+        new_call(py, Body::other("batches", Ok(Box::new(next)), Shape::Plain).with(self.1.clone()))
     }
 
     /// The rows of the last batch are being used.

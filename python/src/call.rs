@@ -14,6 +14,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::blocked::Blocked;
+use crate::converters::Converters;
 use crate::errors::{raised, raised_blocking};
 use crate::inbox::{Waiting, running_loop};
 use crate::place;
@@ -55,6 +56,7 @@ pub(crate) struct Body {
     state: State,
     /// `None` once the result is being made.
     shape: Option<Shape>,
+    converters: Option<Arc<Converters>>,
     was_begun: bool,
     /// What ends the call instead of its result, once its write has ended or its result is freed.
     cancelled: Option<PyErr>,
@@ -88,7 +90,7 @@ impl Work {
 
 impl Body {
     fn new(name: &'static str, state: State, shape: Shape) -> Self {
-        Self { name, state, shape: Some(shape), was_begun: false, cancelled: None }
+        Self { name, state, shape: Some(shape), converters: None, was_begun: false, cancelled: None }
     }
 
     /// A call of the engine, unless its parameters could not be converted.
@@ -101,6 +103,12 @@ impl Body {
     pub(crate) fn other(name: &'static str, other: PyResult<Box<dyn Pending>>, shape: Shape) -> Self {
         let state = other.map_or_else(State::Refused, |other| State::Next(Work::Other(other)));
         Self::new(name, state, shape)
+    }
+
+    /// The same, whose rows have these converters.
+    pub(crate) fn with(mut self, converters: Option<Arc<Converters>>) -> Self {
+        self.converters = converters;
+        self
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -185,7 +193,7 @@ impl Body {
         if let Some(cancelled) = self.cancelled.take() {
             return Err(cancelled);
         }
-        let mut shaping = self.shape.take().unwrap_or(Shape::Plain).begin(py, output)?;
+        let mut shaping = self.begin(py, output)?;
         loop {
             if let Some(result) = shaping.go_on(py)? {
                 return Ok(result);
@@ -240,7 +248,7 @@ impl Body {
     /// Keeps rows for the result, unless nobody gets it.
     fn add(&mut self, py: Python<'_>, rows: Rows) -> PyResult<()> {
         match &mut self.shape {
-            Some(shape) if self.cancelled.is_none() => shape.add(py, rows),
+            Some(shape) if self.cancelled.is_none() => shape.add(py, rows, self.converters.as_deref()),
             _ => Ok(()),
         }
     }
@@ -262,10 +270,12 @@ impl Body {
             Ok(output) => output,
             Err(error) => return self.fail(py, None, raised(py, &error)),
         };
-        match self.shape.take() {
-            Some(shape) => self.shape(py, shape.begin(py, output)?),
-            None => Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine")),
-        }
+        let shaping = self.begin(py, output)?;
+        self.shape(py, shaping)
+    }
+
+    fn begin(&mut self, py: Python<'_>, output: Output) -> PyResult<Shaping> {
+        self.shape.take().unwrap_or(Shape::Plain).begin(py, output, self.converters.as_deref())
     }
 
     /// Gives the work up, if it is not over, and raises the exception when what there is of a list is freed.

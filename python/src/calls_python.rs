@@ -18,8 +18,9 @@ use pyo3::types::{PyBytes, PyFloat, PyInt, PyTuple};
 
 use crate::capi::texts::short_text;
 use crate::capi::thread_state::called_by_database;
+use crate::forms::Datetimes;
 use crate::own_exceptions::Raised;
-use crate::params::{self, Datetimes};
+use crate::params;
 
 /// The code of a function or a collation.
 pub(crate) struct Code {

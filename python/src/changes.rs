@@ -12,7 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::capi::untracked;
-use crate::rows::{self, Rows};
+use crate::converters::Converters;
+use crate::rows::Rows;
+use crate::rows::row::row;
 use flatwater_bridge::Slice;
 
 /// What has changed in the result of a live query since the change before.
@@ -58,9 +60,14 @@ struct Differing {
 }
 
 impl Changing {
-    pub(crate) fn new(py: Python<'_>, change: live::Change, kept: Kept) -> PyResult<Self> {
+    pub(crate) fn new(
+        py: Python<'_>,
+        change: live::Change,
+        kept: Kept,
+        converters: Option<&Converters>,
+    ) -> PyResult<Self> {
         let [inserted, updated, deleted] = [(); 3].map(|()| PyList::empty(py).unbind());
-        let object = |rows: Arc<flatwater::Rows>| Rows::new(py, rows).map(Bound::unbind);
+        let object = |rows: Arc<flatwater::Rows>| Rows::new(py, rows, converters).map(Bound::unbind);
         let (full, rows) = match change {
             live::Change::Full(rows) => (Some(object(shared_rows(&rows))?), None),
             live::Change::Rows(changes) => {
@@ -80,12 +87,12 @@ impl Changing {
             let changed = changed_rows(changes);
             let Change { inserted, updated, deleted, .. } = change;
             let pair = |(before, now): (usize, usize)| {
-                let rows = [rows::row(old, before), rows::row(new, now)];
+                let rows = [row(old, before), row(new, now)];
                 untracked::tuple(py, rows.into_iter().map(|row| Ok(row?.into_any())))
             };
-            let is_done = append(inserted.bind(py), changed.inserted, &mut slice, |at| rows::row(new, at))?
+            let is_done = append(inserted.bind(py), changed.inserted, &mut slice, |at| row(new, at))?
                 && append(updated.bind(py), changed.updated, &mut slice, pair)?
-                && append(deleted.bind(py), changed.deleted, &mut slice, |at| rows::row(old, at))?;
+                && append(deleted.bind(py), changed.deleted, &mut slice, |at| row(old, at))?;
             if !is_done {
                 return Ok(None);
             }

@@ -45,7 +45,7 @@ impl Gathering {
     /// Adds rows of the same columns as those before, which are all in the table.
     pub(crate) fn add(&mut self, py: Python<'_>, rows: Rows) -> PyResult<()> {
         if self.names.is_none() {
-            refuse_same_names(py, &rows)?;
+            refuse_same_names(py, rows.columns())?;
             self.names = Some(column_names::names(py, &rows)?);
             self.schema = Some(Schema::of(&rows));
             self.table.names = rows.columns().map(str::to_owned).collect();

@@ -7,26 +7,27 @@ use std::path::PathBuf;
 
 use flatwater::ConnectionOptions;
 use flatwater::bindings::{
-    FrontCall, Output, Target, close, enforces_foreign_keys, functions, incremental_vacuum, joining, mark, open_with,
+    FrontCall, Output, Target, close, enforces_foreign_keys, functions, incremental_vacuum, joining, open_with,
     serialize, set_listener, vacuum, vacuum_into,
 };
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyMapping};
 
 use crate::call::Body;
 use crate::capi::audit;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::connection::NativeConnection;
+use crate::converters::Converters;
 use crate::errors::{raised, unexpected};
+use crate::forms::{Datetimes, Forms};
 use crate::functions::NativeFunction;
 use crate::keys::AnyKey;
 use crate::live::{NativeLive, Pace};
 use crate::logged_query;
 use crate::many::{Collection, Statements};
-use crate::params::Datetimes;
 use crate::paths::AnyPath;
 use crate::seconds::{Seconds, timed};
 use crate::shape::Shape;
@@ -110,9 +111,18 @@ pub(crate) fn options() -> (Vec<&'static str>, Vec<&'static str>) {
 
 #[pymethods]
 impl NativeDatabase {
-    /// From now on datetimes are stored as the `sqlite3` module stores them.
-    fn keep_datetimes_of_sqlite3(&self) {
-        mark(&self.database);
+    /// From now on values have these forms: datetimes those of the `sqlite3` module, and columns what converters make of
+    /// their values, by the names of types in upper case. Called once, before the first call.
+    fn set_forms(
+        &self,
+        sqlite3_datetimes: bool,
+        converters: Option<Py<PyMapping>>,
+        from_declared: bool,
+        from_name: bool,
+    ) {
+        let datetimes = if sqlite3_datetimes { Datetimes::Sqlite3 } else { Datetimes::Utc };
+        let converters = converters.map(|by_type| Converters::new(by_type, from_declared, from_name));
+        Forms { datetimes, converters }.keep(&self.database);
     }
 
     /// True if foreign keys are enforced.
@@ -148,7 +158,7 @@ impl NativeDatabase {
 
     /// True if datetimes are stored as the `sqlite3` module stores them.
     fn keeps_datetimes(&self) -> bool {
-        self.target().is_marked()
+        Datetimes::of(&self.target()) == Datetimes::Sqlite3
     }
 
     /// Calls `tell` with every call of this database that ends, or nobody.

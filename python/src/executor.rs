@@ -4,7 +4,7 @@
 //! in an argument is raised by the await, as by any coroutine. Leaves out: what differs between the three, which is in
 //! Python.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use flatwater::bindings::{FrontCall, Needed, Target};
 use flatwater::options::JsonOptions;
@@ -18,12 +18,13 @@ use crate::capi::attributes::set_attribute;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::connection::NativeConnection;
+use crate::converters::Converters;
 use crate::database::NativeDatabase;
 use crate::errors::misuse;
+use crate::forms::{Datetimes, Forms};
 use crate::guards::SnapshotGuard;
 use crate::listing::Into;
 use crate::many::{Collecting, Collection, ManyRows, Statements};
-use crate::params::Datetimes;
 use crate::seconds::{Seconds, timed};
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
@@ -43,6 +44,10 @@ impl Executor {
         self.target.get().ok_or_else(|| misuse(py, "this is not open", Some(hint)))
     }
 
+    fn converters(&self) -> Option<Arc<Converters>> {
+        self.target.get().and_then(Forms::converters)
+    }
+
     fn make<'py>(
         &self,
         py: Python<'py>,
@@ -52,7 +57,7 @@ impl Executor {
         call: impl FnOnce(&Target) -> PyResult<FrontCall>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = inside(py, || self.target(py).and_then(|target| timed(call(target)?, timeout)));
-        new_call(py, Body::call(name, call, shape))
+        new_call(py, Body::call(name, call, shape).with(self.converters()))
     }
 
     /// A call whose arguments are taken from an iterable when it runs.
@@ -70,7 +75,7 @@ impl Executor {
             let make = move |collected| timed(call(&target, collected), timeout);
             Ok(Box::new(Collecting::new(given, empty, Box::new(make))?) as Box<dyn Pending>)
         };
-        new_call(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain))
+        new_call(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain).with(self.converters()))
     }
 
     /// A query for all its rows.
@@ -107,7 +112,7 @@ impl Executor {
             let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
             timed(target.query(name, &sql, Ok(params), needed), timeout)
         });
-        new_call(py, Body::call(name, call, shape))
+        new_call(py, Body::call(name, call, shape).with(self.converters()))
     }
 }
 
@@ -318,10 +323,11 @@ impl Executor {
     ) -> PyResult<NativeBatches> {
         let target = self.target(sql.py())?;
         let Statement { sql: text, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(target)))?;
-        Ok(NativeBatches::new(match timeout.map(Seconds::duration).transpose()? {
+        let batches = match timeout.map(Seconds::duration).transpose()? {
             Some(timeout) => target.timeout(timeout).batches(&text, Ok(params)),
             None => target.batches(&text, Ok(params)),
-        }))
+        };
+        Ok(NativeBatches::new(batches, self.converters()))
     }
 
     /// Opens a value that is read and written in parts. Returns its handle.

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use crate::aggregates::PythonAggregate;
 use crate::calls_python::Code;
 use crate::errors::{misuse, raised};
-use crate::params::Datetimes;
+use crate::forms::Datetimes;
 
 /// A function or a collation that no database has yet.
 #[pyclass(frozen, module = "flatwater._native")]

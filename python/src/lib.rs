@@ -22,9 +22,11 @@ mod column;
 mod column_names;
 mod columns;
 mod connection;
+mod converters;
 mod database;
 mod errors;
 mod executor;
+mod forms;
 mod functions;
 mod guards;
 mod inbox;
@@ -86,7 +88,9 @@ mod _native {
     #[pymodule_export]
     use crate::results::{BatchResult, CheckpointInfo, ExecuteResult};
     #[pymodule_export]
-    use crate::rows::{Row, Rows};
+    use crate::rows::row::{Row, restore_row};
+    #[pymodule_export]
+    use crate::rows::{Rows, restore_rows};
     #[pymodule_export]
     use crate::transaction::TransactionGuard;
 
@@ -98,8 +102,6 @@ mod _native {
     use crate::process::{close_all, close_at_exit, set_max_open};
     #[pymodule_export]
     use crate::records::listen;
-    #[pymodule_export]
-    use crate::rows::{restore_row, restore_rows};
     #[pymodule_export]
     use crate::tuples::{declared_types, parameters_of, tuples};
 

@@ -10,9 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::capi::untracked;
-use crate::cells::to_python;
+use crate::converters::Converters;
 use crate::errors::misuse;
-use crate::rows::{self, Rows};
+use crate::rows::Rows;
+use crate::rows::row::row;
 use flatwater_bridge::Slice;
 
 /// What becomes of a row.
@@ -43,7 +44,7 @@ impl Into {
     /// Refuses two columns of one name if rows become something with names.
     pub(crate) fn check(&self, rows: &Bound<'_, Rows>) -> PyResult<()> {
         match self {
-            Self::Dict | Self::Class(_) => refuse_same_names(rows.py(), &rows.get().rows),
+            Self::Dict | Self::Class(_) => refuse_same_names(rows.py(), rows.get().names(rows.py())?.into_iter()),
             _ => Ok(()),
         }
     }
@@ -53,24 +54,24 @@ impl Into {
         let by_name = || -> PyResult<Bound<'py, PyDict>> {
             let dict = PyDict::new(py);
             for (column, name) in rows.get().columns.bind(py).iter_borrowed().enumerate() {
-                dict.set_item(name, to_python(py, &rows.get().rows, index, column)?)?;
+                dict.set_item(name, rows.get().value(py, index, column)?)?;
             }
             Ok(dict)
         };
         match self {
-            Self::Row => Ok(rows::row(rows, index)?.into_any()),
+            Self::Row => Ok(row(rows, index)?.into_any()),
             Self::Tuple => Ok(rows.get().tuple(py, index)?.into_any()),
             Self::Dict => Ok(by_name()?.into_any()),
-            Self::Value => to_python(py, &rows.get().rows, index, 0),
+            Self::Value => rows.get().value(py, index, 0),
             Self::Class(class) => class.bind(py).call((), Some(&by_name()?)),
         }
     }
 }
 
 /// Refuses two columns of one name, where one of them would be lost.
-pub(crate) fn refuse_same_names(py: Python<'_>, rows: &flatwater::Rows) -> PyResult<()> {
-    let mut names = HashSet::new();
-    match rows.columns().find(|name| !names.insert(*name)) {
+pub(crate) fn refuse_same_names<'a>(py: Python<'_>, mut names: impl Iterator<Item = &'a str>) -> PyResult<()> {
+    let mut seen = HashSet::new();
+    match names.find(|name| !seen.insert(*name)) {
         Some(name) => {
             let hint = "name one of them with AS";
             Err(misuse(py, &format!("two columns are named {name:?}"), Some(hint)))
@@ -99,15 +100,25 @@ impl Listing {
     }
 
     /// A list of these rows.
-    pub(crate) fn of(py: Python<'_>, into: Into, rows: flatwater::Rows) -> PyResult<Box<Self>> {
+    pub(crate) fn of(
+        py: Python<'_>,
+        into: Into,
+        rows: flatwater::Rows,
+        converters: Option<&Converters>,
+    ) -> PyResult<Box<Self>> {
         let mut listing = Box::new(Self::new(py, into));
-        listing.add(py, rows)?;
+        listing.add(py, rows, converters)?;
         Ok(listing)
     }
 
     /// Adds rows of the same columns as those before, which are all in the list.
-    pub(crate) fn add(&mut self, py: Python<'_>, rows: flatwater::Rows) -> PyResult<()> {
-        let rows = Rows::new(py, rows.into())?;
+    pub(crate) fn add(
+        &mut self,
+        py: Python<'_>,
+        rows: flatwater::Rows,
+        converters: Option<&Converters>,
+    ) -> PyResult<()> {
+        let rows = Rows::new(py, rows.into(), converters)?;
         if !std::mem::replace(&mut self.is_checked, true) {
             self.into.check(&rows)?;
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater::bindings::Output;
+use flatwater::bindings::{Output, Target};
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::{Database, Params, Result};
 use futures_core::Stream;
@@ -17,6 +17,8 @@ use pyo3::prelude::*;
 use crate::call::Body;
 use crate::capi::call_type::new_call;
 use crate::changes::Kept;
+use crate::converters::Converters;
+use crate::forms::Forms;
 use crate::known_rows::KnownRows;
 use crate::polls::{Next, Shared, close};
 use crate::shape::Shape;
@@ -28,6 +30,7 @@ pub(crate) struct NativeLive {
     /// The rows that the program holds, for each query.
     known: Arc<[KnownRows]>,
     kept: Kept,
+    converters: Option<Arc<Converters>>,
 }
 
 enum Kind {
@@ -44,16 +47,20 @@ pub(crate) struct Pace {
 }
 
 impl NativeLive {
+    fn new(database: &Database, of: Kind, known: Arc<[KnownRows]>) -> Self {
+        let converters = Forms::converters(&Target::of(database));
+        Self { of: Arc::new(Mutex::new(Some(of))), known, kept: Kept::default(), converters }
+    }
+
     pub(crate) fn results(database: &Database, queries: Vec<(String, Params)>, pace: Pace) -> Self {
         let known = queries.iter().map(|_| KnownRows::default()).collect();
         let live = database.live_group(queries).debounce(pace.debounce).throttle(pace.throttle);
-        Self { of: Arc::new(Mutex::new(Some(Kind::Results(live)))), known, kept: Kept::default() }
+        Self::new(database, Kind::Results(live), known)
     }
 
     pub(crate) fn changes(database: &Database, sql: &str, params: Params, pace: Pace) -> Self {
         let live = database.live(sql, params).debounce(pace.debounce).throttle(pace.throttle);
-        let of = Arc::new(Mutex::new(Some(Kind::Changes(live.changes()))));
-        Self { of, known: Arc::default(), kept: Kept::default() }
+        Self::new(database, Kind::Changes(live.changes()), Arc::default())
     }
 }
 
@@ -79,7 +86,7 @@ impl NativeLive {
         let kept = self.kept.clone();
         let next = Next::new(&self.of, move |kind: &mut Kind, context: &mut Context<'_>| kind.poll(&kept, context));
         let shape = Shape::Live(self.known.clone(), self.kept.clone());
-        new_call(py, Body::other("live", Ok(Box::new(next)), shape))
+        new_call(py, Body::other("live", Ok(Box::new(next)), shape).with(self.converters.clone()))
     }
 
     /// Leaves the query.

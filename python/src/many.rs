@@ -14,7 +14,8 @@ use pyo3::types::{PyIterator, PyString, PyTuple};
 
 use crate::call::Pending;
 use crate::errors::misuse;
-use crate::params::{self, Datetimes};
+use crate::forms::Datetimes;
+use crate::params;
 use crate::statement::{Statement, statement};
 use flatwater_bridge::Slice;
 

@@ -16,7 +16,7 @@ use crate::keys::AnyKey;
 use crate::paths::AnyPath;
 
 /// The options that are Python's own, or have a form of their own here.
-const OWN: &[&str] = &["datetimes", "key", "load_extension", "migrations", "on_connect", "tuning"];
+const OWN: &[&str] = &["converters", "datetimes", "key", "load_extension", "migrations", "on_connect", "tuning"];
 
 /// The keywords of `connect`.
 pub(crate) fn keywords() -> impl Iterator<Item = &'static str> + Clone {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use flatwater::bindings::{Target, parameter_names};
+use flatwater::bindings::parameter_names;
 use flatwater::rusqlite::types::ToSqlOutput;
 use flatwater::{Params, Value, ValueRef};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -17,22 +17,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, Py
 use pyo3::types::{PyString, PyTuple};
 
 use crate::errors::{misuse, raised};
-
-/// In which form datetimes and dates are stored.
-#[derive(Clone, Copy, Default)]
-pub(crate) enum Datetimes {
-    /// The one that is the same in every language.
-    #[default]
-    Utc,
-    /// That of the adapters of the `sqlite3` module. The handle of the database is marked.
-    Sqlite3,
-}
-
-impl Datetimes {
-    pub(crate) fn of(target: &Target) -> Self {
-        if target.is_marked() { Self::Sqlite3 } else { Self::Utc }
-    }
-}
+use crate::forms::Datetimes;
 
 /// Returns the parameters for a text: a sequence of values, a mapping of names to values, or nothing for `None`.
 pub(crate) fn of(given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<Params> {

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
+use crate::converters::Converters;
 use crate::errors::unknown_attribute;
 use crate::rows::Rows;
 
@@ -57,8 +58,12 @@ pub(crate) struct BatchResult {
 }
 
 impl BatchResult {
-    pub(crate) fn new(py: Python<'_>, result: flatwater::values::BatchResult) -> PyResult<Self> {
-        let rows = result.rows.map(|rows| Rows::new(py, rows.into())).transpose()?.map(Bound::unbind);
+    pub(crate) fn new(
+        py: Python<'_>,
+        result: flatwater::values::BatchResult,
+        converters: Option<&Converters>,
+    ) -> PyResult<Self> {
+        let rows = result.rows.map(|rows| Rows::new(py, rows.into(), converters)).transpose()?.map(Bound::unbind);
         let flatwater::values::ExecuteResult { changes, last_insert_rowid, .. } = result.executed;
         Ok(Self { changes, last_insert_rowid, rows })
     }

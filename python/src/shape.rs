@@ -12,8 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::capi::texts::LongText;
+use crate::cells::to_python;
 use crate::changes::{Changing, Kept};
 use crate::columns::Gathering;
+use crate::converters::Converters;
 use crate::errors::unexpected;
 use crate::known_rows::KnownRows;
 use crate::listing::{Into, Listing};
@@ -58,12 +60,17 @@ pub(crate) enum Shaping {
 
 impl Shape {
     /// Adds a part of the result, whose other rows follow.
-    pub(crate) fn add(&mut self, py: Python<'_>, rows: flatwater::Rows) -> PyResult<()> {
+    pub(crate) fn add(
+        &mut self,
+        py: Python<'_>,
+        rows: flatwater::Rows,
+        converters: Option<&Converters>,
+    ) -> PyResult<()> {
         if let Self::Rows(into) = self {
             *self = Self::Begun(Box::new(Listing::new(py, std::mem::replace(into, Into::Row))));
         }
         match self {
-            Self::Begun(listing) => listing.add(py, rows),
+            Self::Begun(listing) => listing.add(py, rows, converters),
             Self::Columns(columns) => columns.add(py, rows),
             _ => Err(unexpected()),
         }
@@ -88,7 +95,7 @@ impl Shape {
     }
 
     /// Begins to make the result.
-    pub(crate) fn begin(self, py: Python<'_>, output: Output) -> PyResult<Shaping> {
+    pub(crate) fn begin(self, py: Python<'_>, output: Output, converters: Option<&Converters>) -> PyResult<Shaping> {
         if let Self::Handle(make) = self {
             return make(py, output).map(Shaping::Done);
         }
@@ -97,22 +104,22 @@ impl Shape {
             Output::Json(json) if json.len() >= SHORT => return Ok(Shaping::Text(LongText::new(json))),
             Output::Change(change) => {
                 let kept = if let Self::Live(_, kept) = self { kept } else { Kept::default() };
-                return Changing::new(py, change, kept).map(Shaping::Change);
+                return Changing::new(py, change, kept, converters).map(Shaping::Change);
             }
             Output::Live(all) => {
                 let known = if let Self::Live(known, _) = &self { &**known } else { &[] };
-                return Ok(Shaping::Done(results(py, &all, known)?.into_any().unbind()));
+                return Ok(Shaping::Done(results(py, &all, known, converters)?.into_any().unbind()));
             }
-            output => return plain(py, output).map(Shaping::Done),
+            output => return plain(py, output, converters).map(Shaping::Done),
         };
-        let rows_object = |rows: flatwater::Rows| Rows::new(py, rows.into());
+        let rows_object = |rows: flatwater::Rows| Rows::new(py, rows.into(), converters);
         let done = match self {
             Self::Rows(Into::Row) | Self::Plain | Self::Live(..) | Self::Handle(_) => {
                 rows_object(rows)?.into_any().unbind()
             }
-            Self::Rows(into) => return Listing::of(py, into, rows).map(Shaping::Listing),
+            Self::Rows(into) => return Listing::of(py, into, rows, converters).map(Shaping::Listing),
             Self::Begun(mut listing) => {
-                listing.add(py, rows)?;
+                listing.add(py, rows, converters)?;
                 return Ok(Shaping::Listing(listing));
             }
             Self::Columns(mut columns) => {
@@ -125,7 +132,8 @@ impl Shape {
                 if rows.get().rows.is_empty() { py.None() } else { into.make(&rows, 0)?.unbind() }
             }
             Self::Value if rows.is_empty() => py.None(),
-            Self::Value => crate::cells::to_python(py, &rows, 0, 0)?.unbind(),
+            Self::Value if converters.is_some() => rows_object(rows)?.get().value(py, 0, 0)?.unbind(),
+            Self::Value => to_python(py, &rows, 0, 0)?.unbind(),
         };
         Ok(Shaping::Done(done))
     }
@@ -170,7 +178,7 @@ impl Shaping {
     }
 }
 
-fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
+fn plain(py: Python<'_>, output: Output, converters: Option<&Converters>) -> PyResult<Py<PyAny>> {
     fn object<T>(py: Python<'_>, value: T) -> PyResult<Py<PyAny>>
     where
         T: pyo3::PyClass + std::convert::Into<PyClassInitializer<T>>,
@@ -183,7 +191,7 @@ fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
         Output::Json(json) => Ok(PyString::new(py, &json).into_any().unbind()),
         Output::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any().unbind()),
         Output::Batch(results) => {
-            let results = results.into_iter().map(|result| Bound::new(py, BatchResult::new(py, result)?));
+            let results = results.into_iter().map(|result| Bound::new(py, BatchResult::new(py, result, converters)?));
             Ok(PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
         }
         Output::Done => Ok(py.None()),
@@ -194,8 +202,13 @@ fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
 }
 
 /// Returns the results of live queries, as objects.
-fn results<'py>(py: Python<'py>, all: &[LiveRows], known: &[KnownRows]) -> PyResult<Bound<'py, PyTuple>> {
+fn results<'py>(
+    py: Python<'py>,
+    all: &[LiveRows],
+    known: &[KnownRows],
+    converters: Option<&Converters>,
+) -> PyResult<Bound<'py, PyTuple>> {
     let known = known.iter().cloned().map(Some).chain(std::iter::repeat(None));
-    let results = all.iter().zip(known).map(|(one, known)| Rows::with_known(py, shared_rows(one), known));
+    let results = all.iter().zip(known).map(|(one, known)| Rows::with_known(py, shared_rows(one), known, converters));
     PyTuple::new(py, results.collect::<PyResult<Vec<_>>>()?)
 }

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-use crate::params::{self, Datetimes};
+use crate::forms::Datetimes;
+use crate::params;
 
 /// A statement with its parameters, taken apart.
 pub(crate) struct Statement<'a> {

@@ -10,7 +10,19 @@ import pytest
 import flatwater
 
 # The parts of the package, which all programs use.
-FIRST = {"_database", "_errors", "_functions", "_flow", "_logging", "_names", "_native", "_reads", "_scopes", "process"}
+FIRST = {
+    "_database",
+    "_errors",
+    "_flow",
+    "_forms",
+    "_functions",
+    "_logging",
+    "_names",
+    "_native",
+    "_reads",
+    "_scopes",
+    "process",
+}
 
 
 def run(program: str) -> str:

@@ -14,6 +14,7 @@ mod maintenance;
 mod results;
 mod savepoints;
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -103,10 +104,10 @@ impl Target {
         Arc::ptr_eq(&one.session, &other.session) && one.savepoints == other.savepoints
     }
 
-    /// True if its handle was marked by [`mark`].
+    /// What [`mark`] keeps with its handle, if it is a `T`.
     #[must_use]
-    pub fn is_marked(&self) -> bool {
-        self.0.0.handle.is_marked()
+    pub fn mark<T: Any>(&self) -> Option<&T> {
+        self.0.0.handle.mark()?.downcast_ref()
     }
 
     /// The same, whose calls have a deadline.
@@ -272,9 +273,10 @@ pub fn rollback(transaction: Transaction<'static>) -> FrontCall {
     FrontCall::new(transaction.rollback_as(|answer, _| answer.done().map(|()| Output::Done)))
 }
 
-/// Marks a handle. What the mark means is the front end's: [`Target::is_marked`] tells it of all that belongs to the handle.
-pub fn mark(database: &Database) {
-    database.session.0.handle.mark();
+/// Keeps something of the front end with a handle, once: [`Target::mark`] has it in all that belongs to the handle. It is
+/// dropped with the last of these, on any thread.
+pub fn mark(database: &Database, mark: impl Any + Send + Sync) {
+    database.session.0.handle.set_mark(Box::new(mark));
 }
 
 /// The listener for the calls of one handle.

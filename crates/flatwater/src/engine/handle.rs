@@ -5,8 +5,9 @@
 //! read-only handle never writes, whatever other handles to the same engine may do. After a fork the child uses nothing of
 //! it, and does not even drop it; it opens its own. Leaves out: serving.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use flatwater_sqlite::{Origin, is_forked, may_open};
@@ -21,6 +22,9 @@ use crate::file::mount::refuse_network;
 use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
 
+/// What a front end keeps with a handle.
+pub(crate) type Mark = Box<dyn Any + Send + Sync>;
+
 pub(crate) struct Handle {
     engine: Arc<Engine>,
     origin: Origin,
@@ -30,8 +34,8 @@ pub(crate) struct Handle {
     /// Who is told of the calls of this handle, besides the listener of the engine. The mark is true if there is one.
     listener: Mutex<Option<Listener>>,
     is_heard: AtomicBool,
-    /// Set and read by a front end.
-    is_marked: AtomicBool,
+    /// Kept for a front end.
+    mark: OnceLock<Mark>,
     left: AtomicBool,
     /// Set when the caller that opened the database gets this handle.
     is_delivered: AtomicBool,
@@ -65,7 +69,7 @@ impl Handle {
             timeout,
             listener: Mutex::default(),
             is_heard: AtomicBool::new(false),
-            is_marked: AtomicBool::new(false),
+            mark: OnceLock::new(),
             left: AtomicBool::new(false),
             is_delivered: AtomicBool::new(false),
             leaving: Mutex::new(()),
@@ -106,13 +110,14 @@ impl Handle {
         drop(before);
     }
 
-    /// Sets the mark of the front end.
-    pub(crate) fn mark(&self) {
-        self.is_marked.store(true, Ordering::Relaxed);
+    /// Sets the mark of the front end, unless there is one.
+    pub(crate) fn set_mark(&self, mark: Mark) {
+        let _ = self.mark.set(mark);
     }
 
-    pub(crate) fn is_marked(&self) -> bool {
-        self.is_marked.load(Ordering::Relaxed)
+    #[inline]
+    pub(crate) fn mark(&self) -> Option<&Mark> {
+        self.mark.get()
     }
 
     /// Returns true if somebody listens to the calls of this handle.
