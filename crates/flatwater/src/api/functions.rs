@@ -59,7 +59,8 @@ impl Functions<'_> {
     /// The function runs on the threads that run statements, several at a time, and must not call the database. If it
     /// returns an error, its statement fails with the text of that, and one that is a `UserFunctionError` is the
     /// [source](std::error::Error::source) of the statement's; if it panics, with an error that names it. A statement that
-    /// calls a function never runs on the thread that polls its call. Unless `flags` has `SQLITE_DETERMINISTIC` and
+    /// calls a function never runs on the thread that polls its call, unless it is a
+    /// [short one](Self::create_short_function). Unless `flags` has `SQLITE_DETERMINISTIC` and
     /// `SQLITE_INNOCUOUS`, a write that calls it shares no commit with others, and unless it has the first, a live
     /// query that calls it runs again after every commit. Indexes and generated columns need deterministic functions.
     ///
@@ -78,6 +79,24 @@ impl Functions<'_> {
     {
         let registration = || Registration::scalar(name, arguments, flags, function);
         self.0.register(registration).map_err(|error| error.in_operation("create_scalar_function"))
+    }
+
+    /// Creates an SQL function of which the program says that it is short: as
+    /// [`create_scalar_function`](Self::create_scalar_function) with `SQLITE_DETERMINISTIC` and `SQLITE_INNOCUOUS`, and a
+    /// statement that calls it may run on the thread that polls its call, as if it called one of SQLite's own.
+    ///
+    /// It must return within some microseconds, whatever its arguments are (of up to 64 KiB, there), wait for nothing, and do
+    /// nothing but compute. While it runs, the task that called it holds its thread, and nothing ends it.
+    ///
+    /// # Errors
+    /// As [`create_scalar_function`](Self::create_scalar_function).
+    pub fn create_short_function<F, T>(&self, name: &str, arguments: i32, function: F) -> Result<()>
+    where
+        F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + Sync + 'static,
+        T: SqlFnOutput + 'static,
+    {
+        let registration = || Registration::short(name, arguments, function);
+        self.0.register(registration).map_err(|error| error.in_operation("create_short_function"))
     }
 
     /// Creates an aggregate function, as [`create_scalar_function`](Self::create_scalar_function) creates a scalar one.

@@ -27,6 +27,10 @@ pub(crate) enum Shape {
 #[derive(Debug, Default)]
 pub(crate) struct Strange {
     pub(crate) functions: HashSet<String>,
+    /// Those of them that are short, with their number of arguments: `name(1)`.
+    pub(crate) short: HashSet<String>,
+    /// The names of those that are not short, of which nothing is known.
+    pub(crate) unknown: HashSet<String>,
     pub(crate) collations: HashSet<String>,
 }
 
@@ -67,7 +71,8 @@ fn opaque_part(op: &Op, strange: &Strange) -> Option<Box<str>> {
         "Init" => op.p3 != 0,
         "Function" | "PureFunc" | "AggStep" | "AggFinal" => {
             let name = p4.split('(').next().unwrap_or_default().to_ascii_lowercase();
-            if !is_short_function(p4) || strange.functions.contains(&name) {
+            let is_own = is_short_function(p4) && !strange.functions.contains(&name);
+            if !is_own && !strange.short.contains(p4) {
                 return Some(p4.into());
             }
             false

@@ -17,28 +17,34 @@ in_both_places!(
     a_closure_may_use_what_an_extension_brought,
 );
 
-/// The extension, compiled into a directory of its own.
-struct Compiled {
+/// An extension, compiled into a directory of its own.
+pub(crate) struct Compiled {
     directory: tempfile::TempDir,
+    name: &'static str,
 }
 
 impl Compiled {
     fn new() -> Self {
+        Self::of("extension")
+    }
+
+    /// The one of this name in the folder of the tests.
+    pub(crate) fn of(name: &'static str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/extension.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/it/{name}.c"));
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let compiled = Command::new(compiler)
             .args(["-shared", "-fPIC", "-Wall", "-Werror", "-o"])
-            .arg(directory.path().join(format!("extension{}", std::env::consts::DLL_SUFFIX)))
+            .arg(directory.path().join(format!("{name}{}", std::env::consts::DLL_SUFFIX)))
             .arg(source)
             .status();
         assert!(compiled.expect("there is a C compiler").success());
-        Self { directory }
+        Self { directory, name }
     }
 
     /// Returns the path without the suffix of the system's libraries.
-    fn path(&self) -> PathBuf {
-        self.directory.path().join("extension")
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().join(self.name)
     }
 }
 

@@ -62,6 +62,15 @@ impl Applied {
         self.seen
     }
 
+    /// The functions that the program says are short, as SQLite's bytecode names them: with their number of arguments.
+    pub(crate) fn short(&self) -> HashSet<String> {
+        let name = |one: &Registered| match &one.key {
+            Key::Function(name, arguments) if one.is_short => Some(format!("{name}({arguments})")),
+            _ => None,
+        };
+        self.list.iter().filter_map(name).collect()
+    }
+
     /// Forgets what the connection has, because a closure of the user may have replaced any of it.
     pub(crate) fn forget(&mut self) {
         self.seen = 0;

@@ -103,7 +103,7 @@ mod tests {
 
     fn named(name: &str) -> Registration {
         let key = Key::function(name, 1).unwrap();
-        Registration { key, is_pure: true, register: Box::new(|_, _| Ok(())), identity: None }
+        Registration { key, is_pure: true, is_short: false, register: Box::new(|_, _| Ok(())), identity: None }
     }
 
     #[test]

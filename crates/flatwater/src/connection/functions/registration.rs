@@ -15,6 +15,7 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, Window
 
 use super::shared::{OwnError, Shared, SharedCollation};
 use crate::error::{Error, Result};
+use crate::thread::block_on::mark_closure;
 
 /// SQLite's longest name of a function.
 const NAME_BYTES: usize = 255;
@@ -68,6 +69,8 @@ pub(crate) struct Registration {
     pub(crate) key: Key,
     /// It only computes: deterministic and innocuous.
     pub(super) is_pure: bool,
+    /// The program says that it takes microseconds.
+    pub(super) is_short: bool,
     pub(super) register: Box<Register>,
     /// Two that have the same one do the same.
     pub(super) identity: Option<Identity>,
@@ -87,6 +90,18 @@ impl Registration {
             let shared = shared.on(failure);
             connection.create_scalar_function(name, arguments, flags, move |context| shared.call(context))
         })
+    }
+
+    /// A pure function that may run on the thread of its caller. There it is foreign code as everywhere else: it cannot call
+    /// the database.
+    pub(crate) fn short<F, T>(name: &str, arguments: i32, function: F) -> Result<Self>
+    where
+        F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + Sync + 'static,
+        T: SqlFnOutput + 'static,
+    {
+        let pure = FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+        let one = Self::scalar(name, arguments, pure, move |context| mark_closure(|| function(context)))?;
+        Ok(Self { is_short: true, ..one })
     }
 
     pub(crate) fn aggregate<A, D, T>(name: &str, arguments: i32, flags: FunctionFlags, aggregate: D) -> Result<Self>
@@ -134,7 +149,7 @@ impl Registration {
             Error::misuse(format!("SQLite refuses to register {said}: {error}"))
                 .with_hint("the number of arguments is -1 for any")
         })?;
-        Ok(Self { key, is_pure, register, identity: None })
+        Ok(Self { key, is_pure, is_short: false, register, identity: None })
     }
 
     /// The same, as its front end knows it.

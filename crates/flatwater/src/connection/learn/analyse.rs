@@ -142,12 +142,17 @@ fn keeps_few_pages(connection: &Connection) -> Result<bool> {
 fn strange(connection: &Connection) -> Result<Strange> {
     let sqlite = connection.sqlite.rusqlite();
     let own = ["BINARY", "NOCASE", "RTRIM"];
-    let mut functions = HashSet::new();
+    let (mut functions, mut unknown) = (HashSet::new(), HashSet::new());
+    let short = connection.functions.short();
     let mut listed = sqlite.prepare("PRAGMA function_list")?;
     let mut rows = listed.query([])?;
     while let Some(row) = rows.next()? {
         if !row.get::<_, bool>("builtin")? {
-            functions.insert(row.get::<_, String>("name")?.to_ascii_lowercase());
+            let (name, arguments) = (row.get::<_, String>("name")?.to_ascii_lowercase(), row.get::<_, i32>("narg")?);
+            if !short.contains(&format!("{name}({arguments})")) {
+                unknown.insert(name.clone());
+            }
+            functions.insert(name);
         }
     }
     let mut collations = HashSet::new();
@@ -159,7 +164,7 @@ fn strange(connection: &Connection) -> Result<Strange> {
             collations.extend(name.split(',').map(|name| bare(name).to_ascii_lowercase()));
         }
     }
-    Ok(Strange { functions, collations })
+    Ok(Strange { functions, short, unknown, collations })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const CHANGES: &str = "changes";
 
 /// What calls `changes()` on one connection, under the current schema. Names are in lower case.
 pub(crate) struct Asking<'a> {
-    /// Functions that are not SQLite's own: they may have access to the connection.
+    /// Functions that are not SQLite's own, and not short ones, which only compute: they may have access to the connection.
     functions: &'a HashSet<String>,
     tables: HashSet<String>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Asking<'a> {
 impl<'a> Asking<'a> {
     /// Reads the definitions of the main database. The connection knows the newest schema afterwards.
     pub(crate) fn read(sqlite: &Sqlite, strange: &'a Strange) -> Result<Self> {
-        let functions = &strange.functions;
+        let functions = &strange.unknown;
         let asking_tables = sqlite.patiently_with(|sqlite| {
             let mut statement = sqlite.prepare("SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'")?;
             let mut rows = statement.query([])?;
