@@ -57,6 +57,13 @@ VERBS = {
     "raise": set(),
     "migrate": {"ignore_missing", "applied"},
     "backup": set(),
+    "vacuum": set(),
+    "vacuum_into": set(),
+    "incremental_vacuum": {"pages"},
+    "serialize": set(),
+    "open_blob": {"table", "column", "rowid", "bytes"},
+    "read_blob": {"position", "bytes", "value"},
+    "write_blob": {"position", "value"},
     "create": {"as"},
     "remove": {"as"},
     "await": set(),
@@ -222,6 +229,12 @@ def ended(step: dict[str, Any], verb: str, result: Any) -> None:
         assert result == step["json"]
     elif verb == "migrate" and "applied" in step:
         assert result == step["applied"]
+    elif verb == "incremental_vacuum" and "pages" in step:
+        assert result == step["pages"]
+    elif verb == "open_blob" and "bytes" in step:
+        assert len(result) == step["bytes"]
+    elif verb == "read_blob" and "value" in step:
+        same(step["value"], result)
 
 
 class Program:
@@ -247,6 +260,8 @@ class Program:
             options["migrations"] = [tuple(one) for one in options["migrations"]]
         if "attach" in options:
             options["attach"] = {name: self.named(file) for name, file in options["attach"].items()}
+        if (given := options.get("deserialize")) is not None:
+            options["deserialize"] = self.handles[given] if isinstance(given, str) else value(given).encode()
         if tuning := {name: options.pop(name) for name in list(options) if name in flatwater.Tuning.__annotations__}:
             options["tuning"] = tuning
         return flatwater.connect(self.named("{path}" if path is None else path), **options)
@@ -312,7 +327,7 @@ class Program:
             return
         assert "error" not in step, f"it did not fail: {step}"
         ended(step, verb, result)
-        if verb in ("open", "snapshot", "prepare", "begin", "stream"):
+        if verb in ("open", "snapshot", "prepare", "begin", "stream", "serialize", "open_blob"):
             self.keep(step[verb], result)
 
     async def next(self, step: dict[str, Any], stream: Stream) -> None:
@@ -382,6 +397,10 @@ class Program:
             return await self.connect(step.get("path"), step.get("options", {}))
         if verb == "close":
             return await self.handles[of].close()
+        if verb in ("read_blob", "write_blob"):
+            blob = self.handles[of]
+            blob.seek(step["position"])
+            return await (blob.read(step["bytes"]) if verb == "read_blob" else blob.write(value(step["value"])))
         if verb in ("commit", "rollback"):
             return await self.end_of(self.handles.pop(of), verb)
         on = self.handles[step.get("in", "db")]
@@ -407,8 +426,14 @@ class Program:
             case "migrate":
                 migrations = [tuple(one) for one in of]
                 return await on.migrate(migrations, ignore_missing=step.get("ignore_missing", False), timeout=limit)
-            case "backup":
-                return await on.backup(self.named(of), timeout=limit)
+            case "backup" | "vacuum_into":
+                return await getattr(on, verb)(self.named(of), timeout=limit)
+            case "vacuum" | "serialize":
+                return await getattr(on, verb)(timeout=limit)
+            case "incremental_vacuum":
+                return await on.incremental_vacuum(of, timeout=limit)
+            case "open_blob":
+                return await on.open_blob(step["table"], step["column"], step["rowid"], timeout=limit)
             case "query_json":
                 return await on.query_json(self.text(of), values, **step.get("json_options", {}), timeout=limit)
         return await getattr(on, verb)(self.text(of), values, timeout=limit)

@@ -8,7 +8,7 @@ use flatwater::values::ExecuteResult;
 use flatwater::{Error, Row, Rows, ValueRef};
 
 use crate::fields::{BatchResult, Failure};
-use crate::outcome::Outcome;
+use crate::outcome::{Handle, Outcome};
 use crate::step::{Step, Verb};
 use crate::value::Value;
 
@@ -52,6 +52,11 @@ fn of(verb: &Verb, outcome: &Outcome) -> Checked {
             cells(expected, &is.iter().map(ValueRef::from).collect::<Vec<_>>())
         }
         (Verb::QueryJson { json: expected, .. }, Outcome::Json(is)) => same("json", expected.as_ref(), is),
+        (Verb::IncrementalVacuum { pages, .. }, Outcome::Changes(is)) => same("pages", pages.as_ref(), is),
+        (Verb::OpenBlob { bytes, .. }, Outcome::Made(Handle::Blob(blob))) => same("bytes", bytes.as_ref(), &blob.len()),
+        (Verb::ReadBlob { value: Some(expected), .. }, Outcome::Bytes(is)) => {
+            cells(std::slice::from_ref(expected), &[ValueRef::Blob(is)])
+        }
         (Verb::Migrate { applied, .. }, Outcome::Names(is)) => same("applied", applied.as_ref(), is),
         _ => Ok(()),
     }

@@ -21,6 +21,24 @@ pub(crate) struct Options {
     pub(crate) on_open: Vec<String>,
     pub(crate) attach: BTreeMap<String, String>,
     pub(crate) migrations: Option<Vec<(String, String)>>,
+    pub(crate) untrusted: Option<bool>,
+    pub(crate) auto_vacuum: Option<AutoVacuum>,
+    pub(crate) deserialize: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AutoVacuum {
+    Full,
+    Incremental,
+}
+
+/// The bytes that a database is opened with: the name of what a step serialized, or a value.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Bytes {
+    Named(String),
+    Value(Value),
 }
 
 /// What runs: SQL, a prepared statement, or parts of an `Sql`.

@@ -2,7 +2,7 @@
 //!
 //! Owns: these types. Plain data. Leaves out: making calls (`program`), and comparing what they gave (`check`).
 
-use flatwater::calls::RowStream;
+use flatwater::calls::{Blob, RowStream};
 use flatwater::values::{BatchResult, ExecuteResult};
 use flatwater::{Database, Error, Prepared, Row, Rows, Snapshot, Transaction};
 use futures_util::future::LocalBoxFuture;
@@ -24,6 +24,7 @@ pub(crate) enum Outcome {
     Values(Vec<flatwater::Value>),
     Json(String),
     Names(Vec<String>),
+    Bytes(Vec<u8>),
     Made(Handle<'static>),
 }
 
@@ -34,6 +35,9 @@ pub(crate) enum Handle<'s> {
     Snapshot(Snapshot),
     Stream(Box<RowStream>),
     Prepared(Prepared),
+    Blob(Blob),
+    /// What a database is, as bytes.
+    Bytes(Vec<u8>),
     /// A call that was started, and the step that says what is expected of it.
     Call(&'s Step, Pending),
 }

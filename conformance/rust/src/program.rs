@@ -166,6 +166,8 @@ impl<'s> Program<'s> {
                 | Verb::Snapshot { of }
                 | Verb::Prepare { of, .. }
                 | Verb::Begin { of }
+                | Verb::Serialize { of }
+                | Verb::OpenBlob { of, .. }
                 | Verb::Stream { of, .. },
             ) => self.keep(of, handle),
             _ => Ok(()),

@@ -156,6 +156,37 @@ pub(crate) enum Verb {
     Backup {
         of: String,
     },
+    Vacuum {
+        of: (),
+    },
+    VacuumInto {
+        of: String,
+    },
+    IncrementalVacuum {
+        of: u32,
+        pages: Option<u64>,
+    },
+    Serialize {
+        of: String,
+    },
+    OpenBlob {
+        of: String,
+        table: String,
+        column: String,
+        rowid: i64,
+        bytes: Option<usize>,
+    },
+    ReadBlob {
+        of: String,
+        position: usize,
+        bytes: usize,
+        value: Option<Value>,
+    },
+    WriteBlob {
+        of: String,
+        position: usize,
+        value: Value,
+    },
     /// A function or a collation of the driver's, under its own name or another.
     Create {
         of: String,
@@ -182,7 +213,7 @@ const COMMON: [&str; 4] = ["in", "timeout_ms", "start", "error"];
 fn common_of(verb: &str) -> Option<&'static [&'static str]> {
     Some(match verb {
         "raise" | "await" | "drop" | "write_file" => &[],
-        "next" => &["error"],
+        "next" | "read_blob" | "write_blob" => &["error"],
         "transaction" => &["in", "timeout_ms", "error"],
         "create" | "remove" => &["in", "error"],
         "open" | "close" | "commit" | "rollback" => &["start", "error"],
@@ -202,7 +233,12 @@ fn common_of(verb: &str) -> Option<&'static [&'static str]> {
         | "prepare"
         | "begin"
         | "migrate"
-        | "backup" => &COMMON,
+        | "backup"
+        | "vacuum"
+        | "vacuum_into"
+        | "incremental_vacuum"
+        | "serialize"
+        | "open_blob" => &COMMON,
         _ => return None,
     })
 }

@@ -33,11 +33,18 @@ const VERBS = {
   raise: [],
   migrate: ["ignore_missing", "applied"],
   backup: [],
+  vacuum: [],
+  vacuum_into: [],
+  incremental_vacuum: ["pages"],
+  serialize: [],
+  open_blob: ["table", "column", "rowid", "bytes"],
+  read_blob: ["position", "bytes", "value"],
+  write_blob: ["position", "value"],
   await: [],
   drop: [],
   write_file: [],
 };
-const MAKE = new Set(["open", "snapshot", "prepare", "begin", "stream"]);
+const MAKE = new Set(["open", "snapshot", "prepare", "begin", "stream", "serialize", "open_blob"]);
 
 const camel = (name) => name.replaceAll(/_(.)/g, (_, letter) => letter.toUpperCase());
 
@@ -154,6 +161,12 @@ export class Program {
       case "commit":
       case "rollback":
         return this.take(of).held.end(verb === "commit");
+      case "read_blob":
+      case "write_blob": {
+        const { blob } = this.handle(of);
+        blob.seek(step.position);
+        return verb === "read_blob" ? blob.read(step.bytes) : blob.write(value(step.value));
+      }
     }
     const on = this.handle(step.in ?? "db").session;
     const values = params(step.params);
@@ -179,6 +192,16 @@ export class Program {
         return on.migrate(of, { ...options, ignoreMissing: step.ignore_missing });
       case "backup":
         return on.backup(this.named(of), options);
+      case "vacuum":
+        return on.vacuum(options);
+      case "vacuum_into":
+        return on.vacuumInto(this.named(of), options);
+      case "incremental_vacuum":
+        return on.incrementalVacuum(of, options);
+      case "serialize":
+        return on.serialize(options).then((bytes) => ({ bytes }));
+      case "open_blob":
+        return on.openBlob(step.table, step.column, step.rowid, options).then((blob) => ({ blob }));
       case "query_json": {
         const given = Object.entries(step.json_options ?? {}).map(([name, option]) => [camel(name), option]);
         return on.queryJson(this.text(of), values, { ...options, ...Object.fromEntries(given) });
@@ -196,6 +219,8 @@ export class Program {
     for (const [name, option] of Object.entries(given)) {
       if (name === "attach") {
         options.attach = Object.fromEntries(Object.entries(option).map(([name, path]) => [name, this.named(path)]));
+      } else if (name === "deserialize") {
+        options.deserialize = typeof option === "string" ? this.handle(option).bytes : Buffer.from(value(option));
       } else {
         options[camel(name.replace(/_ms$/, ""))] = option;
       }

@@ -1,6 +1,6 @@
 // What a step expects of the result of its call.
 import assert from "node:assert/strict";
-import { same, sameRow, sameRows } from "./values.mjs";
+import { same, sameRow, sameRows, value } from "./values.mjs";
 
 /** Checks that there is no field that a driver does not know. */
 export function known(given, fields) {
@@ -36,6 +36,12 @@ export function ended(step, verb, result) {
       return "values" in step && sameRow(step.values, result);
     case "query_json":
       return "json" in step && assert.equal(result.toString(), step.json);
+    case "incremental_vacuum":
+      return assert.equal(result, step.pages ?? result);
+    case "open_blob":
+      return assert.equal(result.blob.length, step.bytes ?? result.blob.length);
+    case "read_blob":
+      return "value" in step && assert.deepEqual(new Uint8Array(result), value(step.value));
     case "migrate":
       return "applied" in step && assert.deepEqual(result, step.applied);
   }

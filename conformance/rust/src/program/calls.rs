@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use flatwater::options::JsonOptions;
+use flatwater::calls::Blob;
+use flatwater::options::{AutoVacuum, JsonOptions};
 use flatwater::{Database, Error, Migrations, Options, Params, Prepared, Session, Snapshot, Sql, Transaction};
 use futures_util::future::ready;
 
@@ -56,8 +57,27 @@ impl Program<'_> {
         opens = set(opens, options.readers, Options::readers);
         opens = set(opens, options.busy_timeout_ms.map(Duration::from_millis), Options::busy_timeout);
         opens = set(opens, options.migrations.clone(), Options::migrations);
+        opens = set(opens, options.untrusted.filter(|is| *is), |opens, _| opens.untrusted());
+        opens = set(opens, options.auto_vacuum, |opens, mode| {
+            opens.tuning(|tuning| match mode {
+                fields::AutoVacuum::Full => tuning.auto_vacuum(AutoVacuum::Full),
+                fields::AutoVacuum::Incremental => tuning.auto_vacuum(AutoVacuum::Incremental),
+            })
+        });
+        opens = set(opens, self.bytes(options), Options::deserialize);
         opens = options.on_open.iter().fold(opens, |opens, sql| opens.on_open(sql));
         options.attach.iter().fold(opens, |opens, (name, path)| opens.attach(name, self.named(path)))
+    }
+
+    /// Returns the bytes that a database is opened with.
+    fn bytes(&self, options: &fields::Options) -> Option<Vec<u8>> {
+        match options.deserialize.as_ref()? {
+            fields::Bytes::Named(name) => match self.handles.get(name) {
+                Some(Handle::Bytes(bytes)) => Some(bytes.clone()),
+                _ => None,
+            },
+            fields::Bytes::Value(value) => Some(value.bytes().to_vec()),
+        }
     }
 
     /// Makes the call of a step. It has not begun.
@@ -96,6 +116,23 @@ impl Program<'_> {
             Verb::Backup { of } => {
                 pending(within(self.database_of(step)?, step).backup(self.named(of)), |()| Outcome::Done)
             }
+            Verb::Vacuum { of: () } => pending(within(self.database_of(step)?, step).vacuum(), |()| Outcome::Done),
+            Verb::VacuumInto { of } => {
+                pending(within(self.database_of(step)?, step).vacuum_into(self.named(of)), |()| Outcome::Done)
+            }
+            Verb::IncrementalVacuum { of, .. } => {
+                pending(within(self.database_of(step)?, step).incremental_vacuum(*of), Outcome::Changes)
+            }
+            Verb::Serialize { .. } => {
+                let serialize = within(self.database_of(step)?, step).serialize();
+                pending(serialize, |bytes| Outcome::Made(Handle::Bytes(bytes)))
+            }
+            Verb::ReadBlob { of, position, bytes, .. } => {
+                pending(self.blob(of)?.read_at(*position, *bytes), Outcome::Bytes)
+            }
+            Verb::WriteBlob { of, position, value } => {
+                pending(self.blob(of)?.write_at(*position, value.bytes()), |()| Outcome::Done)
+            }
             Verb::Commit { of } => pending(self.transaction_of(of)?.commit(), |()| Outcome::Done),
             Verb::Rollback { of } => pending(self.transaction_of(of)?.rollback(), |()| Outcome::Done),
             verb => match verb.text() {
@@ -130,6 +167,13 @@ impl Program<'_> {
             Some(Handle::Transaction(tx)) => Ok(On::Transaction(tx)),
             Some(Handle::Snapshot(snapshot)) => Ok(On::Snapshot(snapshot)),
             _ => Err(format!("{name} runs no SQL")),
+        }
+    }
+
+    fn blob(&self, name: &str) -> Result<&Blob, String> {
+        match self.handles.get(name) {
+            Some(Handle::Blob(blob)) => Ok(blob),
+            _ => Err(format!("{name} is not a blob")),
         }
     }
 
@@ -183,6 +227,9 @@ fn run(on: &Session, verb: &Verb) -> Result<Pending, String> {
             pending(on.batch(statements), Outcome::Batch)
         }
         Verb::ExecuteScript { of } => pending(on.execute_script(of), |()| Outcome::Done),
+        Verb::OpenBlob { table, column, rowid, .. } => {
+            pending(on.open_blob(&**table, column, *rowid), |blob| Outcome::Made(Handle::Blob(blob)))
+        }
         Verb::Stream { sql, params, .. } => {
             Box::pin(ready(Ok(Outcome::Made(Handle::Stream(Box::new(on.stream(sql, bound(params))))))))
         }
