@@ -11,12 +11,13 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterable
+from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _logging, _native
-from ._errors import AtExit
+from ._errors import AtExit, Error
 from ._forms import Forms
 from ._functions import Functions, collect
 from ._names import check_options, not_open
@@ -196,7 +197,30 @@ class Database(Opened, Reads):
         Reads and writes continue, but the WAL cannot start over meanwhile: check a large database table by table.
         `quick` does not compare indexes with their tables. `name` is that of an attached database. Foreign keys and
         CHECK constraints are not checked. Read all problems, or close the iterator: until then it holds a reader."""
-        async with self.batches(_native.check_sql(table, quick, name), timeout=timeout) as batches:
+        sql = _native.check_sql(table, quick, name)
+        pages = self._native.pages_sql(name)
+        if pages is not None:
+            try:
+                async with aclosing(self._problems(sql, timeout)) as problems:
+                    if await anext(problems, None) is None:
+                        return
+            except Error:
+                damaged = await self.query_values(pages)
+                if not damaged:
+                    raise
+            else:
+                damaged = await self.query_values(pages)
+            for problem in damaged:
+                yield problem
+            if damaged:
+                # The others follow from these.
+                return
+        async with aclosing(self._problems(sql, timeout)) as problems:
+            async for problem in problems:
+                yield problem
+
+    async def _problems(self, sql: str, timeout: Seconds | None) -> AsyncGenerator[str, None]:
+        async with self.batches(sql, timeout=timeout) as batches:
             async for rows in batches:
                 for row in rows:
                     for problem in _native.problems(row[0]):

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Generator, Iterable, Iterator, Sized
+from contextlib import closing
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -285,7 +286,27 @@ class Database(Opened, Executor):
         with their tables. `name` is that of an attached database. Foreign keys and CHECK constraints are not checked.
 
         Read all problems, or close the iterator: until then it holds a reader."""
-        with self.batches(_native.check_sql(table, quick, name), timeout=timeout) as batches:
+        sql = _native.check_sql(table, quick, name)
+        pages = self._native.pages_sql(name)
+        if pages is not None:
+            try:
+                with closing(self._problems(sql, timeout)) as problems:
+                    if next(problems, None) is None:
+                        return
+            except Error:
+                damaged = self.query_values(pages)
+                if not damaged:
+                    raise
+            else:
+                damaged = self.query_values(pages)
+            if damaged:
+                # The others follow from these.
+                yield from damaged
+                return
+        yield from self._problems(sql, timeout)
+
+    def _problems(self, sql: str, timeout: Seconds | None) -> Generator[str, None, None]:
+        with self.batches(sql, timeout=timeout) as batches:
             for rows in batches:
                 for row in rows:
                     yield from _native.problems(row[0])

@@ -135,6 +135,11 @@ impl NativeDatabase {
         self.call(py, "close", Ok(close(&self.database)))
     }
 
+    /// Returns the statement that tells which pages of an encrypted database cannot be decrypted.
+    fn pages_sql(&self, name: &str) -> Option<String> {
+        flatwater::bindings::pages_sql(&self.target(), name)
+    }
+
     /// Gives the database a function or a collation.
     fn create(&self, function: &Bound<'_, NativeFunction>) -> PyResult<()> {
         let py = function.py();

@@ -55,6 +55,16 @@ async def main(folder: Path) -> None:
     async with flatwater.connect(theirs, key=KEY) as db:
         assert await db.query_value("SELECT a FROM t") == 7
 
+    damaged = bytearray(file.read_bytes())
+    damaged[4096 + 100] ^= 1
+    (folder / "damaged.db").write_bytes(damaged)
+    async with flatwater.connect(folder / "damaged.db", key=KEY) as db:
+        assert [problem async for problem in db.integrity_check()] == ["HMAC verification failed for page 2"]
+    with blocking.connect(folder / "damaged.db", key=KEY) as db:
+        assert list(db.integrity_check()) == ["HMAC verification failed for page 2"]
+    with blocking.connect(file, key=KEY) as db:
+        assert list(db.integrity_check()) == []
+
     raw = bytes(range(32))
     async with flatwater.connect(theirs, key=KEY) as db:
         await db.rekey(raw)

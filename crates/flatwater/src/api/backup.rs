@@ -62,7 +62,8 @@ impl Database {
     /// connection. For a large database in a file use a backup: this needs up to three times its size in memory.
     ///
     /// # Errors
-    /// `Full` if there is not enough memory; `Timeout`, `SnapshotTooOld`, `Io`, `Closed`.
+    /// `Misuse` for an encrypted database, whose bytes would be plain; `Full` if there is not enough memory; `Timeout`,
+    /// `SnapshotTooOld`, `Io`, `Closed`.
     pub fn serialize(&self) -> Call<Vec<u8>> {
         let work = Work::Copy(Box::new(Copy::Bytes));
         self.session.call("serialize", Ok(work), |answer, _| answer.bytes())

@@ -4,8 +4,9 @@
 //! database without problems yields none. Leaves out: serving the calls, which the workers do.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
@@ -73,6 +74,8 @@ impl Database {
     /// [table by table](IntegrityCheck::table). In a database with one connection all other calls wait. Dropping the
     /// stream ends the check.
     ///
+    /// If pages of an encrypted file cannot be decrypted, these are the problems, as SQLCipher finds them in the file.
+    ///
     /// ```no_run
     /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
     /// let mut problems = db.integrity_check();
@@ -125,7 +128,10 @@ pub struct IntegrityCheck {
 
 enum State {
     New(What),
-    Runs(Box<Batches>),
+    /// With what is checked, if SQLCipher is to be asked for the pages once there is a problem.
+    Runs(Box<Batches>, Option<What>),
+    /// SQLCipher is asked. Of the check before there is the error, if it ended with one.
+    Pages(Call<Vec<String>>, What, Option<Error>),
     Over,
 }
 
@@ -179,10 +185,20 @@ impl IntegrityCheck {
             if let Some(problem) = self.problems.pop_front() {
                 return Poll::Ready(Some(Ok(problem)));
             }
-            if let State::New(what) = &self.state {
-                self.state = State::Runs(Box::new(begin(what)));
+            if let State::Pages(pages, ..) = &mut self.state {
+                let Poll::Ready(damaged) = Pin::new(pages).poll(context) else { return Poll::Pending };
+                if let Some(error) = self.told_of_pages(damaged.unwrap_or_default()) {
+                    return Poll::Ready(Some(Err(error)));
+                }
+                continue;
             }
-            let State::Runs(batches) = &mut self.state else { return Poll::Ready(None) };
+            if matches!(self.state, State::New(_))
+                && let State::New(what) = std::mem::replace(&mut self.state, State::Over)
+            {
+                let batches = begin(&what);
+                self.state = State::Runs(Box::new(batches), Some(what).filter(|what| is_encrypted(&what.session)));
+            }
+            let State::Runs(batches, what) = &mut self.state else { return Poll::Ready(None) };
             let Poll::Ready(fetched) = batches.poll_batch(context) else { return Poll::Pending };
             let found = fetched.and_then(|rows| {
                 let Some(rows) = rows else { return Ok(false) };
@@ -191,6 +207,16 @@ impl IntegrityCheck {
                 }
                 Ok(true)
             });
+            if found.is_err() || !self.problems.is_empty() {
+                if let Some(what) = what.take() {
+                    // The connection is given back first: it may be the only one.
+                    self.problems.clear();
+                    self.state = State::Over;
+                    let pages = what.session.query_values(&pages_sql(&what.database), ());
+                    self.state = State::Pages(pages, what, found.err());
+                    continue;
+                }
+            }
             match found {
                 Ok(true) => {}
                 Ok(false) => self.state = State::Over,
@@ -200,6 +226,22 @@ impl IntegrityCheck {
                 }
             }
         }
+    }
+}
+
+impl IntegrityCheck {
+    /// Goes on when SQLCipher has said which pages it cannot decrypt. Returns the error that ends the check. If there are
+    /// such pages, all that was found before follows from that.
+    fn told_of_pages(&mut self, damaged: Vec<String>) -> Option<Error> {
+        let State::Pages(_, what, error) = std::mem::replace(&mut self.state, State::Over) else { return None };
+        if !damaged.is_empty() {
+            self.problems = damaged.into();
+        } else if error.is_some() {
+            return error;
+        } else {
+            self.state = State::Runs(begin(&what), None);
+        }
+        None
     }
 }
 
@@ -227,6 +269,19 @@ pub(crate) fn check_sql(database: &str, table: Option<&str>, quick: bool) -> Str
 fn begin(What { session, database, table, quick }: &What) -> Batches {
     let sql = check_sql(database, table.as_deref(), *quick);
     Batches::new(&session.0.now(), "integrity_check", session.read(&sql, (), Wanted::Batches))
+}
+
+/// Returns true if the check of a database asks SQLCipher for the pages that it cannot decrypt, when there is a problem.
+pub(crate) fn is_encrypted(session: &Session) -> bool {
+    session.0.handle.engine().options.key.is_some()
+}
+
+/// Returns the SQL of that question. SQLCipher answers it when it prepares the statement, from the file alone, and ignores
+/// the argument; so each text is another one, or the next answer would be that of before.
+pub(crate) fn pages_sql(database: &str) -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("PRAGMA {}.cipher_integrity_check({number})", quoted(database))
 }
 
 /// Returns the problems of a row. The first row has all that the pages have, after a line with the name of the

@@ -43,6 +43,14 @@ pub fn check_sql(database: &str, table: Option<&str>, quick: bool) -> String {
     maintenance::check_sql(database, table, quick)
 }
 
+/// The SQL that tells which pages of an encrypted database cannot be decrypted, a problem in each row; `None` if it is not
+/// encrypted. To be asked when a check found a problem, or failed, and its connection was given back: if there are such pages,
+/// they are the problems.
+#[must_use]
+pub fn pages_sql(on: &Target, database: &str) -> Option<String> {
+    maintenance::is_encrypted(&on.0).then(|| maintenance::pages_sql(database))
+}
+
 /// The problems that a row of it names.
 pub fn problems(row: &str) -> impl Iterator<Item = String> {
     maintenance::problems(row)

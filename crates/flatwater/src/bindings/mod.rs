@@ -26,7 +26,9 @@ pub use connection::close_connection;
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};
-pub use maintenance::{check_sql, incremental_vacuum, problems, read_blob, serialize, vacuum, vacuum_into, write_blob};
+pub use maintenance::{
+    check_sql, incremental_vacuum, pages_sql, problems, read_blob, serialize, vacuum, vacuum_into, write_blob,
+};
 pub use results::{
     ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, position, rows_of, shared_rows,
 };

@@ -34,6 +34,8 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
         "cipher_version" | "cipher_provider" | "cipher_provider_version" if CAN_ENCRYPT && !has_argument => {
             Pragma::Answer
         }
+        // The integrity check asks it, with another argument each time.
+        "cipher_integrity_check" if CAN_ENCRYPT && has_argument => Pragma::Answer,
         name if KEY_PRAGMAS.contains(&name) => Pragma::ConnectionState(KEY),
         "user_version" | "application_id" | "schema_version" => {
             if has_argument {

@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 
 use super::page_copy::{self, Target, copy_pages, hold_snapshot, of_sqlite, stop};
 use crate::connection::Connection;
+use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::image::in_rollback_mode;
@@ -44,6 +45,7 @@ pub(crate) fn copy(
             stop(&**ends)?;
             copied.and_then(|()| target.publish(file)).map(|()| None)
         }
+        Copy::Bytes if options.key.is_some() => Err(plain_bytes()),
         Copy::Bytes => bytes(connection, ends).map(Some),
     }
 }
@@ -67,6 +69,13 @@ fn vacuum_into(
         error if error.kind() == ErrorKind::Sql => error,
         error => of_sqlite(error, target),
     })
+}
+
+/// What is asked for by mistake would be written somewhere, or sent.
+#[cold]
+fn plain_bytes() -> Error {
+    Error::misuse("the bytes of an encrypted database would not be encrypted, so it is not serialized")
+        .with_hint(hint!["a backup keeps the key; " Export " without a key makes a plain file"])
 }
 
 /// Copies all pages into memory. They are not read as SQLite's `sqlite3_serialize` does, which returns zeros for a page

@@ -1,5 +1,6 @@
 //! Encrypted databases, with the feature `sqlcipher`: an encrypted file of a test, and plain SQLCipher beside it.
 
+mod care;
 mod changed_keys;
 mod damage;
 mod exits;
