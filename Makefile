@@ -249,11 +249,18 @@ test-default-build:
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater-sqlite --lib
 
 # With SQLCipher in the place of SQLite: every test of the engine with plain files, as without it, and those of encrypted files.
-# Built in a folder of its own, because a build has one SQLite; the first time OpenSSL takes minutes.
-.PHONY: test-sqlcipher
+# Built in a folder of its own, because a build has one SQLite; the first time OpenSSL takes minutes. What the compiler says of
+# wrong uses is left out: it has nothing to do with SQLite, and would build OpenSSL once more.
+.PHONY: test-sqlcipher test-sqlcipher-files
 test-sqlcipher:
-	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo test $(SQLCIPHER_CRATES) --features flatwater/sqlcipher,flatwater-examples/sqlcipher
+	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo test $(SQLCIPHER_CRATES) --features flatwater/sqlcipher,flatwater-examples/sqlcipher \
+	    -- --skip wrong_uses_are_refused
 SQLCIPHER_CRATES = -p flatwater -p flatwater-sqlite -p flatwater-bridge -p flatwater-conformance -p flatwater-examples
+
+# Of these, what concerns encrypted files, copies of files and bytecode: where SQLCipher may do otherwise than SQLite.
+SQLCIPHER_FILES = attached backups blobs bytecode encryption integrity opcodes serialized untrusted vacuums
+test-sqlcipher-files:
+	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo test -p flatwater --features flatwater/sqlcipher --lib --test it -- $(SQLCIPHER_FILES)
 
 # The runners of other migration libraries, which need an older rusqlite and so a workspace of their own.
 .PHONY: test-migrations-with-others
@@ -296,6 +303,12 @@ torture-rust:
 torture-python: python-package
 	$(VENV)/bin/python python/torture/sync_dependencies.py \
 	    --seconds $$(($${FLATWATER_TORTURE_SECONDS:-300} / 6)) $(if $(SEED),--seed $(SEED))
+
+# Lost power with encrypted files. Built as the tests are, so that OpenSSL is not built again.
+.PHONY: torture-sqlcipher
+torture-sqlcipher:
+	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo build --quiet -p 'flatwater-torture*' --features flatwater-torture/sqlcipher
+	$(TARGET)/sqlcipher/debug/flatwater-torture $(if $(SEED),round power-loss $(SEED),run --act power-loss)
 
 torture-round: $(if $(filter $(PYTHON_ACT),$(ACT)),torture-python,torture-rust-round)
 

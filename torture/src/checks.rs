@@ -8,7 +8,11 @@ use crate::round::Finding;
 
 /// Runs `integrity_check` and `foreign_key_check` on the main database.
 pub(crate) fn is_sound(path: &Path) -> Result<(), Finding> {
-    let plain = Connection::open(path)?;
+    says_sound(&Connection::open(path)?)
+}
+
+/// The same for a connection that is open.
+pub(crate) fn says_sound(plain: &Connection) -> Result<(), Finding> {
     let mut said = plain.prepare("PRAGMA integrity_check(5)")?;
     let said: Vec<String> = said.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     if said != ["ok"] {

@@ -11,6 +11,7 @@ mod gauge;
 mod ledger;
 mod leftovers;
 mod parts;
+mod plain;
 mod readme;
 mod report;
 mod round;

@@ -6,8 +6,9 @@ use flatwater::{FromSql, Options};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-use super::plan::{MAIN, SIDE};
+use super::plan::{MAIN, Plan, SIDE};
 use crate::checks;
+use crate::plain;
 use crate::round::Finding;
 
 /// Every row of every table of the two files.
@@ -28,9 +29,10 @@ fn all_of(schema: &str, table: &str) -> String {
 
 impl Content {
     /// Reads each file separately with plain SQLite, after a check for damage.
-    pub(crate) fn with_plain(directory: &Path, has_side: bool) -> Result<Self, Finding> {
-        let main = plain(&directory.join(MAIN))?;
-        let side = if has_side { plain(&directory.join(SIDE))? } else { Tables::new() };
+    pub(crate) fn with_plain(directory: &Path, plan: &Plan) -> Result<Self, Finding> {
+        let read = |name: &str| plain_tables(&plain::open(&directory.join(name), plan.is_encrypted)?);
+        let main = read(MAIN)?;
+        let side = if plan.has_side { read(SIDE)? } else { Tables::new() };
         Ok(Self { main, side })
     }
 
@@ -63,9 +65,8 @@ impl Content {
     }
 }
 
-fn plain(path: &Path) -> Result<Tables, Finding> {
-    checks::is_sound(path)?;
-    let plain = Connection::open(path)?;
+fn plain_tables(plain: &Connection) -> Result<Tables, Finding> {
+    checks::says_sound(plain)?;
     let mut names = plain.prepare(NAMES)?;
     let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     let tables = names.into_iter().map(|name| {

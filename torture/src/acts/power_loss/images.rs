@@ -19,6 +19,7 @@ use super::plan::{MAIN, Plan};
 use super::said::Floor;
 use super::{Base, Files};
 use crate::checks;
+use crate::plain;
 use crate::round::{Finding, Round};
 
 /// The number of points that one pass over the log checks.
@@ -153,8 +154,7 @@ impl Images<'_> {
         put(&places.plain, &files)?;
         put(&places.ours, &files)?;
         let by = |who: &str, finding: Finding| Finding { what: format!("{who}: {}", finding.what), ..finding };
-        let plain =
-            Content::with_plain(&places.plain, self.plan.has_side).map_err(|found| by("plain SQLite", found))?;
+        let plain = Content::with_plain(&places.plain, self.plan).map_err(|found| by("plain SQLite", found))?;
         let judge = Judge { plan: self.plan, ever: &self.ever };
         let found = judge.check(&plain, floor)?;
         let ours = Content::with_ours(self.plan.options(&places.ours)).map_err(|found| by("Flatwater", found))?;
@@ -173,10 +173,9 @@ impl Images<'_> {
         let db = self.plan.options(&places.ours).open().wait()?;
         db.execute_script("CREATE TABLE afterwards (x); INSERT INTO afterwards VALUES (7)").wait()?;
         db.close().wait()?;
-        let main = places.ours.join(MAIN);
-        checks::is_sound(&main)?;
-        let x: i64 =
-            rusqlite::Connection::open(main)?.query_row("SELECT sum(x) FROM afterwards", [], |row| row.get(0))?;
+        let main = plain::open(&places.ours.join(MAIN), self.plan.is_encrypted)?;
+        checks::says_sound(&main)?;
+        let x: i64 = main.query_row("SELECT sum(x) FROM afterwards", [], |row| row.get(0))?;
         if x == 7 { Ok(()) } else { Err(Finding::new("what was written after the loss is not there")) }
     }
 

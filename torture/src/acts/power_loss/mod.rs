@@ -23,10 +23,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-
 use crate::acts::Act;
 use crate::parts;
+use crate::plain;
 use crate::round::{Finding, Round};
 
 use self::disk::Disk;
@@ -73,6 +72,7 @@ fn round(round: &mut Round) -> Result<(), Finding> {
         images::put(&directory, &base.files)?;
         base = one_life(round, &plan, &directory, base)?;
     }
+    round.counts.add("rounds with encrypted files", plan.is_encrypted.into());
     for what in ["acknowledged writes", "syncs", "crash images checked", "unsynced writes dropped"] {
         if round.counts.0.get(what).is_none_or(|count| *count == 0) {
             return Err(Finding::new(format!("no {what}")).with_history(format!("{plan:?}")));
@@ -99,11 +99,12 @@ fn one_life(round: &mut Round, plan: &Plan, directory: &Path, base: Base) -> Res
 /// Creates the files that exist before the load, with plain SQLite.
 fn made_before(plan: &Plan, directory: &Path) -> Result<Files, Finding> {
     if plan.is_made_before {
-        Connection::open(directory.join(MAIN))?.execute_batch(&format!("PRAGMA journal_mode = wal; {MAIN_SCHEMA}"))?;
+        let main = plain::open(&directory.join(MAIN), plan.is_encrypted)?;
+        main.execute_batch(&format!("PRAGMA journal_mode = wal; {MAIN_SCHEMA}"))?;
     }
     if plan.has_side {
         let mode = if plan.side_has_journal { "delete" } else { "wal" };
-        Connection::open(directory.join(SIDE))?
+        plain::open(&directory.join(SIDE), plan.is_encrypted)?
             .execute_batch(&format!("PRAGMA journal_mode = {mode}; {SIDE_SCHEMA}"))?;
     }
     files(directory)

@@ -11,6 +11,8 @@ use flatwater::options::{Checkpoint, CheckpointLimits, Durability};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::plain;
+
 pub(crate) const MAIN: &str = "main.db";
 pub(crate) const SIDE: &str = "side.db";
 pub(crate) const ACCOUNTS: u64 = 20;
@@ -48,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) writes_fail: bool,
     /// Whether some syncs of the WAL fail.
     pub(crate) syncs_fail: bool,
+    /// Whether the files are encrypted. Only with the feature `sqlcipher`.
+    pub(crate) is_encrypted: bool,
 }
 
 /// What one step writes in addition to its rows of the ledger.
@@ -96,6 +100,7 @@ impl Plan {
             writes_fail: !side_has_journal && rng.random_bool(0.4),
             // With `normal`, a failed sync loses writes that were acknowledged before.
             syncs_fail: is_full && !has_side && rng.random_bool(0.4),
+            is_encrypted: cfg!(feature = "sqlcipher") && rng.random_bool(0.8),
         }
     }
 
@@ -118,6 +123,9 @@ impl Plan {
         };
         if !self.has_groups {
             options = options.tuning(|t| t.no_group());
+        }
+        if self.is_encrypted {
+            options = options.key(plain::key());
         }
         if self.has_side {
             options = options.attach("side", directory.join(SIDE));
