@@ -62,6 +62,7 @@ def offered(name):
     """The lanes of a peer by name."""
     peer = load(name)
     able = [lane for lane in lanes.ALL if not (peer.one_thread and lane.tasks)]
+    able = [lane for lane in able if peer.has_functions or not lane.functions]
     return {lane.name: lane for lane in able if peer.has_names or not lane.names}
 
 

@@ -25,6 +25,8 @@ class Lane:
     tasks: bool = False
     # Rows are read by name.
     names: bool = False
+    # SQL calls a function of the program.
+    functions: bool = False
 
     def info(self):
         """The description that `--list` prints."""

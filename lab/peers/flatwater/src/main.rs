@@ -71,6 +71,7 @@ impl Peer for Flatwater {
     type Live = Delivered;
 
     const HAS_LIVE: bool = true;
+    const HAS_FUNCTIONS: bool = true;
     const KEEPS_MANY: bool = true;
 
     fn about() -> About {
@@ -94,6 +95,10 @@ impl Peer for Flatwater {
 
     async fn open(setup: &Setup) -> Result<Self> {
         Ok(Self(options(setup).open().await?))
+    }
+
+    async fn create_half(&self) -> Result<()> {
+        Ok(self.0.functions().create_short_function("half", 1, |context| Ok(context.get::<f64>(0)? / 2.0))?)
     }
 
     async fn execute(&self, sql: &'static str, params: &[Value<'_>]) -> Result<u64> {

@@ -76,6 +76,9 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     /// It has live queries.
     const HAS_LIVE: bool = false;
 
+    /// SQL may call functions of the program.
+    const HAS_FUNCTIONS: bool = false;
+
     /// Thousands of databases may stay open that are used now and then.
     const KEEPS_MANY: bool = false;
 
@@ -91,6 +94,11 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     /// Called when a lane that only reads has its data: a peer that reads inside an open transaction opens it here.
     fn hold(&self) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
+    }
+
+    /// Creates the SQL function `half`, of one number: deterministic, and short.
+    fn create_half(&self) -> impl Future<Output = Result<()>> + Send {
+        async { bail!("the peer has no functions") }
     }
 
     /// One statement; answers how many rows it changed.

@@ -33,6 +33,8 @@ class Peer:
     one_thread = False
     # The library has rows that are read by name.
     has_names = True
+    # Its connection has `create_function` of the sqlite3 module, not awaited.
+    has_functions = False
 
     def __init__(self, database):
         self.database = database

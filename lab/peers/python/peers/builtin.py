@@ -8,6 +8,7 @@ from peers.base import BUSY_SECONDS, STATEMENT_CACHE, Synchronous, as_json, sett
 
 class Sqlite3(Synchronous):
     module = "sqlite3"
+    has_functions = True
     version = f"Python {platform.python_version()}"
 
     @classmethod

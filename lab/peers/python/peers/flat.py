@@ -15,6 +15,7 @@ DURABILITY = {"NORMAL": "normal", "FULL": "full"}
 
 class Flatwater(Peer):
     module = "flatwater"
+    has_functions = True
     version = f"flatwater {importlib.metadata.version('flatwater')}, Python {platform.python_version()}"
 
     def __init__(self, database):

@@ -62,6 +62,8 @@ impl Peer for Raw {
     type Table<R: Record> = Vec<R>;
     type Live = NoLive;
 
+    const HAS_FUNCTIONS: bool = true;
+
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "rusqlite");
         About {
@@ -101,6 +103,10 @@ impl Peer for Raw {
             connection.execute_batch("BEGIN")?;
             Ok(connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?)
         })
+    }
+
+    async fn create_half(&self) -> Result<()> {
+        self.with(|connection| lab_rusqlite::create_half(connection))
     }
 
     async fn execute(&self, sql: &'static str, params: &[Value<'_>]) -> Result<u64> {

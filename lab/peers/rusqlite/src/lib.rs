@@ -10,6 +10,7 @@ use std::time::Duration;
 use lab_kit::json::{Streamed, map};
 use lab_kit::peer::{BUSY_TIMEOUT, CACHE_KIB, STATEMENT_CACHE, Setup};
 use lab_kit::{Cells, Named, Record, Result, Rows, Sum, Value};
+use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, Statement, params_from_iter};
 use serde::Serializer as _;
@@ -75,6 +76,12 @@ pub fn query<R: Record>(connection: &Connection, sql: &str, params: &[Value<'_>]
         records.push(R::read(&RowCells(row))?);
     }
     Ok(records)
+}
+
+/// Creates the SQL function `half`.
+pub fn create_half(connection: &Connection) -> Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    Ok(connection.create_scalar_function("half", 1, flags, |context| Ok(context.get::<f64>(0)? / 2.0))?)
 }
 
 /// Reads each row into an owned value, and keeps none.

@@ -9,6 +9,7 @@ mod chat_plan;
 mod cold_keys;
 mod feed;
 mod flat_out;
+mod functions;
 mod group;
 mod inserts;
 mod json_rows;
@@ -52,6 +53,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         literals::lanes::<P>,
         many::lanes::<P>,
         point_query::lanes::<P>,
+        functions::lanes::<P>,
         random_keys::lanes::<P>,
         #[cfg(target_os = "linux")]
         cold_keys::lanes::<P>,
