@@ -7,14 +7,17 @@ native part does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .connection import Logical
 from .steps import Steps
 
+if TYPE_CHECKING:
+    from .._native import NativeConnection
 
-def give(logical: Logical, what: str, code: Callable[[Any], None]) -> Steps[None]:
+
+def give(logical: Logical, what: str, code: Callable[[NativeConnection], None]) -> Steps[None]:
     """Gives something to the connection's own one: `code` gets that of the native part."""
 
     def work() -> Steps[None]:
@@ -29,7 +32,7 @@ def create_function(
 ) -> Steps[None]:
     """Creates a function, or removes it if there is no code."""
 
-    def create(native: Any) -> None:
+    def create(native: NativeConnection) -> None:
         if code is None:
             native.remove_function(name, narg)
         else:

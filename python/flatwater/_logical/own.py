@@ -54,20 +54,30 @@ class Own:
         if begins and what.is_dml and not self.in_transaction:
             yield from self._do("BEGIN IMMEDIATE")
         sql = self._told.text(what, self._has_changed)
-        call = self.on.batch([(sql, values)])
+        result = Result()
         try:
-            [done] = yield (call if what.kind is Kind.READ else Whole(call))
+            changes, rowid = yield from self._one(what, sql, values, result)
         finally:
             self._was_open = self.in_transaction
-        result = Result()
-        if done.rows is not None:
-            result.add(done.rows, self._settings.detect_types)
-        if what.is_dml or done.changes:
-            self._tell(done.changes, done.last_insert_rowid)
+        if what.is_dml or changes:
+            self._tell(changes, rowid)
         result.lastrowid = self._told.rowid
         if what.is_dml:
-            result.rowcount = done.changes
+            result.rowcount = changes
         return result
+
+    def _one(self, what: Statement, sql: str, values: Any, result: Result) -> Steps[tuple[int, int | None]]:
+        """Runs a statement, and returns what it changed. It may run at once if it is known whether it has rows."""
+        if what.kind is Kind.READ:
+            result.add((yield self.on.query(sql, values)), self._settings.detect_types)
+            return 0, None
+        if what.kind is not Kind.PRAGMA and not what.has_rows:
+            done = yield Whole(self.on.execute(sql, values))
+            return done.changes, done.last_insert_rowid
+        [done] = yield Whole(self.on.batch([(sql, values)]))
+        if done.rows is not None:
+            result.add(done.rows, self._settings.detect_types)
+        return done.changes, done.last_insert_rowid
 
     def many(self, what: Statement, rows: Iterable[Any], begins: bool) -> Steps[Result]:
         """Runs one statement for each row of parameters."""
@@ -115,7 +125,7 @@ class Own:
 
     def _do(self, control: str) -> Steps[None]:
         try:
-            yield Whole(self.on.batch([control]))
+            yield Whole(self.on.execute(control))
         finally:
             self._was_open = self.in_transaction
 

@@ -7,6 +7,7 @@ order of statements (`connection`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,6 +21,8 @@ from .steps import Steps, Whole
 from .told import Told
 from .transaction import Open, begin
 from .values import parameters
+
+_BUSY_TIMEOUT = re.compile(r"\s*PRAGMA\s+busy_timeout\s*(?:[=(]\s*(-?\d+)\s*\)?)?\s*;?\s*\Z", re.IGNORECASE)
 
 
 class NeedsOwn(Exception):
@@ -234,8 +237,14 @@ class Pooled:
 
     def _pragma(self, what: Statement, given: Any) -> Steps[Result]:
         result = Result(self._told.rowid)
+        sql = what.sql
+        if found := _BUSY_TIMEOUT.match(sql):
+            # That of the connection, wherever its statements run.
+            if found[1] is not None:
+                self._settings.timeout = max(int(found[1]), 0) / 1000
+            sql = f"SELECT {round(self._settings.timeout * 1000)} AS timeout"
         try:
-            result.add((yield Whole(self.on.query(what.sql, parameters(what.sql, given)))), 0)
+            result.add((yield Whole(self.on.query(sql, parameters(sql, given)))), 0)
         except Error as error:
             self._notice_end()
             if has_no_rows(error):

@@ -231,7 +231,9 @@ async def test_a_pragma_that_asks_for_what_is_so_is_answered(file):
             ("PRAGMA user_version", [(3,)]),
         ):
             assert await db.execute_fetchall(sql) == answer, sql
-        assert not has_its_own(db)
+        assert await db.execute_fetchall("PRAGMA busy_timeout") == [(5000,)]
+        assert await db.execute_fetchall("PRAGMA busy_timeout = 50") == [(50,)]
+        assert not has_its_own(db) and db._core.settings.timeout == 0.05
         await db.execute("PRAGMA synchronous = OFF")
         assert has_its_own(db)
         assert await db.execute_fetchall("PRAGMA synchronous") == [(0,)]
