@@ -239,6 +239,33 @@ async def test_a_pragma_that_asks_for_what_is_so_is_answered(file):
         assert await db.execute_fetchall("PRAGMA synchronous") == [(0,)]
 
 
+async def test_regexp_and_mathematics_need_no_connection_of_its_own(file):
+    async with await made(file) as db:
+        assert await db.execute_fetchall("SELECT 'abc' REGEXP '^a.c$', floor(1.5)") == [(1, 1.0)]
+        assert not has_its_own(db)
+
+
+async def test_a_function_is_the_connections_own_and_its_exception_the_cause(file):
+    async with await made(file) as db, await made(file) as other:
+        await db.create_function("inverse", 1, lambda value: 1 / value)
+        assert has_its_own(db) and await db.execute_fetchall("SELECT inverse(2)") == [(0.5,)]
+        with pytest.raises(sqlite3.OperationalError) as raised:
+            await db.execute("SELECT inverse(0)")
+        assert isinstance(raised.value.__cause__, ZeroDivisionError)
+        with pytest.raises(sqlite3.OperationalError, match="no such function: inverse"):
+            await other.execute("SELECT inverse(2)")
+        await db.create_function("inverse", 1, None)
+        with pytest.raises(sqlite3.OperationalError, match="no such function: inverse"):
+            await db.execute("SELECT inverse(2)")
+
+
+async def test_extensions_are_an_option(file):
+    async with await made(file) as db:
+        assert not hasattr(db, "enable_load_extension")
+        with pytest.raises(sqlite3.NotSupportedError, match="load_extension"):
+            await db.load_extension("name")
+
+
 async def test_a_begin_that_a_write_follows_takes_the_writer_then(file):
     async with await made(file, isolation_level=None) as db, await made(file, timeout=0.05) as other:
         await db.execute("BEGIN")
