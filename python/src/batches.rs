@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flatwater::bindings::{Output, empty_result, poll_batch, touch, unbegun};
+use flatwater::bindings::{Output, empty_result, is_over, poll_batch, touch, unbegun};
 use flatwater::calls::Batches;
 use pyo3::prelude::*;
 
@@ -46,6 +46,11 @@ impl NativeBatches {
         if let Some(batches) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             touch(batches);
         }
+    }
+
+    /// True if nothing is left to fetch.
+    fn is_over(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(is_over)
     }
 
     /// Returns a result without rows, of which nothing is left to fetch: its columns are known.

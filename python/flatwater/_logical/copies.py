@@ -105,6 +105,3 @@ def _dump(source: Logical) -> Steps[list[str]]:
     finally:
         if snapshot is not None:
             snapshot.close()
-
-
-__all__ = ["InThread", "Progress", "backup", "iterdump"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .._errors import Error, OperationalError, ProgrammingError, TimeoutError, make
+from .._errors import Error, ProgrammingError, TimeoutError, make
 
 BUSY = (5, "SQLITE_BUSY")
 NOTADB = 26
@@ -82,16 +82,3 @@ def as_of_sqlite3(error: Error) -> Error:
     elif error.hint and error.args and isinstance(error.args[0], str):
         error.args = (error.args[0].removesuffix(f" -- {error.hint}"), *error.args[1:])
     return error
-
-
-__all__ = [
-    "Closed",
-    "OperationalError",
-    "as_of_sqlite3",
-    "has_no_rows",
-    "interrupted",
-    "is_busy",
-    "locked",
-    "no_own",
-    "operational",
-]

@@ -59,11 +59,12 @@ class Result:
     def hold(self, batches: NativeBatches) -> Steps[None]:
         """Takes what may be held of the rest."""
         for _ in range(HELD):
-            rows = yield batches.next_batch()
-            if rows is None:
+            if batches.is_over():
                 return
-            self._parts.append(rows)
-        self._rest = batches
+            rows = yield batches.next_batch()
+            if rows is not None:
+                self._parts.append(rows)
+        self._rest = None if batches.is_over() else batches
 
     def now(self, text: TextFactory | None) -> tuple[Any, ...] | None:
         """Returns the next row, if it is there."""

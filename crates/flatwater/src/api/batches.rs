@@ -123,6 +123,11 @@ impl Batches {
         if let Next::Fetching(first) = &mut self.next { first.unbegun() } else { None }
     }
 
+    /// True if nothing is left to fetch.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.next, Next::Nothing)
+    }
+
     /// Gives the reader back.
     pub(crate) fn give_up(&mut self) {
         self.next = Next::Nothing;

@@ -2,15 +2,16 @@
 //!
 //! Owns: making the calls of a front end; rows of parameters that are filled in slices; hints in the words of another
 //! language. Runs on the caller's thread. Invariant: a call of a front end does what the call of the API does. Leaves out:
-//! polling a call (`front_call`), where it begins (`begin`), connections of callers (`connection`), reading a result
-//! (`results`), savepoints by name (`savepoints`), functions of the host (`functions`), telling the host's event loop
-//! (`flatwater-bridge`).
+//! polling a call (`front_call`), where it begins (`begin`), opening a database (`opening`), connections of callers
+//! (`connection`), reading a result (`results`), savepoints by name (`savepoints`), functions of the host (`functions`),
+//! telling the host's event loop (`flatwater-bridge`).
 
 mod begin;
 pub mod connection;
 mod front_call;
 pub mod functions;
 mod maintenance;
+mod opening;
 mod results;
 mod savepoints;
 
@@ -29,17 +30,16 @@ pub use front_call::{FrontCall, Needed, Output, Polled};
 pub use maintenance::{
     check_sql, incremental_vacuum, pages_sql, problems, read_blob, serialize, vacuum, vacuum_into, write_blob,
 };
+pub use opening::{enforces_foreign_keys, joining, open, open_with};
 pub use results::{
     ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, position, rows_of, shared_rows,
 };
 pub use savepoints::{release, rollback_to, savepoint};
 
-use self::functions::Function;
 use crate::api::batches::Batches;
 use crate::api::blob::Blob;
 use crate::api::call::{Call, Read};
 use crate::api::database::{Database, close_as};
-use crate::api::open::opened;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
 use crate::api::transaction::Transaction;
@@ -54,7 +54,6 @@ use crate::error::{Error, Result};
 use crate::events::statement_event::{Listener, StatementEvent};
 use crate::inline::budget;
 use crate::migrations::Migrations;
-use crate::options::Options;
 use crate::options::json_options::JsonOptions;
 use crate::options::key::Key;
 pub use crate::queue::reply::{Mailbox, Then};
@@ -233,30 +232,6 @@ impl Target {
     }
 }
 
-/// Opens a database.
-#[must_use]
-pub fn open(options: Options) -> FrontCall {
-    open_with(options, Vec::new())
-}
-
-/// Opens a database, which has these functions when its migrations are applied.
-#[must_use]
-pub fn open_with(options: Options, functions: Vec<Function>) -> FrontCall {
-    let functions = functions.into_iter().map(|function| function.0).collect();
-    FrontCall::new(options.open_as(functions, |answer, _| opened(answer).map(Output::Database)))
-}
-
-/// Options that do not hold if this process has the file open already: those of who opened it first do.
-pub fn joining(options: Options) -> Options {
-    Options { joins: true, ..options }
-}
-
-/// True if the database enforces foreign keys.
-#[must_use]
-pub fn enforces_foreign_keys(database: &Database) -> bool {
-    database.session.0.handle.engine().options.foreign_keys
-}
-
 /// Closes a database.
 #[must_use]
 pub fn close(database: &Database) -> FrontCall {
@@ -284,8 +259,8 @@ pub fn mark(database: &Database, mark: impl Any + Send + Sync) {
 /// The listener for the calls of one handle.
 pub type Hear = Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>;
 
-/// Sets the listener for the calls of this handle, as [`Options::on_statement`] does for those of all handles. It may
-/// be changed at any time. A call that began without a listener is not reported.
+/// Sets the listener for the calls of this handle, as [`Options::on_statement`](crate::Options::on_statement) does for
+/// those of all handles. It may be changed at any time. A call that began without a listener is not reported.
 pub fn set_listener(database: &Database, listener: Option<Hear>) {
     database.session.0.handle.set_listener(listener.map(Listener::new));
 }
@@ -343,6 +318,12 @@ pub fn loop_had_turn() {
 /// Where batches are to begin, unless it has begun.
 pub fn unbegun(batches: &mut Batches) -> Option<Unbegun<'_>> {
     batches.unbegun().map(Unbegun)
+}
+
+/// True if the last batch that was fetched was the last one.
+#[must_use]
+pub fn is_over(batches: &Batches) -> bool {
+    batches.is_over()
 }
 
 /// The result, if all of it was fetched and it has no rows: its columns.
