@@ -56,7 +56,7 @@ impl NativeBatches {
     /// Returns a result without rows, of which nothing is left to fetch: its columns are known.
     fn empty<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Rows>>> {
         let empty = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(empty_result);
-        empty.map(|rows| Rows::new(py, rows.into())).transpose()
+        empty.map(|rows| Rows::new(py, rows.into(), self.1.as_deref())).transpose()
     }
 
     /// Gives the reader back.

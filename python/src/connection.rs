@@ -14,6 +14,7 @@ use crate::callbacks;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::errors::raised;
+use crate::forms::Datetimes;
 use crate::functions::NativeFunction;
 use crate::shape::Shape;
 
@@ -76,7 +77,7 @@ impl NativeConnection {
 
     /// True if datetimes are stored as the `sqlite3` module stores them.
     fn keeps_datetimes(&self) -> bool {
-        self.target().is_marked()
+        Datetimes::of(&self.target()) == Datetimes::Sqlite3
     }
 
     /// Calls `code` for what a statement does, while it is prepared.

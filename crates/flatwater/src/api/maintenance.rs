@@ -239,7 +239,7 @@ impl IntegrityCheck {
         } else if error.is_some() {
             return error;
         } else {
-            self.state = State::Runs(begin(&what), None);
+            self.state = State::Runs(Box::new(begin(&what)), None);
         }
         None
     }
