@@ -64,6 +64,8 @@ interface Shared {
   /** When the first delivery of this turn began; 0 if there was none. */
   turnBegan: number;
   isImmediateSet: boolean;
+  /** When the first call of this turn failed at once; 0 if none did. */
+  failsSince: number;
   /** Tokens are to be read in the next turn. */
   isDue: boolean;
 }
@@ -81,6 +83,7 @@ const shared = (owner.shared ??= {
   next: [],
   turnBegan: 0,
   isImmediateSet: false,
+  failsSince: 0,
   isDue: false,
 });
 const { waiting } = shared;
@@ -103,13 +106,24 @@ export function settle<T>(answer: Answer, reader: Reader<T>, signal?: AbortSigna
     return Promise.resolve(reader.end(answer));
   }
   if (answer === FAILED) {
-    return Promise.reject(new FlatwaterError(native.failure()));
+    return rejected(new FlatwaterError(native.failure()));
   }
   if (typeof answer === "string" && cells[MORE]! < 0) {
     reader.chunk?.(answer);
     return Promise.resolve(reader.end(answer));
   }
   return wait(answer, reader, signal, trace);
+}
+
+/** A loop of calls that fail at once lets timers run too. */
+function rejected(error: unknown): Promise<never> {
+  if (shared.failsSince === 0) {
+    shared.failsSince = now();
+    setTurn();
+  } else if (now() - shared.failsSince > TURN_MS) {
+    return nextTurn().then(() => Promise.reject(error));
+  }
+  return Promise.reject(error);
 }
 
 /** An async function, so that the stack of its error shows the code that awaits it. */
@@ -302,6 +316,7 @@ function setTurn(): void {
 function turn(): void {
   shared.isImmediateSet = false;
   shared.turnBegan = 0;
+  shared.failsSince = 0;
   native.hadTurn();
   const calls = shared.next;
   shared.next = [];

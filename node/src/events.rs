@@ -8,13 +8,10 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::bindings::{Hear, listen as set_listener};
+use flatwater::bindings::Hear;
 use flatwater::events::{ExecutedOn, StatementEvent};
 
-use crate::capi::function::Call;
 use crate::capi::value::{Env, Result, Value};
-use crate::handles::Handle;
-use crate::host::Host;
 
 #[derive(Default)]
 pub(crate) struct Events {
@@ -24,7 +21,7 @@ pub(crate) struct Events {
 }
 
 /// The facts of one call. What JavaScript knows itself is left out.
-struct Event {
+pub(crate) struct Event {
     ran_on: Option<&'static str>,
     queue: Duration,
     lock: Duration,
@@ -43,11 +40,13 @@ impl Events {
         }
     }
 
-    fn take(&self) -> Option<Event> {
+    pub(crate) fn take(&self) -> Option<Event> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn hear(&self) -> Hear {
+    /// Returns what notes the events of a database from now on.
+    pub(crate) fn hear(&self) -> Hear {
+        self.is_used.set(true);
         let last = self.last.clone();
         Arc::new(move |event| {
             *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Event::of(event));
@@ -70,7 +69,7 @@ impl Event {
     }
 
     /// Times in milliseconds. What is not known is undefined.
-    fn object<'e>(&self, env: Env<'e>) -> Result<Value<'e>> {
+    pub(crate) fn object<'e>(&self, env: Env<'e>) -> Result<Value<'e>> {
         let object = env.object()?;
         let times = [("queue", self.queue), ("lock", self.lock), ("run", self.run), ("total", self.total)];
         for (name, time) in times {
@@ -87,20 +86,4 @@ impl Event {
         env.set(object, "isSlow", env.boolean(self.is_slow)?)?;
         Ok(object)
     }
-}
-
-/// `listen(target, on)`: whether the calls on this database have events.
-pub(crate) fn listen<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
-    let (env, host) = (call.env, call.host);
-    let is_on = env.as_bool(call.argument::<1>())?;
-    if let Some(target) = host.handles.get(call.number::<0>()?).as_deref().and_then(Handle::target) {
-        host.events.is_used.set(true);
-        set_listener(target, is_on.then(|| host.events.hear()));
-    }
-    env.undefined()
-}
-
-/// `event()`: the event of the last poll, if a call ended in it.
-pub(crate) fn event<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
-    call.host.events.take().map_or_else(|| call.env.undefined(), |event| event.object(call.env))
 }

@@ -1,9 +1,9 @@
-//! The counters of a database, and what concerns the process.
+//! The counters of a database, the events of its calls, and what concerns the process.
 //!
 //! Owns: their values as JavaScript's, with names in camelCase and times in milliseconds. Runs on the caller's thread. Leaves out: their
 //! names (`flatwater-bridge`), and what is counted.
 
-use flatwater::process;
+use flatwater::{bindings, process};
 use flatwater_bridge::{Counter, counters};
 
 use crate::calls::gone;
@@ -36,6 +36,21 @@ fn object<'e>(env: Env<'e>, all: Vec<(&str, Counter<'_>)>) -> Result<Value<'e>> 
         env.set(object, &camel(name), value)?;
     }
     Ok(object)
+}
+
+/// `listen(target, on)`: whether the calls on this database have events.
+pub(crate) fn listen<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
+    let (env, host) = (call.env, call.host);
+    let is_on = env.as_bool(call.argument::<1>())?;
+    if let Some(target) = host.handles.get(call.number::<0>()?).as_deref().and_then(Handle::target) {
+        bindings::listen(target, is_on.then(|| host.events.hear()));
+    }
+    env.undefined()
+}
+
+/// `event()`: the event of the last poll, if a call ended in it.
+pub(crate) fn event<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
+    call.host.events.take().map_or_else(|| call.env.undefined(), |event| event.object(call.env))
 }
 
 /// `allocated()`: the bytes that this module has allocated, in a build for tests.

@@ -27,6 +27,15 @@ for (const tasks of [1, 100, 1000]) {
   }
 }
 
+test("calls that fail at once in a loop let timers run", async (t) => {
+  const db = await database(t);
+  await db.close();
+  const counted = timer(t);
+  while (counted.ticks < 20) {
+    await assert.rejects(db.query("SELECT 1"), { kind: "closed" });
+  }
+});
+
 test("tasks that write in a loop let timers run", async (t) => {
   const db = await database(t);
   await db.execute("CREATE TABLE t (a)");
