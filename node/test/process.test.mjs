@@ -87,46 +87,6 @@ for (const [state, source] of Object.entries(STATES)) {
   });
 }
 
-test("worker threads that do everything are terminated at any moment, and no acknowledged write is lost", async (t) => {
-  const file = path(t);
-  const entry = new URL("../dist/index.mjs", import.meta.url).href;
-  const worker = `
-    import { parentPort } from "node:worker_threads";
-    import { open } from ${JSON.stringify(entry)};
-    const db = await open(${JSON.stringify(file)}, { closeWait: 200 });
-    const forever = async (step) => { for (;;) await step(); };
-    const insert = async () => { await db.execute("INSERT INTO t VALUES (1)"); parentPort.postMessage(1); };
-    forever(insert);
-    forever(insert);
-    forever(() => db.executeMany("INSERT INTO other VALUES (?)", [[1], [2]]));
-    forever(() => db.transaction((tx) => tx.transaction((inner) => inner.execute("DELETE FROM other"))));
-    forever(() => db.query("${numbers(3000)} SELECT x, 'text ' || x FROM c"));
-    forever(async () => { for await (const _ of db.stream("${numbers(3000)} SELECT x FROM c")); });
-    forever(() => db.batch(["INSERT INTO other VALUES (3) RETURNING a", "SELECT count(*) AS n FROM t"]));
-    forever(() => db.query("${ENDLESS}", [], { timeout: 2 }).catch(() => {}));
-    forever(() => db.query("SELECT * FROM nowhere").catch(() => {}));
-    forever(async () => { const live = db.live("SELECT count(*) AS n FROM t"); await live.next(); await live.return(); });
-    forever(async () => { const snapshot = await db.snapshot(); await snapshot.query("SELECT 1 AS a"); snapshot.close(); });`;
-  const { code, signal, output, errors } = await run(`
-    import { Worker } from "node:worker_threads";
-    const own = await open(${JSON.stringify(file)}, { closeWait: 200 });
-    await own.executeScript("CREATE TABLE t (a); CREATE TABLE other (a)");
-    const url = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(worker)}));
-    let acknowledged = 0;
-    for (let at = 0; at < 20; at++) {
-      const worker = new Worker(url);
-      worker.on("message", () => acknowledged++);
-      await new Promise((resolve, reject) => { worker.once("message", resolve); worker.once("error", reject); });
-      await new Promise((resolve) => setTimeout(resolve, at * 3));
-      await worker.terminate();
-      await own.execute("INSERT INTO other VALUES (4)");
-    }
-    const written = await own.queryValue("SELECT count(*) FROM t");
-    console.log(written >= acknowledged && acknowledged >= 20, await own.queryValue("PRAGMA integrity_check"));
-    await own.close();`);
-  assert.deepEqual([code, signal, output], [0, null, "true ok\n"], errors);
-});
-
 test("an error in a transaction that nobody awaits ends the program, and undoes it", async (t) => {
   const file = path(t);
   const { code, errors } = await run(`
