@@ -110,6 +110,11 @@ class Logical:
         return self._mode is not None and self._mode.in_transaction
 
     @property
+    def has_nothing_to_end(self) -> bool:
+        """True if a commit or a rollback that is called now would do nothing."""
+        return self._mode is not None and self.turns.empty() and self._mode.has_nothing_to_end
+
+    @property
     def total_changes(self) -> int:
         """How many rows it has changed since it was opened, triggers included."""
         return self.mode.total_changes

@@ -43,6 +43,11 @@ class Own:
         return self.native.in_transaction()
 
     @property
+    def has_nothing_to_end(self) -> bool:
+        """True if no transaction is open, and none was ended by others."""
+        return not self._was_open and not self.in_transaction
+
+    @property
     def total_changes(self) -> int:
         """How many rows were changed, triggers included."""
         return self._told.total + self.native.total_changes()

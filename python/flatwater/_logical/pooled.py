@@ -62,6 +62,11 @@ class Pooled:
         return self._open is None and not self.is_deferred
 
     @property
+    def has_nothing_to_end(self) -> bool:
+        """True if no transaction is open, and none was ended by others."""
+        return self.is_idle
+
+    @property
     def total_changes(self) -> int:
         """How many rows were changed, triggers included."""
         return self._told.total

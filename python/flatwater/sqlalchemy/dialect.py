@@ -1,0 +1,76 @@
+"""What SQLAlchemy asks of a dialect: that of SQLite, on Flatwater.
+
+Owns what differs from SQLAlchemy's dialect for `sqlite3`. Invariant: it registers no function on a connection, for
+that would make each its own; `regexp` and `floor` are built in. Leaves out connections and cursors (`connection`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import pool, util
+from sqlalchemy.dialects.sqlite.base import SQLiteExecutionContext
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.engine.url import URL
+
+from .. import __version__
+from .._logical import Closed
+from .connection import FlatwaterModule
+
+
+class FlatwaterExecutionContext(SQLiteExecutionContext):
+    """One statement of SQLAlchemy."""
+
+    def create_server_side_cursor(self) -> Any:
+        """Returns a cursor that reads its rows as they are wanted."""
+        connection: Any = self._dbapi_connection
+        return connection.cursor(server_side=True)
+
+
+class FlatwaterDialect(SQLiteDialect_pysqlite):
+    """`sqlite+flatwater://`."""
+
+    driver = "flatwater"
+    supports_statement_cache = True
+    supports_server_side_cursors = True
+    is_async = True
+    has_terminate = True
+    execution_ctx_cls = FlatwaterExecutionContext
+
+    @classmethod
+    def import_dbapi(cls) -> Any:
+        """The module with `connect` and the exceptions."""
+        return FlatwaterModule()
+
+    @classmethod
+    def load_provisioning(cls) -> None:
+        """What SQLAlchemy's tests need to know of SQLite."""
+        import sqlalchemy.dialects.sqlite.provision  # noqa: F401
+
+    def retrieve_dbapi_version(self, dbapi: Any) -> util.VersionInfo:
+        """The version of Flatwater."""
+        return util.parse_version_string(__version__)
+
+    @classmethod
+    def get_pool_class(cls, url: URL) -> type[pool.Pool]:
+        """A file has several connections, a database in memory one."""
+        if cls._is_url_file_db(url):
+            return pool.AsyncAdaptedQueuePool
+        cls._warn_memory_mode_pool_selection(url, pool.StaticPool, pool.AsyncAdaptedQueuePool)
+        return pool.StaticPool
+
+    def on_connect(self) -> Any:
+        """Nothing."""
+        return None
+
+    def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
+        """True if the error says that the connection is closed."""
+        return isinstance(e, Closed) or super().is_disconnect(e, connection, cursor)
+
+    def get_driver_connection(self, connection: Any) -> Any:
+        """The connection of `flatwater.aiosqlite`."""
+        return connection._connection
+
+    def do_terminate(self, dbapi_connection: Any) -> None:
+        """Closes a connection that is not to be used any more, also outside of a task."""
+        dbapi_connection.terminate()
