@@ -1,0 +1,65 @@
+"""Runs SQLAlchemy's own suite for dialects, unchanged, on `sqlite+flatwater://`.
+
+    python run_sqlalchemy.py FOLDER
+
+Owns on which databases it runs, and how many tests must pass. `FOLDER` has the source release of SQLAlchemy, unpacked,
+for its requirements of SQLite. Runs in an environment with that release and the package of this tree. Invariant: a test
+that is left out is named here, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+HERE = Path(__file__).resolve().parent
+RELEASE = "sqlalchemy-2.1.9"
+
+# They ask the name of the driver whether it has cursors on the server. It is no for all that they do not know.
+WITHOUT = "not (ServerSideCursorsTest and (test_conn_option or test_ss_cursor_status and not disabled))"
+
+# The database, where the second schema comes from, and how many tests must pass.
+RUNS = [
+    (":memory:", "statement", 1617),
+    ("suite.db", "statement", 1601),
+    (":memory:", "option", 1617),
+    ("suite.db", "option", 1601),
+]
+
+
+def run(database: str, attach: str, release: Path) -> Counter[str]:
+    """Runs the suite, and returns how many tests had which outcome."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(HERE / "sqlalchemy", folder, dirs_exist_ok=True)
+        Path(folder, "test").mkdir()
+        for name in ("__init__.py", "requirements.py"):
+            shutil.copy(release / "test" / name, Path(folder, "test"))
+        report = Path(folder, "report.xml")
+        command = [sys.executable, "-m", "pytest", "test_suite.py", f"--junitxml={report}"]
+        command += ["--dburi", f"sqlite+flatwater:///{database}", "-k", WITHOUT]
+        subprocess.run(command, cwd=folder, env={**os.environ, "ATTACH": attach}, check=False)
+        outcomes: Counter[str] = Counter()
+        for case in ElementTree.parse(report).iter("testcase"):
+            failed = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
+            outcomes[failed[0] if failed else "passed"] += 1
+        return outcomes
+
+
+def main() -> int:
+    wrong = []
+    for database, attach, passed in RUNS:
+        outcomes = run(database, attach, Path(sys.argv[1], RELEASE))
+        if outcomes["passed"] != passed or outcomes["failure"] or outcomes["error"]:
+            wrong.append(f"{RELEASE} on {database}, attached by {attach}: {dict(outcomes)}, {passed} must pass")
+    print("\n".join(wrong or ["SQLAlchemy's suite is as it must be"]))
+    return len(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
