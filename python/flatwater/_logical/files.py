@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlencode
 from .. import _logging, _native
 from .._database import Opened
 from .._errors import make
+from .._functions import collect
 from .._native import Executor
 from .steps import Steps
 
@@ -80,8 +81,8 @@ class Place:
             handle = self._join()
         else:
             _logging.listen()
-            options: Any = self.options if self._content is None else {**self.options, "deserialize": self._content}
-            handle = Handle((yield _native.connect(self.path, options.copy(), joins=True)), self.path)
+            options = self.options if self._content is None else {**self.options, "deserialize": self._content}
+            handle = Handle((yield _connect(self.path, options, joins=True)), self.path)
         self.handle = handle
         return handle
 
@@ -90,7 +91,7 @@ class Place:
             named = _named.get(self._name)
             if named is None:
                 # Which takes no time, and no other thread may make it meanwhile.
-                native = _native.connect(":memory:", self.options.copy())._wait()
+                native = _connect(":memory:", self.options)._wait()
                 named = _named[self._name] = _Named(Handle(native, self._name))
             named.connections += 1
             return named.handle
@@ -126,6 +127,12 @@ class Place:
                     return None
                 del _named[self._name]
         return handle
+
+
+def _connect(path: str, options: Any, joins: bool = False) -> _native.OwnCall[_native.NativeDatabase]:
+    options = options.copy()
+    functions = collect(options, as_sqlite3=True)
+    return _native.connect(path, options, functions, joins=joins)
 
 
 def _write(path: str, copy: Copy) -> None:
