@@ -159,12 +159,17 @@ fn open_sqlite(options: &Options, role: Role) -> flatwater_sqlite::Result<Sqlite
     let rights = match role {
         Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
         Role::Creator if options.create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        // An ATTACH has these rights, the file itself those of its mode below.
+        Role::Own => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
         Role::Creator | Role::Writer | Role::Checkpointer => OpenFlags::SQLITE_OPEN_READ_WRITE,
     };
     let flags = rights | OpenFlags::SQLITE_OPEN_URI;
     let vfs = options.vfs.as_deref();
     if options.immutable {
         return Sqlite::open(Path::new(&uri::write(&options.path, Some(Mode::ReadOnly), true)), flags, vfs);
+    }
+    if role == Role::Own {
+        return Sqlite::open(Path::new(&uri::write(&options.path, Some(Mode::ReadWrite), false)), flags, vfs);
     }
     Sqlite::open(&options.path, flags, vfs)
 }

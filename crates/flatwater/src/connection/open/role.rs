@@ -8,6 +8,8 @@ pub(crate) enum Role {
     /// The engine's first connection, which may create the file.
     Creator,
     Writer,
+    /// A connection of a caller's own that may write. What it attaches may be created, and its own file not.
+    Own,
     Reader,
     /// Only checkpoints; no statement of the user runs on it.
     Checkpointer,
@@ -16,6 +18,6 @@ pub(crate) enum Role {
 impl Role {
     /// Returns true if writes of the user run on it.
     pub(crate) fn writes(self) -> bool {
-        matches!(self, Self::Creator | Self::Writer)
+        matches!(self, Self::Creator | Self::Writer | Self::Own)
     }
 }

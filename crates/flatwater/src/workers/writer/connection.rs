@@ -291,7 +291,7 @@ fn open_own(own: &mut WriterConnection) -> Result<()> {
     if let Some(watch) = &own.watch {
         watch.check_file()?;
     }
-    let role = if own.options.read_only { Role::Reader } else { Role::Writer };
+    let role = if own.options.read_only { Role::Reader } else { Role::Own };
     let mut connection = Connection::open(&own.options, &own.functions, role, own.busy())?;
     connection.sqlite.hooks().commits.refuse_while(own.is_left.clone());
     own.facts = SchemaFacts::read(&mut connection)?;
