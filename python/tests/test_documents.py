@@ -99,7 +99,7 @@ async def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch, caplog):
         await given.executescript(TABLES[name])
     try:
         for block in blocks(GUIDE[name]):
-            code = compile(block, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            code = compile(block, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
             running = eval(code, names)
             if inspect.isawaitable(running):
                 await running

@@ -1,0 +1,241 @@
+"""`flatwater.dbapi`: what a program of `sqlite3` relies on, the same tests for `sqlite3` itself; and what differs."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sqlite3
+import threading
+import warnings
+from contextlib import closing
+from typing import Any
+
+import pandas
+import pytest
+
+import flatwater
+from flatwater import dbapi
+
+
+@pytest.fixture(params=[dbapi, sqlite3], ids=["ours", "theirs"])
+def module(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def test_the_module_says_what_pep_249_asks(module):
+    assert (module.apilevel, module.paramstyle) == ("2.0", "qmark")
+    assert module.threadsafety in (1, 2, 3)
+    errors = [
+        ("Warning", Exception),
+        ("Error", Exception),
+        ("InterfaceError", module.Error),
+        ("DatabaseError", module.Error),
+        ("DataError", module.DatabaseError),
+        ("OperationalError", module.DatabaseError),
+        ("IntegrityError", module.DatabaseError),
+        ("InternalError", module.DatabaseError),
+        ("ProgrammingError", module.DatabaseError),
+        ("NotSupportedError", module.DatabaseError),
+    ]
+    with closing(module.connect(":memory:")) as db:
+        for name, base in errors:
+            assert issubclass(getattr(module, name), base)
+            assert getattr(db, name) is getattr(module, name)
+    assert module.Date(2026, 1, 2).isoformat() == "2026-01-02"
+    assert module.Binary(b"x") == b"x"
+
+
+def test_a_cursor_runs_statements_and_is_an_iterator_over_rows(module, place):
+    with closing(module.connect(place)) as db:
+        cursor = db.cursor()
+        assert cursor.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)") is cursor
+        assert (cursor.description, cursor.rowcount, cursor.connection) == (None, -1, db)
+        assert cursor.executemany("INSERT INTO t (b) VALUES (?)", iter([("x",), ("y",), ("z",)])) is cursor
+        assert cursor.rowcount == 3
+        cursor.execute("INSERT INTO t (b) VALUES (:b)", {"b": None})
+        assert (cursor.rowcount, cursor.lastrowid) == (1, 4)
+        cursor.execute("SELECT a, b FROM t ORDER BY a")
+        assert [column[0] for column in cursor.description] == ["a", "b"]
+        assert all(column[1:] == (None,) * 6 for column in cursor.description)
+        assert cursor.fetchone() == (1, "x")
+        assert cursor.fetchmany() == [(2, "y")]
+        cursor.arraysize = 2
+        assert cursor.fetchmany() == [(3, "z"), (4, None)]
+        assert (cursor.fetchone(), cursor.fetchmany(1), cursor.fetchall()) == (None, [], [])
+        assert list(db.execute("SELECT a FROM t")) == [(1,), (2,), (3,), (4,)]
+        iterator = iter(db.execute("SELECT a FROM t"))
+        assert next(iterator) == (1,)
+        cursor.setinputsizes([1])
+        cursor.setoutputsize(1)
+        cursor.close()
+        with pytest.raises(module.ProgrammingError):
+            cursor.execute("SELECT 1")
+
+
+def test_a_block_commits_or_rolls_back_and_does_not_close(module, file):
+    with closing(module.connect(file)) as db:
+        with db:
+            db.execute("CREATE TABLE t (a)")
+            db.execute("INSERT INTO t VALUES (1)")
+            assert db.in_transaction
+        assert not db.in_transaction
+        with pytest.raises(ZeroDivisionError), db:
+            db.execute("INSERT INTO t VALUES (2)")
+            raise ZeroDivisionError
+        assert db.execute("SELECT a FROM t").fetchall() == [(1,)]
+        assert db.total_changes == 2
+
+
+def test_autocommit_and_transactions_as_text(module, file):
+    with closing(module.connect(file, isolation_level=None)) as db, closing(module.connect(file)) as other:
+        db.execute("CREATE TABLE t (a)")
+        db.execute("INSERT INTO t VALUES (1)")
+        assert other.execute("SELECT a FROM t").fetchall() == [(1,)]
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("INSERT INTO t VALUES (2)")
+        db.execute("SAVEPOINT s")
+        db.execute("DELETE FROM t")
+        db.execute("ROLLBACK TO s")
+        assert other.execute("SELECT a FROM t").fetchall() == [(1,)]
+        db.execute("COMMIT")
+        assert other.execute("SELECT a FROM t").fetchall() == [(1,), (2,)]
+        other.executescript("INSERT INTO t VALUES (3); INSERT INTO t VALUES (4);")
+        assert db.execute("SELECT count(*) FROM t").fetchone() == (4,)
+
+
+def test_rows_by_name_and_values_as_types(module, place):
+    declared = module.PARSE_DECLTYPES | module.PARSE_COLNAMES
+    with closing(module.connect(place, detect_types=declared)) as db:
+        db.row_factory = module.Row
+        module.register_converter("flag", lambda value: value == b"1")
+        db.execute("CREATE TABLE t (a flag, b)")
+        db.execute("INSERT INTO t VALUES (?, ?)", (True, module.Binary(b"\0x")))
+        row = db.execute("SELECT a, b FROM t").fetchone()
+        assert (row["a"], row["b"], row.keys()) == (True, b"\0x", ["a", "b"])
+        db.text_factory = bytes
+        assert tuple(db.execute("SELECT 'x' AS x").fetchone()) == (b"x",)
+
+
+def test_errors(module, place):
+    db = module.connect(place)
+    with pytest.raises(module.OperationalError, match="^no such table: absent$"):
+        db.execute("SELECT * FROM absent")
+    with pytest.raises(module.ProgrammingError):
+        db.execute("SELECT ?", (1, 2))
+    db.execute("CREATE TABLE t (a UNIQUE)")
+    db.execute("INSERT INTO t VALUES (1)")
+    with pytest.raises(module.IntegrityError, match="^UNIQUE constraint failed: t.a$"):
+        db.execute("INSERT INTO t VALUES (1)")
+    db.close()
+    db.close()
+    for call in (db.commit, db.cursor, lambda: db.execute("SELECT 1")):
+        with pytest.raises(module.ProgrammingError):
+            call().execute("SELECT 1")
+
+
+def test_a_factory_makes_connections_and_cursors(module, place):
+    class Connection(module.Connection):
+        pass
+
+    class Cursor(module.Cursor):
+        def execute(self, sql, *parameters):
+            return super().execute(sql.replace("%s", "?"), *parameters)
+
+    with closing(module.connect(place, factory=Connection)) as db:
+        assert type(db) is Connection
+        assert db.cursor(factory=Cursor).execute("SELECT %s", (1,)).fetchone() == (1,)
+
+
+def test_copies(module, tmp_path):
+    with closing(module.connect(tmp_path / "a.db")) as db, closing(module.connect(tmp_path / "b.db")) as target:
+        with db:
+            db.execute("CREATE TABLE t (a)")
+            db.execute("INSERT INTO t VALUES (1)")
+        assert 'INSERT INTO "t" VALUES(1);' in db.iterdump()
+        db.backup(target)
+        assert target.execute("SELECT a FROM t").fetchall() == [(1,)]
+
+
+def test_a_file_that_is_attached_is_created(module, file, tmp_path):
+    with closing(module.connect(file)) as db:
+        db.execute("ATTACH ? AS side", (str(tmp_path / "side.db"),))
+        db.execute("CREATE TABLE side.t (a)")
+        db.execute("INSERT INTO side.t VALUES (1)")
+        db.commit()
+    with closing(sqlite3.connect(tmp_path / "side.db")) as plain:
+        assert plain.execute("SELECT a FROM t").fetchall() == [(1,)]
+
+
+@pytest.mark.filterwarnings("ignore:pandas only supports SQLAlchemy:UserWarning")
+def test_pandas_writes_and_reads_tables(module, place):
+    frame = pandas.DataFrame(
+        {
+            "number": [1, 2, 3],
+            "text": ["x", None, "z"],
+            "real": [1.5, float("nan"), 3.0],
+            "day": pandas.to_datetime(["2026-01-01", "2026-01-02", "2026-01-03"]),
+        }
+    )
+    with closing(module.connect(place)) as db:
+        assert frame.to_sql("t", db, index=False) == 3
+        frame.to_sql("t", db, index=False, if_exists="append")
+        frame.to_sql("t", db, index=False, if_exists="replace")
+        assert not db.in_transaction
+        found = pandas.read_sql("SELECT * FROM t WHERE number > ?", db, params=(1,), parse_dates=["day"])
+        assert list(found["number"]) == [2, 3] and list(found["day"]) == list(frame["day"][1:])
+        assert [len(part) for part in pandas.read_sql("SELECT * FROM t", db, chunksize=2)] == [2, 1]
+        with pytest.raises(ValueError, match="already exists"):
+            frame.to_sql("t", db)
+
+
+def test_threads_share_a_connection(file):
+    with closing(dbapi.connect(file, isolation_level=None)) as db:
+        db.execute("CREATE TABLE t (a)")
+
+        def work():
+            for number in range(50):
+                db.execute("INSERT INTO t VALUES (?)", (number,))
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert db.execute("SELECT count(*) FROM t").fetchone() == (400,)
+
+
+async def test_a_live_query_sees_what_is_committed(file):
+    async with flatwater.connect(file) as native:
+        with closing(dbapi.connect(file)) as db:
+            db.execute("CREATE TABLE t (a)")
+            async with native.live("SELECT count(*) FROM t") as results:
+                assert await asyncio.wait_for(anext(results), 60) == [(0,)]
+                with db:
+                    db.execute("INSERT INTO t VALUES (1)")
+                assert await asyncio.wait_for(anext(results), 60) == [(1,)]
+
+
+def test_a_connection_that_is_dropped_warns_and_rolls_back(file):
+    db = dbapi.connect(file)
+    with db:
+        db.execute("CREATE TABLE t (a)")
+    db.execute("INSERT INTO t VALUES (1)")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del db
+        gc.collect()
+    assert [warning.category for warning in caught] == [ResourceWarning]
+    with closing(dbapi.connect(file)) as db:
+        with db:
+            db.execute("INSERT INTO t VALUES (2)")
+        assert db.execute("SELECT a FROM t").fetchall() == [(2,)]
+
+
+def test_options_of_the_engine_are_further_arguments(file):
+    def functions(to):
+        to.create_function("twice", 1, lambda value: 2 * value, deterministic=True)
+
+    with closing(dbapi.connect(file, on_connect=functions, readers=1)) as db:
+        assert db.execute("SELECT twice(21)").fetchone() == (42,)
+    with pytest.raises(TypeError):
+        dbapi.connect(file, absent=1)
