@@ -60,18 +60,20 @@ test-python: python-package
 	$(MAKE) test-python-suites
 	$(MAKE) test-wheel
 
-# The tests of projects that use aiosqlite, unchanged, with `flatwater.aiosqlite` in its place. They are those of the releases that
-# `sources.txt` names, as PyPI has them.
+# The tests of projects that use aiosqlite, unchanged, with `flatwater.aiosqlite` in its place, and those of SQLAlchemy for dialects.
+# They are those of the releases that `sources.txt` names, as PyPI has them. SQLAlchemy itself is in the environment of the tests.
 SUITES = python/target/suites-$(VERSION)
+SOURCES = aiosqlite,langgraph-checkpoint-sqlite,sqlalchemy
 .PHONY: test-python-suites
 test-python-suites: python-package $(SUITES)/.made
 	$(SUITES)/venv/bin/python python/tests/suites/run.py $(SUITES)/sources
+	$(VENV)/bin/python python/tests/suites/run_sqlalchemy.py $(SUITES)/sources
 
 $(SUITES)/.made: python/tests/suites/requirements.txt python/tests/suites/sources.txt
 	rm -rf $(SUITES)
 	$(PYTHON) -m venv $(SUITES)/venv
 	$(SUITES)/venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement python/tests/suites/requirements.txt
-	$(SUITES)/venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --require-hashes \
+	$(SUITES)/venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary $(SOURCES) --require-hashes \
 	    --requirement python/tests/suites/sources.txt --dest $(SUITES)/sources
 	for release in $(SUITES)/sources/*.tar.gz; do tar -xzf $$release -C $(SUITES)/sources || exit 1; done
 	touch $@
