@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 RELEASE = "sqlalchemy-2.1.9"
 
 # They ask the name of the driver whether it has cursors on the server. It is no for all that they do not know.
-STATUS = "for_update_expr or global_ or stmt_option and not disabled or text_ss_option"
+STATUS = "for_update_expr or global_ and not off or stmt_option and not disabled or text_ss_option"
 WITHOUT = f"not (ServerSideCursorsTest and (test_conn_option or test_ss_cursor_status and ({STATUS})))"
 
 # The database, where the second schema comes from, and how many tests must pass.

@@ -1,6 +1,7 @@
 """What must work where only the wheel is installed: run by `make test-wheel`, by a Python that has nothing else."""
 
 import asyncio
+import importlib.metadata
 import importlib.util
 import shutil
 import sqlite3
@@ -53,6 +54,20 @@ async def main(file: Path) -> None:
         )
 
 
+async def surfaces(file: Path) -> None:
+    """The modules that have the surface of others, which are folders of the package."""
+    from flatwater import aiosqlite, dbapi
+
+    with dbapi.connect(file) as db:
+        db.execute("CREATE TABLE t (a)")
+        db.execute("INSERT INTO t VALUES (1)")
+    db.close()
+    async with aiosqlite.connect(file) as also:
+        assert await also.execute_fetchall("SELECT a FROM t") == [(1,)]
+    [driver] = importlib.metadata.entry_points(group="sqlalchemy.dialects", name="sqlite.flatwater")
+    assert importlib.util.find_spec(driver.module)
+
+
 if __name__ == "__main__":
     assert not shutil.which("cargo") and not importlib.util.find_spec("maturin"), "this is not a clean environment"
     assert Path(flatwater.__file__).is_relative_to(sys.prefix), flatwater.__file__
@@ -63,5 +78,6 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "smoke.db")
         asyncio.run(main(path))
+        asyncio.run(surfaces(Path(folder, "surfaces.db")))
         with blocking.connect(path) as db:
             assert db.query_values("SELECT name FROM users ORDER BY id") == ["Ada", "Eve"]
