@@ -146,6 +146,59 @@ def test_a_factory_makes_connections_and_cursors(module, place):
         assert db.cursor(factory=Cursor).execute("SELECT %s", (1,)).fetchone() == (1,)
 
 
+def test_functions_and_collations_of_a_connection(module, place):
+    class Longest:
+        def __init__(self):
+            self.found = ""
+
+        def step(self, text):
+            self.found = max(self.found, text, key=len)
+
+        def finalize(self):
+            return self.found
+
+    with closing(module.connect(place)) as db:
+        db.create_function("shout", 1, str.upper, deterministic=True)
+        db.create_aggregate("longest", 1, Longest)
+        db.create_collation("by_length", lambda one, other: len(one) - len(other))
+        values = "(SELECT 'ab' AS a UNION ALL SELECT 'b')"
+        assert db.execute(f"SELECT shout(a) FROM {values} ORDER BY a COLLATE by_length").fetchall() == [("B",), ("AB",)]
+        assert db.execute(f"SELECT longest(a) FROM {values}").fetchone() == ("ab",)
+        db.create_function("shout", 1, None)
+        db.create_collation("by_length", None)
+        with pytest.raises(module.OperationalError, match="no such function: shout"):
+            db.execute("SELECT shout('a')")
+        with pytest.raises(module.OperationalError, match="no such collation sequence: by_length"):
+            db.execute(f"SELECT a FROM {values} ORDER BY a COLLATE by_length").fetchall()
+
+
+def test_hooks_of_a_connection(module, file):
+    texts = []
+    with closing(module.connect(file)) as db:
+        db.execute("CREATE TABLE t (a)")
+        db.set_trace_callback(texts.append)
+        db.execute("INSERT INTO t VALUES (1)")
+        db.commit()
+        assert "INSERT INTO t VALUES (1)" in texts
+        db.set_trace_callback(None)
+        db.set_authorizer(lambda action, *_: sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_DELETE else 0)
+        with pytest.raises(module.DatabaseError, match="not authorized"):
+            db.execute("DELETE FROM t")
+        db.set_authorizer(None)
+        db.set_progress_handler(lambda: 1, 1)
+        with pytest.raises(module.OperationalError, match="interrupted"):
+            db.execute("SELECT * FROM t")
+        db.set_progress_handler(None, 0)
+        assert db.execute("SELECT a FROM t").fetchall() == [(1,)]
+
+
+def test_an_extension_is_an_option(place):
+    with closing(dbapi.connect(place)) as db:
+        with pytest.raises(dbapi.NotSupportedError, match="option `load_extension`"):
+            db.load_extension("x")
+        assert not hasattr(db, "enable_load_extension")
+
+
 def test_copies(module, tmp_path):
     with closing(module.connect(tmp_path / "a.db")) as db, closing(module.connect(tmp_path / "b.db")) as target:
         with db:

@@ -14,6 +14,7 @@ from warnings import warn
 
 from .._logical import Logical, RowFactory, Settings, waited
 from .._logical.copies import Progress, backup, iterdump
+from .callbacks import Callbacks
 from .cursor import Cursor
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Cursor)
 
 
-class Connection:
+class Connection(Callbacks):
     """A connection. As a block it commits at the end, or rolls back if an exception leaves it; it does not close."""
 
     Warning = sqlite3.Warning

@@ -26,12 +26,13 @@ RELEASE = "sqlalchemy-2.1.9"
 STATUS = "for_update_expr or global_ and not off or stmt_option and not disabled or text_ss_option"
 WITHOUT = f"not (ServerSideCursorsTest and (test_conn_option or test_ss_cursor_status and ({STATUS})))"
 
-# The database, where the second schema comes from, and how many tests must pass.
+# The database, where the second schema comes from, and how many tests must pass. On a file they are three more than
+# those of aiosqlite, which SQLAlchemy skips for that driver by its name.
 RUNS = [
     (":memory:", "statement", 1617),
-    ("suite.db", "statement", 1601),
+    ("suite.db", "statement", 1604),
     (":memory:", "option", 1617),
-    ("suite.db", "option", 1601),
+    ("suite.db", "option", 1604),
 ]
 
 
