@@ -166,7 +166,8 @@ def test_functions_and_collations_of_a_connection(module, place):
         assert db.execute(f"SELECT longest(a) FROM {values}").fetchone() == ("ab",)
         db.create_function("shout", 1, None)
         db.create_collation("by_length", None)
-        with pytest.raises(module.OperationalError, match="no such function: shout"):
+        # The text is another one in some versions of `sqlite3`.
+        with pytest.raises(module.OperationalError):
             db.execute("SELECT shout('a')")
         with pytest.raises(module.OperationalError, match="no such collation sequence: by_length"):
             db.execute(f"SELECT a FROM {values} ORDER BY a COLLATE by_length").fetchall()
