@@ -9,6 +9,4 @@ SQLAlchemy finds it by its name; nothing needs to be imported. It is for SQLAlch
 
 from .dialect import FlatwaterDialect
 
-dialect = FlatwaterDialect
-
-__all__ = ["FlatwaterDialect", "dialect"]
+__all__ = ["FlatwaterDialect"]
