@@ -24,7 +24,7 @@ WORKLOADS = {**surface.WORKLOADS, **orm.WORKLOADS}
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description="Measures the adapters of Flatwater's Python package beside aiosqlite.")
+    parser = argparse.ArgumentParser(description="Measures the package's adapters for Python beside aiosqlite.")
     parser.add_argument("--quick", action="store_true", help="small workloads: shows that they run, not how fast")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path, help="where the figures of all trials are written")
