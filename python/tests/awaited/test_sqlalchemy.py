@@ -15,6 +15,7 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool, StaticPool
 import flatwater
 import flatwater.aiosqlite
 import flatwater.sqlalchemy.connection as adapted
+from flatwater._logical.own import Own
 from flatwater._logical.pooled import Pooled
 
 
@@ -177,6 +178,29 @@ async def test_a_connection_that_goes_back_to_the_pool_has_no_transaction_and_st
             assert await logical_of(connection) is logical
             assert isinstance(logical.mode, Pooled)
         assert await names(engine) == []
+
+
+async def test_a_pragma_of_a_connect_event_makes_a_connection_its_own_unless_it_is_so(file):
+    async with Engine(file) as engine:
+        pragmas = ["PRAGMA journal_mode = WAL", "PRAGMA foreign_keys = OFF"]
+
+        @event.listens_for(engine.sync_engine, "connect")
+        def connect(connection, _):
+            for pragma in pragmas:
+                cursor = connection.cursor()
+                cursor.execute(pragma)
+                cursor.close()
+
+        for pragma, kind in [(None, Pooled), ("PRAGMA foreign_keys = ON", Own)]:
+            pragmas += [pragma] if pragma else []
+            await engine.dispose()
+            async with engine.begin() as connection:
+                assert isinstance((await logical_of(connection)).mode, kind)
+                await connection.execute(User.__table__.insert(), {"name": kind.__name__})
+        assert await names(engine) == ["Pooled", "Own"]
+        with pytest.raises(IntegrityError, match="FOREIGN KEY"):
+            async with engine.begin() as connection:
+                await connection.execute(Post.__table__.insert(), {"author_id": 7, "title": "lost"})
 
 
 async def test_a_live_query_sees_what_a_session_commits(file):
