@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 
 import pytest
 from sqlalchemy import ForeignKey, event, select, text
@@ -164,6 +165,28 @@ async def test_a_task_that_is_cancelled_while_it_waits_for_the_writer_writes_not
             session.add(User(name="Edsger"))
         assert await names(engine) == ["Ada", "Edsger"]
         assert engine.pool.checkedout() == 0
+
+
+async def test_a_query_that_is_cancelled_ends_and_the_pool_goes_on(file):
+    started = threading.Event()
+
+    def functions(database):
+        database.create_function("started", 0, lambda: started.set() or 1)
+
+    endless = text("WITH RECURSIVE c(n) AS (SELECT started() UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c")
+    async with Engine(file, connect_args={"on_connect": functions}) as engine:
+
+        async def ask():
+            async with engine.connect() as connection:
+                await connection.execute(endless)
+
+        task = asyncio.create_task(ask())
+        await asyncio.to_thread(started.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert engine.pool.checkedout() == 0
+        assert await names(engine) == []
 
 
 async def test_a_connection_that_goes_back_to_the_pool_has_no_transaction_and_stays_pooled(file):
