@@ -64,8 +64,8 @@ interface Shared {
   /** When the first delivery of this turn began; 0 if there was none. */
   turnBegan: number;
   isImmediateSet: boolean;
-  /** When the first call of this turn failed at once; 0 if none did. */
-  failsSince: number;
+  /** When the first part of this turn was there at once, or the first call failed at once; 0 if there was none. */
+  readySince: number;
   /** Tokens are to be read in the next turn. */
   isDue: boolean;
 }
@@ -83,7 +83,7 @@ const shared = (owner.shared ??= {
   next: [],
   turnBegan: 0,
   isImmediateSet: false,
-  failsSince: 0,
+  readySince: 0,
   isDue: false,
 });
 const { waiting } = shared;
@@ -117,13 +117,18 @@ export function settle<T>(answer: Answer, reader: Reader<T>, signal?: AbortSigna
 
 /** A loop of calls that fail at once lets timers run too. */
 function rejected(error: unknown): Promise<never> {
-  if (shared.failsSince === 0) {
-    shared.failsSince = now();
+  const due = dueTurn();
+  return due === undefined ? Promise.reject(error) : due.then(() => Promise.reject(error));
+}
+
+/** Says that something was there at once that the native module does not count. Returns the next turn, if it is to be awaited first. */
+export function dueTurn(): Promise<void> | undefined {
+  if (shared.readySince === 0) {
+    shared.readySince = now();
     setTurn();
-  } else if (now() - shared.failsSince > TURN_MS) {
-    return nextTurn().then(() => Promise.reject(error));
+    return undefined;
   }
-  return Promise.reject(error);
+  return now() - shared.readySince > TURN_MS ? nextTurn() : undefined;
 }
 
 /** An async function, so that the stack of its error shows the code that awaits it. */
@@ -316,7 +321,7 @@ function setTurn(): void {
 function turn(): void {
   shared.isImmediateSet = false;
   shared.turnBegan = 0;
-  shared.failsSince = 0;
+  shared.readySince = 0;
   native.hadTurn();
   const calls = shared.next;
   shared.next = [];

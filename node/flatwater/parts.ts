@@ -2,12 +2,13 @@
  * What goes on for longer than one call: its next part is awaited.
  *
  * Owns: the iterator of batches and of live results, and its end. Invariants: leaving the loop lets go of what is held; a part that is
- * awaited then is the end; what is wrong with the call is told by the first part. Leaves out: what a part is.
+ * awaited then is the end; what is wrong with the call is told by the first part; a loop of parts that are there at once lets timers
+ * run. Leaves out: what a part is.
  */
 
 import { native } from "./addon.js";
 import { FlatwaterError } from "./errors.js";
-import { FAILED, settle, type Reader } from "./loop.js";
+import { dueTurn, FAILED, settle, type Reader } from "./loop.js";
 import type { Trace } from "./tracing.js";
 import { unused } from "./unused.js";
 
@@ -71,6 +72,10 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
         this.signal.throwIfAborted();
         const reader = this.reader();
         const part = await settle(native.next(this.handle, this.integers), reader, this.signal, this.trace);
+        const due = dueTurn();
+        if (due !== undefined) {
+          await due;
+        }
         if (part !== undefined && !this.isOver) {
           return { done: false, value: part };
         }

@@ -36,6 +36,20 @@ test("calls that fail at once in a loop let timers run", async (t) => {
   }
 });
 
+test("live queries whose result is there at once let timers run in a loop", async (t) => {
+  const db = await database(t);
+  await db.execute("CREATE TABLE t (a)");
+  const kept = db.live("SELECT a FROM t");
+  await kept.next();
+  const counted = timer(t);
+  while (counted.ticks < 20) {
+    const live = db.live("SELECT a FROM t");
+    assert.deepEqual((await live.next()).value, []);
+    await live.return();
+  }
+  await kept.return();
+});
+
 test("tasks that write in a loop let timers run", async (t) => {
   const db = await database(t);
   await db.execute("CREATE TABLE t (a)");

@@ -131,7 +131,7 @@ enum State {
     /// With what is checked, if SQLCipher is to be asked for the pages once there is a problem.
     Runs(Box<Batches>, Option<What>),
     /// SQLCipher is asked. Of the check before there is the error, if it ended with one.
-    Pages(Call<Vec<String>>, What, Option<Error>),
+    Pages(Box<Call<Vec<String>>>, What, Option<Error>),
     Over,
 }
 
@@ -186,7 +186,7 @@ impl IntegrityCheck {
                 return Poll::Ready(Some(Ok(problem)));
             }
             if let State::Pages(pages, ..) = &mut self.state {
-                let Poll::Ready(damaged) = Pin::new(pages).poll(context) else { return Poll::Pending };
+                let Poll::Ready(damaged) = Pin::new(&mut **pages).poll(context) else { return Poll::Pending };
                 if let Some(error) = self.told_of_pages(damaged.unwrap_or_default()) {
                     return Poll::Ready(Some(Err(error)));
                 }
@@ -207,15 +207,15 @@ impl IntegrityCheck {
                 }
                 Ok(true)
             });
-            if found.is_err() || !self.problems.is_empty() {
-                if let Some(what) = what.take() {
-                    // The connection is given back first: it may be the only one.
-                    self.problems.clear();
-                    self.state = State::Over;
-                    let pages = what.session.query_values(&pages_sql(&what.database), ());
-                    self.state = State::Pages(pages, what, found.err());
-                    continue;
-                }
+            if (found.is_err() || !self.problems.is_empty())
+                && let Some(what) = what.take()
+            {
+                // The connection is given back first: it may be the only one.
+                self.problems.clear();
+                self.state = State::Over;
+                let pages = what.session.query_values(pages_sql(&what.database), ());
+                self.state = State::Pages(Box::new(pages), what, found.err());
+                continue;
             }
             match found {
                 Ok(true) => {}

@@ -15,7 +15,7 @@ in_both_places!(
 );
 
 fn with_series(options: Options) -> Options {
-    options.on_connect(|connection| rusqlite::vtab::series::load_module(connection))
+    options.on_connect(rusqlite::vtab::series::load_module)
 }
 
 async fn a_module_that_on_connect_registers_is_read_on_every_connection(place: &Place) {
