@@ -28,8 +28,9 @@ quick:
 	cargo test --quiet -p flatwater -p flatwater-sqlite --lib
 	cargo test --quiet -p flatwater --test it -- $(QUICK)
 
-# Every test. The examples turn on all features of the crate but `tracing`, and a workspace is built with the sum of them; the
-# crate without any is what test-default-build builds.
+# Every test, but for those with SQLCipher (test-sqlcipher) and under other versions of Node (test-node-versions). The examples turn on
+# all features of the crate but `tracing`, and a workspace is built with the sum of them; the crate without any is what
+# test-default-build builds.
 test:
 	cargo test --workspace --features flatwater/tracing
 	$(MAKE) loom
@@ -38,7 +39,6 @@ test:
 	$(MAKE) test-python
 	$(MAKE) test-node
 	$(MAKE) test-node-suites
-	$(MAKE) test-node-versions
 	$(MAKE) test-lanes
 	$(MAKE) test-page
 	$(MAKE) test-tabs
