@@ -17,7 +17,7 @@ stars: 201
 """
 
 
-def test_a_program_with_djangos_models_runs(tmp_path):
+def test_a_program_with_djangos_models_runs(tmp_path: Path) -> None:
     file = tmp_path / "notes.db"
     ran = subprocess.run(
         [sys.executable, "-X", "dev", PROGRAM, file], capture_output=True, text=True, check=False, timeout=300
