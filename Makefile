@@ -15,7 +15,9 @@ demo:
 	else \
 	    echo "skipped: the act in Python needs $(PYTHON)"; \
 	fi
-	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+	@if [ "$$FLATWATER_DEMO_NODE" = no ]; then \
+	    echo "skipped: the act in Node, because of FLATWATER_DEMO_NODE=no"; \
+	elif command -v node >/dev/null && command -v npm >/dev/null; then \
 	    printf '\nAnd in Node, beside better-sqlite3:\n\n' && $(MAKE) --no-print-directory demo-node; \
 	else \
 	    echo "skipped: the act in Node needs node and npm"; \
@@ -147,14 +149,9 @@ test-of-node:
 
 # The package for Node, built in place: its form, its types, its tests. Without Node and npm they are skipped, and say so.
 .PHONY: test-node node-package
-# What the random programs of calls are compared with: the lab's.
-BETTER_SQLITE3 = lab/peers/node/node_modules/better-sqlite3/build/Release/better_sqlite3.node
-$(BETTER_SQLITE3):
-	cd lab/peers/node && npm ci --silent
-
 test-node:
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
-	    $(MAKE) --no-print-directory node-example $(BETTER_SQLITE3) && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && npm test --silent && \
+	    $(MAKE) --no-print-directory node-example && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && npm test --silent && \
 	    node --test --test-reporter=dot ../examples/node/tests/*.mjs; \
 	else \
 	    echo "skipped: test-node needs node and npm"; \
@@ -182,6 +179,16 @@ bench-better-sqlite3: node/node_modules/.made node/suites/node_modules/.made
 	cargo build --release --quiet -p flatwater-node
 	node node/tools/build.mjs $(TARGET)/release node/suites/target/package index
 	FLATWATER_PACKAGE=file://$(CURDIR)/node/suites/target/package/index.mjs node node/suites/benchmark.mjs $(TRIALS)
+
+# Random programs of calls beside better-sqlite3, which is the lab's. `make test-node` skips them where it is not installed: without a
+# binary of it for this platform npm compiles it, for minutes.
+BETTER_SQLITE3 = lab/peers/node/node_modules/better-sqlite3/build/Release/better_sqlite3.node
+$(BETTER_SQLITE3):
+	cd lab/peers/node && npm ci --silent
+
+.PHONY: test-node-programs
+test-node-programs: node-package $(BETTER_SQLITE3)
+	cd node && node --test --test-reporter=dot test/programs.test.mjs
 
 # The tests of the package under other versions of Node, and a program under Bun and Deno: from the registry, where it has them for
 # this platform. Not memory, nor what is compiled for one version.
