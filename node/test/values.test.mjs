@@ -181,29 +181,31 @@ test("what cannot be stored is refused with its place, before anything runs", as
   for (const [given, what] of refused) {
     const [list, named] = ["INSERT INTO t VALUES (?, ?)", "INSERT INTO t VALUES (:a, :b)"];
     const calls = [
-      [db.execute(list, [1, given]), "parameter 2: "],
-      [db.execute(named, { a: 1, b: given }), 'parameter "b": '],
-      [db.query(`${list} RETURNING a`, [given, 1]), "parameter 1: "],
-      [db.queryValue("SELECT ?", [given]), "parameter 1: "],
+      [() => db.execute(list, [1, given]), "parameter 2: "],
+      [() => db.execute(named, { a: 1, b: given }), 'parameter "b": '],
+      [() => db.query(`${list} RETURNING a`, [given, 1]), "parameter 1: "],
+      [() => db.queryValue("SELECT ?", [given]), "parameter 1: "],
       [
-        db.executeMany(list, [
-          [1, 2],
-          [3, given],
-        ]),
+        () =>
+          db.executeMany(list, [
+            [1, 2],
+            [3, given],
+          ]),
         "row 1: parameter 2: ",
       ],
-      [db.executeMany(named, [{ a: given, b: 1 }]), 'row 0: parameter "a": '],
+      [() => db.executeMany(named, [{ a: given, b: 1 }]), 'row 0: parameter "a": '],
       [
-        db.batch([
-          [list, [1, 2]],
-          [list, [given, 2]],
-        ]),
+        () =>
+          db.batch([
+            [list, [1, 2]],
+            [list, [given, 2]],
+          ]),
         "statement 1: parameter 1: ",
       ],
-      [db.stream("SELECT ?", [given]).next(), "parameter 1: "],
+      [() => db.stream("SELECT ?", [given]).next(), "parameter 1: "],
     ];
     for (const [call, place] of calls) {
-      await assert.rejects(call, (error) => {
+      await assert.rejects(call(), (error) => {
         assert.ok(error instanceof FlatwaterError && error.kind === "misuse");
         assert.ok(error.message.startsWith(place + what), error.message);
         assert.ok(!error.stack.includes("secret"));

@@ -221,6 +221,8 @@ export class Program {
         options.attach = Object.fromEntries(Object.entries(option).map(([name, path]) => [name, this.named(path)]));
       } else if (name === "deserialize") {
         options.deserialize = typeof option === "string" ? this.handle(option).bytes : Buffer.from(value(option));
+      } else if (name === "auto_vacuum") {
+        options.tuning = { autoVacuum: option };
       } else {
         options[camel(name.replace(/_ms$/, ""))] = option;
       }
