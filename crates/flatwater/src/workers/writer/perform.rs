@@ -187,12 +187,11 @@ impl Performer<'_> {
     fn batch_statement(&mut self, text: &Arc<StatementInfo>, params: &Params) -> Result<BatchResult> {
         self.with_ready(text, |writer, ready| {
             let began = Instant::now();
-            let output = if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) };
+            let output = output_of(ready);
             let run = StatementRun { statement: ready, params: params.row(), output, bounds: Bounds::Armed };
-            let Outcome { executed, result } = writer.connection()?.execute(&run)?;
+            let outcome = writer.connection()?.execute(&run)?;
             ready.text.took(began.elapsed());
-            let rows = if let Collected::Rows(rows) = result { Some(rows) } else { None };
-            Ok(BatchResult { executed, rows })
+            Ok(result_of(outcome))
         })
     }
 
@@ -217,13 +216,27 @@ impl Performer<'_> {
             });
             connection.sqlite.statement(ready.id).finalize();
             self.effects.note(&ready.class, self.writer);
-            result.map_err(|error| {
-                let error = in_script(error, &text.sql, begin);
-                if error.sqlite_code().is_none() { error.with_hint("a script has no parameters") } else { error }
-            })?;
+            result.map_err(|error| failed_in_script(error, &text.sql, begin))?;
             begin += length;
         }
     }
+}
+
+/// What is wanted of a statement that may return rows or not.
+pub(super) fn output_of(ready: &CachedStatement) -> Output<'static> {
+    if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) }
+}
+
+/// What such a statement did.
+pub(super) fn result_of(outcome: Outcome) -> BatchResult {
+    let rows = if let Collected::Rows(rows) = outcome.result { Some(rows) } else { None };
+    BatchResult { executed: outcome.executed, rows }
+}
+
+/// The error of the statement that begins at `begin` in a script.
+pub(super) fn failed_in_script(error: Error, script: &str, begin: usize) -> Error {
+    let error = in_script(error, script, begin);
+    if error.sqlite_code().is_none() { error.with_hint("a script has no parameters") } else { error }
 }
 
 pub(super) fn need_rows(ready: &CachedStatement) -> Result<()> {

@@ -6,7 +6,7 @@
 //! (`open_transaction`), beginning and ending a transaction inline (`inline_transaction`).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flatwater_sqlite::PageRefusal;
 use rusqlite::ffi;
@@ -26,6 +26,7 @@ use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
+use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::open_transaction::{KeepsConnection, OpenTransaction, Savepoints, Step};
@@ -56,24 +57,13 @@ impl KeepsConnection for ParkedConnection {
             return if is_short { savepoint(at, work, began) } else { ineligible };
         }
         let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, limits) else { return ineligible };
-        let end = later(began, limits.time);
-        let answer = at.run(|at| {
-            let run = |writer: &mut WriterConnection| run(writer, &ready, work, limits, end);
-            // A read changes nothing.
-            match ready.inline_write().filter(|_| !is.only_reads()) {
-                None => run(&mut at.writer),
-                Some(write) if write.fails_before_changes => without_savepoint(&mut at.writer, run),
-                Some(_) => in_savepoint(&mut at.writer, run),
-            }
-        });
-        let took = began.elapsed();
-        let Some(answer) = answer else { return ineligible };
-        ready.read_took(|| limits.counted(took));
+        let Some((answer, took)) = at.run(|at| run_short(&mut at.writer, &ready, work, limits, began)) else {
+            return ineligible;
+        };
         match answer {
             Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Step::Lost(error)),
             Ok(answer) => {
                 if !is.only_reads() {
-                    ready.text.took(limits.counted(took));
                     at.worked += took;
                     at.savepoints.ran(1);
                 }
@@ -108,6 +98,33 @@ fn savepoint(at: &mut OpenState, work: &Work, began: Instant) -> (InlineRun<Resu
     });
     let lost = answer.as_ref().err().filter(|_| at.writer.is_autocommit()).cloned();
     (InlineRun::Done(answer, began.elapsed()), lost.map_or(Step::Stays, Step::Lost))
+}
+
+/// Runs the statement, and records how long it took. Of one that fails nothing is left, or the transaction is rolled back.
+/// Returns `None` if this connection is not capable of inline runs.
+pub(super) fn run_short(
+    writer: &mut WriterConnection,
+    ready: &CachedStatement,
+    work: &Work,
+    limits: &InlineLimits,
+    began: Instant,
+) -> Option<(Result<Answer>, Duration)> {
+    let end = later(began, limits.time);
+    let run = |writer: &mut WriterConnection| run(writer, ready, work, limits, end);
+    // A read changes nothing.
+    let write = ready.inline_write().filter(|_| !work.describe().only_reads());
+    let answer = match write {
+        None => run(writer),
+        Some(write) if write.fails_before_changes => without_savepoint(writer, run),
+        Some(_) => in_savepoint(writer, run),
+    }?;
+    let took = began.elapsed();
+    let counted = limits.counted(took);
+    ready.read_took(|| counted);
+    if write.is_some() && answer.is_ok() {
+        ready.text.took(counted);
+    }
+    Some((answer, took))
 }
 
 /// Runs `f`, a write that leaves nothing behind unless it fails because of the file system, the memory or a damaged file.
@@ -149,7 +166,7 @@ fn comes_before_changes(code: i32) -> bool {
 /// Runs `f` inside a savepoint, since SQLite by itself does not undo every failed statement. If the savepoint cannot be
 /// ended, the transaction is rolled back, so that nothing of a failed inline run is left for the worker that runs the
 /// statement again.
-pub(super) fn in_savepoint(
+fn in_savepoint(
     writer: &mut WriterConnection,
     f: impl FnOnce(&mut WriterConnection) -> Option<Result<Answer>>,
 ) -> Option<Result<Answer>> {
@@ -177,8 +194,8 @@ pub(super) fn in_savepoint(
 }
 
 /// Runs the statement under the rules of an inline run, which those of the savepoint around it are not: they may have to be
-/// prepared again. Returns `None` if this connection is not capable of inline runs.
-pub(super) fn run(
+/// prepared again.
+fn run(
     writer: &mut WriterConnection,
     ready: &CachedStatement,
     work: &Work,
@@ -210,9 +227,19 @@ fn eligible_inside(
     if effects.defined || !has_settled_schema(writer) {
         return None;
     }
-    if !work.describe().only_reads() {
-        // SQLite would end the transaction with a write that is interrupted.
-        return short_write(writer, text, limits).filter(|ready| !ready.is_bounded());
+    short_statement(writer, text, work.describe().only_reads(), limits)
+}
+
+/// Returns the statement of `text`, if it is prepared here and short in a transaction.
+pub(super) fn short_statement(
+    writer: &mut WriterConnection,
+    text: &StatementInfo,
+    only_reads: bool,
+    limits: &InlineLimits,
+) -> Option<Arc<CachedStatement>> {
+    if only_reads {
+        return writer.known(text).filter(|ready| ready.reads_shortly(limits));
     }
-    writer.known(text).filter(|ready| ready.reads_shortly(limits))
+    // SQLite would end the transaction with a write that is interrupted.
+    short_write(writer, text, limits).filter(|ready| !ready.is_bounded())
 }

@@ -7,9 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::{Message, OwnConnection};
-use crate::error::hint::hint;
-use crate::error::{Error, TimeoutEffect};
 use crate::time::later;
+use crate::workers::open_transaction::End;
 
 impl OwnConnection {
     /// Called when the connection rests in a transaction.
@@ -30,13 +29,7 @@ impl OwnConnection {
         if Instant::now() < until {
             return Some(until);
         }
-        let error = Error::timeout(
-            format!("the transaction was rolled back because it was not used for {limit:?}"),
-            TimeoutEffect::No,
-        );
-        inbox.ended = Some(error.with_hint(hint![
-            "a transaction holds the writer: wait for nothing else inside it, or raise " TransactionIdle
-        ]));
+        inbox.ended = Some(End::Idle(limit).error());
         // From here on there is none, for who asks.
         self.in_transaction.store(false, Ordering::Relaxed);
         inbox.messages.push_back(Message::Idle);

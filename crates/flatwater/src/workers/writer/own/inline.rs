@@ -11,10 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::super::connection::WriterConnection;
-use super::super::inline_write::short_write;
 use super::super::known_schema::{has_seen_schema, has_settled_schema};
-use super::super::transaction_connection::{in_savepoint, run};
+use super::super::transaction_connection::{run_short, short_statement};
 use super::run::Own;
 use super::{End, OwnConnection};
 use crate::connection::run::statement_cache::CachedStatement;
@@ -22,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::sql::schema_seen::LeftWal;
-use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::work::Work;
 
@@ -92,17 +89,13 @@ impl Own {
     ) -> InlineRun<Result<Answer>> {
         let Some(ready) = self.eligible(work, limits, left) else { return InlineRun::Ineligible };
         let Some(writer) = &mut self.connection else { return InlineRun::Ineligible };
-        let (was_autocommit, end) = (writer.is_autocommit(), later(began, limits.time));
-        let run = |writer: &mut WriterConnection| run(writer, &ready, work, limits, end);
-        // A read changes nothing.
-        let answer = if work.describe().only_reads() { run(writer) } else { in_savepoint(writer, run) };
-        let took = began.elapsed();
-        match answer {
+        let was_autocommit = writer.is_autocommit();
+        match run_short(writer, &ready, work, limits, began) {
             None => InlineRun::Ineligible,
-            Some(Ok(answer)) => InlineRun::Done(Ok(answer), took),
+            Some((Ok(answer), took)) => InlineRun::Done(Ok(answer), took),
             // SQLite has ended the transaction.
-            Some(Err(error)) if !was_autocommit && writer.is_autocommit() => InlineRun::Done(Err(error), took),
-            Some(Err(error)) => InlineRun::FellBack(Fallback::after(error.sqlite_code()), took),
+            Some((Err(error), took)) if !was_autocommit && writer.is_autocommit() => InlineRun::Done(Err(error), took),
+            Some((Err(error), took)) => InlineRun::FellBack(Fallback::after(error.sqlite_code()), took),
         }
     }
 
@@ -121,10 +114,6 @@ impl Own {
         if !is_known || !(only_reads || has_turn) {
             return None;
         }
-        if only_reads {
-            return writer.known(text).filter(|ready| ready.reads_shortly(limits));
-        }
-        // SQLite would end the transaction with a write that is interrupted.
-        short_write(writer, text, limits).filter(|ready| !ready.is_bounded())
+        short_statement(writer, text, only_reads, limits)
     }
 }

@@ -23,6 +23,7 @@ use crate::thread::background::run_waiting;
 use crate::thread::block_on::mark_closure;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::workers::Answer;
+use crate::workers::open_transaction::End as TransactionEnd;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
@@ -173,8 +174,9 @@ impl OwnConnection {
                         self.close(own, End::Lost(error), None, outbox);
                         return None;
                     }
+                    // The statement took the transaction along, and its caller does not learn of it.
                     if was_in_transaction && !state.in_transaction && has_left {
-                        self.lock().ended = Some(transaction_lost(&error));
+                        self.lock().ended = Some(TransactionEnd::Lost(error).error());
                     }
                 }
                 Some(own)
@@ -283,12 +285,6 @@ impl OwnConnection {
             self.serve(own, None);
         }
     }
-}
-
-/// The error for the first request after a statement whose caller had left took the transaction along.
-fn transaction_lost(error: &Error) -> Error {
-    Error::misuse(format!("SQLite rolled back the transaction because of an earlier error: {}", error.message()))
-        .with_hint("begin another one")
 }
 
 fn answer(request: Request, result: Result<Answer>, outbox: &mut Outbox<'_>) {

@@ -14,22 +14,20 @@ use super::super::commits_seen::changes;
 use super::super::connection::WriterConnection;
 use super::super::exclusive::whole_policy;
 use super::super::interrupts::disarm;
-use super::super::perform::{need_rows, refuse_rows};
+use super::super::perform::{failed_in_script, need_rows, output_of, refuse_rows, result_of};
 use super::run::Own;
 use crate::connection::Connection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
-use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun};
+use crate::connection::run::execute::{Bounds, Outcome, Output, StatementRun};
 use crate::connection::run::prepare::refuse_nul;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::location::in_script;
 use crate::error::{Error, Result};
 use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::policy;
 use crate::sql::terminated::terminated;
 use crate::sql::tokens::busy_timeout_set;
-use crate::values::executed::BatchResult;
 use crate::values::params::{ParamRow, Params};
 use crate::workers::Answer;
 use crate::workers::work::Work;
@@ -202,10 +200,7 @@ impl Own {
             if let Ok(connection) = self.writer().and_then(WriterConnection::connection) {
                 connection.sqlite.statement(ready.id).finalize();
             }
-            ran.map_err(|error| {
-                let error = in_script(error, &text.sql, begin);
-                if error.sqlite_code().is_none() { error.with_hint("a script has no parameters") } else { error }
-            })?;
+            ran.map_err(|error| failed_in_script(error, &text.sql, begin))?;
             begin += length;
         }
     }
@@ -253,13 +248,4 @@ impl Own {
             }
         }
     }
-}
-
-fn output_of(ready: &CachedStatement) -> Output<'static> {
-    if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) }
-}
-
-fn result_of(outcome: Outcome) -> BatchResult {
-    let rows = if let Collected::Rows(rows) = outcome.result { Some(rows) } else { None };
-    BatchResult { executed: outcome.executed, rows }
 }
