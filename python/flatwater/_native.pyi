@@ -32,7 +32,7 @@ __all__ = [
     "close_all",
     "close_at_exit",
     "connect",
-    "declared_types",
+    "converters_of",
     "function",
     "listen",
     "options",
@@ -452,8 +452,16 @@ def close_at_exit(open: list[NativeDatabase], error: type[BaseException]) -> Non
 def check_sql(table: str | None, quick: bool, name: str) -> str: ...
 def problems(row: str) -> list[str]: ...
 def set_max_open(databases: int) -> None: ...
-def tuples(rows: Rows, first: int, end: int, text: Callable[[bytes], Any] | None) -> list[tuple[Any, ...]]: ...
-def declared_types(rows: Rows) -> tuple[str | None, ...]: ...
+def tuples(
+    rows: Rows,
+    first: int,
+    end: int,
+    text: Callable[[bytes], Any] | None,
+    converters: list[Callable[[bytes], Any] | None] | None = None,
+) -> list[tuple[Any, ...]]: ...
+def converters_of(
+    rows: Rows, by_type: Mapping[str, Callable[[bytes], Any]], from_declared: bool, from_name: bool
+) -> tuple[tuple[str, ...], list[Callable[[bytes], Any] | None] | None]: ...
 def parameters_of(sql: str) -> list[str]: ...
 def restore_row(
     names: tuple[str, ...],

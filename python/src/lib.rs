@@ -103,7 +103,7 @@ mod _native {
     #[pymodule_export]
     use crate::records::listen;
     #[pymodule_export]
-    use crate::tuples::{declared_types, parameters_of, tuples};
+    use crate::tuples::{converters_of, parameters_of, tuples};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -7,17 +7,17 @@ writer. Leaves out factories of rows (`rows`).
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from .._native import Executor, NativeBatches, Rows, declared_types, tuples
+from .._native import Executor, NativeBatches, Rows, converters_of, tuples
 from .rows import Description
 from .statement import column_name
 from .steps import Pause, Running, Steps
 from .turns import Turns
-from .values import Converters, converted, converters
 
 # So many parts of a result are held. Each is of 256 KiB at most.
 HELD = 4
@@ -41,18 +41,18 @@ class Result:
         # The row of the first part that is next.
         self._at = 0
         self._rest: NativeBatches | None = None
-        self._converters: Converters | None = None
+        self._converters: list[Callable[[bytes], Any] | None] | None = None
         self._turns = Turns()
 
     def add(self, rows: Rows, detect_types: int) -> None:
         """Takes the first rows, which have the columns."""
         if not rows.columns:
             return
-        self.description = tuple(
-            (_shown(name, detect_types), None, None, None, None, None, None) for name in rows.columns
-        )
+        names = rows.columns
         if detect_types:
-            self._converters = converters(detect_types, rows.columns, declared_types(rows))
+            declared, named = detect_types & sqlite3.PARSE_DECLTYPES, detect_types & sqlite3.PARSE_COLNAMES
+            names, self._converters = converters_of(rows, sqlite3.converters, bool(declared), bool(named))
+        self.description = tuple((_shown(name), None, None, None, None, None, None) for name in names)
         if len(rows):
             self._parts.append(rows)
 
@@ -71,10 +71,8 @@ class Result:
         if not self._parts:
             return None
         part = self._parts[0]
-        rows = tuples(part, self._at, self._at + 1, text)
+        rows = tuples(part, self._at, self._at + 1, text, self._converters)
         self._move(part, self._at + 1)
-        if self._converters is not None:
-            rows = converted(rows, self._converters)
         return rows[0]
 
     def fetch(self, count: int | None, text: TextFactory | None) -> Steps[list[tuple[Any, ...]]]:
@@ -104,9 +102,8 @@ class Result:
                 self._parts.append(part)
             part = self._parts[0]
             end = min(len(part), self._at + (ROWS if count is None else min(ROWS, count - len(rows))))
-            some = tuples(part, self._at, end, text)
+            rows += tuples(part, self._at, end, text, self._converters)
             self._move(part, end)
-            rows += some if self._converters is None else converted(some, self._converters)
             if time.perf_counter() - began >= SLICE:
                 yield Pause()
                 began = time.perf_counter()
@@ -140,8 +137,5 @@ def read(on: Executor, sql: str, values: Any, lastrowid: int, detect_types: int,
     return result
 
 
-def _shown(name: str, detect_types: int) -> str:
-    """The name of a column: without the type that PARSE_COLNAMES takes from it."""
-    if detect_types & 2:
-        name = name.partition(" [")[0]
+def _shown(name: str) -> str:
     return column_name(name) if "/*" in name else name

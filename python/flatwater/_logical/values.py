@@ -1,20 +1,19 @@
-"""Values in as `sqlite3` takes them, and out as its converters make them.
+"""Values in as `sqlite3` takes them.
 
-Owns both. Runs where the statement is called. Invariant: the adapters and converters are those that are registered
-with the `sqlite3` module. Leaves out storing them, which the native part does.
+Owns adapting them. Runs where the statement is called. Invariant: the adapters are those that are registered with the
+`sqlite3` module. Leaves out storing them, and converters, which the native part does.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._errors import make, name_of_type
 from .._native import parameters_of
 
 PLAIN = (int, str, bytes, type(None))
-Converters = list["Callable[[bytes], Any] | None"]
 
 
 def adapted(value: Any) -> Any:
@@ -62,27 +61,3 @@ def _named(given: Any, name: str) -> Any:
         return given[name]
     except KeyError:
         raise make("ProgrammingError", f"You did not supply a value for binding parameter :{name}.", "misuse") from None
-
-
-def converters(detect_types: int, names: Iterable[str], declared: Iterable[str | None]) -> Converters | None:
-    """Returns what converts the values of each column, or None if nothing does."""
-    found: Converters = []
-    for name, kind in zip(names, declared, strict=True):
-        converter = None
-        if detect_types & sqlite3.PARSE_COLNAMES and "[" in name:
-            converter = sqlite3.converters.get(name.partition("[")[2].partition("]")[0].upper())
-        if converter is None and detect_types & sqlite3.PARSE_DECLTYPES and kind:
-            converter = sqlite3.converters.get(kind.replace("(", " ").partition(" ")[0].upper())
-        found.append(converter)
-    return found if any(found) else None
-
-
-def converted(rows: list[tuple[Any, ...]], by: Converters) -> list[tuple[Any, ...]]:
-    """Returns the rows with their values converted."""
-    return [tuple([_convert(value, to) for value, to in zip(row, by, strict=True)]) for row in rows]
-
-
-def _convert(value: Any, to: Callable[[bytes], Any] | None) -> Any:
-    if to is None or value is None:
-        return value
-    return to(value if isinstance(value, bytes) else str(value).encode())

@@ -65,6 +65,10 @@ async def test_converters_are_those_of_sqlite3(module, place, adapters):
         async with db.execute('SELECT a, b, c, c AS "c [thing]", a || 1 FROM t') as cursor:
             assert [column[0] for column in cursor.description] == ["a", "b", "c", "c", "a || 1"]
             assert await cursor.fetchall() == [(b"made of x", None, 7, b"made of 7", "x1")]
+        # An empty value is none to `sqlite3`, and a type needs no blank before it.
+        async with db.execute('SELECT \'\' AS "e [thing]", x\'\' AS "f[thing]", 1.5 AS "g[thing]"') as cursor:
+            assert [column[0] for column in cursor.description] == ["e", "f", "g"]
+            assert await cursor.fetchall() == [(None, None, b"made of 1.5")]
 
 
 async def test_rows_are_what_a_factory_makes(module, place):
