@@ -33,15 +33,12 @@ quick:
 # Every test, but for those with SQLCipher (test-sqlcipher) and under other versions of Node (test-node-versions). The examples turn on
 # all features of the crate but `tracing`, and a workspace is built with the sum of them; the crate without any is what
 # test-default-build builds.
+#
+# What has a folder or a virtual environment of its own runs side by side, the longest first.
 test:
 	cargo test --workspace --features flatwater/tracing
-	$(MAKE) loom
-	$(MAKE) test-default-build
-	$(MAKE) test-migrations-with-others
-	$(MAKE) --jobs=2 --output-sync=target test-python test-of-node
-	$(MAKE) test-lanes
-	$(MAKE) test-page
-	$(MAKE) test-tabs
+	$(MAKE) --jobs=2 --output-sync=target test-python test-default-build test-of-node test-lanes loom \
+	    test-migrations-with-others test-page test-tabs
 
 # The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, the
 # scenarios, and the examples. PYTHON says for which interpreter: `make test-python PYTHON=python3.13`. Each version but that of
@@ -51,14 +48,14 @@ VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d%s" % (*sys.version_info
 VENV = python/.venv$(if $(filter-out python3,$(PYTHON)),-$(VERSION))
 EXAMPLES = ../examples/python
 TYPED = flatwater tools tests/typed.py $(addprefix $(EXAMPLES)/,flights.py jobs.py web tests)
-.PHONY: test-python python-package
-test-python: python-package
+.PHONY: test-python test-python-package python-package
+test-python: test-python-package test-python-suites test-wheel
+
+test-python-package: python-package
 	. $(VENV)/bin/activate && cd python && \
 	ruff check --quiet . $(EXAMPLES) && ruff format --quiet --check . $(EXAMPLES) && \
 	mypy $(TYPED) && pyright --pythonpath $$VIRTUAL_ENV/bin/python $(TYPED) && \
 	python -m mypy.stubtest --allowlist tests/stubtest.txt flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
-	$(MAKE) test-python-suites
-	$(MAKE) test-wheel
 
 # The tests of projects that use aiosqlite, unchanged, with `flatwater.aiosqlite` in its place, and those of SQLAlchemy for dialects.
 # They are those of the releases that `sources.txt` names, as PyPI has them. SQLAlchemy itself is in the environment of the tests.
