@@ -80,7 +80,7 @@ pub struct Connection {
 impl Connection {
     pub(crate) fn new(caller: &Caller, options: ConnectionOptions) -> Self {
         let engine = caller.handle.engine();
-        let mut own = (*engine.options).clone();
+        let mut own = engine.context.options.clone();
         own.busy_timeout = options.busy_timeout.unwrap_or(own.busy_timeout);
         own.foreign_keys = options.foreign_keys.unwrap_or(own.foreign_keys);
         own.read_only |= caller.handle.is_read_only();

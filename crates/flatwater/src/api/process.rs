@@ -62,7 +62,7 @@ fn close_every_file(wait: Duration) -> Result<Answer> {
     let close = |(engine, reservation): (Arc<Engine>, Option<FileReservation>)| {
         let (promise, ended) = reply();
         match reservation {
-            Some(reservation) => engine.close(Some(promise), reservation, wait.min(engine.options.close_wait)),
+            Some(reservation) => engine.close(Some(promise), reservation, wait.min(engine.context.options.close_wait)),
             None => engine.when_closed(Some(promise)),
         }
         ended

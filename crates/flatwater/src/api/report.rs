@@ -32,7 +32,7 @@ pub(crate) struct Report {
 /// Returns true if someone listens to the calls of this caller.
 #[inline]
 pub(crate) fn is_heard(caller: &Caller) -> bool {
-    let options = &caller.handle.engine().options;
+    let options = &caller.handle.engine().context.options;
     let is_heard = options.on_statement.is_some()
         || caller.handle.is_heard()
         || events::statements_are_heard(options.slow_statement.is_some());
@@ -143,7 +143,7 @@ impl Report {
 
     /// Calls whoever listens. `own` is the part of the total that is not the caller's.
     fn send(self, facts: &Facts, total: Duration, own: Duration) {
-        let options = &self.handle.engine().options;
+        let options = &self.handle.engine().context.options;
         let sql = self.text.sql();
         let mut event = StatementEvent {
             path: self.handle.engine().path(),

@@ -5,27 +5,24 @@
 
 use std::sync::Arc;
 
-use crate::file::watch::Watch;
-use crate::options::{Checkpoint, Options};
-use crate::stats::Recorder;
+use crate::options::Checkpoint;
 use crate::workers::checkpoint::{Checkpointer, OldestRead, Powers};
+use crate::workers::context::Context;
 use crate::workers::readers::Readers;
 use crate::workers::writer::Writer;
 
 /// Returns the checkpointer, or `None` if another program checkpoints the WAL, or if there is no WAL that Flatwater
 /// writes.
 pub(super) fn checkpointer(
-    options: &Arc<Options>,
+    context: &Arc<Context>,
     writer: Option<&Writer>,
     readers: Option<&Readers>,
-    watch: Option<&Arc<Watch>>,
-    recorder: &Recorder,
 ) -> Option<Checkpointer> {
-    let (writer, readers, watch) = (writer?, readers?.downgrade(), watch?.clone());
-    let managed = match options.checkpoint {
+    let (writer, readers) = (writer?, readers?.downgrade());
+    let managed = match context.options.checkpoint {
         Checkpoint::Managed(managed) if !writer.is_external() => managed,
         _ => {
-            recorder.wal.is_external();
+            context.recorder.wal.is_external();
             return None;
         }
     };
@@ -38,7 +35,7 @@ pub(super) fn checkpointer(
             Some(OldestRead { age: oldest.age(), sql: oldest.sql(), cut_off: Box::new(move || oldest.cut_off()) })
         }),
     };
-    let checkpointer = Checkpointer::new(options.clone(), managed, watch, recorder.wal.clone(), powers);
+    let checkpointer = Checkpointer::new(context.clone(), managed, powers);
     writer.tell(checkpointer.listener());
     Some(checkpointer)
 }

@@ -199,7 +199,7 @@ impl Engine {
     /// Finishes the close, after all connections are closed.
     fn closed(&self) {
         unlist(self);
-        self.turnstile.iter().for_each(|turnstile| turnstile.let_go(true));
+        self.context.turnstile.iter().for_each(|turnstile| turnstile.let_go(true));
         let Hold { reservation, in_use, last, copying, timer } = std::mem::take(&mut *self.hold());
         drop((last, copying, timer));
         self.watch().and_then(Watch::unguard).into_iter().for_each(Guard::keep);
@@ -210,7 +210,7 @@ impl Engine {
         if let Closing::Waits(promises) = before {
             promises.into_iter().for_each(|promise| fill(Some(promise), Ok(Answer::Done)));
         }
-        self.functions.let_go();
+        self.context.functions.let_go();
     }
 }
 

@@ -40,7 +40,9 @@ fn close_encrypted() {
         .map(|(engine, reservation)| {
             let (promise, ended) = reply();
             match reservation {
-                Some(reservation) => engine.close(Some(promise), reservation, WAIT.min(engine.options.close_wait)),
+                Some(reservation) => {
+                    engine.close(Some(promise), reservation, WAIT.min(engine.context.options.close_wait))
+                }
                 None => engine.when_closed(Some(promise)),
             }
             ended

@@ -69,7 +69,7 @@ impl Entry {
     }
 
     pub(super) fn of_open(engine: &Arc<Engine>) -> Self {
-        Self { undelivered: 1, ..Self::new(FileState::Open(1), Arc::downgrade(engine), &engine.options) }
+        Self { undelivered: 1, ..Self::new(FileState::Open(1), Arc::downgrade(engine), &engine.context.options) }
     }
 
     fn is_open(&self) -> bool {

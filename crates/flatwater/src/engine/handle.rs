@@ -154,7 +154,7 @@ impl Handle {
             return self.engine.when_closed(promise);
         }
         match registry::leave(&self.engine, self.is_delivered.load(Ordering::Acquire)) {
-            Some(reservation) => self.engine.close(promise, reservation, self.engine.options.close_wait),
+            Some(reservation) => self.engine.close(promise, reservation, self.engine.context.options.close_wait),
             None => self.engine.when_closed(promise),
         }
     }

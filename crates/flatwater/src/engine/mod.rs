@@ -36,19 +36,17 @@ use closing::{Closing, Hold};
 use opening::Opening;
 use wire_live::live_queries;
 
-use crate::connection::functions::Functions;
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
-use crate::inline::eligibility::InlinePolicy;
 use crate::options::Options;
-use crate::sql::catalogue::{Catalogue, StatementInfo};
+use crate::sql::catalogue::StatementInfo;
+use crate::stats::Stats;
 use crate::stats::reader_counters::ReaderCounters;
-use crate::stats::{Recorder, Stats};
 use crate::time::{later, timer};
-use crate::turnstile::Turnstile;
 use crate::workers::checkpoint::Checkpointer;
+use crate::workers::context::Context;
 use crate::workers::live::LiveQueries;
 use crate::workers::readers::Readers;
 use crate::workers::take_over::TakesOver;
@@ -56,11 +54,7 @@ use crate::workers::writer::own::list::OwnConnections;
 use crate::workers::writer::{Writer, optimize_again_and_again};
 
 pub(crate) struct Engine {
-    pub(crate) options: Arc<Options>,
-    catalogue: Arc<Catalogue>,
-    functions: Arc<Functions>,
-    pub(crate) recorder: Arc<Recorder>,
-    policy: Arc<InlinePolicy>,
+    pub(crate) context: Arc<Context>,
     /// `None` if the database is opened for reading only.
     pub(crate) writer: Option<Writer>,
     /// `None` if the writer's connection is the only one.
@@ -72,10 +66,6 @@ pub(crate) struct Engine {
     pub(crate) own: Arc<OwnConnections>,
     /// The journal mode in which the file was found, or to which it was switched.
     journal: String,
-    /// `None` where the processes that write take no turns.
-    turnstile: Option<Arc<Turnstile>>,
-    /// `None` for a database in memory.
-    watch: Option<Arc<Watch>>,
     hold: Mutex<Hold>,
     closing: Mutex<Closing>,
     /// For parking.
@@ -89,29 +79,20 @@ impl Engine {
     pub(crate) fn open(options: Options, opening: &Opening) -> Result<Arc<Self>> {
         let in_use = InUse::new();
         let timer = timer::keep().map_err(|error| no_thread("the timer's thread", &error))?;
-        let options = Arc::new(options);
+        let context = Context::new(options);
+        let Context { options, watch, .. } = &*context;
         let until = later(Instant::now(), options.busy_timeout);
         let may_be_parked = !options.is_memory() && !options.read_only;
         let is_over = || opening.is_wanted().is_err() || Instant::now() >= until;
         let wait = || parking::wait_for_room(&is_over);
         let _permit = may_be_parked.then(wait).transpose()?;
-        let catalogue = Arc::new(Catalogue::new());
-        let functions = Arc::<Functions>::default();
-        let recorder = Arc::new(Recorder::new(&options.path));
-        let policy = Arc::new(InlinePolicy::new(options.inline, Instant::now()));
-        let watch = (!options.is_memory()).then(|| Arc::new(Watch::new(&options.path, options.second_copy)));
-        let turnstile = Turnstile::of(&options, &recorder.turns);
-        let readers = |writer: Option<Arc<dyn TakesOver>>| {
-            let (options, functions, catalogue) = (options.clone(), functions.clone(), catalogue.clone());
-            Readers::new(options, functions, catalogue, recorder.clone(), policy.clone(), watch.clone(), writer)
-        };
+        let readers = |writer: Option<Arc<dyn TakesOver>>| Readers::new(context.clone(), writer);
         let (writer, readers, journal) = if options.read_only {
             let readers = readers(None);
             let journal = readers.open_one(&opening.ticket)?;
             (None, Some(readers), journal)
         } else {
-            let shared = (options.clone(), catalogue.clone(), recorder.clone(), policy.clone());
-            let writer = Writer::open(shared, functions.clone(), watch.clone(), turnstile.clone(), &opening.ticket)?;
+            let writer = Writer::open(&context, &opening.ticket)?;
             let journal = writer.journal().to_owned();
             let readers = (journal == "wal").then(|| readers(Some(Arc::new(writer.clone()))));
             let opens_plainly = options.attach.is_empty() && !options.has_foreign_code() && options.on_open.is_empty();
@@ -126,13 +107,13 @@ impl Engine {
         }
         if let Some(Err(error)) = watch.as_ref().map(|watch| watch.look_at_open()) {
             // Before the connections close: a second library must not lose its WAL because this open is refused.
-            watch.iter().filter_map(|watch| watch.unguard()).for_each(Guard::keep);
+            watch.iter().filter_map(Watch::unguard).for_each(Guard::keep);
             drop((writer, readers));
             guard::close_kept();
             return Err(error.in_operation("open"));
         }
-        let checkpointer = checkpointer(&options, writer.as_ref(), readers.as_ref(), watch.as_ref(), &recorder);
-        if let (Some(watch), Some(readers)) = (&watch, &readers) {
+        let checkpointer = checkpointer(&context, writer.as_ref(), readers.as_ref());
+        if let (Some(watch), Some(readers)) = (watch, &readers) {
             let others = checkpointer.as_ref().map(Checkpointer::letting_go);
             let readers = readers.letting_go();
             watch.recalls.tell(Box::new(move || {
@@ -143,27 +124,20 @@ impl Engine {
             }));
         }
         if let Some(writer) = &writer {
-            let watch = watch.clone();
-            optimize_again_and_again(writer, move || !watch.as_ref().is_some_and(|watch| watch.parked.is_set()));
+            optimize_again_and_again(writer);
         }
-        let live = live_queries(&options, writer.as_ref(), readers.as_ref(), turnstile.as_ref());
+        let live = live_queries(&context, writer.as_ref(), readers.as_ref());
         let hold = Mutex::new(Hold::new(in_use, timer));
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
         let engine = Arc::new(Self {
-            options,
-            catalogue,
-            functions,
-            recorder,
-            policy,
+            context,
             writer,
             readers,
             checkpointer,
             live,
             own: Arc::default(),
             journal,
-            turnstile,
-            watch,
             hold,
             closing,
             recent: parking::Use::default(),
@@ -177,31 +151,31 @@ impl Engine {
     }
 
     fn is_encrypted(&self) -> bool {
-        self.options.key.is_some()
+        self.context.options.key.is_some()
     }
 
     /// Returns an error if `options` differ from those the database was opened with.
     pub(crate) fn admits(&self, options: &Options) -> Result<()> {
-        let wants_to_write = (self.options.read_only && !options.read_only).then_some("read_only");
-        let Some(option) = wants_to_write.or_else(|| self.options.difference(options)) else { return Ok(()) };
+        let wants_to_write = (self.context.options.read_only && !options.read_only).then_some("read_only");
+        let Some(option) = wants_to_write.or_else(|| self.context.options.difference(options)) else { return Ok(()) };
         Err(Error::misuse(format!(
             "{} is open in this process with another value of the option `{option}`",
-            self.options.path.display()
+            self.context.options.path.display()
         ))
         .with_hint("open it everywhere with the same options, or share one handle")
         .in_operation("open"))
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.options.path
+        &self.context.options.path
     }
 
     pub(crate) fn watch(&self) -> Option<&Watch> {
-        self.watch.as_deref()
+        self.context.watch.as_ref()
     }
 
     pub(crate) fn text(&self, sql: &str) -> Arc<StatementInfo> {
-        self.catalogue.text(sql)
+        self.context.catalogue.text(sql)
     }
 
     /// Returns true if a write is queued or running.
@@ -216,7 +190,7 @@ impl Engine {
 
     pub(crate) fn stats(&self) -> Stats {
         let tally = self.readers.as_ref().map_or_else(ReaderCounters::new, Readers::tally);
-        let mut stats = self.recorder.snapshot(&tally);
+        let mut stats = self.context.recorder.snapshot(&tally);
         stats.writes_waiting = self.writer.as_ref().map_or(0, Writer::waiting);
         stats.reads_waiting = self.readers.as_ref().map_or(0, Readers::waiting);
         stats.journal.clone_from(&self.journal);

@@ -12,10 +12,9 @@ use crate::workers::writer::own::{Given, OwnConnection};
 /// Returns a connection for one caller, with these options.
 pub(crate) fn own_connection(engine: &Engine, options: Options) -> Arc<OwnConnection> {
     OwnConnection::new(Given {
+        context: engine.context.clone(),
         options: Arc::new(options),
-        functions: engine.functions.clone(),
-        watch: engine.watch.clone(),
-        recorder: engine.recorder.clone(),
+        functions: engine.context.functions.clone(),
         writer: engine.writer.clone(),
         list: engine.own.clone(),
         journal: engine.journal.clone(),

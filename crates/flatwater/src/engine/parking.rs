@@ -185,7 +185,7 @@ fn park(engine: &Arc<Engine>) -> Met {
     match writer.park(are_closed) {
         None => Met::Busy,
         Some(parked) => {
-            engine.recorder.counts.parked.count();
+            engine.context.recorder.counts.parked.count();
             watch_parked(engine, writer, parked);
             Met::Parked
         }

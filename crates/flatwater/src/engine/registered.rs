@@ -22,7 +22,7 @@ impl Caller {
             return Ok(());
         }
         let engine = self.handle.engine();
-        if engine.functions.add(registration()?) {
+        if engine.context.functions.add(registration()?) {
             engine.see_functions();
         }
         Ok(())
@@ -34,7 +34,7 @@ impl Caller {
         let engine = self.handle.engine();
         let key = key()?;
         let own = self.own_functions();
-        if !own.unwrap_or(&engine.functions).remove(&key) {
+        if !own.unwrap_or(&engine.context.functions).remove(&key) {
             return Err(match key {
                 Key::Function(name, arguments) => {
                     Error::misuse(format!("no function {name} with {arguments} arguments was created"))
@@ -58,7 +58,7 @@ impl Caller {
 impl Engine {
     /// Called when the functions have changed.
     fn see_functions(&self) {
-        self.catalogue.next_epoch();
+        self.context.catalogue.next_epoch();
         let live = self.live.listener();
         live.publish(&Change::Everything);
         live.start();

@@ -135,7 +135,7 @@ impl FileReservation {
         if id != *claimed && files.entries.contains_key(&id) {
             drop(files);
             engine.begin_close();
-            let wait = engine.options.close_wait;
+            let wait = engine.context.options.close_wait;
             engine.close(None, self, wait);
             return None;
         }
@@ -261,13 +261,13 @@ mod tests {
         let options = Options::new(directory.path().join("a.db")).resolve().unwrap();
         let engine = open(&options, &Opening::new()).unwrap();
         // Each worker has it.
-        let recorder = Arc::downgrade(&engine.recorder);
-        assert!(recorder.strong_count() > 1);
+        let context = Arc::downgrade(&engine.context);
+        assert!(context.strong_count() > 1);
         engine.close(None, leave(&engine, false).unwrap(), Duration::ZERO);
         drop(engine);
         let end = Instant::now() + Duration::from_secs(60);
-        while recorder.strong_count() > 0 {
-            assert!(Instant::now() < end, "{} still refer to it", recorder.strong_count());
+        while context.strong_count() > 0 {
+            assert!(Instant::now() < end, "{} still refer to it", context.strong_count());
             std::thread::yield_now();
         }
     }

@@ -26,9 +26,11 @@ impl Engine {
     /// Runs the work on this thread at once and without waiting, if it is known to be short. The work is
     /// to be sent if it did not run, or fell back.
     pub(super) fn run_inline<'a>(&self, route: Route<'a>, work: &Work, options: CallOptions) -> Begun<'a> {
-        let Some(limits) = self.policy.limits().filter(|_| !options.never_inline) else { return Begun::ToSend(route) };
+        let Some(limits) = self.context.policy.limits().filter(|_| !options.never_inline) else {
+            return Begun::ToSend(route);
+        };
         if matches!(route, Route::OpenRead(open) if !open.runs_inline()) {
-            self.recorder.inline.queued.count();
+            self.context.recorder.inline.queued.count();
             return Begun::ToSend(route);
         }
         if work.describe().is_bracket() {
@@ -36,9 +38,9 @@ impl Engine {
         }
         let Some((text, _)) = work
             .statement()
-            .filter(|(text, params)| self.policy.may_try(route.place(), &text.backoff, params.heap_bytes()))
+            .filter(|(text, params)| self.context.policy.may_try(route.place(), &text.backoff, params.heap_bytes()))
         else {
-            self.recorder.inline.queued.count();
+            self.context.recorder.inline.queued.count();
             return Begun::ToSend(route);
         };
         let began = Instant::now();
@@ -57,12 +59,12 @@ impl Engine {
         });
         let (run, unsettled) = parts(tried);
         if matches!(route, Route::Readers(_)) {
-            self.recorder.tried_to_read(&run);
+            self.context.recorder.tried_to_read(&run);
         } else {
             let is = work.describe();
-            self.recorder.tried(is.kind, !is.only_reads(), &run);
+            self.context.recorder.tried(is.kind, !is.only_reads(), &run);
         }
-        self.policy.tried(&text.backoff, began, &run);
+        self.context.policy.tried(&text.backoff, began, &run);
         begun(route, run, unsettled)
     }
 
@@ -71,17 +73,17 @@ impl Engine {
         let began = Instant::now();
         let (run, unsettled) = parts(mark_closure(|| match route {
             Route::Transaction(Inside { session, savepoints }) => session.run_inline(work, savepoints, limits, began),
-            Route::Writer(writer) if self.policy.may_begin() => Tried::Ran(begin_inline(writer, limits, began)),
+            Route::Writer(writer) if self.context.policy.may_begin() => Tried::Ran(begin_inline(writer, limits, began)),
             _ => Tried::Ran(InlineRun::Ineligible),
         }));
-        self.recorder.tried(work.describe().kind, true, &run);
+        self.context.recorder.tried(work.describe().kind, true, &run);
         budget::spend(began, run.took());
         begun(route, run, unsettled)
     }
 
     /// Counts a call that suspends once so that other tasks get their turn.
     pub(crate) fn yielded(&self) {
-        self.recorder.inline.yields.count();
+        self.context.recorder.inline.yields.count();
     }
 }
 

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::dispatch::Caller;
 use crate::dependencies::change::Change;
 use crate::error::{Error, Result};
-use crate::options::Options;
-use crate::turnstile::Turnstile;
+use crate::workers::context::Context;
 use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push, RunsHere, Subscription};
 use crate::workers::readers::{Look, Readers, Stamps};
 use crate::workers::work::LiveQuery;
@@ -26,19 +25,14 @@ impl Caller {
 }
 
 /// Returns the live queries of a database that is being opened: there are none yet.
-pub(super) fn live_queries(
-    options: &Arc<Options>,
-    writer: Option<&Writer>,
-    readers: Option<&Readers>,
-    turnstile: Option<&Arc<Turnstile>>,
-) -> LiveQueries {
+pub(super) fn live_queries(context: &Arc<Context>, writer: Option<&Writer>, readers: Option<&Readers>) -> LiveQueries {
     let (push, look) = (push(writer.cloned(), readers.cloned()), look(writer.cloned(), readers.cloned()));
     let here = readers.cloned();
     let run_here: RunsHere = Box::new(move |query, known| here.as_ref()?.run_live_inline(query, known));
-    let powers = Powers { push, run_here, look, turnstile: turnstile.cloned() };
+    let powers = Powers { push, run_here, look };
     // One reader is always left for others.
-    let at_once = if readers.is_some() { options.readers.saturating_sub(1).max(1) } else { 1 };
-    let live = LiveQueries::new(powers, at_once, options.live_poll);
+    let at_once = if readers.is_some() { context.options.readers.saturating_sub(1).max(1) } else { 1 };
+    let live = LiveQueries::new(context.clone(), powers, at_once);
     if let Some(writer) = writer {
         writer.tell_live(live.listener());
     }

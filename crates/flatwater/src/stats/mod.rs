@@ -101,7 +101,7 @@ pub(crate) struct Recorder {
     latency: [Mutex<Times>; CallKind::ALL.len()],
     pub(crate) counts: Counts,
     pub(crate) inline: InlineRecorder,
-    pub(crate) wal: std::sync::Arc<WalRecorder>,
+    pub(crate) wal: WalRecorder,
     pub(crate) leases: LeaseRecorder,
     pub(crate) turns: std::sync::Arc<TurnRecorder>,
 }
@@ -113,7 +113,7 @@ impl Recorder {
             latency: std::array::from_fn(|_| Mutex::new(times())),
             counts: Counts::default(),
             inline: InlineRecorder::default(),
-            wal: std::sync::Arc::new(WalRecorder::new(path.to_owned())),
+            wal: WalRecorder::new(path.to_owned()),
             leases: LeaseRecorder::default(),
             turns: std::sync::Arc::new(TurnRecorder::new(path.to_owned())),
         }

@@ -65,22 +65,20 @@ pub(crate) struct Turnstile {
 
 impl Turnstile {
     /// Returns the turnstile of a database, unless the options or its place rule it out.
-    pub(crate) fn of(options: &Options, recorder: &Arc<TurnRecorder>) -> Option<Arc<Self>> {
+    pub(crate) fn of(options: &Options, recorder: &Arc<TurnRecorder>) -> Option<Self> {
         let is_meant = options.fairness == Fairness::Auto && !options.is_memory() && !options.immutable;
-        (cfg!(target_os = "linux") && is_meant).then(|| {
-            Arc::new(Self {
-                origin: Origin::here(),
-                file: SideFile::new(&options.path, recorder.clone()),
-                may_make: !options.read_only,
-                recorder: recorder.clone(),
-                made: Instant::now(),
-                quiet_until: AtomicU64::new(0),
-                is_kept: AtomicBool::new(false),
-                has_ticket: AtomicBool::new(false),
-                is_followed: AtomicBool::new(false),
-                mine: Mutex::new(None),
-                holds: Mutex::default(),
-            })
+        (cfg!(target_os = "linux") && is_meant).then(|| Self {
+            origin: Origin::here(),
+            file: SideFile::new(&options.path, recorder.clone()),
+            may_make: !options.read_only,
+            recorder: recorder.clone(),
+            made: Instant::now(),
+            quiet_until: AtomicU64::new(0),
+            is_kept: AtomicBool::new(false),
+            has_ticket: AtomicBool::new(false),
+            is_followed: AtomicBool::new(false),
+            mine: Mutex::new(None),
+            holds: Mutex::default(),
         })
     }
 

@@ -1,11 +1,12 @@
-//! The workers, and what they answer. Each owns its threads and connections; none knows another. `work`, `request` and
-//! `open_transaction` are what they and their callers share.
+//! The workers, and what they answer. Each owns its threads and connections; none knows another. `context` is what each of
+//! them gets from the engine; `work`, `request` and `open_transaction` are what they and their callers share.
 //!
 //! Owns: the closed list of answers. It stands above the other files, because an answer may be the right to something that
 //! takes further requests, and each of these has its answer. Leaves out: what a caller makes of an answer (`answer`).
 
 mod answer;
 pub(crate) mod checkpoint;
+pub(crate) mod context;
 pub(crate) mod description;
 pub(crate) mod level;
 pub(crate) mod listener;

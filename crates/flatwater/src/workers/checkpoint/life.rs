@@ -74,7 +74,7 @@ impl Checkpointer {
     /// Wakes the thread, or starts it.
     pub(super) fn wake(&self) {
         let mut state = self.0.lock();
-        if state.closed || self.0.watch.parked.is_set() {
+        if state.closed || self.0.watch().parked.is_set() {
             return;
         }
         if let Some(thread) = &state.thread {
@@ -118,7 +118,7 @@ impl CheckpointerShared {
         let mut policy = self.lock().policy.take().unwrap_or_else(|| Policy::new(u32::MAX));
         loop {
             let later = catch_unwind(AssertUnwindSafe(|| self.serve(&mut policy))).unwrap_or_else(|_| {
-                self.recorder.failed(&Error::misuse("the checkpointer panicked"));
+                self.context.recorder.wal.failed(&Error::misuse("the checkpointer panicked"));
                 self.make_no_room();
                 None
             });

@@ -24,9 +24,9 @@ use flatwater_sqlite::WalHeader;
 
 use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
-use crate::options::{CheckpointLimits, Options};
-use crate::stats::wal_counters::WalRecorder;
+use crate::options::CheckpointLimits;
 use crate::time::deadline::Deadline;
+use crate::workers::context::Context;
 use crate::workers::listener::CommitListener;
 use crate::workers::work::InSlot;
 
@@ -53,10 +53,8 @@ pub(crate) struct OldestRead {
 pub(crate) struct Checkpointer(Arc<CheckpointerShared>);
 
 struct CheckpointerShared {
-    options: Arc<Options>,
+    context: Arc<Context>,
     managed: CheckpointLimits,
-    watch: Arc<Watch>,
-    recorder: Arc<WalRecorder>,
     powers: Powers,
     began: Instant,
     /// Written by the holder of the token, read by the checkpointer: the frames in the WAL, and when the last one was
@@ -101,18 +99,10 @@ struct ThreadState {
 }
 
 impl Checkpointer {
-    pub(crate) fn new(
-        options: Arc<Options>,
-        managed: CheckpointLimits,
-        watch: Arc<Watch>,
-        recorder: Arc<WalRecorder>,
-        powers: Powers,
-    ) -> Self {
+    pub(crate) fn new(context: Arc<Context>, managed: CheckpointLimits, powers: Powers) -> Self {
         Self(Arc::new(CheckpointerShared {
-            options,
+            context,
             managed,
-            watch,
-            recorder,
             powers,
             began: Instant::now(),
             frames: AtomicU32::new(0),
@@ -188,9 +178,9 @@ impl CommitListener for Checkpointer {
 
     fn delayed(&self, took: Duration) {
         if self.0.waits_for_room.load(Ordering::Relaxed) {
-            self.0.recorder.writers_waited(took);
+            self.0.context.recorder.wal.writers_waited(took);
         } else {
-            self.0.recorder.slowed();
+            self.0.context.recorder.wal.slowed();
         }
     }
 }
@@ -199,6 +189,10 @@ impl CommitListener for Checkpointer {
 const WORTH_A_LOOK: u32 = 64;
 
 impl CheckpointerShared {
+    fn watch(&self) -> &Watch {
+        self.context.watch.as_ref().unwrap_or_else(|| unreachable!("a database with a WAL has a file"))
+    }
+
     fn lock(&self) -> MutexGuard<'_, ThreadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -77,7 +77,7 @@ impl CheckpointerShared {
         let done = done?;
         let frames = done.copied.saturating_sub(before);
         let progress = Progress { frames, left: done.frames.saturating_sub(done.copied), took: began.elapsed() };
-        self.recorder.checkpointed(progress.frames, progress.left, progress.took);
+        self.context.recorder.wal.checkpointed(progress.frames, progress.left, progress.took);
         Ok(progress)
     }
 

@@ -37,11 +37,12 @@ enum Rested {
 impl CheckpointerShared {
     /// Opens the connection, after a recall in progress is over. Returns `None` if the database is parked.
     fn open(&self) -> Result<Option<OpenConnection>> {
-        let Some(recall) = self.watch.recalls.enter(|| false).filter(|_| !self.watch.parked.is_set()) else {
+        let Some(recall) = self.watch().recalls.enter(|| false).filter(|_| !self.watch().parked.is_set()) else {
             return Ok(None);
         };
-        self.watch.check_file()?;
-        let connection = Connection::open(&self.options, &std::sync::Arc::default(), Role::Checkpointer, no_wait())?;
+        self.watch().check_file()?;
+        let connection =
+            Connection::open(&self.context.options, &std::sync::Arc::default(), Role::Checkpointer, no_wait())?;
         let header = connection.sqlite.wal().header();
         let frames = |bytes| header.as_ref().map_or(u32::MAX, |header| frames(bytes, header.page_bytes));
         let (soft, hard) = (frames(self.managed.limit_bytes), frames(self.managed.hard_limit_bytes));
@@ -55,10 +56,10 @@ impl CheckpointerShared {
     /// must.
     pub(super) fn serve(&self, policy: &mut Policy) -> Option<Duration> {
         let mut opened = None;
-        while !self.lock().must_end() && self.watch.refusal().is_none() {
+        while !self.lock().must_end() && self.watch().refusal().is_none() {
             let now = Instant::now();
             let is_good =
-                |open: &OpenConnection| policy.reopen_in(now).is_none() && open.recall == self.watch.recalls.number();
+                |open: &OpenConnection| policy.reopen_in(now).is_none() && open.recall == self.watch().recalls.number();
             let Some(OpenConnection { mut connection, recall, soft, hard }) = opened.take().filter(is_good) else {
                 match policy.reopen_in(now).filter(|pause| !pause.is_zero()) {
                     Some(pause) => thread::park_timeout(pause),
@@ -102,7 +103,7 @@ impl CheckpointerShared {
         let written = Duration::from_micros(self.last_write_us.load(Ordering::Relaxed));
         let disk = Disk::of(&connection.sqlite, &header);
         let file_bytes = connection.sqlite.files().wal_bytes().unwrap_or(0);
-        self.recorder.sees(header.max_frame, header.copied, file_bytes);
+        self.context.recorder.wal.sees(header.max_frame, header.copied, file_bytes);
         self.frames.store(header.max_frame, Ordering::Relaxed);
         self.looked_at(&disk, &header);
         let idle = self.began.elapsed().saturating_sub(written);
@@ -148,7 +149,7 @@ impl CheckpointerShared {
         match result {
             Ok(()) => {
                 policy.was_restarted(began.elapsed(), Instant::now());
-                self.recorder.was_restarted(began.elapsed());
+                self.context.recorder.wal.was_restarted(began.elapsed());
                 self.see(&connection);
             }
             Err(error) => self.failed(policy, &error, budget),
@@ -161,7 +162,7 @@ impl CheckpointerShared {
         let (connection, result) = self.in_slot(connection, CheckpointMode::Truncate, POLL, false)?;
         policy.was_truncated();
         match result {
-            Ok(()) => self.recorder.truncated(),
+            Ok(()) => self.context.recorder.wal.truncated(),
             Err(error) => self.failed(policy, &error, POLL),
         }
         Some(connection)
@@ -177,7 +178,7 @@ impl CheckpointerShared {
         commits: bool,
     ) -> Option<(Connection, Result<()>)> {
         let (send, receive) = mpsc::sync_channel(1);
-        let (recorder, watch) = (self.recorder.clone(), self.watch.clone());
+        let context = self.context.clone();
         let asked = (self.powers.in_slot)(Box::new(move |commit| {
             let began = Instant::now();
             connection.sqlite.hooks().set_busy(Some(polls(began + budget)));
@@ -187,11 +188,11 @@ impl CheckpointerShared {
                 Ok(_) if commits => commit().or_else(unless_a_sync_failed),
                 done => done.map(drop),
             };
-            if let Err(error) = &done {
+            if let (Err(error), Some(watch)) = (&done, &context.watch) {
                 // Before the next round of the writer.
                 watch.refuse_after_failed_sync(error);
             }
-            recorder.paused(began.elapsed());
+            context.recorder.wal.paused(began.elapsed());
             let _ = send.send((connection, done));
         }));
         if asked { receive.recv().ok() } else { None }
@@ -200,13 +201,13 @@ impl CheckpointerShared {
     /// Handles a failed step, which waited this long for readers. Unless the cause was a lock, writers stop waiting for
     /// room.
     pub(super) fn failed(&self, policy: &mut Policy, error: &Error, waited: Duration) {
-        self.watch.refuse_after_failed_sync(error);
+        self.watch().refuse_after_failed_sync(error);
         if is_lock(error) {
             policy.was_blocked(Instant::now());
             return self.blocked(waited, policy);
         }
         policy.failed(Instant::now());
-        self.recorder.failed(error);
+        self.context.recorder.wal.failed(error);
         self.make_no_room();
     }
 
@@ -218,13 +219,13 @@ impl CheckpointerShared {
             None => WalBlocker::Foreign,
         };
         let is_starved = policy.is_starved();
-        self.recorder.blocked(cause, is_starved, policy.has_grown());
-        if let (Some(read), Some(limit)) = (oldest, self.options.read_limit)
+        self.context.recorder.wal.blocked(cause, is_starved, policy.has_grown());
+        if let (Some(read), Some(limit)) = (oldest, self.context.options.read_limit)
             && is_starved
             && read.age >= limit
             && (read.cut_off)()
         {
-            self.recorder.cut_off(read.age, &read.sql);
+            self.context.recorder.wal.cut_off(read.age, &read.sql);
         }
     }
 }

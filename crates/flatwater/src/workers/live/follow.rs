@@ -15,7 +15,7 @@ use flatwater_sqlite::{TurnFile, Word};
 use super::Shared;
 use crate::thread::linger::Linger;
 use crate::thread::start::start_worker;
-use crate::turnstile::Turnstile;
+use crate::workers::context::Context;
 
 /// How often the thread checks whether there is anything to follow.
 const CHECK: Duration = Duration::from_secs(1);
@@ -40,12 +40,11 @@ impl Follower {
 impl Shared {
     /// Starts the thread, if it does not run. Called when there is a live query.
     pub(super) fn follow(self: &Arc<Self>) {
-        let Some(turnstile) = self.powers.turnstile.clone() else { return };
-        if self.follower.runs.swap(true, Ordering::SeqCst) {
+        if self.context.turnstile.is_none() || self.follower.runs.swap(true, Ordering::SeqCst) {
             return;
         }
-        let (live, place) = (Arc::downgrade(self), Linger::follow());
-        if !place.has_place() || start_worker("fw-follow", move || follow(&live, &turnstile, place)).is_err() {
+        let (live, context, place) = (Arc::downgrade(self), self.context.clone(), Linger::follow());
+        if !place.has_place() || start_worker("fw-follow", move || follow(&live, &context, place)).is_err() {
             self.follower.runs.store(false, Ordering::SeqCst);
         }
     }
@@ -71,7 +70,8 @@ impl Shared {
 }
 
 /// Runs the thread.
-fn follow(live: &Weak<Shared>, turnstile: &Turnstile, _place: Linger) {
+fn follow(live: &Weak<Shared>, context: &Context, _place: Linger) {
+    let Some(turnstile) = &context.turnstile else { return };
     let mut seen = None;
     while let Some(shared) = live.upgrade().filter(|live| live.still_follows()) {
         *shared.follower.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());

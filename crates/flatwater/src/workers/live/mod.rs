@@ -30,7 +30,7 @@ use crate::stats::live_counters::LiveStats;
 use crate::time::deadline::Deadline;
 use crate::time::later;
 use crate::time::recurring::Recurring;
-use crate::turnstile::Turnstile;
+use crate::workers::context::Context;
 use crate::workers::listener::ChangeListener;
 use crate::workers::request::Request;
 use crate::workers::work::LiveQuery;
@@ -60,8 +60,6 @@ pub(crate) struct Powers {
     pub(crate) push: Push,
     pub(crate) run_here: RunsHere,
     pub(crate) look: LooksForOthers,
-    /// Through which processes tell each other of commits.
-    pub(crate) turnstile: Option<Arc<Turnstile>>,
 }
 
 /// The live queries.
@@ -69,8 +67,8 @@ pub(crate) struct Powers {
 pub(crate) struct LiveQueries(Arc<Shared>);
 
 struct Shared {
+    context: Arc<Context>,
     powers: Powers,
-    poll: Duration,
     /// The registry's.
     is_watching: Arc<AtomicBool>,
     registry: Mutex<Entries>,
@@ -84,14 +82,13 @@ struct Shared {
 }
 
 impl LiveQueries {
-    /// Creates it without any query. At most `at_once` queries run at a time, and every `poll` the powers look for commits
-    /// of others.
-    pub(crate) fn new(powers: Powers, at_once: usize, poll: Duration) -> Self {
+    /// Creates it without any query. At most `at_once` queries run at a time.
+    pub(crate) fn new(context: Arc<Context>, powers: Powers, at_once: usize) -> Self {
         let registry = Entries::new(at_once);
         let (is_watching, registry) = (registry.watching(), Mutex::new(registry));
         let (looks, again, failures) = (Recurring::default(), Deadline::default(), AtomicU32::new(0));
         let follower = Follower::default();
-        Self(Arc::new(Shared { powers, poll, is_watching, registry, looks, again, failures, follower }))
+        Self(Arc::new(Shared { context, powers, is_watching, registry, looks, again, failures, follower }))
     }
 
     /// Returns what the writer reports to. It does not keep the live queries.
@@ -156,10 +153,10 @@ impl Shared {
     /// Has the powers look for commits of others, as long as there is a live query.
     fn look_later(self: &Arc<Self>) {
         let live = Arc::downgrade(self);
-        self.looks.by(later(Instant::now(), self.poll), move || {
+        self.looks.by(later(Instant::now(), self.context.options.live_poll), move || {
             let live = live.upgrade().filter(|live| live.is_watching.load(Ordering::SeqCst))?;
             (live.powers.look)(&live.listener());
-            Some(later(Instant::now(), live.poll))
+            Some(later(Instant::now(), live.context.options.live_poll))
         });
     }
 

@@ -168,9 +168,11 @@ mod tests {
     use crate::connection::learn::live_query::Derived;
     use crate::dependencies::change::Change;
     use crate::dependencies::reads::Reads;
+    use crate::options::Options;
     use crate::queue::reply::Teller;
     use crate::sql::catalogue::StatementInfo;
     use crate::values::params::Params;
+    use crate::workers::context::Context as EngineContext;
     use crate::workers::listener::ChangeListener;
     use crate::workers::work::{LivePart, LiveQuery};
 
@@ -206,8 +208,9 @@ mod tests {
             Ok(())
         };
         let run_here = Box::new(|_: &LiveQuery, _: &[_]| None);
-        let powers = Powers { push: Box::new(push), run_here, look: Box::new(|_| {}), turnstile: None };
-        let live = LiveQueries::new(powers, 4, Duration::from_secs(3600));
+        let powers = Powers { push: Box::new(push), run_here, look: Box::new(|_| {}) };
+        let options = Options::new(":memory:").resolve().unwrap();
+        let live = LiveQueries::new(EngineContext::new(options), powers, 4);
         made.set(Arc::downgrade(&live.0)).unwrap();
         AtOnce { listener: live.listener(), live, rows, ended }
     }

@@ -51,7 +51,7 @@ impl Readers {
         waiting.extend(state.holding.take_out(|_| true));
         drop(state);
         self.0.closed.notify_all();
-        refuse_closed(waiting, &self.0.recorder);
+        refuse_closed(waiting, &self.0.context.recorder);
     }
 
     /// Takes no more requests, serves those that wait or run to their end, and closes all connections. At `deadline`,
@@ -79,10 +79,10 @@ impl Readers {
             }
             // Where no thread can be started, this one does what is left.
             if state.threads == 0
-                && let Some(job) = state.next_job(&self.0.options)
+                && let Some(job) = state.next_job(&self.0.context.options)
             {
                 drop(state);
-                let mut outbox = Outbox::decoding(&self.0.recorder);
+                let mut outbox = Outbox::decoding(&self.0.context.recorder);
                 self.0.work(job, &mut outbox);
                 outbox.deliver();
                 state = self.0.lock();

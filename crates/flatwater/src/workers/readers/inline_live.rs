@@ -25,15 +25,15 @@ impl Readers {
         let (text, params) = (&part.text, &part.params);
         // The row that it looks up by a unique key is another statement.
         let found = known.finds_no_rows()?;
-        let limits = shared.policy.limits()?;
-        if !shared.policy.may_try(RunPlace::Readers, &text.backoff, params.heap_bytes()) {
+        let limits = shared.context.policy.limits()?;
+        if !shared.context.policy.may_try(RunPlace::Readers, &text.backoff, params.heap_bytes()) {
             return None;
         }
         let (output, cookie) = (Output::Rows(usize::MAX), Some(known.cookie()));
         let began = Instant::now();
         let run = self.run_inline(InlineQuery { text, params, output, limits, began, cookie });
-        shared.recorder.tried_to_read(&run);
-        shared.policy.tried(&text.backoff, began, &run);
+        shared.context.recorder.tried_to_read(&run);
+        shared.context.policy.tried(&text.backoff, began, &run);
         match run {
             InlineRun::Done(Answer::Rows(rows), _) => Some(vec![LiveRun { rows, derived: known.clone(), found }]),
             _ => None,

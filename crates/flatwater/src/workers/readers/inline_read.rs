@@ -100,7 +100,7 @@ impl Reader {
         text: &StatementInfo,
         limits: &InlineLimits,
     ) -> Option<Arc<CachedStatement>> {
-        if self.epoch != shared.catalogue.epoch() || self.connection.is_behind() {
+        if self.epoch != shared.context.catalogue.epoch() || self.connection.is_behind() {
             return None;
         }
         let statement = self.connection.statements.lend(&mut self.connection.sqlite, text)?;
@@ -125,7 +125,8 @@ impl Reader {
             return (InlineRun::Ineligible, began, true);
         };
         let Connection { sqlite, control, schema, .. } = &mut self.connection;
-        let known = if continues { Ok(Known::Before) } else { schema.knows(sqlite, control, &shared.catalogue.left) };
+        let known =
+            if continues { Ok(Known::Before) } else { schema.knows(sqlite, control, &shared.context.catalogue.left) };
         let is_schema = tried.cookie.is_none_or(|cookie| schema.seen.is(cookie));
         let ran = known.and_then(|known| {
             let bounds = Bounds::Inline { end, rows: limits.rows, bytes: limits.bytes };
@@ -146,7 +147,7 @@ impl Reader {
         short.read_took(|| limits.counted(took));
         let steps = if short.is_bounded() { self.connection.sqlite.hooks().interrupts.steps_seen() } else { 0 };
         let read = breaker::Read { took, limit: limits.time, read_pages: reads.some, steps };
-        let by_its_steps = shared.policy.read(&read, || shared.lock().tally.inline_runs(), now);
+        let by_its_steps = shared.context.policy.read(&read, || shared.lock().tally.inline_runs(), now);
         // If a page read was refused and SQLite did not report it, it may have been a read of the schema.
         let is_sound = !reads.refused || matches!(ran, Err(Fallback::LateRead));
         let run = match ran {

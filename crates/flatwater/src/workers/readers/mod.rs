@@ -33,17 +33,12 @@ use reader_lease::ReleaseRequests;
 use running_reads::Running;
 pub(crate) use wal_stamps::{Look, Stamps};
 
-use crate::connection::functions::Functions;
 use crate::error::{Error, Result};
-use crate::file::watch::Watch;
-use crate::inline::eligibility::InlinePolicy;
-use crate::options::Options;
 use crate::queue::bounded::LinePlace;
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::Catalogue;
-use crate::stats::Recorder;
 use crate::stats::reader_counters::ReaderCounters;
 use crate::time::deadline::Deadline;
+use crate::workers::context::Context;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::take_over::TakesOver;
@@ -53,12 +48,7 @@ use crate::workers::take_over::TakesOver;
 pub(crate) struct Readers(Arc<ReadersShared>);
 
 struct ReadersShared {
-    options: Arc<Options>,
-    functions: Arc<Functions>,
-    catalogue: Arc<Catalogue>,
-    recorder: Arc<Recorder>,
-    policy: Arc<InlinePolicy>,
-    watch: Option<Arc<Watch>>,
+    context: Arc<Context>,
     /// Takes over the requests that turn out to be writes. `None` if there is no writer.
     writer: Option<Arc<dyn TakesOver>>,
     requests: Arc<ReleaseRequests>,
@@ -92,32 +82,11 @@ impl Readers {
         WeakReaders(Arc::downgrade(&self.0))
     }
 
-    pub(crate) fn new(
-        options: Arc<Options>,
-        functions: Arc<Functions>,
-        catalogue: Arc<Catalogue>,
-        recorder: Arc<Recorder>,
-        policy: Arc<InlinePolicy>,
-        watch: Option<Arc<Watch>>,
-        writer: Option<Arc<dyn TakesOver>>,
-    ) -> Self {
+    pub(crate) fn new(context: Arc<Context>, writer: Option<Arc<dyn TakesOver>>) -> Self {
         Self(Arc::new_cyclic(|pool| {
-            let state = Pool::new(&options, due_leases::Watch::new(pool.clone()));
+            let state = Pool::new(&context.options, due_leases::Watch::new(pool.clone()));
             let (state, again, closed) = (Mutex::new(state), Deadline::default(), Condvar::new());
-            let requests = Arc::default();
-            ReadersShared {
-                options,
-                functions,
-                catalogue,
-                recorder,
-                policy,
-                watch,
-                writer,
-                requests,
-                state,
-                again,
-                closed,
-            }
+            ReadersShared { context, writer, requests: Arc::default(), state, again, closed }
         }))
     }
 
@@ -171,13 +140,13 @@ impl Readers {
         if state.closed || !state.queue(holds).is_empty() {
             return Some(request);
         }
-        let options = &self.0.options;
+        let options = &self.0.context.options;
         let Some(reader) = (if holds { state.hold(options) } else { state.borrow(options) }) else {
             return Some(request);
         };
         state.running.push(Running::new(&request));
         drop(state);
-        let mut outbox = Outbox::decoding(&self.0.recorder);
+        let mut outbox = Outbox::decoding(&self.0.context.recorder);
         let job = if holds { Job::Hold(reader, request) } else { Job::Read(reader, request) };
         self.0.work(job, &mut outbox);
         self.0.freed(self.0.lock());

@@ -15,21 +15,16 @@ use super::run_query::query;
 use super::serve_backup::backup;
 use super::serve_closure::closure;
 use crate::connection::learn::live_query::{Derived, run_live};
-use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
 use crate::workers::Answer;
+use crate::workers::context::Context;
 use crate::workers::refusals::not_ended;
 use crate::workers::work::{LiveQuery, Work};
 
 /// Performs the work. Returns the outcome, and true if the connection can be used again.
-pub(super) fn perform(
-    reader: &mut Reader,
-    options: &Options,
-    catalogue: &Catalogue,
-    work: Work,
-    ticket: &Arc<Ticket>,
-) -> (Performed, bool) {
+pub(super) fn perform(reader: &mut Reader, context: &Context, work: Work, ticket: &Arc<Ticket>) -> (Performed, bool) {
+    let Context { options, catalogue, .. } = context;
     reader.connection.lengths.restore(&mut reader.connection.sqlite);
     let now = reader.wait_for_locks(options, ticket);
     if reader.connection.is_behind()

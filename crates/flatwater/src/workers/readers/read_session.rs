@@ -92,7 +92,7 @@ pub(super) enum Message {
 pub(super) struct ReadSession {
     pool: Arc<ReadersShared>,
     pub(super) purpose: Purpose,
-    /// CancelOutcome to interrupt what runs.
+    /// Given up to interrupt what runs.
     pub(super) ticket: Arc<Ticket>,
     began: Instant,
     inbox: Mutex<Inbox>,
@@ -142,8 +142,8 @@ impl ReadSession {
     /// A cursor may be idle for this long; a snapshot may be this old.
     fn limit(&self) -> Duration {
         match self.purpose {
-            Purpose::Cursor => self.pool.options.stream_idle,
-            Purpose::Snapshot => self.pool.options.snapshot_age,
+            Purpose::Cursor => self.pool.context.options.stream_idle,
+            Purpose::Snapshot => self.pool.context.options.snapshot_age,
         }
     }
 

@@ -12,17 +12,16 @@ use super::reader_lease::{Holder, ReleaseRequests, may_hold};
 use crate::busy_handler::BusyWait;
 use crate::connection::Connection;
 use crate::connection::exclusive::restore::is_idle;
-use crate::connection::functions::Functions;
 use crate::connection::open::role::Role;
 use crate::connection::run::cursors::Cursors;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
-use crate::stats::Recorder;
 use crate::time::later;
 use crate::values::row::Rows;
 use crate::workers::Answer;
+use crate::workers::context::Context;
 use crate::workers::work::Work;
 
 /// The outcome of a request on a reader.
@@ -57,18 +56,16 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn open(
-        options: &Options,
-        functions: &Arc<Functions>,
+        context: &Arc<Context>,
         requests: &Arc<ReleaseRequests>,
-        recorder: &Arc<Recorder>,
         recall: u64,
         ticket: &Arc<Ticket>,
     ) -> Result<Self> {
         let busy_timeout = BusyWait::default();
-        let now = Instant::now();
+        let (now, options) = (Instant::now(), &context.options);
         wait_for_locks(&busy_timeout, now, options, ticket);
-        let connection = Connection::open(options, functions, Role::Reader, busy(&busy_timeout))?;
-        let leases = may_hold(options, &connection).then(|| Holder::new(requests, recorder));
+        let connection = Connection::open(options, &context.functions, Role::Reader, busy(&busy_timeout))?;
+        let leases = may_hold(options, &connection).then(|| Holder::new(requests, context));
         Ok(Self {
             connection,
             busy_timeout,

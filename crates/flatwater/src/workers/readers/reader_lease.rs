@@ -16,7 +16,7 @@ use crate::connection::Connection;
 use crate::connection::open::has_litestream;
 use crate::lease::{Ended, Lease, LeaseRun, are_possible};
 use crate::options::Options;
-use crate::stats::Recorder;
+use crate::workers::context::Context;
 
 /// The number of pending release requests. A release request asks that leases end and that none is taken, because the
 /// WAL is to be restarted.
@@ -54,12 +54,12 @@ pub(super) struct Holder {
     /// Reads that continued a lease since the last call of `take_reused`.
     reused: u64,
     requests: Arc<ReleaseRequests>,
-    recorder: Arc<Recorder>,
+    context: Arc<Context>,
 }
 
 impl Holder {
-    pub(super) fn new(requests: &Arc<ReleaseRequests>, recorder: &Arc<Recorder>) -> Self {
-        Self { lease: Lease::None, reused: 0, requests: requests.clone(), recorder: recorder.clone() }
+    pub(super) fn new(requests: &Arc<ReleaseRequests>, context: &Arc<Context>) -> Self {
+        Self { lease: Lease::None, reused: 0, requests: requests.clone(), context: context.clone() }
     }
 
     /// Called before a read. Continues the lease, renews it, begins one, or makes sure that there is none. Returns true
@@ -74,7 +74,7 @@ impl Holder {
             LeaseRun::Alone => {}
             LeaseRun::Continue => self.reused += 1,
             LeaseRun::Begin => {
-                self.recorder.leases.taken.count();
+                self.context.recorder.leases.taken.count();
                 if connection.control.begin_read(&mut connection.sqlite).is_err() {
                     self.end(connection);
                 }
@@ -111,7 +111,7 @@ impl Holder {
     }
 
     fn count(&self, ended: Ended) {
-        let leases = &self.recorder.leases;
+        let leases = &self.context.recorder.leases;
         match ended {
             Ended::Changed => leases.ended_by_commit.count(),
             Ended::Idle => leases.ended_by_idle.count(),

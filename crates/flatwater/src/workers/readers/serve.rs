@@ -46,19 +46,19 @@ impl ReadersShared {
     /// Opens another connection, to the same file as the ones before. Waits no longer than the caller of `ticket`.
     /// Returns `None` if the database is parked, so that the writer must open its connection first.
     pub(super) fn open(&self, ticket: &Arc<Ticket>) -> Result<Option<Box<Reader>>> {
-        if let Some(watch) = &self.watch {
+        if let Some(watch) = &self.context.watch {
             watch.check_file()?;
         }
-        let recall = match &self.watch {
+        let recall = match &self.context.watch {
             Some(watch) => watch.recalls.enter(|| ticket.should_stop()).ok_or_else(|| given_up(ticket))?,
             None => 0,
         };
-        if self.watch.as_ref().is_some_and(|watch| watch.parked.is_set()) {
+        if self.context.watch.as_ref().is_some_and(|watch| watch.parked.is_set()) {
             return Ok(None);
         }
-        let reader = Reader::open(&self.options, &self.functions, &self.requests, &self.recorder, recall, ticket)?;
+        let reader = Reader::open(&self.context, &self.requests, recall, ticket)?;
         // If there is a writer, the watch uses the writer's connection.
-        if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
+        if let Some(watch) = self.context.watch.as_ref().filter(|_| self.context.options.read_only) {
             watch.opened(reader.index());
         }
         Ok(Some(Box::new(reader)))
@@ -78,7 +78,7 @@ impl ReadersShared {
     /// Waits until the database is not parked any more. A write or a transaction may open the writer's connection first,
     /// and last long, so the answer of the writer is not waited for.
     fn unpark(&self, ticket: &Ticket) -> Result<()> {
-        let (Some(watch), Some(writer)) = (&self.watch, &self.writer) else { return Err(Error::closed()) };
+        let (Some(watch), Some(writer)) = (&self.context.watch, &self.writer) else { return Err(Error::closed()) };
         let timeout = ticket.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let asks = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, Instant::now()));
         let opened = writer.unpark(asks.clone())?;
@@ -97,7 +97,7 @@ impl ReadersShared {
 
     /// Returns true if the connection must be closed and not used again.
     pub(super) fn is_recalled(&self, reader: &Reader) -> bool {
-        self.watch.as_ref().is_some_and(|watch| watch.recalls.number() != reader.recall)
+        self.context.watch.as_ref().is_some_and(|watch| watch.recalls.number() != reader.recall)
     }
 
     /// Returns `Error::closed` instead of the error of a read that was interrupted because the database closes.
@@ -118,7 +118,7 @@ impl ReadersShared {
         outbox: &mut Outbox<'_>,
     ) -> Served {
         if !request.ticket.start() {
-            self.recorder.counts.abandoned.count();
+            self.context.recorder.counts.abandoned.count();
             // Dropping a closure of the user may panic.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(request)));
             // `None` here is the right to open a connection, returned unused.
@@ -143,8 +143,7 @@ impl ReadersShared {
             let Request { ticket, work, reply_to, .. } = request;
             let kind = work.describe().kind;
             let text = if let Work::Query { text, .. } = &work { Some(text.clone()) } else { None };
-            let (performed, usable) =
-                mark_closure(|| perform(&mut reader, &self.options, &self.catalogue, work, &ticket));
+            let (performed, usable) = mark_closure(|| perform(&mut reader, &self.context, work, &ticket));
             ticket.note_end(started, || reader.busy_timeout.waited());
             let is_half_open = matches!(&performed, Performed::Answered(Err(error)) if is_read_only(error));
             match performed {
@@ -163,7 +162,7 @@ impl ReadersShared {
             }
             let usable = usable && !is_half_open;
             if !usable {
-                self.recorder.replaced_connection();
+                self.context.recorder.replaced_connection();
             }
             Served::Returned((usable && !self.is_recalled(&reader)).then_some(reader))
         }))
@@ -212,7 +211,7 @@ impl ReadersShared {
             (Some(_), _) if options.inside_body => Err(waits_for_itself()),
             (Some(writer), _) => Ok(writer),
             (None, Some(error)) => Err(error),
-            (None, None) => Err(opened_to_read(&self.options.path)),
+            (None, None) => Err(opened_to_read(&self.context.options.path)),
         }
     }
 }

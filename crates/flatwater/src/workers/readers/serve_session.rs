@@ -68,12 +68,12 @@ impl ReadersShared {
             Message::EndCursor(number) => reader.end_cursor(number),
             Message::Request(request) => {
                 if !request.ticket.start() {
-                    self.recorder.counts.abandoned.count();
+                    self.context.recorder.counts.abandoned.count();
                     return None;
                 }
                 let Request { ticket, work, reply_to, .. } = *request;
                 let kind = work.describe().kind;
-                reader.wait_for_locks(&self.options, &ticket);
+                reader.wait_for_locks(&self.context.options, &ticket);
                 let interrupt: Arc<dyn Interrupt> = Arc::new(Either(ticket.clone(), session.ticket.clone()));
                 let started = ticket.note_start(ExecutedOn::Reader, || reader.busy_timeout.waited());
                 // SQL functions of the user run here.
@@ -100,7 +100,7 @@ impl ReadersShared {
     fn end_session(&self, session: &Arc<ReadSession>, reader: Option<Box<Reader>>, end: End, outbox: &mut Outbox<'_>) {
         let usable = reader.and_then(|mut reader| (reader.end_held() && !self.is_recalled(&reader)).then_some(reader));
         if usable.is_none() {
-            self.recorder.replaced_connection();
+            self.context.recorder.replaced_connection();
         }
         let (end, requests) = session.close(end);
         for Request { ticket, work, reply_to, .. } in requests {

@@ -42,7 +42,7 @@ impl ReadersShared {
     /// # Errors
     /// No thread can be started, and there is none. An alarm tries again.
     pub(super) fn rouse(self: &Arc<Self>, mut state: MutexGuard<'_, Pool>) -> Result<()> {
-        if !state.has_job(&self.options) {
+        if !state.has_job(&self.context.options) {
             return Ok(());
         }
         if let Some(thread) = state.asleep.pop() {
@@ -50,7 +50,7 @@ impl ReadersShared {
             thread.unpark();
             return Ok(());
         }
-        if state.threads >= most_threads(&self.options) {
+        if state.threads >= most_threads(&self.context.options) {
             return Ok(());
         }
         state.threads += 1;
@@ -125,7 +125,7 @@ impl ReadersShared {
     /// Gives a held connection to the pool, or closes it. `None`: it was closed or never opened.
     pub(super) fn release(&self, reader: Option<Box<Reader>>) {
         let mut state = self.lock();
-        if let Some(reader) = state.adopt(reader, &self.options) {
+        if let Some(reader) = state.adopt(reader, &self.context.options) {
             drop(state);
             drop(reader);
             state = self.lock();
@@ -158,10 +158,10 @@ impl ReadersShared {
 
     /// The loop of a reader's thread.
     fn run(self: &Arc<Self>) {
-        let mut outbox = Outbox::decoding(&self.recorder);
+        let mut outbox = Outbox::decoding(&self.context.recorder);
         let mut state = self.lock();
         loop {
-            if let Some(job) = state.next_job(&self.options) {
+            if let Some(job) = state.next_job(&self.context.options) {
                 drop(state);
                 self.work(job, &mut outbox);
                 state = self.deliver(&mut outbox);
@@ -212,7 +212,7 @@ impl ReadersShared {
     #[allow(clippy::vec_box, reason = "as they were idle")]
     fn end(&self, coldest: Vec<Box<Reader>>) -> Option<MutexGuard<'_, Pool>> {
         let mut state = self.close_idle(coldest);
-        if state.has_job(&self.options) {
+        if state.has_job(&self.context.options) {
             return Some(state);
         }
         state.threads -= 1;
@@ -261,7 +261,7 @@ mod tests {
         let mut state = readers.0.end(coldest).expect("the thread goes on");
         let job = state.next_job(&options).expect("the read found no thread");
         drop(state);
-        let mut outbox = Outbox::decoding(&readers.0.recorder);
+        let mut outbox = Outbox::decoding(&readers.0.context.recorder);
         readers.0.work(job, &mut outbox);
         outbox.deliver();
         assert!(reply.is_answered());

@@ -30,7 +30,7 @@ pub(super) fn autocommit(
     let before = changes(writer);
     arm(writer, ticket);
     let (began, waited) = (Instant::now(), writer.busy_timeout.waited());
-    let catalogue = &shared.catalogue;
+    let catalogue = &shared.context.catalogue;
     let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
     let mut effects = Effects::default();
     let result = perform(writer, &mut effects, rules, work);

@@ -30,7 +30,7 @@ pub(super) fn commit(writer: &mut WriterConnection, shared: &WriterShared, ticke
     let Err(error) = committed else { return Ok(()) };
     let error = Error::from(error);
     if !ticket.is_some_and(|ticket| ticket.is_interrupted()) {
-        shared.recorder.commit_failed(&error);
+        shared.context.recorder.commit_failed(&error);
     }
     writer.rollback();
     Err(settle(writer, shared, error, &before))
@@ -58,7 +58,7 @@ pub(super) fn settle(writer: &mut WriterConnection, shared: &WriterShared, error
         AfterFailure::Fence if fence(writer).is_ok() => error,
         AfterFailure::Fence | AfterFailure::Unknown => {
             writer.replace();
-            shared.recorder.replaced_connection();
+            shared.context.recorder.replaced_connection();
             let message = format!(
                 "the commit failed ({}), and it is unknown whether its changes will be there after a restart{}",
                 error.message(),
@@ -125,7 +125,7 @@ fn rewrite_versions(writer: &mut WriterConnection, files: &[Box<str>]) -> Result
 
 /// Returns the names of the databases that can be written through the connection.
 fn writable_files(writer: &mut WriterConnection) -> Result<Vec<Box<str>>> {
-    let names: Vec<Box<str>> = writer.options.attach.iter().map(|attached| attached.name.as_str().into()).collect();
+    let names: Vec<Box<str>> = writer.options().attach.iter().map(|attached| attached.name.as_str().into()).collect();
     let sqlite = writer.connection()?.sqlite.rusqlite();
     let can_be_written = |name: &str| sqlite.is_readonly(name).is_ok_and(|is_readonly| !is_readonly);
     Ok(std::iter::once("main".into()).chain(names.into_iter().filter(|name| can_be_written(name))).collect())

@@ -13,31 +13,28 @@ use std::time::Instant;
 use flatwater_sqlite::{WalHeader, WalState};
 
 use super::reopen;
-use super::state::{Commits, EndsWhenLeft, PageLimit, Room, WriterLease};
+use super::state::{Commits, EndsWhenLeft, OwnSettings, PageLimit, Room, WriterLease};
 use crate::busy_handler::BusyWait;
 use crate::connection::Connection;
 use crate::connection::exclusive::restore::{repair, restore_handlers};
-use crate::connection::functions::Functions;
 use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::open::has_litestream;
 use crate::connection::open::role::Role;
 use crate::connection::open::writable::{is_half_open, is_read_only};
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
-use crate::file::watch::Watch;
 use crate::inline::limits::Inline;
 use crate::inline::router::WriteRouter;
 use crate::lease::are_possible;
 use crate::options::{Checkpoint, Options};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
-use crate::turnstile::Turnstile;
+use crate::workers::context::Context;
 
 pub(crate) struct WriterConnection {
-    pub(super) options: Arc<Options>,
-    functions: Arc<Functions>,
-    /// `None` for a database in memory.
-    pub(super) watch: Option<Arc<Watch>>,
+    pub(super) context: Arc<Context>,
+    /// `None` for the writer's connection.
+    pub(super) own: Option<OwnSettings>,
     /// `None` after a failure, until the next use opens another. Never `None` for a database in memory.
     pub(super) connection: Option<Connection>,
     /// True if nothing may run on the connection any more.
@@ -52,8 +49,6 @@ pub(crate) struct WriterConnection {
     pub(super) commits_beside: u32,
     /// The change counters of the attached files at that time, while live queries watch.
     pub(super) attached_left: Vec<(Box<str>, u32)>,
-    /// It is a connection of a caller, and not the writer's.
-    is_own: bool,
     /// True after the first open. Only the first open may create the file: a later one must find the same file.
     was_open: bool,
     /// True if another program keeps the WAL short.
@@ -62,8 +57,6 @@ pub(crate) struct WriterConnection {
     pub(super) left_wal: bool,
     pub(super) facts: SchemaFacts,
     pub(super) busy_timeout: BusyWait,
-    /// `None` where writers of several processes only poll for the lock.
-    pub(super) turnstile: Option<Arc<Turnstile>>,
     /// Decides whether short writes run inline or go through the queue.
     pub(super) router: WriteRouter,
     pub(super) lease: WriterLease,
@@ -73,60 +66,54 @@ pub(crate) struct WriterConnection {
 
 impl WriterConnection {
     /// Opens the writer's connection. Blocks, until `ticket` is given up.
-    pub(crate) fn open(
-        options: Arc<Options>,
-        functions: Arc<Functions>,
-        watch: Option<Arc<Watch>>,
-        turnstile: Option<Arc<Turnstile>>,
-        ticket: &Arc<Ticket>,
-    ) -> Result<Self> {
-        let mut writer = Self { turnstile, ..closed(options, functions, watch, Arc::default()) };
+    pub(crate) fn open(context: &Arc<Context>, ticket: &Arc<Ticket>) -> Result<Self> {
+        let mut writer = closed(context, None, Arc::default());
         writer.wait_for_locks(Instant::now(), ticket);
         writer.parts()?;
         Ok(writer)
     }
 
     /// Returns a connection of a caller, which its first use opens. While `is_left`, it commits nothing.
-    pub(super) fn of_caller(
-        options: Arc<Options>,
-        functions: Arc<Functions>,
-        watch: Option<Arc<Watch>>,
-        is_left: Arc<AtomicBool>,
-    ) -> Self {
-        Self { is_own: true, ..closed(options, functions, watch, is_left) }
+    pub(super) fn of_caller(context: &Arc<Context>, own: OwnSettings, is_left: Arc<AtomicBool>) -> Self {
+        closed(context, Some(own), is_left)
+    }
+
+    pub(super) fn options(&self) -> &Options {
+        self.own.as_ref().map_or(&self.context.options, |own| &own.options)
     }
 
     /// Returns the connection, opened again if it was given up, and the facts of its schema. Opening waits for locks as
     /// set by `wait_for_locks`.
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
-        if self.connection.is_none() && self.is_own {
+        if self.connection.is_none() && self.own.is_some() {
             open_own(self)?;
         } else if self.connection.is_none() {
             let role = if self.was_open { Role::Writer } else { Role::Creator };
             // Where a parked database may not have a connection yet, it waits as long as `wait_for_locks` said.
             let is_over = || self.is_left.load(Ordering::SeqCst) || self.busy_timeout.is_over();
-            let _permit = self.watch.as_ref().map_or(Ok(None), |watch| watch.parked.wait_for_room(&is_over))?;
-            if let Some(watch) = &self.watch {
+            let context = self.context.clone();
+            let watch = context.watch.as_ref();
+            let _permit = watch.map_or(Ok(None), |watch| watch.parked.wait_for_room(&is_over))?;
+            if let Some(watch) = watch {
                 if self.was_open {
                     watch.check_file()?;
                 }
                 watch.opens();
             }
-            let mut connection =
-                reopen::open(&self.options, &self.functions, self.watch.as_deref(), role, || self.busy())?;
+            let mut connection = reopen::open(&context, role, || self.busy())?;
             connection.sqlite.hooks().commits.refuse_while(self.is_left.clone());
-            if let Some(watch) = &self.watch {
+            if let Some(watch) = watch {
                 watch.opened(connection.sqlite.wal().index_address());
                 watch.unpark().inspect_err(|_| watch.closed())?;
-                self.turnstile.as_ref().inspect(|turnstile| turnstile.unpark());
+                context.turnstile.as_ref().inspect(|turnstile| turnstile.unpark());
             }
             if !self.was_open {
                 // Later they are compared with the schema before a group relies on them.
                 self.facts = SchemaFacts::read(&mut connection)?;
             }
-            self.external = self.options.checkpoint == Checkpoint::External || has_litestream(&connection.sqlite)?;
-            let may_lease = !self.external && are_possible(&self.options, &connection.journal);
-            self.lease = match self.options.inline {
+            self.external = context.options.checkpoint == Checkpoint::External || has_litestream(&connection.sqlite)?;
+            let may_lease = !self.external && are_possible(&context.options, &connection.journal);
+            self.lease = match context.options.inline {
                 Inline::Auto(limits) if may_lease => WriterLease::new(limits.time),
                 _ => WriterLease::impossible(),
             };
@@ -157,16 +144,16 @@ impl WriterConnection {
     }
 
     pub(super) fn is_in_memory(&self) -> bool {
-        self.watch.is_none()
+        self.context.watch.is_none()
     }
 
     /// Returns the error that refuses all further writes, if there is one.
     pub(super) fn refusal(&self) -> Option<Error> {
-        self.watch.as_ref()?.refusal().cloned()
+        self.context.watch.as_ref()?.refusal().cloned()
     }
 
     pub(super) fn refuse_after_failed_sync(&self, error: &Error) {
-        if let Some(watch) = &self.watch {
+        if let Some(watch) = &self.context.watch {
             watch.refuse_after_failed_sync(error);
         }
     }
@@ -208,7 +195,7 @@ impl WriterConnection {
     /// Gives the connection up, so that the next use opens another. A database in memory would be lost with its
     /// connection, so there the connection is repaired instead.
     pub(super) fn replace(&mut self) {
-        if self.options.is_memory() {
+        if self.context.options.is_memory() {
             let busy = self.busy();
             if let Some(connection) = &mut self.connection {
                 // In memory a ROLLBACK fails only if the process is out of memory; the next use then reports it.
@@ -245,7 +232,7 @@ impl WriterConnection {
 
     /// Takes the connection out. The files beside the database may be removed from now on.
     pub(super) fn take(&mut self) -> Option<Connection> {
-        if let Some(watch) = self.watch.as_ref().filter(|_| !self.is_own) {
+        if let Some(watch) = self.context.watch.as_ref().filter(|_| self.own.is_none()) {
             watch.closed();
         }
         self.end_lease();
@@ -255,30 +242,22 @@ impl WriterConnection {
 }
 
 /// A connection that is not open.
-fn closed(
-    options: Arc<Options>,
-    functions: Arc<Functions>,
-    watch: Option<Arc<Watch>>,
-    is_left: Arc<AtomicBool>,
-) -> WriterConnection {
+fn closed(context: &Arc<Context>, own: Option<OwnSettings>, is_left: Arc<AtomicBool>) -> WriterConnection {
     WriterConnection {
         left: Arc::new(EndsWhenLeft(Arc::clone(&is_left))),
-        options,
-        functions,
-        watch,
+        context: context.clone(),
+        own,
         connection: None,
         is_suspect: false,
         is_left,
         commits: None,
         commits_beside: 0,
         attached_left: Vec::new(),
-        is_own: false,
         was_open: false,
         external: false,
         left_wal: false,
         facts: SchemaFacts::default(),
         busy_timeout: BusyWait::default(),
-        turnstile: None,
         router: WriteRouter::new(Instant::now()),
         lease: WriterLease::impossible(),
         room: Room::default(),
@@ -287,14 +266,15 @@ fn closed(
 }
 
 /// Opens a connection of a caller. Others to the file are open, or the database is opened to read only.
-fn open_own(own: &mut WriterConnection) -> Result<()> {
-    if let Some(watch) = &own.watch {
+fn open_own(writer: &mut WriterConnection) -> Result<()> {
+    let Some(own) = &writer.own else { return Ok(()) };
+    if let Some(watch) = &writer.context.watch {
         watch.check_file()?;
     }
     let role = if own.options.read_only { Role::Reader } else { Role::Own };
-    let mut connection = Connection::open(&own.options, &own.functions, role, own.busy())?;
-    connection.sqlite.hooks().commits.refuse_while(own.is_left.clone());
-    own.facts = SchemaFacts::read(&mut connection)?;
-    own.connection = Some(connection);
+    let mut connection = Connection::open(&own.options, &own.functions, role, writer.busy())?;
+    connection.sqlite.hooks().commits.refuse_while(writer.is_left.clone());
+    writer.facts = SchemaFacts::read(&mut connection)?;
+    writer.connection = Some(connection);
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(super) fn checkpoint(
     // Otherwise there is no WAL.
     if let Some(before) = before {
         let (frames, left) = (done.copied.saturating_sub(before), done.frames.saturating_sub(done.copied));
-        shared.recorder.wal.checkpointed_on_demand(mode, frames, left, began.elapsed());
+        shared.context.recorder.wal.checkpointed_on_demand(mode, frames, left, began.elapsed());
     }
     Ok(done)
 }

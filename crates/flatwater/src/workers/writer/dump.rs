@@ -64,7 +64,8 @@ struct Attempt {
 
 impl Load<'_> {
     fn run(&self, writer: &mut WriterConnection) -> Result<()> {
-        let mut attempt = Attempt { without_foreign_keys: self.shared.options.foreign_keys, looks_first: false };
+        let mut attempt =
+            Attempt { without_foreign_keys: self.shared.context.options.foreign_keys, looks_first: false };
         while let Some(next) = self.shared.twice(writer, |writer| self.attempt(writer, attempt))? {
             attempt = next;
         }
@@ -73,7 +74,7 @@ impl Load<'_> {
 
     /// Returns how the script is to be tried again, if it was not applied.
     fn attempt(&self, writer: &mut WriterConnection, attempt: Attempt) -> Result<Option<Attempt>> {
-        let enforced = self.shared.options.foreign_keys && !attempt.without_foreign_keys;
+        let enforced = self.shared.context.options.foreign_keys && !attempt.without_foreign_keys;
         with_foreign_keys(writer, self.ticket, enforced, |writer| self.in_transaction(writer, attempt))
     }
 

@@ -81,7 +81,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, c
 /// Called when the whole connection was lent, or used like that. Returns what was left on it.
 pub(super) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Ticket>) -> Result<Remains> {
     shared.look_at_disk(writer);
-    shared.catalogue.next_epoch();
+    shared.context.catalogue.next_epoch();
     wrote_everything(writer);
     let busy = writer.busy();
     // The connection itself is gone if a closure took it away, or if it was given up after a failed commit.
@@ -114,7 +114,7 @@ pub(super) fn with_foreign_keys<T>(
     writer.wait_for_locks(Instant::now(), ticket);
     enforce_foreign_keys(&writer.connection()?.sqlite, enforced)?;
     let ran = f(writer);
-    let as_before = writer.options.foreign_keys;
+    let as_before = writer.options().foreign_keys;
     // A connection that was given up is opened with the options.
     if writer.is_open() && enforce_foreign_keys(&writer.connection()?.sqlite, as_before).is_err() {
         writer.replace();
@@ -155,8 +155,8 @@ fn lend_whole<T>(writer: &mut WriterConnection, f: impl FnOnce(&mut rusqlite::Co
 
 /// Brings a database in memory back to its options.
 fn reset(writer: &mut WriterConnection) -> Result<()> {
-    let options = writer.options.clone();
-    lend::reset(writer.connection()?, &options)
+    let context = writer.context.clone();
+    lend::reset(writer.connection()?, &context.options)
 }
 
 fn has_wal(writer: &mut WriterConnection) -> Result<bool> {

@@ -72,7 +72,7 @@ pub(super) fn run_group(
         Ok(true) => {}
         _ => {
             writer.rollback();
-            shared.catalogue.next_epoch();
+            shared.context.catalogue.next_epoch();
             // If this fails, no text is known to be groupable, so each member runs alone and gets the failure itself.
             let _ = learn_schema(writer);
             return put_back(shared, members);
@@ -127,7 +127,7 @@ fn finish(
 ) {
     match commit(writer, shared, None) {
         Ok(()) => {
-            shared.recorder.committed_group(members.len());
+            shared.context.recorder.committed_group(members.len());
             for (member, result) in members.drain(..).zip(results) {
                 shared.answer(outbox, member, result);
             }
@@ -140,7 +140,7 @@ fn finish(
         }
         Err(_) => members.iter_mut().for_each(|member| {
             member.must_be_alone = true;
-            shared.recorder.counts.replays.count();
+            shared.context.recorder.counts.replays.count();
         }),
     }
 }
@@ -159,7 +159,7 @@ impl Interrupt for AnyMember {
 /// runs alone and waits for the locks that it needs itself.
 fn begin(writer: &mut WriterConnection, shared: &WriterShared, members: &mut [Request]) -> Result<()> {
     wait_for_lock(writer, shared, members);
-    if !shared.options.attach.is_empty() {
+    if !shared.context.options.attach.is_empty() {
         writer.busy_timeout.until_for_all(Instant::now());
     }
     shared.twice(writer, WriterConnection::begin)
@@ -169,7 +169,7 @@ fn begin(writer: &mut WriterConnection, shared: &WriterShared, members: &mut [Re
 pub(super) fn wait_for_lock(writer: &WriterConnection, shared: &WriterShared, members: &mut [Request]) {
     let now = Instant::now();
     let since = members.iter_mut().map(|member| *member.lock_since.get_or_insert(now)).min();
-    let end = later(since.unwrap_or(now), shared.options.busy_timeout);
+    let end = later(since.unwrap_or(now), shared.context.options.busy_timeout);
     let any = AnyMember(members.iter().map(|member| member.ticket.clone()).collect());
     writer.busy_timeout.until(end, Arc::new(any));
 }
@@ -177,13 +177,13 @@ pub(super) fn wait_for_lock(writer: &WriterConnection, shared: &WriterShared, me
 /// Answers the members whose time is up with the error; the others try again. After any other failure, or with attached
 /// files, each member runs alone.
 fn could_not_begin(shared: &WriterShared, members: &mut Vec<Request>, outbox: &mut Outbox<'_>, error: &Error) {
-    if error.kind() != ErrorKind::Busy || !shared.options.attach.is_empty() {
+    if error.kind() != ErrorKind::Busy || !shared.context.options.attach.is_empty() {
         members.iter_mut().for_each(|member| member.must_be_alone = true);
         return put_back(shared, members);
     }
     let now = Instant::now();
     let (over, rest): (Vec<_>, Vec<_>) = members.drain(..).partition(|member| {
-        let lock_end = member.lock_since.map(|since| later(since, shared.options.busy_timeout));
+        let lock_end = member.lock_since.map(|since| later(since, shared.context.options.busy_timeout));
         lock_end.is_none_or(|end| end <= now) || member.ticket.should_stop()
     });
     for member in over {
@@ -202,7 +202,7 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Wri
         return Member::Lost { aborting: false };
     }
     arm_for_all(writer);
-    let result = perform(writer, effects, Rules::Statement(&shared.catalogue), work);
+    let result = perform(writer, effects, Rules::Statement(&shared.context.catalogue), work);
     disarm(writer);
     if effects.met_alone {
         return Member::Lost { aborting: false };
@@ -274,8 +274,8 @@ fn note_cost(work: &Work, time: Duration) {
 /// Rolls the group's transaction back and puts all members back into the queue: everything that ran in it runs again.
 fn abandon(writer: &mut WriterConnection, effects: Effects, shared: &WriterShared, members: &mut Vec<Request>) {
     writer.rollback();
-    effects.put_right(writer, &shared.catalogue);
-    members.iter().for_each(|_| shared.recorder.counts.replays.count());
+    effects.put_right(writer, &shared.context.catalogue);
+    members.iter().for_each(|_| shared.context.recorder.counts.replays.count());
     put_back(shared, members);
 }
 

@@ -25,7 +25,8 @@ pub(super) fn run_inline<T>(
     let connection = writer.connection.as_mut()?;
     connection.lengths.lower(&mut connection.sqlite, bytes);
     // In memory nothing waits, and nothing is read from a file.
-    let begun = if writer.watch.is_none() { None } else { Some(inline_run::begin(&connection.sqlite, last_read)?) };
+    let begun =
+        if writer.context.watch.is_none() { None } else { Some(inline_run::begin(&connection.sqlite, last_read)?) };
     let result = f(writer);
     Some((result, begun.map_or_else(Reads::default, Begun::end)))
 }

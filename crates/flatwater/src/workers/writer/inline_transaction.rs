@@ -40,7 +40,7 @@ const FEW: u32 = 4;
 pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instant) -> InlineRun<Result<Answer>> {
     let shared = &*writer.0;
     // A turn is kept for short writes.
-    let is_kept = shared.turnstile.as_ref().is_some_and(|turnstile| turnstile.is_kept());
+    let is_kept = shared.context.turnstile.as_ref().is_some_and(|turnstile| turnstile.is_kept());
     if is_kept || shared.pauses_writes(began) {
         return InlineRun::Ineligible;
     }
@@ -51,7 +51,7 @@ pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instan
         Some(Err(why)) => return InlineRun::FellBack(why, began.elapsed()),
         Some(Ok(())) => {}
     }
-    let session = OpenTransaction::new(&shared.options, shared.parked.clone(), true);
+    let session = OpenTransaction::new(&shared.context.options, shared.parked.clone(), true);
     *shared.parked.lock() = Some(OpenState::new(session.clone(), slot.lend()));
     shared.ongoing.note_open(&session);
     InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(session))), began.elapsed())
@@ -70,7 +70,7 @@ fn begin(shared: &WriterShared, writer: &mut WriterConnection, limits: &InlineLi
         let connection = writer.connection.as_mut().ok_or(Fallback::Failed)?;
         let Connection { sqlite, control, schema, .. } = connection;
         control.begin(sqlite).map_err(|error| Fallback::after(error.code()))?;
-        if schema.knows(sqlite, control, &shared.catalogue.left)? == Known::Held {
+        if schema.knows(sqlite, control, &shared.context.catalogue.left)? == Known::Held {
             control.let_go(sqlite);
         }
         Ok(())
@@ -127,7 +127,7 @@ fn is_one(writer: &WriterConnection) -> bool {
 
 /// Returns true if a COMMIT only appends to the WAL: neither syncs it, nor starts it over.
 fn commits_shortly(shared: &WriterShared, writer: &WriterConnection, wal: &WalHeader) -> bool {
-    shared.options.durability == Durability::Normal && writer.refusal().is_none() && wal.copied < wal.max_frame
+    shared.context.options.durability == Durability::Normal && writer.refusal().is_none() && wal.copied < wal.max_frame
 }
 
 /// Releases the slot of a transaction that is over.
@@ -135,7 +135,7 @@ pub(super) fn leave(shared: Arc<WriterShared>, at: OpenState) {
     let writer = Writer(shared);
     let mut slot = Slot::lent_back(&writer, at.writer);
     slot.run(|connection, _| {
-        at.effects.put_right(connection, &writer.0.catalogue);
+        at.effects.put_right(connection, &writer.0.context.catalogue);
         let left = connection.wal_now();
         writer.0.leave(connection, left.as_ref(), Instant::now());
     });

@@ -87,8 +87,8 @@ enum Ended {
 impl WriterShared {
     /// Returns true if, as far as is known, the write takes no longer than an inline run may.
     fn is_short(&self, text: &StatementInfo, limits: &InlineLimits, now: Instant) -> bool {
-        self.options.durability == Durability::Normal
-            && text.is_groupable(self.catalogue.epoch(), limits.time)
+        self.context.options.durability == Durability::Normal
+            && text.is_groupable(self.context.catalogue.epoch(), limits.time)
             && !self.pauses_writes(now)
     }
 
@@ -108,7 +108,7 @@ impl WriterShared {
         let left = writer.wal_now();
         leave_lease(writer, left.as_ref().map(|(_, header)| header), now);
         self.leave(writer, left.as_ref(), now);
-        self.policy.wrote(&mut writer.router, took, now);
+        self.context.policy.wrote(&mut writer.router, took, now);
         Some((ended, took, state.change()))
     }
 
@@ -124,12 +124,12 @@ impl WriterShared {
         let Write { work, limits, began, .. } = *write;
         let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
         let (ran, reads) = run_inline(writer, limits.bytes, Some(last_read), |writer| {
-            let entered = enter_lease(writer, state, &self.catalogue.left, began)?;
+            let entered = enter_lease(writer, state, &self.context.catalogue.left, began)?;
             let bounds = Bounds::Inline { end: last_read.0, rows: usize::MAX, bytes: limits.bytes };
             let ran = run_one(writer, ready, work, bounds);
             match (entered, &ran) {
                 (Entered::ForThisWrite, _) => let_go(writer),
-                (Entered::Continued, Ok(_)) => self.recorder.leases.reused_by_writes.count(),
+                (Entered::Continued, Ok(_)) => self.context.recorder.leases.reused_by_writes.count(),
                 _ => {}
             }
             Ok(ran)

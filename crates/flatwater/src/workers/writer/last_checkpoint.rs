@@ -21,7 +21,7 @@ pub(super) fn close(writer: &mut WriterConnection, wait: Duration) {
         writer.busy_timeout.until_for_all(later(Instant::now(), wait));
         // If this fails, the WAL stays.
         let _ = writer.connection();
-        writer.watch.as_ref().inspect(|watch| watch.release());
+        writer.context.watch.as_ref().inspect(|watch| watch.release());
     }
     let began = Instant::now();
     if !wait.is_zero() {

@@ -109,7 +109,7 @@ impl Writer {
     /// Answers what waits behind it.
     pub(crate) fn refuse_waiting(&self) {
         let waiting = self.0.queue.take_out(|request| !request.work.describe().is_ours());
-        refuse_closed(waiting, &self.0.recorder);
+        refuse_closed(waiting, &self.0.context.recorder);
     }
 }
 

@@ -17,21 +17,25 @@ use crate::time::later;
 impl WriterConnection {
     /// Returns the busy handler.
     pub(super) fn busy(&self) -> Busy {
-        let (wait, is_left, turnstile) = (self.busy_timeout.clone(), self.is_left.clone(), self.turnstile.clone());
-        let again =
-            move |tries| turnstile.as_ref().map_or_else(|| wait.again(tries), |line| line.met_busy(tries, &wait));
+        let (wait, is_left) = (self.busy_timeout.clone(), self.is_left.clone());
+        // A connection of a caller waits in line for its turn, and only polls for the lock.
+        let in_line = self.own.is_none().then(|| self.context.clone());
+        let again = move |tries| match in_line.as_ref().and_then(|context| context.turnstile.as_ref()) {
+            Some(turnstile) => turnstile.met_busy(tries, &wait),
+            None => wait.again(tries),
+        };
         Box::new(move |tries| !is_left.load(Ordering::SeqCst) && again(tries))
     }
 
     /// Lets the connection wait for locks until the busy timeout of a request that began to wait at `since` ends, its
     /// deadline passes, or its caller leaves.
     pub(super) fn wait_for_locks(&self, since: Instant, ticket: &Arc<Ticket>) {
-        let end = later(since, self.options.busy_timeout);
+        let end = later(since, self.options().busy_timeout);
         self.busy_timeout.until(ticket.deadline.map_or(end, |deadline| end.min(deadline)), ticket.clone());
     }
 
     /// Lets the connection wait for locks for the busy timeout, whoever waits for what it does.
     pub(super) fn wait_for_locks_for_all(&self) {
-        self.busy_timeout.until_for_all(later(Instant::now(), self.options.busy_timeout));
+        self.busy_timeout.until_for_all(later(Instant::now(), self.options().busy_timeout));
     }
 }

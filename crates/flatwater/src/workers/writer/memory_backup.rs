@@ -20,7 +20,7 @@ pub(super) fn backup(
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
     let ends = ends(writer, ticket);
-    let copied = copy(writer.connection()?, &shared.options, form, &ends);
+    let copied = copy(writer.connection()?, &shared.context.options, form, &ends);
     writer.rollback();
     match copied {
         Err(_) if shared.is_left() => Err(Error::closed()),

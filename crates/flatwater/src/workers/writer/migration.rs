@@ -153,7 +153,7 @@ impl<'a> Migration<'a> {
         if !step.in_transaction {
             return Ok(Ran::Outside(step));
         }
-        let checks = self.shared.options.foreign_keys;
+        let checks = self.shared.context.options.foreign_keys;
         let before = if looks_first && checks { Some(violations(&connection.sqlite, |_| true)?) } else { None };
         let existing = tables(&connection.sqlite)?;
         let mut touched = HashSet::new();

@@ -57,25 +57,19 @@ pub(crate) use park_database::Parked;
 use parked::ParkedConnection;
 use slot::{HeldConnection, Slot};
 
-use crate::connection::functions::Functions;
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
-use crate::file::watch::Watch;
-use crate::inline::eligibility::InlinePolicy;
-use crate::options::Options;
 use crate::queue::bounded::LinePlace;
 use crate::queue::on_its_way::OnItsWay;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::{Closed, Queue, Start};
-use crate::sql::catalogue::Catalogue;
-use crate::stats::Recorder;
 use crate::thread::start::{AGAIN, start_worker};
 use crate::time::deadline::Deadline;
 use crate::time::later;
 use crate::time::recurring::Recurring;
-use crate::turnstile::Turnstile;
 use crate::workers::Answer;
+use crate::workers::context::Context;
 use crate::workers::listener::{ChangeListener, CommitListener};
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
@@ -87,9 +81,7 @@ use crate::workers::work::{InSlot, Work};
 pub(crate) struct Writer(Arc<WriterShared>);
 
 pub(super) struct WriterShared {
-    options: Arc<Options>,
-    catalogue: Arc<Catalogue>,
-    recorder: Arc<Recorder>,
+    context: Arc<Context>,
     /// The journal mode, in lower case.
     journal: String,
     /// True if another program keeps the WAL short: `Checkpoint::External`, or Litestream.
@@ -97,12 +89,10 @@ pub(super) struct WriterShared {
     queue: Queue<Request, HeldConnection>,
     /// The connection while a transaction is open.
     parked: Arc<ParkedConnection>,
-    turnstile: Option<Arc<Turnstile>>,
     /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
     /// The live queries. The writer reports changes to them.
     live: OnceLock<Arc<dyn ChangeListener>>,
-    policy: Arc<InlinePolicy>,
     lease_watch: writer_lease::Watch,
     /// Goes off when the thread is to be started that could not be started before.
     again: Deadline,
@@ -118,28 +108,18 @@ pub(super) struct WriterShared {
 
 impl Writer {
     /// Opens the writer's connection. Blocks, until `ticket` is given up.
-    pub(crate) fn open(
-        (options, catalogue, recorder, policy): (Arc<Options>, Arc<Catalogue>, Arc<Recorder>, Arc<InlinePolicy>),
-        functions: Arc<Functions>,
-        watch: Option<Arc<Watch>>,
-        turnstile: Option<Arc<Turnstile>>,
-        ticket: &Arc<Ticket>,
-    ) -> Result<Self> {
-        let opened = WriterConnection::open(options.clone(), functions, watch, turnstile.clone(), ticket);
+    pub(crate) fn open(context: &Arc<Context>, ticket: &Arc<Ticket>) -> Result<Self> {
+        let opened = WriterConnection::open(context, ticket);
         // It may have waited for its turn, and there was no slot.
-        let _ended = turnstile.as_ref().is_some_and(|turnstile| turnstile.left_slot(false, || false));
+        let _ended = context.turnstile.as_ref().is_some_and(|turnstile| turnstile.left_slot(false, || false));
         let mut writer = opened?;
         let journal = writer.connection()?.journal.clone();
         let external = writer.external;
         Ok(Self(Arc::new_cyclic(|shared| WriterShared {
             is_left: writer.is_left.clone(),
-            queue: Queue::new(options.queue, HeldConnection::new(writer)),
+            queue: Queue::new(context.options.queue, HeldConnection::new(writer)),
             parked: Arc::new(ParkedConnection::new(shared.clone())),
-            turnstile,
-            options,
-            catalogue,
-            recorder,
-            policy,
+            context: context.clone(),
             journal,
             external,
             listener: OnceLock::new(),

@@ -24,13 +24,13 @@ const OPTIMIZE: &str = "PRAGMA main.optimize(0x10012)";
 const AT_CLOSE: Duration = Duration::from_millis(200);
 const MEANWHILE: Duration = Duration::from_secs(1);
 
-/// Lets it run as often as the options say, whenever `may_run`.
-pub(crate) fn optimize_again_and_again(writer: &Writer, may_run: impl Fn() -> bool + Send + 'static) {
-    let Some(every) = writer.0.options.optimize_every.filter(|_| !writer.0.external) else { return };
+/// Lets it run as often as the options say, unless the database is parked.
+pub(crate) fn optimize_again_and_again(writer: &Writer) {
+    let Some(every) = writer.0.context.options.optimize_every.filter(|_| !writer.0.external) else { return };
     let of = Arc::downgrade(&writer.0);
     writer.0.optimizes.by(later(Instant::now(), every), move || {
         let writer = Writer(of.upgrade()?);
-        if may_run() {
+        if !writer.0.context.watch.as_ref().is_some_and(|watch| watch.parked.is_set()) {
             ask(&writer);
         }
         Some(later(Instant::now(), every))
@@ -39,7 +39,7 @@ pub(crate) fn optimize_again_and_again(writer: &Writer, may_run: impl Fn() -> bo
 
 /// Nobody waits for the answer. A closed queue refuses it.
 fn ask(writer: &Writer) {
-    let text = writer.0.catalogue.text(OPTIMIZE);
+    let text = writer.0.context.catalogue.text(OPTIMIZE);
     // It has a column, and no rows.
     let work = Work::Query { text, params: Params::default(), wanted: Wanted::All };
     let _ = writer.push(Request::new(limited(MEANWHILE), work, ReplyTo::Nobody));
@@ -47,7 +47,7 @@ fn ask(writer: &Writer) {
 
 /// Called when the connection is about to be closed, and may take so long for it.
 pub(super) fn at_close(writer: &mut WriterConnection, wait: Duration) {
-    let is_wanted = writer.options.optimize_every.is_some() && !writer.is_in_memory();
+    let is_wanted = writer.options().optimize_every.is_some() && !writer.is_in_memory();
     if !is_wanted || writer.external || writer.is_suspect || writer.refusal().is_some() {
         return;
     }

@@ -41,7 +41,8 @@ impl Writer {
     pub(crate) fn park(&self, are_closed: impl FnOnce() -> bool) -> Option<Parked> {
         let mut slot = Slot::acquire_idle(self)?;
         slot.run(|writer, _| {
-            let watch = writer.watch.clone().filter(|watch| watch.refusal().is_none())?;
+            let context = &self.0.context;
+            let watch = context.watch.as_ref().filter(|watch| watch.refusal().is_none())?;
             if !writer.is_open() {
                 return watch.parked.is_set().then_some(Parked::BesideOthers);
             }
@@ -53,14 +54,14 @@ impl Writer {
             let is_copied = copy_wal(writer, COPY).inspect_err(|error| writer.refuse_after_failed_sync(error)).ok()?;
             let left = writer.wal_now();
             self.0.leave(writer, left.as_ref(), Instant::now());
-            let before = Stamp::of(&self.0.options.path);
+            let before = Stamp::of(&context.options.path);
             // SQLite must be the last user of the files, so that it can remove the WAL.
             drop(watch.unguard());
             drop_connection(writer, is_copied);
             writer.left_wal = !(is_copied || writer.external);
             watch.parked.begin();
-            writer.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
-            let after = Stamp::of(&self.0.options.path);
+            context.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
+            let after = Stamp::of(&context.options.path);
             let is_alone = left.is_some() && after.has_no_wal() && after.has_database_of(&before);
             Some(if is_alone { Parked::Alone(after) } else { Parked::BesideOthers })
         })

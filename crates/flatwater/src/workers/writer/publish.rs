@@ -29,7 +29,7 @@ impl Writer {
     pub(crate) fn look_for_others(&self) {
         let Some(mut slot) = Slot::acquire_idle(self) else { return };
         let is_open = slot.run(|writer, _| {
-            if writer.watch.as_ref().is_some_and(|watch| watch.parked.is_set()) {
+            if writer.context.watch.as_ref().is_some_and(|watch| watch.parked.is_set()) {
                 // Its files are looked at instead.
                 return true;
             }
@@ -70,7 +70,7 @@ impl WriterShared {
         }
         let change = writer.connection.as_mut().and_then(|Connection { sqlite, recording, .. }| recording.take(sqlite));
         match committed {
-            Committed::Nothing if !has_moved && (is_noted || self.options.attach.is_empty()) => {}
+            Committed::Nothing if !has_moved && (is_noted || self.context.options.attach.is_empty()) => {}
             Committed::Nothing | Committed::Ours => live.publish(&change.unwrap_or(Change::Everything)),
             Committed::Others => live.publish(&Change::Everything),
         }

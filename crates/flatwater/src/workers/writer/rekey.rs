@@ -18,8 +18,9 @@ use crate::workers::Answer;
 
 /// Encrypts the database with `new`. Waits for reads in progress, and for other processes, as long as for a lock.
 pub(super) fn rekey(writer: &mut WriterConnection, new: &Key, ticket: &Arc<Ticket>) -> Result<Answer> {
-    let options = writer.options.clone();
-    let (Some(key), Some(watch)) = (&options.key, writer.watch.clone()) else {
+    let context = writer.context.clone();
+    let options = &context.options;
+    let (Some(key), Some(watch)) = (&options.key, &context.watch) else {
         return Err(Error::misuse("the database is not encrypted, so it has no key to change")
             .with_hint(hint![Export " makes an encrypted copy of it"]));
     };
@@ -35,11 +36,11 @@ pub(super) fn rekey(writer: &mut WriterConnection, new: &Key, ticket: &Arc<Ticke
     drop(watch.unguard());
     drop_connection(writer, !writer.external);
     watch.parked.begin();
-    writer.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
+    context.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
     let (mut again, mut tries) = (writer.busy(), 0);
     let changed = loop {
         recall.collect();
-        match change_key(&options, key, new) {
+        match change_key(options, key, new) {
             Err(error) if error.kind() == ErrorKind::Busy && again(tries) => tries += 1,
             changed => break changed,
         }

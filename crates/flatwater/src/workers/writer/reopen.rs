@@ -5,18 +5,15 @@
 //! able to begin a write. Blocks for at most `RECALL` longer than opening takes. Leaves out: finding out whether a
 //! connection can write (`writable`).
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Busy;
 
 use crate::connection::Connection;
-use crate::connection::functions::Functions;
 use crate::connection::open::role::Role;
 use crate::connection::open::writable::{is_read_only, may_pass};
 use crate::error::Result;
-use crate::file::watch::Watch;
-use crate::options::Options;
+use crate::workers::context::Context;
 
 /// How long `open` waits for connections in use when all are to be closed, and how often it tries again.
 const RECALL: Duration = Duration::from_millis(250);
@@ -24,16 +21,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Opens a connection that can write. If it cannot, closes all other connections and opens it again: at once, and as
 /// long as that may help, until the connections in use are given back.
-pub(super) fn open(
-    options: &Options,
-    functions: &Arc<Functions>,
-    watch: Option<&Watch>,
-    role: Role,
-    busy: impl Fn() -> Busy,
-) -> Result<Connection> {
-    let open = || Connection::open(options, functions, role, busy());
+pub(super) fn open(context: &Context, role: Role, busy: impl Fn() -> Busy) -> Result<Connection> {
+    let options = &context.options;
+    let open = || Connection::open(options, &context.functions, role, busy());
     let first = open();
-    let Some(watch) = watch.filter(|_| first.as_ref().is_err_and(is_read_only)) else { return first };
+    let Some(watch) = context.watch.as_ref().filter(|_| first.as_ref().is_err_and(is_read_only)) else { return first };
     let recall = watch.recalls.begin();
     let until = Instant::now() + RECALL.min(options.busy_timeout);
     loop {

@@ -41,7 +41,7 @@ const FOR_A_CHECKPOINT: Duration = Duration::from_millis(100);
 impl Writer {
     /// Runs the loop of the writer's thread.
     pub(super) fn run(&self) {
-        if self.0.turnstile.is_some() {
+        if self.0.context.turnstile.is_some() {
             precise_pauses();
         }
         let mut batch = Vec::new();
@@ -49,7 +49,7 @@ impl Writer {
         let mut free_since = Instant::now();
         while let Some(mut slot) = Slot::wait(self) {
             spin.waited(free_since.elapsed());
-            let mut choice = Choice::new(self.0.options.group);
+            let mut choice = Choice::new(self.0.context.options.group);
             self.0.queue.take_while(&mut batch, |request| choice.takes(self.0.candidate(request)));
             if self.0.round_in(&mut slot, &mut batch) {
                 // Nothing runs after the last request.
@@ -74,17 +74,17 @@ impl WriterShared {
             }
             let left = writer.wal_now();
             self.leave(writer, left.as_ref(), Instant::now());
-            if self.policy.limits().is_some() {
-                see_schema(writer, &self.catalogue.left);
+            if self.context.policy.limits().is_some() {
+                see_schema(writer, &self.context.catalogue.left);
             }
             let was_last = ran.unwrap_or_else(|_| {
                 batch.clear();
                 writer.replace();
-                self.recorder.replaced_connection();
+                self.context.recorder.replaced_connection();
                 false
             });
             // A trial of the queue ends only with rounds, on whichever thread they run.
-            self.policy.ran_round(&mut writer.router, writes, Instant::now());
+            self.context.policy.ran_round(&mut writer.router, writes, Instant::now());
             was_last
         })
     }
@@ -99,7 +99,7 @@ impl WriterShared {
         writer.room.begin();
         match f(writer) {
             Err(error) if writer.reopens_after(&error) => {
-                self.recorder.replaced_connection();
+                self.context.recorder.replaced_connection();
                 f(writer)
             }
             Err(full) if full.kind() == ErrorKind::Full && self.has_room_again(writer, &full) => match f(writer) {
@@ -120,7 +120,7 @@ impl WriterShared {
         }
         enter(self, writer);
         for gone in batch.extract_if(.., |request| !request.ticket.start()) {
-            self.recorder.counts.abandoned.count();
+            self.context.recorder.counts.abandoned.count();
             if gone.ticket.is_interrupted() {
                 // It had begun with its group. Its caller may wait until it is known that nothing of it is kept.
                 self.answer(outbox, gone, Err(left_request()));
@@ -130,7 +130,7 @@ impl WriterShared {
             self.refuse_writes(batch, outbox, &refusal);
         }
         self.take_turn(writer, batch);
-        match (batch.len(), self.options.group) {
+        match (batch.len(), self.context.options.group) {
             (0, _) => {}
             (2.., Some(limits)) => {
                 self.ongoing.note("a group of writes");
@@ -149,7 +149,7 @@ impl WriterShared {
 
     /// Waits for the turn of this process, if others are in line, for as long as the requests want to wait for the lock.
     fn take_turn(&self, writer: &HeldConnection, batch: &mut [Request]) {
-        let Some(turnstile) = &self.turnstile else { return };
+        let Some(turnstile) = &self.context.turnstile else { return };
         if !batch.iter().any(|request| request.work.describe().takes_turn()) {
             return;
         }
@@ -239,12 +239,12 @@ impl WriterShared {
 
     /// Returns the properties of a request that matter for the choice of a group.
     fn candidate(&self, request: &Request) -> Candidate {
-        let epoch = self.catalogue.epoch();
+        let epoch = self.context.catalogue.epoch();
         let options = request.ticket.options;
         let may_share = !request.must_be_alone && !options.alone && !options.read_only;
         // A grouped write is not interrupted, so what was never run is not grouped if it has a deadline.
         let may_be_tried = request.ticket.deadline.is_none();
-        let short = self.options.group.map_or(Duration::ZERO, |limits| limits.time);
+        let short = self.context.options.group.map_or(Duration::ZERO, |limits| limits.time);
         let may_be_member = |text: &StatementInfo| {
             if may_be_tried { text.may_be_member(epoch, short) } else { text.is_groupable(epoch, short) }
         };

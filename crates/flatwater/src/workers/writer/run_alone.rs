@@ -76,7 +76,7 @@ pub(super) fn run_alone(
             .twice(writer, |writer| {
                 in_transaction(writer, shared, ticket, |writer, effects| {
                     arm(writer, ticket);
-                    perform(writer, effects, Rules::Statement(&shared.catalogue), &work)
+                    perform(writer, effects, Rules::Statement(&shared.context.catalogue), &work)
                 })
             })
             .map_err(|error| work.explain(error)),
@@ -101,7 +101,7 @@ fn in_transaction<T>(
             Err(error)
         }
     };
-    effects.put_right(writer, &shared.catalogue);
+    effects.put_right(writer, &shared.context.catalogue);
     result
 }
 
@@ -136,12 +136,12 @@ fn write_with(
         Err(panic) => Err(panicked(&*panic).with_hint("nothing was committed")),
     };
     writer.rollback();
-    effects.put_right(writer, &shared.catalogue);
+    effects.put_right(writer, &shared.context.catalogue);
     shared.look_at_disk(writer);
     trusted = trusted && is_idle(writer.connection()?);
     if !trusted {
         writer.replace();
-        shared.recorder.replaced_connection();
+        shared.context.recorder.replaced_connection();
     }
     result
 }
@@ -187,7 +187,7 @@ fn read_with(
     let writes_again = connection.sqlite.execute_batch("PRAGMA query_only = OFF").is_ok();
     if !(trusted && writes_again && is_idle(connection)) {
         writer.replace();
-        shared.recorder.replaced_connection();
+        shared.context.recorder.replaced_connection();
     }
     Returned::of_read(ran, failed, ticket)
 }

@@ -42,7 +42,7 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
         let error = shared.ended(error.timed(&request.ticket), &request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
-    let claim = TransactionGuard(OpenTransaction::new(&shared.options, shared.parked.clone(), false));
+    let claim = TransactionGuard(OpenTransaction::new(&shared.context.options, shared.parked.clone(), false));
     *shared.parked.lock() = Some(OpenState::new(claim.0.clone(), held.lend()));
     let open = ServedTransaction { held, shared, session: Some(claim.0.clone()) };
     shared.ongoing.note_open(&claim.0);
@@ -71,7 +71,7 @@ fn serve_messages(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
     let held = &mut *open.held;
     disarm(held);
     held.rollback();
-    effects.put_right(held, &shared.catalogue);
+    effects.put_right(held, &shared.context.catalogue);
     if let End::Lost(error) = &end {
         held.room.note(error);
     }
@@ -114,7 +114,7 @@ fn begin(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Tick
     writer.wait_for_locks(Instant::now(), ticket);
     shared.twice(writer, WriterConnection::begin)?;
     // From here on no other connection can change the schema.
-    see_schema(writer, &shared.catalogue.left);
+    see_schema(writer, &shared.context.catalogue.left);
     Ok(())
 }
 
@@ -157,7 +157,7 @@ fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>
             Message::Request(request, place) => (*request, place),
         };
         if !request.ticket.start() {
-            shared.recorder.counts.abandoned.count();
+            shared.context.recorder.counts.abandoned.count();
             continue;
         }
         let is_end = request.work.describe().ends();
@@ -202,7 +202,7 @@ fn settle_commit(
     message: Message,
     outbox: &mut Outbox<'_>,
 ) -> End {
-    shared.recorder.commit_failed(&error);
+    shared.context.recorder.commit_failed(&error);
     writer.wait_for_locks_for_all();
     let error = settle(writer, shared, error, before);
     if let Message::Request(request, _) = message {

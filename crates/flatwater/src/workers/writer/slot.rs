@@ -83,7 +83,7 @@ impl<'a> Slot<'a> {
     pub(super) fn wait(writer: &'a Writer) -> Option<Self> {
         let shared = &writer.0;
         let (mut linger, mut held_since) = (None, None);
-        let turnstile = shared.turnstile.as_deref();
+        let turnstile = shared.context.turnstile.as_ref();
         let idle = || match turnstile {
             Some(turnstile) if turnstile.is_kept() => HOLD,
             _ => linger.get_or_insert_with(Linger::begin).time(),
@@ -112,7 +112,7 @@ impl<'a> Slot<'a> {
     }
 
     fn new(writer: &'a Writer, held: HeldConnection, is_writers_thread: bool) -> Self {
-        let outbox = Outbox::passing_on(&writer.0.recorder);
+        let outbox = Outbox::passing_on(&writer.0.context.recorder);
         Self { writer, held, outbox, is_sound: true, is_writers_thread }
     }
 
@@ -178,12 +178,12 @@ impl super::WriterShared {
     /// through the queue, where it does.
     pub(super) fn pauses_writes(&self, now: Instant) -> bool {
         self.listener.get().is_some_and(|listener| listener.delay(now).is_some())
-            || self.turnstile.as_ref().is_some_and(|turnstile| !turnstile.may_write(now))
+            || self.context.turnstile.as_ref().is_some_and(|turnstile| !turnstile.may_write(now))
     }
 
     /// Ends this process' turn, unless it is kept for the next slot.
     fn leave_turn(&self, connection: &mut WriterConnection, is_writers_thread: bool) {
-        if let Some(turnstile) = &self.turnstile
+        if let Some(turnstile) = &self.context.turnstile
             && turnstile.left_slot(is_writers_thread, || self.queue.len() > 0)
         {
             connection.end_lease();
@@ -225,9 +225,9 @@ fn tell_of_commits(
     if let Some(listener) = shared.listener.get() {
         listener.grew(header, now);
     }
-    let committed = leave_at(connection, state, &shared.catalogue.left);
+    let committed = leave_at(connection, state, &shared.context.catalogue.left);
     if committed == Committed::Ours
-        && let Some(turnstile) = &shared.turnstile
+        && let Some(turnstile) = &shared.context.turnstile
     {
         turnstile.committed(header.change);
     }

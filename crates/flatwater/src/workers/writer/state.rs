@@ -7,8 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::connection::functions::Functions;
 use crate::error::Error;
 use crate::lease::Lease;
+use crate::options::Options;
+
+/// What a connection of a caller has instead of what is the engine's.
+pub(super) struct OwnSettings {
+    pub(super) options: Arc<Options>,
+    pub(super) functions: Arc<Functions>,
+}
 
 /// The state of the lease. Guarded by the token. Of other connections' commits it knows only the change counter of the
 /// WAL: SQLite itself checks for them before it writes.

@@ -37,7 +37,7 @@ pub(super) fn vacuum(
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
     let work = Work::Execute { text, params: Params::default() };
-    let options = shared.options.clone();
+    let options = &shared.context.options;
     let moves = options.temp_store == TempStore::Auto && !options.is_memory();
     shared.twice(writer, |writer| {
         if moves {
@@ -45,7 +45,7 @@ pub(super) fn vacuum(
         }
         let done = autocommit(writer, shared, &work, ticket);
         disarm(writer);
-        let is_back = |connection| store_temp(connection, temp_store(&options, true)).is_ok();
+        let is_back = |connection| store_temp(connection, temp_store(options, true)).is_ok();
         if moves && writer.is_open() && !writer.connection().is_ok_and(is_back) {
             writer.replace();
         }

@@ -33,7 +33,7 @@ impl OwnConnection {
         }
         let Some(mut own) = inbox.resting.take() else { return InlineRun::Ineligible };
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            let run = own.run_short(work, limits, began, &writer.0.catalogue.left);
+            let run = own.run_short(work, limits, began, &writer.0.context.catalogue.left);
             (run, own)
         }));
         match ran {

@@ -54,7 +54,7 @@ impl OwnConnections {
         }
         open.connections.push(own.this.clone());
         drop(open);
-        let (Some(watch), Some(writer)) = (&own.given.watch, &own.given.writer) else { return Ok(()) };
+        let (Some(watch), Some(writer)) = (&own.given.context.watch, &own.given.writer) else { return Ok(()) };
         while watch.parked.is_set() {
             writer.look_again();
             watch.parked.wait_for_end(PARKED);

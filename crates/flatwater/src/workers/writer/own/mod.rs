@@ -28,14 +28,13 @@ use self::waits::Waiting;
 use super::Writer;
 use crate::connection::functions::Functions;
 use crate::error::{Error, Result};
-use crate::file::watch::Watch;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
-use crate::stats::Recorder;
 use crate::time::recurring::Recurring;
 use crate::workers::Answer;
+use crate::workers::context::Context;
 use crate::workers::open_read::OpenRead;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
@@ -76,10 +75,10 @@ enum Message {
 
 /// What an engine gives to each of its connections of callers.
 pub(crate) struct Given {
+    pub(crate) context: Arc<Context>,
+    /// As the engine's, but for what the caller has set.
     pub(crate) options: Arc<Options>,
     pub(crate) functions: Arc<Functions>,
-    pub(crate) watch: Option<Arc<Watch>>,
-    pub(crate) recorder: Arc<Recorder>,
     /// `None` if the database is opened to read only.
     pub(crate) writer: Option<Writer>,
     pub(crate) list: Arc<OwnConnections>,

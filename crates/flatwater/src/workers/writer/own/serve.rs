@@ -28,6 +28,7 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
 use crate::workers::writer::connection::WriterConnection;
+use crate::workers::writer::state::OwnSettings;
 
 /// A request that has waited for the turn, and what came of that.
 pub(super) type Resumed = (Box<Request>, Result<Turn>);
@@ -37,8 +38,8 @@ impl Own {
         let is_in_memory = given.options.is_memory();
         let own = || {
             let is_left = given.writer.as_ref().map(|writer| writer.0.is_left.clone()).unwrap_or_default();
-            let (options, functions) = (given.options.clone(), given.functions.clone());
-            WriterConnection::of_caller(options, functions, given.watch.clone(), is_left)
+            let own = OwnSettings { options: given.options.clone(), functions: given.functions.clone() };
+            WriterConnection::of_caller(&given.context, own, is_left)
         };
         Self::new(
             (!is_in_memory).then(own),
@@ -72,7 +73,7 @@ impl OwnConnection {
 
     /// Serves messages until there is none, or the first waits.
     fn serve(&self, mut own: Box<Own>, resumed: Option<Resumed>) {
-        let mut outbox = Outbox::decoding(&self.given.recorder);
+        let mut outbox = Outbox::decoding(&self.given.context.recorder);
         let mut next = resumed.map(|(request, turn)| (Message::Request(request), Some(turn)));
         loop {
             let (message, turn) = match next.take() {
@@ -136,7 +137,7 @@ impl OwnConnection {
         outbox: &mut Outbox<'_>,
     ) -> Option<Box<Own>> {
         if !request.ticket.start() {
-            self.given.recorder.counts.abandoned.count();
+            self.given.context.recorder.counts.abandoned.count();
             // A turn that came too late is given back.
             if let Some(Ok(turn)) = turn {
                 own.takes(turn);
@@ -164,7 +165,7 @@ impl OwnConnection {
                 let state = own.rest();
                 self.note(state);
                 if let Some(writer) = &self.given.writer {
-                    own.see_schema(&writer.0.catalogue.left);
+                    own.see_schema(&writer.0.context.catalogue.left);
                 }
                 let error = result.as_ref().err().cloned();
                 let has_left = request.ticket.is_interrupted();
@@ -261,7 +262,7 @@ impl OwnConnection {
 
     /// No thread can be started: what was to be served is answered with the error. A close is served on this thread.
     fn refuse(&self, own: Box<Own>, resumed: Option<Resumed>, error: &Error) {
-        let mut outbox = Outbox::passing_on(&self.given.recorder);
+        let mut outbox = Outbox::passing_on(&self.given.context.recorder);
         let mut inbox = self.lock();
         let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut inbox.messages)
             .into_iter()

@@ -70,7 +70,7 @@ impl Turn {
         let mut slot = Slot::lent_back(&writer, connection);
         slot.run(|held, _| {
             held.rollback();
-            tell_of_schema(held, effects, &self.shared.catalogue);
+            tell_of_schema(held, effects, &self.shared.context.catalogue);
             let now = Instant::now();
             match own {
                 Some(own) => leave_beside(&self.shared, held, own, now),

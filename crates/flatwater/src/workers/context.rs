@@ -1,0 +1,46 @@
+//! What every worker of one engine uses.
+//!
+//! Owns: the settings, what is learnt and counted, and what guards the file. Shared by all threads that serve the database;
+//! each field says itself how it is guarded. Invariant: there is one for each engine, made before the first connection is
+//! opened and dropped after the last one is closed. Leaves out: connections, queues and threads, which are the workers'.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::connection::functions::Functions;
+use crate::file::watch::Watch;
+use crate::inline::eligibility::InlinePolicy;
+use crate::options::Options;
+use crate::sql::catalogue::Catalogue;
+use crate::stats::Recorder;
+use crate::turnstile::Turnstile;
+
+pub(crate) struct Context {
+    pub(crate) options: Options,
+    pub(crate) catalogue: Catalogue,
+    /// Those of every connection; a connection of a caller may have others over them.
+    pub(crate) functions: Arc<Functions>,
+    pub(crate) recorder: Recorder,
+    /// Which calls may run on their caller's thread.
+    pub(crate) policy: InlinePolicy,
+    /// `None` for a database in memory.
+    pub(crate) watch: Option<Watch>,
+    /// `None` where the processes that write take no turns.
+    pub(crate) turnstile: Option<Turnstile>,
+}
+
+impl Context {
+    /// Opens nothing.
+    pub(crate) fn new(options: Options) -> Arc<Self> {
+        let recorder = Recorder::new(&options.path);
+        Arc::new(Self {
+            catalogue: Catalogue::new(),
+            functions: Arc::default(),
+            policy: InlinePolicy::new(options.inline, Instant::now()),
+            watch: (!options.is_memory()).then(|| Watch::new(&options.path, options.second_copy)),
+            turnstile: Turnstile::of(&options, &recorder.turns),
+            recorder,
+            options,
+        })
+    }
+}
