@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-use flatwater::bindings::Then;
+use flatwater::bindings::Afterwards;
 
 pub(crate) struct Bell {
     heard: UnixStream,
@@ -42,10 +42,10 @@ impl Bell {
     }
 
     /// Wakes the loop. It fails if it was rung often and not heard: then the loop is woken already.
-    pub(crate) fn ring(&self, then: Then) {
-        match then {
+    pub(crate) fn ring(&self, afterwards: Afterwards) {
+        match afterwards {
             #[cfg(target_os = "linux")]
-            Then::GoesOn => linux::add_one(&self.of_busy),
+            Afterwards::GoesOn => linux::add_one(&self.of_busy),
             _ => _ = (&self.rung).write(&[0]),
         }
     }

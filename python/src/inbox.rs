@@ -69,7 +69,7 @@ impl Inbox {
         let py = event_loop.py();
         let bell = Arc::new(Bell::new()?);
         let rung = bell.clone();
-        let inbox = flatwater_bridge::Inbox::new(move |then| rung.ring(then));
+        let inbox = flatwater_bridge::Inbox::new(move |afterwards| rung.ring(afterwards));
         records::add_bell(&inbox);
         let mailbox = inbox.clone() as Arc<dyn Mailbox>;
         let new = Bound::new(py, Self { inbox, mailbox, waiting: Mutex::default(), bell })?;

@@ -56,7 +56,7 @@ use crate::inline::budget;
 use crate::migrations::Migrations;
 use crate::options::json_options::JsonOptions;
 use crate::options::key::Key;
-pub use crate::queue::reply::{Mailbox, Then};
+pub use crate::queue::reply::{Afterwards, Mailbox};
 use crate::queue::ticket::CallOptions;
 use crate::sql::parameters;
 pub use crate::thread::background::dispose;

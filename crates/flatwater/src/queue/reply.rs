@@ -21,12 +21,12 @@ pub trait Mailbox: Send + Sync {
     fn ready(&self, token: u64);
 
     /// Wakes whoever reads the mailbox. Called once after a batch of notes, on the same thread.
-    fn flush(&self, then: Then);
+    fn flush(&self, afterwards: Afterwards);
 }
 
-/// What a thread does that has flushed a mailbox: whether the one that it wakes can run in its place.
+/// What a thread does after it has flushed a mailbox: whether the one that it wakes can run in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum Afterwards {
     /// It goes on with a statement.
     GoesOn,
     /// It has nothing to do, unless another request waits.
@@ -49,18 +49,18 @@ impl From<Waker> for Waiter {
 /// Several calls of one mailbox are told with one flush, when this is dropped at the latest.
 pub(crate) struct Teller {
     to_flush: Option<std::sync::Arc<dyn Mailbox>>,
-    then: Then,
+    afterwards: Afterwards,
 }
 
 impl Default for Teller {
     fn default() -> Self {
-        Self::then(Then::Rests)
+        Self::of_one_that(Afterwards::Rests)
     }
 }
 
 impl Teller {
-    pub(crate) fn then(then: Then) -> Self {
-        Self { to_flush: None, then }
+    pub(crate) fn of_one_that(afterwards: Afterwards) -> Self {
+        Self { to_flush: None, afterwards }
     }
 
     pub(crate) fn tell(&mut self, waiter: Waiter) {
@@ -79,7 +79,7 @@ impl Teller {
     /// Called before this thread does anything that takes long.
     pub(crate) fn flush(&mut self) {
         if let Some(mailbox) = self.to_flush.take() {
-            foreign(|| mailbox.flush(self.then));
+            foreign(|| mailbox.flush(self.afterwards));
         }
     }
 }
@@ -304,7 +304,7 @@ mod tests {
             lock(&self.0).push(Some(token));
         }
 
-        fn flush(&self, _: Then) {
+        fn flush(&self, _: Afterwards) {
             lock(&self.0).push(None);
         }
     }
@@ -374,7 +374,7 @@ mod model {
             self.0.fetch_add(token as usize, loom::sync::atomic::Ordering::SeqCst);
         }
 
-        fn flush(&self, _: Then) {}
+        fn flush(&self, _: Afterwards) {}
     }
 
     /// Either the caller finds the reply when it looks, or it is told afterwards.

@@ -13,7 +13,7 @@ use crate::workers::Answer;
 
 pub(crate) enum ReplyTo {
     Caller(Promise<Result<Answer>>),
-    Then(Then),
+    Completion(Completion),
     /// The work reports by itself.
     Nobody,
 }
@@ -22,7 +22,7 @@ impl ReplyTo {
     /// Goes on with `then`, which gets the answer, or `None` if the request is gone without one. It must hold no lock while it
     /// runs the user's code.
     pub(crate) fn then(then: impl FnOnce(Option<Result<Answer>>) + Send + 'static) -> Self {
-        Self::Then(Then { then: Some(Box::new(then)), origin: Origin::here() })
+        Self::Completion(Completion { run: Some(Box::new(then)), origin: Origin::here() })
     }
 
     /// Delivers the answer. Wakers may run arbitrary code, and so may the drop of an answer that nobody wants.
@@ -32,7 +32,7 @@ impl ReplyTo {
                 Ok(waiter) => return waiter.into_iter().for_each(|waiter| teller.tell(waiter)),
                 Err(unwanted) => unwanted,
             },
-            Self::Then(then) => return then.call(answer),
+            Self::Completion(completion) => return completion.call(answer),
             Self::Nobody => answer,
         };
         // Of a transaction this is its rollback.
@@ -46,27 +46,28 @@ impl From<Promise<Result<Answer>>> for ReplyTo {
     }
 }
 
-type Completion = Box<dyn FnOnce(Option<Result<Answer>>) + Send>;
+type Run = Box<dyn FnOnce(Option<Result<Answer>>) + Send>;
 
 /// What goes on with an answer.
-pub(crate) struct Then {
-    then: Option<Completion>,
+pub(crate) struct Completion {
+    /// `None` once it was called.
+    run: Option<Run>,
     /// In a forked child the locks that it takes may be ones that a thread held.
     origin: Origin,
 }
 
-impl Then {
+impl Completion {
     fn call(mut self, answer: Result<Answer>) {
-        if let Some(then) = self.then.take() {
-            foreign(|| then(Some(answer)));
+        if let Some(run) = self.run.take() {
+            foreign(|| run(Some(answer)));
         }
     }
 }
 
-impl Drop for Then {
+impl Drop for Completion {
     fn drop(&mut self) {
-        if let Some(then) = self.then.take().filter(|_| !self.origin.is_inherited()) {
-            foreign(|| then(None));
+        if let Some(run) = self.run.take().filter(|_| !self.origin.is_inherited()) {
+            foreign(|| run(None));
         }
     }
 }
