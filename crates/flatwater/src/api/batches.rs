@@ -14,7 +14,7 @@ use crate::api::report::{Collection, is_heard};
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::values::row::Rows;
-use crate::workers::open_read::CursorGuard;
+use crate::workers::kept_connection::CursorGuard;
 use crate::workers::work::Work;
 
 /// A part of a result.
@@ -145,7 +145,7 @@ impl Batches {
     /// Begins to fetch the next batch, if there may be one. Its first poll sends the request.
     fn fetch_on(&mut self, context: &mut Context<'_>) {
         let Some(rest) = &self.rest else { return };
-        let caller = Caller { open_read: Some(rest.at.clone()), ..self.caller.clone() };
+        let caller = Caller { kept: Some(rest.at.clone()), ..self.caller.clone() };
         let call = fetch(&caller, "fetch", Ok(Work::Fetch(rest.number)));
         let mut call = call.collected(self.collection.clone());
         self.next = match Pin::new(&mut call).poll(context) {

@@ -85,7 +85,7 @@ impl Connection {
         own.foreign_keys = options.foreign_keys.unwrap_or(own.foreign_keys);
         own.read_only |= caller.handle.is_read_only();
         let guard = OwnGuard(own_connection(engine, own));
-        let caller = Caller { open_read: Some(guard.0.clone()), inside: None, ..caller.clone() };
+        let caller = Caller { kept: Some(guard.0.clone()), inside: None, ..caller.clone() };
         Self { guard, session: Session(caller) }
     }
 

@@ -199,7 +199,7 @@ impl Database {
 pub(crate) fn with_handle(handle: Handle) -> Database {
     let options = handle.call_options();
     let handle = Arc::new(handle);
-    let caller = Caller { handle, options, inside: None, open_read: None, json: None };
+    let caller = Caller { handle, options, inside: None, kept: None, json: None };
     Database { session: Session(caller) }
 }
 

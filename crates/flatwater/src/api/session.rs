@@ -280,8 +280,8 @@ impl Session {
     /// [`Transaction`](crate::Transaction). Does not block.
     #[must_use]
     pub fn in_transaction(&self) -> bool {
-        if let Some(open) = &self.0.open_read {
-            return open.in_transaction();
+        if let Some(kept) = &self.0.kept {
+            return kept.in_transaction();
         }
         // In a database with one connection a snapshot is a transaction of the writer. In a forked process the lock may be
         // held by a thread that is not there.

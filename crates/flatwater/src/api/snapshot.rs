@@ -12,8 +12,8 @@ use crate::engine::dispatch::Caller;
 use crate::error::Result;
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
+use crate::workers::kept_connection::SnapshotGuard;
 use crate::workers::level::{Inside, TransactionGuard};
-use crate::workers::open_read::SnapshotGuard;
 
 /// One point in time of the database: all reads of it see the same state, whatever is committed meanwhile.
 ///
@@ -44,7 +44,7 @@ impl Snapshot {
         let options = CallOptions { read_only: true, ..caller.options };
         let caller = Caller { options, ..caller.clone() };
         let (caller, guard) = match answer {
-            Answer::Snapshot(guard) => (Caller { open_read: Some(guard.at.clone()), ..caller }, Guard::Reader(guard)),
+            Answer::Snapshot(guard) => (Caller { kept: Some(guard.at.clone()), ..caller }, Guard::Reader(guard)),
             answer => {
                 let guard = answer.transaction()?;
                 let inside = Arc::new(Inside { session: guard.0.clone(), savepoints: Vec::new() });

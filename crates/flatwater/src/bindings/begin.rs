@@ -15,7 +15,7 @@ impl Unbegun<'_> {
     /// The number that identifies the open database, for a call that belongs to no transaction, snapshot or cursor.
     #[must_use]
     pub fn database(&self) -> Option<usize> {
-        (self.0.inside.is_none() && self.0.open_read.is_none()).then(|| self.0.handle.id())
+        (self.0.inside.is_none() && self.0.kept.is_none()).then(|| self.0.handle.id())
     }
 
     /// True for a call of a transaction in which nested ones were begun.

@@ -25,8 +25,8 @@ use crate::thread::block_on::in_closure;
 use crate::thread::scope::is_inside;
 use crate::time::timer::{self, Alarm};
 use crate::workers::Answer;
+use crate::workers::kept_connection::KeptConnection;
 use crate::workers::level::Inside;
-use crate::workers::open_read::OpenRead;
 use crate::workers::readers::{InLine, Readers};
 use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};
 use crate::workers::request::Request;
@@ -41,8 +41,8 @@ const SHORTEST: Duration = Duration::from_millis(1);
 pub(crate) struct Caller {
     pub(crate) handle: Arc<Handle>,
     pub(crate) inside: Option<Arc<Inside>>,
-    /// The snapshot or the cursor that the call belongs to.
-    pub(crate) open_read: Option<Arc<dyn OpenRead>>,
+    /// The connection that is kept for the caller: for a snapshot, for a cursor, or its own.
+    pub(crate) kept: Option<Arc<dyn KeptConnection>>,
     pub(crate) options: CallOptions,
     /// `None`: the defaults.
     pub(crate) json: Option<Arc<JsonOptions>>,
@@ -52,7 +52,7 @@ pub(crate) struct Caller {
 #[derive(Clone, Copy)]
 pub(crate) enum Route<'a> {
     Transaction(&'a Inside),
-    OpenRead(&'a dyn OpenRead),
+    Kept(&'a dyn KeptConnection),
     Writer(&'a Writer),
     Readers(&'a Readers),
 }
@@ -225,8 +225,8 @@ impl Caller {
         if let Some(inside) = &self.inside {
             return Ok(Route::Transaction(inside));
         }
-        if let Some(open_read) = &self.open_read {
-            return Ok(Route::OpenRead(&**open_read));
+        if let Some(kept) = &self.kept {
+            return Ok(Route::Kept(&**kept));
         }
         let (engine, is_read_only) = (self.handle.engine(), self.handle.is_read_only());
         engine.touch();
@@ -252,7 +252,7 @@ impl Caller {
         if in_closure() {
             return Err(called_from_within());
         }
-        if self.inside.is_none() && self.open_read.is_none() && self.handle.is_closed() {
+        if self.inside.is_none() && self.kept.is_none() && self.handle.is_closed() {
             return Err(Error::closed());
         }
         Ok(())
@@ -280,7 +280,7 @@ impl Route<'_> {
             Self::Transaction(Inside { session, savepoints }) => {
                 return session.send(request, savepoints).map(|()| Line::Nowhere);
             }
-            Self::OpenRead(open_read) => return open_read.send(request).map(|()| Line::Nowhere),
+            Self::Kept(kept) => return kept.send(request).map(|()| Line::Nowhere),
             _ if !may_block => Some(request),
             Self::Writer(writer) => writer.run_here(request),
             Self::Readers(readers) => readers.run_here(request),

@@ -51,7 +51,7 @@ impl Caller {
 
     /// The functions of a connection of the caller's own.
     fn own_functions(&self) -> Option<&Arc<Functions>> {
-        self.open_read.as_ref()?.functions()
+        self.kept.as_ref()?.functions()
     }
 }
 

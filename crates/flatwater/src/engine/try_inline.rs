@@ -29,7 +29,7 @@ impl Engine {
         let Some(limits) = self.context.policy.limits().filter(|_| !options.never_inline) else {
             return Begun::ToSend(route);
         };
-        if matches!(route, Route::OpenRead(open) if !open.runs_inline()) {
+        if matches!(route, Route::Kept(kept) if !kept.runs_inline()) {
             self.context.recorder.inline.queued.count();
             return Begun::ToSend(route);
         }
@@ -53,7 +53,7 @@ impl Engine {
                 let query = InlineQuery { text, params, output: work.output(), limits, began, cookie: None };
                 Tried::Ran(readers.run_inline(query).map(Ok))
             }
-            (Route::OpenRead(open), _) => Tried::Ran(open.run_inline(work, limits, began)),
+            (Route::Kept(kept), _) => Tried::Ran(kept.run_inline(work, limits, began)),
             (Route::Readers(_), _) => Tried::Ran(InlineRun::Ineligible),
             (Route::Writer(writer), _) => writer.run_inline(work, limits, options, began),
         });
@@ -105,7 +105,7 @@ fn begun<'a>(route: Route<'a>, run: InlineRun<Result<Answer>>, unsettled: Option
 impl Route<'_> {
     fn place(&self) -> RunPlace {
         match self {
-            Self::Transaction(_) | Self::OpenRead(_) => RunPlace::Transaction,
+            Self::Transaction(_) | Self::Kept(_) => RunPlace::Transaction,
             Self::Writer(_) => RunPlace::Writer,
             Self::Readers(_) => RunPlace::Readers,
         }

@@ -21,8 +21,8 @@ use crate::values::document::Document;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
 use crate::workers::Answer;
+use crate::workers::kept_connection::CursorGuard;
 use crate::workers::level::TransactionGuard;
-use crate::workers::open_read::CursorGuard;
 
 impl From<Outcome> for Answer {
     fn from(outcome: Outcome) -> Self {

@@ -8,10 +8,10 @@ mod answer;
 pub(crate) mod checkpoint;
 pub(crate) mod context;
 pub(crate) mod description;
+pub(crate) mod kept_connection;
 pub(crate) mod level;
 pub(crate) mod listener;
 pub(crate) mod live;
-pub(crate) mod open_read;
 pub(crate) mod open_transaction;
 pub(crate) mod outbox;
 pub(crate) mod readers;
@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 use flatwater_sqlite::CheckpointInfo;
 
+use kept_connection::{CursorGuard, SnapshotGuard};
 use level::TransactionGuard;
-use open_read::{CursorGuard, SnapshotGuard};
 
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;

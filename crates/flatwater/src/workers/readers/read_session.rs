@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::time::later;
 use crate::time::recurring::Recurring;
-use crate::workers::open_read::OpenRead;
+use crate::workers::kept_connection::KeptConnection;
 use crate::workers::request::Request;
 
 /// What a session is for.
@@ -252,7 +252,7 @@ impl ReadSession {
 /// The caller's side.
 pub(super) struct OpenSession(pub(super) Arc<ReadSession>);
 
-impl OpenRead for OpenSession {
+impl KeptConnection for OpenSession {
     fn send(&self, request: Request) -> Result<()> {
         self.0.post(Message::Request(Box::new(request)), None)
     }

@@ -24,7 +24,7 @@ use crate::sql::catalogue::StatementInfo;
 use crate::thread::block_on::{block_on, mark_closure};
 use crate::values::row::Rows;
 use crate::workers::Answer;
-use crate::workers::open_read::{CursorGuard, SnapshotGuard};
+use crate::workers::kept_connection::{CursorGuard, SnapshotGuard};
 use crate::workers::outbox::Outbox;
 use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};
 use crate::workers::request::Request;

@@ -19,7 +19,7 @@ use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
 use crate::thread::block_on::mark_closure;
 use crate::workers::Answer;
-use crate::workers::open_read::CursorGuard;
+use crate::workers::kept_connection::CursorGuard;
 use crate::workers::outbox::Outbox;
 use crate::workers::refusals::snapshot_writes;
 use crate::workers::request::Request;

@@ -35,7 +35,7 @@ use crate::queue::ticket::Ticket;
 use crate::time::recurring::Recurring;
 use crate::workers::Answer;
 use crate::workers::context::Context;
-use crate::workers::open_read::OpenRead;
+use crate::workers::kept_connection::KeptConnection;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
 
@@ -258,7 +258,7 @@ impl OwnConnection {
     }
 }
 
-impl OpenRead for OwnConnection {
+impl KeptConnection for OwnConnection {
     fn send(&self, request: Request) -> Result<()> {
         self.post(Message::Request(Box::new(request)))
     }

@@ -18,7 +18,7 @@ use crate::workers::request::Request;
 use crate::workers::work::Work;
 
 /// A connection that is kept for one caller.
-pub(crate) trait OpenRead: Send + Sync {
+pub(crate) trait KeptConnection: Send + Sync {
     /// Sends a request, or returns an error if the connection was given back.
     fn send(&self, request: Request) -> Result<()>;
 
@@ -54,12 +54,12 @@ pub(crate) trait OpenRead: Send + Sync {
 
 /// A caller's right to a snapshot.
 pub(crate) struct SnapshotGuard {
-    pub(crate) at: Arc<dyn OpenRead>,
+    pub(crate) at: Arc<dyn KeptConnection>,
     origin: Origin,
 }
 
 impl SnapshotGuard {
-    pub(crate) fn new(at: Arc<dyn OpenRead>) -> Self {
+    pub(crate) fn new(at: Arc<dyn KeptConnection>) -> Self {
         Self { at, origin: Origin::here() }
     }
 }
@@ -76,13 +76,13 @@ impl Drop for SnapshotGuard {
 
 /// A caller's right to the rest of a result.
 pub(crate) struct CursorGuard {
-    pub(crate) at: Arc<dyn OpenRead>,
+    pub(crate) at: Arc<dyn KeptConnection>,
     pub(crate) number: u64,
     origin: Origin,
 }
 
 impl CursorGuard {
-    pub(crate) fn new(at: Arc<dyn OpenRead>, number: u64) -> Self {
+    pub(crate) fn new(at: Arc<dyn KeptConnection>, number: u64) -> Self {
         Self { at, number, origin: Origin::here() }
     }
 }
