@@ -47,7 +47,7 @@ impl Snapshot {
             Answer::Snapshot(guard) => (Caller { kept: Some(guard.at.clone()), ..caller }, Guard::Reader(guard)),
             answer => {
                 let guard = answer.transaction()?;
-                let inside = Arc::new(Inside { session: guard.0.clone(), savepoints: Vec::new() });
+                let inside = Arc::new(Inside { transaction: guard.0.clone(), savepoints: Vec::new() });
                 (Caller { inside: Some(inside), ..caller }, Guard::Transaction(guard))
             }
         };

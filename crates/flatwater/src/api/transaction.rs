@@ -37,7 +37,7 @@ pub struct Transaction<'a> {
 
 impl<'a> Transaction<'a> {
     pub(crate) fn new(caller: &Caller, guard: TransactionGuard) -> Self {
-        let inside = Inside { session: guard.0.clone(), savepoints: Vec::new() };
+        let inside = Inside { transaction: guard.0.clone(), savepoints: Vec::new() };
         let session = Session(Caller { inside: Some(Arc::new(inside)), ..caller.clone() });
         Self { session, level: Level::Outermost(guard), parent: PhantomData }
     }
@@ -57,7 +57,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// `Misuse`, with the reason, if the transaction is over.
     pub fn begin(&mut self) -> Call<Transaction<'_>> {
-        let number = self.session.0.inside.as_ref().map_or(0, |inside| inside.session.next_savepoint());
+        let number = self.session.0.inside.as_ref().map_or(0, |inside| inside.transaction.next_savepoint());
         self.session.call("begin", Ok(Work::Savepoint(number)), |answer, caller| {
             let number = answer.savepoint()?;
             caller.map(|caller| Transaction::nested(caller, number)).ok_or_else(|| Error::misuse("no transaction"))
@@ -165,7 +165,7 @@ mod tests {
     /// Begins a transaction, uses and ends it, and returns once nothing keeps it any more.
     fn is_let_go_of(db: &Database, commits: bool) {
         let tx = db.begin().wait().unwrap();
-        let of = Arc::downgrade(&tx.session.0.inside.as_ref().unwrap().session);
+        let of = Arc::downgrade(&tx.session.0.inside.as_ref().unwrap().transaction);
         tx.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap();
         if commits {
             tx.commit().wait().unwrap();

@@ -21,7 +21,7 @@ impl Unbegun<'_> {
     /// True for a call of a transaction in which nested ones were begun.
     #[must_use]
     pub fn may_be_nested(&self) -> bool {
-        self.0.inside.as_ref().is_some_and(|inside| inside.session.savepoints_begun() > 0)
+        self.0.inside.as_ref().is_some_and(|inside| inside.transaction.savepoints_begun() > 0)
     }
 
     /// The flow that begins the call has a transaction open on the same database. If the call would wait for the end of
@@ -34,7 +34,7 @@ impl Unbegun<'_> {
     /// false for a nested transaction of another one.
     pub fn set_nested(&mut self, nested: &Transaction<'_>) -> bool {
         let (Some(own), Some(nested)) = (&self.0.inside, &nested.session.0.inside) else { return false };
-        if !Arc::ptr_eq(&own.session, &nested.session) {
+        if !Arc::ptr_eq(&own.transaction, &nested.transaction) {
             return false;
         }
         if nested.savepoints.starts_with(&own.savepoints) {

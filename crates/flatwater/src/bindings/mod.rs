@@ -102,7 +102,7 @@ impl Target {
     #[must_use]
     pub fn is_same_transaction(&self, other: &Self) -> bool {
         let (Some(one), Some(other)) = (&self.0.0.inside, &other.0.0.inside) else { return false };
-        Arc::ptr_eq(&one.session, &other.session) && one.savepoints == other.savepoints
+        Arc::ptr_eq(&one.transaction, &other.transaction) && one.savepoints == other.savepoints
     }
 
     /// What [`mark`] keeps with its handle, if it is a `T`.
@@ -183,7 +183,7 @@ impl Target {
                 caller.map(|caller| Output::Transaction(Transaction::new(caller, guard))).ok_or_else(Error::closed)
             });
         };
-        self.call("begin", Ok(Work::Savepoint(inside.session.next_savepoint())), |answer, caller| {
+        self.call("begin", Ok(Work::Savepoint(inside.transaction.next_savepoint())), |answer, caller| {
             let number = answer.savepoint()?;
             caller.map(|caller| Output::Transaction(Transaction::nested(caller, number))).ok_or_else(Error::closed)
         })

@@ -161,7 +161,7 @@ impl Caller {
     pub(crate) fn now(&self) -> Self {
         let mut caller = self.clone();
         if let Some(inside) = &caller.inside {
-            caller.options.ended_nested = inside.session.savepoints_begun();
+            caller.options.ended_nested = inside.transaction.savepoints_begun();
         }
         caller
     }
@@ -277,8 +277,8 @@ impl Route<'_> {
     /// request waits in line for a place.
     fn serve(self, request: Request, may_block: bool) -> Result<Line> {
         let left = match self {
-            Self::Transaction(Inside { session, savepoints }) => {
-                return session.send(request, savepoints).map(|()| Line::Nowhere);
+            Self::Transaction(Inside { transaction, savepoints }) => {
+                return transaction.send(request, savepoints).map(|()| Line::Nowhere);
             }
             Self::Kept(kept) => return kept.send(request).map(|()| Line::Nowhere),
             _ if !may_block => Some(request),

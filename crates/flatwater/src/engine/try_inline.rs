@@ -46,8 +46,8 @@ impl Engine {
         let began = Instant::now();
         // Foreign code that runs meanwhile, such as the receiver of the events, must not wait for this connection.
         let tried = mark_closure(|| match (route, work) {
-            (Route::Transaction(Inside { session, savepoints }), _) => {
-                session.run_inline(work, savepoints, limits, began)
+            (Route::Transaction(Inside { transaction, savepoints }), _) => {
+                transaction.run_inline(work, savepoints, limits, began)
             }
             (Route::Readers(readers), Work::Query { text, params, .. }) => {
                 let query = InlineQuery { text, params, output: work.output(), limits, began, cookie: None };
@@ -72,7 +72,9 @@ impl Engine {
     fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work, limits: &InlineLimits) -> Begun<'a> {
         let began = Instant::now();
         let (run, unsettled) = parts(mark_closure(|| match route {
-            Route::Transaction(Inside { session, savepoints }) => session.run_inline(work, savepoints, limits, began),
+            Route::Transaction(Inside { transaction, savepoints }) => {
+                transaction.run_inline(work, savepoints, limits, began)
+            }
             Route::Writer(writer) if self.context.policy.may_begin() => Tried::Ran(begin_inline(writer, limits, began)),
             _ => Tried::Ran(InlineRun::Ineligible),
         }));

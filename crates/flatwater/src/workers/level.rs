@@ -12,13 +12,13 @@ use crate::workers::open_transaction::{End, OpenTransaction, Savepoints};
 /// The position of a handle inside an open transaction.
 #[derive(Clone)]
 pub(crate) struct Inside {
-    pub(crate) session: Arc<OpenTransaction>,
+    pub(crate) transaction: Arc<OpenTransaction>,
     pub(crate) savepoints: Savepoints,
 }
 
 impl MayEnd for Inside {
     fn is_open(&self) -> bool {
-        self.session.is_open()
+        self.transaction.is_open()
     }
 }
 
@@ -40,7 +40,7 @@ impl Level {
         Self::Nested(NestedGuard(inside))
     }
 
-    /// Records that the level was kept or undone: dropping a nested one then does nothing. The session itself records
+    /// Records that the level was kept or undone: dropping a nested one then does nothing. The transaction itself records
     /// the end of the transaction.
     pub(crate) fn ended(&mut self) {
         if let Self::Nested(guard) = self {
@@ -51,8 +51,8 @@ impl Level {
 
 impl Drop for NestedGuard {
     fn drop(&mut self) {
-        if let Some(inside) = self.0.as_ref().filter(|inside| !inside.session.is_inherited()) {
-            inside.session.undo(&inside.savepoints);
+        if let Some(inside) = self.0.as_ref().filter(|inside| !inside.transaction.is_inherited()) {
+            inside.transaction.undo(&inside.savepoints);
         }
     }
 }

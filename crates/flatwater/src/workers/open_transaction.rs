@@ -78,11 +78,11 @@ impl End {
 pub(crate) type Savepoints = Vec<u64>;
 
 /// Keeps the connection of an open transaction between its steps.
-pub(crate) trait KeepsConnection: Send + Sync {
+pub(crate) trait WriterSide: Send + Sync {
     /// Runs the work on this thread now, if it is known to be short and the transaction is at these savepoints.
     fn run_inline(
         &self,
-        session: &OpenTransaction,
+        transaction: &OpenTransaction,
         work: &Work,
         savepoints: &Savepoints,
         limits: &InlineLimits,
@@ -124,7 +124,7 @@ pub(crate) struct OpenTransaction {
     savepoints: AtomicU64,
     /// Looks whether it is idle.
     looks: Recurring,
-    parked: Arc<dyn KeepsConnection>,
+    writer: Arc<dyn WriterSide>,
 }
 
 struct Inbox {
@@ -138,24 +138,24 @@ struct Inbox {
 
 impl OpenTransaction {
     /// Returns the transaction that has just begun: on the writer's thread, which serves it, or inline.
-    pub(crate) fn new(options: &Options, parked: Arc<dyn KeepsConnection>, is_inline: bool) -> Arc<Self> {
+    pub(crate) fn new(options: &Options, writer: Arc<dyn WriterSide>, is_inline: bool) -> Arc<Self> {
         let now = Instant::now();
         let idle_limit = options.transaction_idle;
         let told = !events::ARE_BUILT || idle_limit <= TOLD_AFTER;
         let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: is_inline.then_some(now), told };
-        let session = Arc::new(Self {
+        let transaction = Arc::new(Self {
             origin: Origin::here(),
             inbox: Mutex::new(inbox),
             path: options.path.clone(),
             idle_limit,
             savepoints: AtomicU64::new(0),
             looks: Recurring::default(),
-            parked,
+            writer,
         });
-        let of = Arc::downgrade(&session);
+        let of = Arc::downgrade(&transaction);
         let first = later(now, if told { idle_limit } else { TOLD_AFTER });
-        session.looks.by(first, move || of.upgrade()?.look());
-        session
+        transaction.looks.by(first, move || of.upgrade()?.look());
+        transaction
     }
 
     fn lock(&self) -> MutexGuard<'_, Inbox> {
@@ -184,7 +184,7 @@ impl OpenTransaction {
         if inbox.end.is_some() || inbox.idle_since.is_none() {
             return Tried::Ran(InlineRun::Ineligible);
         }
-        let (run, step) = self.parked.run_inline(self, work, savepoints, limits, began);
+        let (run, step) = self.writer.run_inline(self, work, savepoints, limits, began);
         match step {
             Step::Stays => inbox.idle_since = Some(began + run.took()),
             Step::Lost(error) => {
@@ -195,7 +195,7 @@ impl OpenTransaction {
                 (inbox.end, inbox.idle_since) = (Some(End::Finished), None);
                 drop(inbox);
                 self.looks.end();
-                self.parked.leave();
+                self.writer.leave();
             }
             Step::Unsettled => {
                 // In the same critical section, so that nothing comes before it.
@@ -244,7 +244,7 @@ impl OpenTransaction {
         let was_idle = inbox.idle_since.take().is_some();
         drop(inbox);
         if was_idle {
-            self.parked.hand_over();
+            self.writer.hand_over();
         }
     }
 

@@ -4,7 +4,7 @@
 //! be trusted, or cannot write. Runs on the thread that holds the token. Invariant: a connection that is not in its expected
 //! state is closed before anything else runs on it; the next use opens another. Leaves out: the statements that run on it,
 //! and what is decided about it: the schema (`known_schema`), inline runs (`inline_access`), the lease (`writer_lease`), what
-//! interrupts it (`interrupts`), closing it in order (`last_checkpoint`).
+//! interrupts it (`interrupts`), closing it in order (`close_connection`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

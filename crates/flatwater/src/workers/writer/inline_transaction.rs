@@ -14,7 +14,7 @@ use flatwater_sqlite::WalHeader;
 use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
 use super::inline_access::run_inline;
-use super::parked::OpenState;
+use super::resting::OpenState;
 use super::slot::Slot;
 use super::{Writer, WriterShared};
 use crate::connection::Connection;
@@ -51,10 +51,10 @@ pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instan
         Some(Err(why)) => return InlineRun::FellBack(why, began.elapsed()),
         Some(Ok(())) => {}
     }
-    let session = OpenTransaction::new(&shared.context.options, shared.parked.clone(), true);
-    *shared.parked.lock() = Some(OpenState::new(session.clone(), slot.lend()));
-    shared.ongoing.note_open(&session);
-    InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(session))), began.elapsed())
+    let transaction = OpenTransaction::new(&shared.context.options, shared.resting.clone(), true);
+    *shared.resting.lock() = Some(OpenState::new(transaction.clone(), slot.lend()));
+    shared.ongoing.note_open(&transaction);
+    InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(transaction))), began.elapsed())
 }
 
 /// Runs BEGIN IMMEDIATE, if the schema is the known one. Returns `None` if nothing was tried. With attached files SQLite

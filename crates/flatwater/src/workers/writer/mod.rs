@@ -7,6 +7,7 @@
 
 mod autocommit;
 mod choice;
+mod close_connection;
 mod commit;
 mod commits_seen;
 mod connection;
@@ -22,7 +23,6 @@ mod inline_transaction;
 mod inline_write;
 mod interrupts;
 mod known_schema;
-mod last_checkpoint;
 mod left_behind;
 mod lock_waits;
 mod memory_backup;
@@ -30,11 +30,11 @@ mod migration;
 mod optimize;
 pub(crate) mod own;
 mod park_database;
-mod parked;
 mod perform;
 mod publish;
 mod rekey;
 mod reopen;
+mod resting;
 mod round;
 mod run_alone;
 mod savepoint_stack;
@@ -54,7 +54,7 @@ pub(crate) use inline_transaction::begin_inline;
 use left_behind::Ongoing;
 pub(crate) use optimize::optimize_again_and_again;
 pub(crate) use park_database::Parked;
-use parked::ParkedConnection;
+use resting::RestingConnection;
 use slot::{HeldConnection, Slot};
 
 use crate::error::system::no_thread;
@@ -88,7 +88,7 @@ pub(super) struct WriterShared {
     external: bool,
     queue: Queue<Request, HeldConnection>,
     /// The connection while a transaction is open.
-    parked: Arc<ParkedConnection>,
+    resting: Arc<RestingConnection>,
     /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
     /// The live queries. The writer reports changes to them.
@@ -118,7 +118,7 @@ impl Writer {
         Ok(Self(Arc::new_cyclic(|shared| WriterShared {
             is_left: writer.is_left.clone(),
             queue: Queue::new(context.options.queue, HeldConnection::new(writer)),
-            parked: Arc::new(ParkedConnection::new(shared.clone())),
+            resting: Arc::new(RestingConnection::new(shared.clone())),
             context: context.clone(),
             journal,
             external,

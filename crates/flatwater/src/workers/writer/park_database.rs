@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Writer;
-use super::last_checkpoint::{copy_wal, drop_connection};
+use super::close_connection::{copy_wal, drop_connection};
 use super::slot::Slot;
 use crate::file::stamp::Stamp;
 use crate::queue::ticket::{CallOptions, Ticket};

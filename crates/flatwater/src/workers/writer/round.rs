@@ -12,11 +12,11 @@ use flatwater_sqlite::precise_pauses;
 use rusqlite::ffi;
 
 use super::choice::{Candidate, Choice};
+use super::close_connection::close;
 use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
 use super::inline_access::suspect_spoilt;
 use super::known_schema::see_schema;
-use super::last_checkpoint::close;
 use super::own::turn::Turn;
 use super::slot::{HeldConnection, Slot, enter};
 use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};

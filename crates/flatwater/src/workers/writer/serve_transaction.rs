@@ -17,8 +17,8 @@ use super::failed_commit::Changes;
 use super::inline_access::unlimit;
 use super::interrupts::{arm, disarm};
 use super::known_schema::{may_write_virtual_tables, see_schema};
-use super::parked::OpenState;
 use super::perform::{Rules, perform};
+use super::resting::OpenState;
 use super::savepoint_stack::{LONG, Savepoint, Stack};
 use super::slot::HeldConnection;
 use crate::error::{Error, Result};
@@ -42,29 +42,29 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
         let error = shared.ended(error.timed(&request.ticket), &request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
-    let claim = TransactionGuard(OpenTransaction::new(&shared.context.options, shared.parked.clone(), false));
-    *shared.parked.lock() = Some(OpenState::new(claim.0.clone(), held.lend()));
-    let open = ServedTransaction { held, shared, session: Some(claim.0.clone()) };
+    let claim = TransactionGuard(OpenTransaction::new(&shared.context.options, shared.resting.clone(), false));
+    *shared.resting.lock() = Some(OpenState::new(claim.0.clone(), held.lend()));
+    let open = ServedTransaction { held, shared, transaction: Some(claim.0.clone()) };
     shared.ongoing.note_open(&claim.0);
-    // If the caller is gone, the claim is returned and dropped at once, which ends the session below.
+    // If the caller is gone, the claim is returned and dropped at once, which ends the transaction below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
     serve_messages(open, outbox);
 }
 
 /// Serves the messages of the open transaction.
 pub(super) fn go_on(held: &mut HeldConnection, shared: &WriterShared, outbox: &mut Outbox<'_>) {
-    let session = shared.parked.lock().as_ref().map(|at| at.session.clone());
-    if session.is_some() {
-        serve_messages(ServedTransaction { held, shared, session }, outbox);
+    let transaction = shared.resting.lock().as_ref().map(|at| at.transaction.clone());
+    if transaction.is_some() {
+        serve_messages(ServedTransaction { held, shared, transaction }, outbox);
     }
 }
 
 fn serve_messages(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
     let shared = open.shared;
-    let Some(session) = open.session.clone() else { return };
-    let Some(end) = run(shared, &session, outbox) else {
+    let Some(transaction) = open.transaction.clone() else { return };
+    let Some(end) = run(shared, &transaction, outbox) else {
         // From here on its caller's thread may have ended it.
-        open.session = None;
+        open.transaction = None;
         return;
     };
     let effects = open.take_back();
@@ -76,24 +76,24 @@ fn serve_messages(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
         held.room.note(error);
     }
     shared.make_noted_room(held);
-    for request in session.close(end.clone()) {
+    for request in transaction.close(end.clone()) {
         let answer = end.answer(&request.work);
         shared.answer(outbox, request, answer);
     }
 }
 
-/// An open transaction that the writer's thread serves. Dropping it takes the connection back and closes the session,
-/// whatever happens, so that no caller waits for its answers; but not one that is open on, which has no session here any more.
+/// An open transaction that the writer's thread serves. Dropping it takes the connection back and closes the transaction,
+/// whatever happens, so that no caller waits for its answers; but not one that is open on, which has no transaction here any more.
 struct ServedTransaction<'a> {
     held: &'a mut HeldConnection,
     shared: &'a WriterShared,
-    session: Option<Arc<OpenTransaction>>,
+    transaction: Option<Arc<OpenTransaction>>,
 }
 
 impl ServedTransaction<'_> {
     /// Takes the connection back, and returns what the statements did.
     fn take_back(&mut self) -> Effects {
-        let Some(OpenState { writer, effects, .. }) = self.shared.parked.lock().take() else {
+        let Some(OpenState { writer, effects, .. }) = self.shared.resting.lock().take() else {
             return Effects::default();
         };
         self.held.put_back(writer);
@@ -103,9 +103,9 @@ impl ServedTransaction<'_> {
 
 impl Drop for ServedTransaction<'_> {
     fn drop(&mut self) {
-        if let Some(session) = self.session.take() {
+        if let Some(transaction) = self.transaction.take() {
             self.take_back();
-            session.close(End::Finished);
+            transaction.close(End::Finished);
         }
     }
 }
@@ -127,13 +127,13 @@ fn begin(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Tick
 ///                                         finds the transaction still served: its next short step is a message
 /// takes it, answers, wakes the caller, ...
 /// ```
-fn run(shared: &WriterShared, session: &OpenTransaction, outbox: &mut Outbox<'_>) -> Option<End> {
+fn run(shared: &WriterShared, transaction: &OpenTransaction, outbox: &mut Outbox<'_>) -> Option<End> {
     loop {
-        let message = session.next()?;
+        let message = transaction.next()?;
         outbox.deliver();
-        let mut parked = shared.parked.lock();
-        // The connection is parked until the transaction ends, which happens here.
-        let Some(OpenState { writer, effects, savepoints, worked, lost, unsettled, .. }) = &mut *parked else {
+        let mut resting = shared.resting.lock();
+        // The connection rests until the transaction ends, which happens here.
+        let Some(OpenState { writer, effects, savepoints, worked, lost, unsettled, .. }) = &mut *resting else {
             return Some(End::Finished);
         };
         unlimit(writer);

@@ -1,8 +1,8 @@
-//! Inline runs in an open transaction, on its parked connection.
+//! Inline runs in an open transaction, on its resting connection.
 //!
 //! Owns: one inline run of a statement or of a savepoint, and which are eligible. Runs on the thread of a caller, while the
 //! writer's thread has no message of the transaction. Invariant: an inline run that fails leaves nothing behind, and a worker
-//! runs the statement again. Leaves out: the place of the connection (`parked`), the order of messages
+//! runs the statement again. Leaves out: the place of the connection (`resting`), the order of messages
 //! (`open_transaction`), beginning and ending a transaction inline (`inline_transaction`).
 
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use super::inline_access::{run_inline, suspect};
 use super::inline_transaction;
 use super::inline_write::short_write;
 use super::known_schema::has_settled_schema;
-use super::parked::{OpenState, ParkedConnection};
 use super::perform::run_one;
+use super::resting::{OpenState, RestingConnection};
 use super::savepoint_stack::Savepoint;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::inline_run::LastRead;
@@ -29,13 +29,13 @@ use crate::inline::outcome::{Fallback, InlineRun};
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
-use crate::workers::open_transaction::{KeepsConnection, OpenTransaction, Savepoints, Step};
+use crate::workers::open_transaction::{OpenTransaction, Savepoints, Step, WriterSide};
 use crate::workers::work::Work;
 
-impl KeepsConnection for ParkedConnection {
+impl WriterSide for RestingConnection {
     fn run_inline(
         &self,
-        session: &OpenTransaction,
+        transaction: &OpenTransaction,
         work: &Work,
         savepoints: &Savepoints,
         limits: &InlineLimits,
@@ -43,7 +43,8 @@ impl KeepsConnection for ParkedConnection {
     ) -> (InlineRun<Result<Answer>>, Step) {
         let ineligible = (InlineRun::Ineligible, Step::Stays);
         let mut place = self.lock();
-        let is_usable = |at: &&mut OpenState| std::ptr::eq(&*at.session, session) && !at.lost && at.unsettled.is_none();
+        let is_usable =
+            |at: &&mut OpenState| std::ptr::eq(&*at.transaction, transaction) && !at.lost && at.unsettled.is_none();
         let Some(at) = place.as_mut().filter(is_usable).filter(|at| at.savepoints.is_at(savepoints)) else {
             return ineligible;
         };

@@ -38,7 +38,7 @@ impl Turn {
 
     /// Takes the slot on the writer's thread. Returns `None` if the engine is gone.
     pub(in super::super) fn lent(shared: &WriterShared, held: &mut HeldConnection) -> Option<Self> {
-        let shared = shared.parked.shared.upgrade()?;
+        let shared = shared.resting.shared.upgrade()?;
         Some(Self { shared, writer: Some(held.lend()) })
     }
 

@@ -1,4 +1,4 @@
-//! A parked connection: where the connection of an open transaction is kept while its caller is not waiting for the
+//! A resting connection: where the connection of an open transaction is kept while its caller is not waiting for the
 //! writer's thread, so that short steps of the transaction can run inline.
 //!
 //! Owns: the connection while a transaction is open, and what its steps have made of the transaction. Guarded by its own lock,
@@ -20,7 +20,7 @@ use crate::workers::open_transaction::OpenTransaction;
 /// The state of the open transaction.
 pub(super) struct OpenState {
     /// Which transaction it is.
-    pub(super) session: Arc<OpenTransaction>,
+    pub(super) transaction: Arc<OpenTransaction>,
     pub(super) writer: Box<WriterConnection>,
     pub(super) effects: Effects,
     pub(super) savepoints: Stack,
@@ -34,10 +34,10 @@ pub(super) struct OpenState {
 }
 
 impl OpenState {
-    pub(super) fn new(session: Arc<OpenTransaction>, writer: Box<WriterConnection>) -> Self {
+    pub(super) fn new(transaction: Arc<OpenTransaction>, writer: Box<WriterConnection>) -> Self {
         let (effects, savepoints) = (Effects::default(), Stack::default());
         let worked = Duration::ZERO;
-        Self { session, writer, effects, savepoints, worked, lost: false, unsettled: None }
+        Self { transaction, writer, effects, savepoints, worked, lost: false, unsettled: None }
     }
 
     /// Runs `f` on the connection. If `f` panics, which only a bug in this crate can cause, the connection is not trusted, and
@@ -51,13 +51,13 @@ impl OpenState {
 }
 
 /// The place of the writer's connection while a transaction is open.
-pub(super) struct ParkedConnection {
+pub(super) struct RestingConnection {
     /// `None` when no transaction is open.
     place: Mutex<Option<OpenState>>,
     pub(super) shared: Weak<WriterShared>,
 }
 
-impl ParkedConnection {
+impl RestingConnection {
     pub(super) fn new(shared: Weak<WriterShared>) -> Self {
         Self { place: Mutex::new(None), shared }
     }
