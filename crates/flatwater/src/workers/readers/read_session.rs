@@ -105,9 +105,8 @@ struct Inbox {
     end: Option<End>,
     /// The reader between two messages.
     resting: Option<Box<Reader>>,
-    /// The session is in the pool's list, or a thread serves it.
-    is_ready: bool,
-    idle_since: Instant,
+    /// `None` while the session is in the pool's list, or a thread serves it.
+    idle_since: Option<Instant>,
 }
 
 impl ReadSession {
@@ -119,13 +118,8 @@ impl ReadSession {
         reader: Box<Reader>,
         began: Instant,
     ) -> Arc<Self> {
-        let inbox = Inbox {
-            messages: VecDeque::new(),
-            end: None,
-            resting: Some(reader),
-            is_ready: false,
-            idle_since: Instant::now(),
-        };
+        let inbox =
+            Inbox { messages: VecDeque::new(), end: None, resting: Some(reader), idle_since: Some(Instant::now()) };
         let (pool, inbox, looks) = (pool.clone(), Mutex::new(inbox), Recurring::default());
         Arc::new(Self { pool, purpose, ticket, began, inbox, looks })
     }
@@ -170,9 +164,9 @@ impl ReadSession {
         }
         inbox.messages.push_back(message);
         inbox.end = end;
-        let was_ready = std::mem::replace(&mut inbox.is_ready, true);
+        let was_idle = inbox.idle_since.take().is_some();
         drop(inbox);
-        if !was_ready {
+        if was_idle {
             self.pool.make_ready(self.clone());
         }
         Ok(())
@@ -205,9 +199,8 @@ impl ReadSession {
     pub(super) fn rest(&self, reader: Box<Reader>) -> bool {
         let mut inbox = self.lock();
         inbox.resting = Some(reader);
-        inbox.idle_since = Instant::now();
-        inbox.is_ready = !inbox.messages.is_empty();
-        inbox.is_ready
+        inbox.idle_since = inbox.messages.is_empty().then(Instant::now);
+        inbox.idle_since.is_none()
     }
 
     /// Closes the inbox. Returns the end, which may have been noted before, and the requests that will not be served.
@@ -231,8 +224,7 @@ impl ReadSession {
         let inbox = self.lock();
         let since = match self.purpose {
             Purpose::Snapshot => self.began,
-            Purpose::Cursor if inbox.is_ready => now,
-            Purpose::Cursor => inbox.idle_since,
+            Purpose::Cursor => inbox.idle_since.unwrap_or(now),
         };
         let until = later(since, limit);
         if now < until {
@@ -267,6 +259,8 @@ impl KeptConnection for OpenSession {
     }
 
     fn touch(&self) {
-        self.0.lock().idle_since = Instant::now();
+        if let Some(since) = &mut self.0.lock().idle_since {
+            *since = Instant::now();
+        }
     }
 }
