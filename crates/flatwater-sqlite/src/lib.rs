@@ -47,6 +47,7 @@ pub use error::system_failure::SystemFailure;
 pub use error::{Error, Result, SqliteError, from_rusqlite};
 pub use filesystem::{filesystem_magic, free_bytes, why_not_readable, why_not_writable};
 pub use guard::Unheld;
+pub use guard::read_time::ReadTime;
 pub use guard::refusals::{PageRefusal, Refused, refused};
 pub use handle::Handle;
 pub use hooks::authorizer::{AuthEvent, Authorizer, Policy, Verdict};

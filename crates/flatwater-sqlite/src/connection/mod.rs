@@ -18,13 +18,12 @@ pub(crate) mod statement;
 pub(crate) mod transaction_control;
 
 use std::path::Path;
-use std::time::Instant;
 
 use rusqlite::OpenFlags;
 
 use crate::error::{Error, Result, from_rusqlite};
 use crate::guard::Unheld;
-use crate::guard::refusals::PageRefusal;
+use crate::guard::read_time::ReadTime;
 use crate::handle::Handle;
 use crate::hooks::Hooks;
 use crate::statements::Statements;
@@ -117,13 +116,13 @@ impl Connection {
     }
 
     /// Prevents the connection's files from holding up this thread: no snapshot begins that would have to recover the
-    /// wal-index, or to wait; and one read of the database's file or the WAL that begins after `end` is refused, unless
-    /// `end` is `None`, or the files are encrypted: SQLCipher decrypts a page that was refused too, and after it no
+    /// wal-index, or to wait; and one read of the database's file or the WAL that begins after `time` is refused, unless
+    /// `time` is `None`, or the files are encrypted: SQLCipher decrypts a page that was refused too, and after it no
     /// other. Returns `None` if the files do not have this crate's methods: then nothing may run on a thread that must
     /// not be held up.
-    pub fn unheld(&self, end: Option<(Instant, PageRefusal)>) -> Option<Unheld> {
-        let end = end.filter(|_| !self.files().are_encrypted());
-        Some(Unheld::begin(self.files().guarded()?, &self.handle, end))
+    pub fn unheld(&self, time: Option<ReadTime>) -> Option<Unheld> {
+        let time = time.filter(|_| !self.files().are_encrypted());
+        Some(Unheld::begin(self.files().guarded()?, &self.handle, time))
     }
 
     /// Reads the journal mode, and records whether it is WAL. Reads the database.

@@ -14,6 +14,7 @@
 //! the connection must not be used again.
 
 pub(crate) mod file_methods;
+pub(crate) mod read_time;
 pub(crate) mod refusals;
 mod snapshot_locks;
 
@@ -25,6 +26,7 @@ use std::time::Instant;
 
 use rusqlite::ffi;
 
+use crate::guard::read_time::ReadTime;
 use crate::guard::refusals::{COMMIT_SNAPSHOT, MARK, PageRefusal, SNAPSHOT};
 use crate::guard::snapshot_locks::{Decision, Place, Request, Snapshot};
 use crate::handle::Handle;
@@ -58,9 +60,9 @@ struct Gate {
     file: Cell<*mut ffi::sqlite3_file>,
     /// `None` until a request needs it: most short statements make no such request.
     snapshot: Cell<Option<Snapshot>>,
-    end: Cell<Option<Instant>>,
-    page_refusal: Cell<PageRefusal>,
-    has_read: Cell<bool>,
+    read_time: Cell<Option<ReadTime>>,
+    /// The pages that were read from files.
+    reads: Cell<u32>,
     has_refused: Cell<bool>,
 }
 
@@ -70,9 +72,8 @@ thread_local! {
             guarded: Cell::new(Guarded::None),
             file: Cell::new(ptr::null_mut()),
             snapshot: Cell::new(None),
-            end: Cell::new(None),
-            page_refusal: Cell::new(PageRefusal::Interrupt),
-            has_read: Cell::new(false),
+            read_time: Cell::new(None),
+            reads: Cell::new(0),
             has_refused: Cell::new(false),
         }
     };
@@ -83,13 +84,12 @@ thread_local! {
 pub struct Unheld(PhantomData<*const ()>);
 
 impl Unheld {
-    pub(crate) fn begin(files: GuardedFiles, handle: &Handle, end: Option<(Instant, PageRefusal)>) -> Self {
+    pub(crate) fn begin(files: GuardedFiles, handle: &Handle, read_time: Option<ReadTime>) -> Self {
         GATE.with(|gate| {
             gate.guarded.set(Guarded::Caller(files, handle.raw()));
             gate.snapshot.set(None);
-            gate.end.set(end.map(|(end, _)| end));
-            gate.page_refusal.set(end.map_or(PageRefusal::Interrupt, |(_, refusal)| refusal));
-            gate.has_read.set(false);
+            gate.read_time.set(read_time);
+            gate.reads.set(0);
             gate.has_refused.set(false);
         });
         Self(PhantomData)
@@ -97,13 +97,13 @@ impl Unheld {
 
     /// Allows late reads of pages from now on.
     pub fn read_on(&self) {
-        GATE.with(|gate| gate.end.set(None));
+        GATE.with(|gate| gate.read_time.set(None));
     }
 
     /// Returns true if a page was read from a file.
     #[must_use]
     pub fn has_read(&self) -> bool {
-        GATE.with(|gate| gate.has_read.get())
+        GATE.with(|gate| gate.reads.get() != 0)
     }
 
     /// Returns true if a page was refused.
@@ -177,13 +177,16 @@ pub(crate) fn refuses_read(file: *mut ffi::sqlite3_file) -> Option<c_int> {
         if !files.contains(&file) {
             return None;
         }
-        let is_late = || gate.end.get().is_some_and(|end| Instant::now() > end);
-        if gate.has_refused.get() || !is_late() || !gate.callers_snapshot(db).is_there() {
-            gate.has_read.set(true);
+        let reads = gate.reads.get();
+        let late = || gate.read_time.get().filter(|time| time.is_over(reads, Instant::now()));
+        let Some(late) =
+            (if gate.has_refused.get() { None } else { late() }).filter(|_| gate.callers_snapshot(db).is_there())
+        else {
+            gate.reads.set(reads.saturating_add(1));
             return None;
-        }
+        };
         gate.has_refused.set(true);
-        let code = match gate.page_refusal.get() {
+        let code = match late.refusal {
             PageRefusal::Interrupt => ffi::SQLITE_INTERRUPT,
             PageRefusal::Failure => ffi::SQLITE_IOERR,
         };

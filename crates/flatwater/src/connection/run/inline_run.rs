@@ -5,9 +5,7 @@
 //! to the next, until a worker removes it before its own work. Leaves out: the run itself (`execute`), which statements
 //! are eligible, and what to do with one that did not end.
 
-use std::time::Instant;
-
-use flatwater_sqlite::{Connection as Sqlite, PageRefusal, Unheld};
+use flatwater_sqlite::{Connection as Sqlite, ReadTime, Unheld};
 
 /// SQLite builds its error messages under the same limit, and loses a message that exceeds it.
 const MESSAGE_BYTES: usize = 1024;
@@ -41,20 +39,16 @@ impl LengthLimit {
     }
 }
 
-/// When the last page may be read from a file, and how a later read is refused: with a failure if the statement writes,
-/// because SQLite may then have to read while it rolls back.
-#[derive(Clone, Copy)]
-pub(crate) struct LastRead(pub(crate) Instant, pub(crate) PageRefusal);
-
 /// Prevents the connection from holding up the thread, during an inline run.
 #[must_use]
 pub(crate) struct Begun(Unheld);
 
-/// Begins an inline run: no snapshot begins that would have to wait or to recover the wal-index, and the first page
-/// that would be read from a file after `last_read` is refused. Returns `None` if this connection is not capable of
+/// Begins an inline run: no snapshot begins that would have to wait or to recover the wal-index, and the first page that
+/// would be read from a file too late is refused: with a failure if the statement writes, because SQLite may then have to
+/// read while it rolls back. Returns `None` if this connection is not capable of
 /// inline runs.
-pub(crate) fn begin(sqlite: &Sqlite, last_read: Option<LastRead>) -> Option<Begun> {
-    sqlite.unheld(last_read.map(|LastRead(end, refusal)| (end, refusal))).map(Begun)
+pub(crate) fn begin(sqlite: &Sqlite, read_time: Option<ReadTime>) -> Option<Begun> {
+    sqlite.unheld(read_time).map(Begun)
 }
 
 /// What became of the reads of an inline run.

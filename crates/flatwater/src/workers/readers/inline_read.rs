@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::PageRefusal;
+use flatwater_sqlite::{PageRefusal, ReadTime};
 
 use super::pool::Pool;
 use super::reader::Reader;
@@ -16,7 +16,7 @@ use super::{Readers, ReadersShared};
 use crate::connection::Connection;
 use crate::connection::learn::schema::Known;
 use crate::connection::run::execute::{Bounds, Output, StatementRun};
-use crate::connection::run::inline_run::{self, LastRead};
+use crate::connection::run::inline_run;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::inline::breaker;
 use crate::inline::limits::InlineLimits;
@@ -120,8 +120,8 @@ impl Reader {
         self.busy_timeout.never();
         self.connection.lengths.lower(&mut self.connection.sqlite, limits.bytes);
         let end = later(began, limits.time);
-        let Some(begun) = inline_run::begin(&self.connection.sqlite, Some(LastRead(end, PageRefusal::Interrupt)))
-        else {
+        let read_time = ReadTime { began, time: limits.time, refusal: PageRefusal::Interrupt };
+        let Some(begun) = inline_run::begin(&self.connection.sqlite, Some(read_time)) else {
             return (InlineRun::Ineligible, began, true);
         };
         let Connection { sqlite, control, schema, .. } = &mut self.connection;

@@ -4,21 +4,21 @@
 //! after it. Runs on the thread that holds the token. Invariant: nothing here waits or opens a file, except `renew`, which only
 //! a worker calls. Leaves out: which writes are eligible (`inline_write`).
 
-use flatwater_sqlite::{Cipher, WalState};
+use flatwater_sqlite::{Cipher, ReadTime, WalState};
 
 use super::connection::WriterConnection;
 use crate::connection::Connection;
-use crate::connection::run::inline_run::{self, Begun, LastRead, Reads};
+use crate::connection::run::inline_run::{self, Begun, Reads};
 use crate::inline::outcome::Fallback;
 use crate::sql::schema_seen::LeftWal;
 
 /// Runs `f` as an inline run: no snapshot begins in it that would have to wait or to recover the wal-index, it
-/// waits for no locks, and one page that is read from a file after `last_read` is refused. Also returns what became
+/// waits for no locks, and one page that is read from a file after `read_time` is refused. Also returns what became
 /// of its reads. Returns `None` if this connection is not capable of inline runs.
 pub(super) fn run_inline<T>(
     writer: &mut WriterConnection,
     bytes: usize,
-    last_read: Option<LastRead>,
+    read_time: Option<ReadTime>,
     f: impl FnOnce(&mut WriterConnection) -> T,
 ) -> Option<(T, Reads)> {
     writer.busy_timeout.never();
@@ -26,7 +26,7 @@ pub(super) fn run_inline<T>(
     connection.lengths.lower(&mut connection.sqlite, bytes);
     // In memory nothing waits, and nothing is read from a file.
     let begun =
-        if writer.context.watch.is_none() { None } else { Some(inline_run::begin(&connection.sqlite, last_read)?) };
+        if writer.context.watch.is_none() { None } else { Some(inline_run::begin(&connection.sqlite, read_time)?) };
     let result = f(writer);
     Some((result, begun.map_or_else(Reads::default, Begun::end)))
 }

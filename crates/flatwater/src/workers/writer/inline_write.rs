@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{PageRefusal, WalState, refused};
+use flatwater_sqlite::{PageRefusal, ReadTime, WalState, refused};
 use rusqlite::ffi;
 
 use super::connection::WriterConnection;
@@ -21,7 +21,6 @@ use super::writer_lease::{Entered, enter_lease, leave_lease};
 use super::{Writer, WriterShared};
 use crate::bytecode::analysis::Ending;
 use crate::connection::run::execute::Bounds;
-use crate::connection::run::inline_run::LastRead;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Error;
 use crate::inline::limits::InlineLimits;
@@ -122,10 +121,10 @@ impl WriterShared {
         state: &WalState,
     ) -> Option<Ended> {
         let Write { work, limits, began, .. } = *write;
-        let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
-        let (ran, reads) = run_inline(writer, limits.bytes, Some(last_read), |writer| {
+        let read_time = ReadTime { began, time: limits.time, refusal: PageRefusal::Failure };
+        let (ran, reads) = run_inline(writer, limits.bytes, Some(read_time), |writer| {
             let entered = enter_lease(writer, state, &self.context.catalogue.left, began)?;
-            let bounds = Bounds::Inline { end: last_read.0, rows: usize::MAX, bytes: limits.bytes };
+            let bounds = Bounds::Inline { end: later(began, limits.time), rows: usize::MAX, bytes: limits.bytes };
             let ran = run_one(writer, ready, work, bounds);
             match (entered, &ran) {
                 (Entered::ForThisWrite, _) => let_go(writer),

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::PageRefusal;
+use flatwater_sqlite::{PageRefusal, ReadTime};
 use rusqlite::ffi;
 
 use super::connection::WriterConnection;
@@ -21,7 +21,6 @@ use super::perform::run_one;
 use super::resting::{OpenState, RestingConnection};
 use super::savepoint_stack::Savepoint;
 use crate::connection::run::execute::Bounds;
-use crate::connection::run::inline_run::LastRead;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
@@ -110,8 +109,7 @@ pub(super) fn run_short(
     limits: &InlineLimits,
     began: Instant,
 ) -> Option<(Result<Answer>, Duration)> {
-    let end = later(began, limits.time);
-    let run = |writer: &mut WriterConnection| run(writer, ready, work, limits, end);
+    let run = |writer: &mut WriterConnection| run(writer, ready, work, limits, began);
     // A read changes nothing.
     let write = ready.inline_write().filter(|_| !work.describe().only_reads());
     let answer = match write {
@@ -201,14 +199,14 @@ fn run(
     ready: &CachedStatement,
     work: &Work,
     limits: &InlineLimits,
-    end: Instant,
+    began: Instant,
 ) -> Option<Result<Answer>> {
     let only_reads = work.describe().only_reads();
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
-    let last_read = only_reads.then_some(LastRead(end, PageRefusal::Interrupt));
+    let read_time = only_reads.then_some(ReadTime { began, time: limits.time, refusal: PageRefusal::Interrupt });
     let rows = if only_reads { limits.rows } else { usize::MAX };
-    let bounds = Bounds::Inline { end, rows, bytes: limits.bytes };
-    let (result, reads) = run_inline(writer, limits.bytes, last_read, |writer| run_one(writer, ready, work, bounds))?;
+    let bounds = Bounds::Inline { end: later(began, limits.time), rows, bytes: limits.bytes };
+    let (result, reads) = run_inline(writer, limits.bytes, read_time, |writer| run_one(writer, ready, work, bounds))?;
     let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
     if reads.refused && !result.as_ref().is_err_and(is_late) && writer.is_autocommit() {
         suspect(writer);
