@@ -34,8 +34,9 @@ impl Default for Inline {
 #[non_exhaustive]
 pub struct InlineLimits {
     /// The maximum duration of a read. The time is checked about every 1,000 steps of SQLite's virtual machine, and
-    /// before each page that is read from the file. A write runs inline only if it usually takes no longer than this;
-    /// it is interrupted only before it reads such a page, and never inside a transaction. Default 50 us.
+    /// before each page that is read from the file. While pages come as fast as from the operating system's cache, they are
+    /// read for up to four times as long. A write runs inline only if it usually takes no longer than this; it is
+    /// interrupted only before it reads such a page, and never inside a transaction. Default 50 us.
     pub time: Duration,
     /// The maximum number of rows in a result. Default 256.
     pub rows: usize,
