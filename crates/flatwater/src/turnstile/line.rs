@@ -4,7 +4,8 @@
 //! write; `wait` blocks it. Invariants: a ticket is drawn by locking it, so whoever has died or given up holds none; tickets
 //! get their turns in the order in which they were drawn; a turn that nobody takes is passed on by its predecessor, or taken
 //! by the next one within a slice. The counters are only hints: whatever they are, and whoever sets them, the locks decide,
-//! and the worst is that somebody comes before his turn, or a slice late: so after one who gives up has set `served` back. Leaves out: who needs a ticket at all (`turnstile`).
+//! and the worst is that somebody comes before his turn, or a slice late: so after one who gives up has set `served` back.
+//! Leaves out: who needs a ticket at all (`turnstile`), and when the next one is called (`turn`).
 //!
 //! ```text
 //! who passes the turn on                   who gives up while he waits
@@ -17,9 +18,12 @@
 //! ```
 
 use std::io;
-use std::time::Duration;
+use std::thread::yield_now;
+use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Counters, TurnFile, Word};
+
+use crate::thread::cores::cores;
 
 /// How long who waits sleeps at most before he looks whether those ahead of him are there.
 pub(super) const SLICE: Duration = Duration::from_millis(5);
@@ -28,6 +32,10 @@ pub(super) const SLICE: Duration = Duration::from_millis(5);
 const STILL: u32 = 4;
 const STEP: u32 = 2;
 const LATEST: u32 = 8;
+/// How long who was called waits awake at most.
+const AWAKE: Duration = Duration::from_micros(300);
+/// It sleeps at once if a yield takes so long: another thread wants the processor.
+const LONG_YIELD: Duration = Duration::from_micros(50);
 /// The tickets that are tried until one is free.
 const TRIES: u32 = 1 << 12;
 
@@ -41,6 +49,8 @@ pub(super) trait Place {
     fn is_held(&self, first: u32, count: u32) -> io::Result<bool>;
     /// Blocks while so much is served, until the ticket is woken. Returns false after this time.
     fn wait(&self, served: u32, ticket: u32, time: Duration) -> io::Result<bool>;
+    /// Blocks, awake, while so much is served, for this time at most.
+    fn wait_awake(&self, served: u32, time: Duration) -> io::Result<()>;
     fn wake(&self, ticket: u32);
 }
 
@@ -88,7 +98,8 @@ fn last(Counters { next, served, .. }: Counters) -> u32 {
     if is_later(next, served) { next } else { served }
 }
 
-/// Waits for the turn of a ticket. `left` returns how long the caller wants to wait, if it does.
+/// Waits for the turn of a ticket. `left` returns how long the caller wants to wait, if it does. Who is next, and is woken
+/// although nothing else is served, was called: its turn comes soon.
 pub(super) fn wait(place: &impl Place, ticket: u32, mut left: impl FnMut() -> Option<Duration>) -> io::Result<Came> {
     let (mut seen, mut still) = (None, 0);
     loop {
@@ -106,7 +117,15 @@ pub(super) fn wait(place: &impl Place, ticket: u32, mut left: impl FnMut() -> Op
         }
         let is_woken = place.wait(served, ticket, left.min(SLICE))?;
         still += u32::from(!is_woken);
+        if is_woken && ahead == 1 {
+            place.wait_awake(served, left.min(AWAKE))?;
+        }
     }
+}
+
+/// Calls the one who comes after a ticket, whose turn is over soon.
+pub(super) fn call(place: &impl Place, ticket: u32) {
+    place.wake(ticket.wrapping_add(1));
 }
 
 /// Ends the turn of a ticket, and wakes the one whose turn it is.
@@ -200,6 +219,21 @@ impl Place for TurnFile {
         self.wait(Word::Served, served, 1 << (ticket % 32), time)
     }
 
+    /// It leaves the processor to others: the one who has the turn may need it.
+    fn wait_awake(&self, served: u32, time: Duration) -> io::Result<()> {
+        let began = Instant::now();
+        let mut now = began;
+        while cores() != Some(1) && self.counters()?.served == served && now - began < time {
+            let before = now;
+            yield_now();
+            now = Instant::now();
+            if now - before > LONG_YIELD {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn wake(&self, ticket: u32) {
         self.wake(Word::Served, 1 << (ticket % 32));
     }
@@ -221,6 +255,9 @@ mod tests {
         served: Cell<u32>,
         locked: RefCell<HashMap<u32, u8>>,
         woken: RefCell<Vec<u32>>,
+        /// A wait ends because somebody wakes the ticket, and not by its time.
+        wakes: Cell<bool>,
+        waited_awake: RefCell<Vec<u8>>,
     }
 
     struct Person<'a>(&'a Board, u8);
@@ -253,7 +290,13 @@ mod tests {
         }
 
         fn wait(&self, _: u32, _: u32, _: Duration) -> io::Result<bool> {
-            Ok(false)
+            Ok(self.0.wakes.get())
+        }
+
+        fn wait_awake(&self, served: u32, _: Duration) -> io::Result<()> {
+            assert_eq!(served, self.0.served.get());
+            self.0.waited_awake.borrow_mut().push(self.1);
+            Ok(())
         }
 
         fn wake(&self, ticket: u32) {
@@ -284,6 +327,21 @@ mod tests {
         };
         assert_eq!(slices(1), (Came::Stalled, STILL));
         assert_eq!(slices(3), (Came::Stalled, STILL + 1));
+    }
+
+    #[test]
+    fn who_is_next_and_is_woken_before_its_turn_waits_awake() {
+        let board = Board::default();
+        let people = [0, 1, 2].map(|number| Person(&board, number));
+        let tickets = people.each_ref().map(|person| draw(person).unwrap().unwrap());
+        call(&people[0], tickets[0]);
+        assert_eq!(*board.woken.borrow(), [tickets[1]]);
+        let looks = |number: usize| looks(&people[number], tickets[number]);
+        assert_eq!((looks(1), looks(2)), (Came::Unwanted, Came::Unwanted));
+        assert!(board.waited_awake.borrow().is_empty(), "nobody woke them");
+        board.wakes.set(true);
+        assert_eq!((looks(1), looks(2)), (Came::Unwanted, Came::Unwanted));
+        assert_eq!(*board.waited_awake.borrow(), [1_u8], "the other one has the same bit as somebody else");
     }
 
     #[test]
@@ -412,6 +470,11 @@ mod model {
             Ok(true)
         }
 
+        /// Its time is over at once.
+        fn wait_awake(&self, _: u32, _: Duration) -> io::Result<()> {
+            Ok(())
+        }
+
         fn wake(&self, _: u32) {
             drop(self.0.waiters.lock().unwrap());
             self.0.woken.notify_all();
@@ -422,6 +485,7 @@ mod model {
         let ticket = draw(process).unwrap().unwrap();
         assert_eq!(wait(process, ticket, || Some(Duration::MAX)).unwrap(), Came::Turn);
         assert_eq!(process.0.inside.fetch_add(1, Ordering::SeqCst), 0, "two have the turn");
+        call(process, ticket);
         process.0.inside.fetch_sub(1, Ordering::SeqCst);
         pass(process, ticket).unwrap();
     }

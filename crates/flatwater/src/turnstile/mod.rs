@@ -4,8 +4,8 @@
 //! writer slot; `before_write` and `met_busy` may block it, in slices in which the caller's deadline and cancellation are
 //! seen. Invariants: SQLite's own lock stays the authority, so whatever fails here costs fairness only; no mutex is held
 //! while a turn is waited for; a turn ends when its slot is released, or, if the writer's thread keeps it for the next
-//! slots, after the quantum or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), commits that are
-//! told through it (`commits`), waiting without a line (`busy_handler`), what is done in a turn (`workers::writer`).
+//! slots, after the quantum (`turn`) or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), commits
+//! that are told through it (`commits`), waiting without a line (`busy_handler`), what is done in a turn (`workers::writer`).
 //!
 //! A process that always gets the lock never gets BUSY. So whoever writes looks for the file of those who did:
 //!
@@ -23,6 +23,7 @@ mod holds;
 mod line;
 mod side_file;
 mod ticket;
+mod turn;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +35,7 @@ use holds::Holds;
 use line::Came;
 use side_file::SideFile;
 use ticket::{Stage, Ticket};
+use turn::Turn;
 
 use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};
@@ -92,8 +94,11 @@ impl Turnstile {
         if let Some(file) = self.line(now) {
             self.enter(&file, wait());
         }
-        if let Some(Ticket { stage: Stage::Turn { is_running, .. }, .. }) = &mut *self.mine() {
-            *is_running = true;
+        if let Some(mine) = &mut *self.mine() {
+            mine.begins_slot(now);
+            if let Stage::Turn(turn) = &mut mine.stage {
+                turn.is_running = true;
+            }
         }
     }
 
@@ -126,12 +131,18 @@ impl Turnstile {
         if self.is_quiet(now) {
             return true;
         }
-        let mine = self.mine().clone();
-        match mine {
-            Some(mine) if mine.may_go_on(now) => return true,
-            Some(Ticket { stage: Stage::Turn { .. }, .. }) => self.pass(),
+        let mut mine = self.mine();
+        match &mut *mine {
+            Some(mine) if mine.may_go_on(now) => {
+                mine.begins_slot(now);
+                return true;
+            }
+            Some(Ticket { stage: Stage::Turn(_), .. }) => {
+                drop(mine);
+                self.pass();
+            }
             Some(_) => return false,
-            None => {}
+            None => drop(mine),
         }
         self.line(now).is_none()
     }
@@ -164,8 +175,8 @@ impl Turnstile {
         are_more: impl FnOnce() -> bool,
         now: Instant,
     ) -> bool {
-        let Stage::Turn { used, slots, is_running, .. } = &mut ticket.stage else { return false };
-        (*used, *slots, *is_running) = (now, slots.saturating_add(1), false);
+        let Stage::Turn(turn) = &mut ticket.stage else { return false };
+        turn.has_served(now);
         if self.is_kept() {
             self.holds().was(true);
             return true;
@@ -187,12 +198,12 @@ impl Turnstile {
             return false;
         }
         let Some(ticket) = self.mine().clone() else { return true };
-        let Stage::Turn { used, slots, is_running, .. } = ticket.stage else { return true };
-        if is_running {
+        let Stage::Turn(turn) = ticket.stage else { return true };
+        if turn.is_running {
             // A transaction goes on in this turn, which is kept for no other slot.
             self.is_kept.store(false, Ordering::Relaxed);
-        } else if !(used.elapsed() < HOLD && ticket.may_go_on(Instant::now())) {
-            if slots == 1 {
+        } else if !(turn.used.elapsed() < HOLD && ticket.may_go_on(Instant::now())) {
+            if turn.slots == 1 {
                 self.holds().was(false);
             }
             self.pass();
@@ -243,7 +254,7 @@ impl Turnstile {
     }
 
     fn has_turn(&self) -> bool {
-        matches!(*self.mine(), Some(Ticket { stage: Stage::Turn { .. }, .. }))
+        matches!(*self.mine(), Some(Ticket { stage: Stage::Turn(_), .. }))
     }
 
     /// Returns the file if this process has no turn, and somebody is in line. Called before a write.
@@ -294,7 +305,7 @@ impl Turnstile {
         match came {
             Came::Turn => {
                 self.recorder.took_turn();
-                self.set_mine(at(Stage::Turn { since: now, used: now, slots: 0, is_running: false }));
+                self.set_mine(at(Stage::Turn(Turn::begin(now))));
             }
             Came::Stalled => self.set_mine(at(Stage::Tries)),
             // The next request may want it.
@@ -321,7 +332,7 @@ impl Turnstile {
                 self.recorder.jumped();
                 line::pass(&*file, number)
             }
-            Stage::Turn { .. } => line::pass(&*file, number),
+            Stage::Turn(_) => line::pass(&*file, number),
         };
         self.file.unless_failed(passed);
     }

@@ -1,14 +1,14 @@
 //! The ticket of this process: where it was drawn, and what has become of it.
 //!
-//! Owns: how long a turn lasts. Plain values. Leaves out: waiting for the turn, and passing it on (`line`).
+//! Owns: these values. Leaves out: how long a turn lasts (`turn`), waiting for it, and passing it on (`line`).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flatwater_sqlite::TurnFile;
 
-/// A turn serves one slot after the other for so long, while others wait.
-const QUANTUM: Duration = Duration::from_millis(1);
+use super::line;
+use super::turn::Turn;
 
 /// The ticket of this process.
 #[derive(Debug, Clone)]
@@ -25,19 +25,21 @@ pub(super) enum Stage {
     InLine,
     /// It waits, and tries the lock once.
     Tries,
-    Turn {
-        since: Instant,
-        used: Instant,
-        /// The slots that it has served.
-        slots: u32,
-        /// A round runs in it.
-        is_running: bool,
-    },
+    Turn(Turn),
 }
 
 impl Ticket {
     /// Returns true if it is its turn, and not for too long.
     pub(super) fn may_go_on(&self, now: Instant) -> bool {
-        matches!(self.stage, Stage::Turn { since, .. } if now.saturating_duration_since(since) < QUANTUM)
+        matches!(self.stage, Stage::Turn(turn) if turn.may_go_on(now))
+    }
+
+    /// Called when a slot begins. If it is the turn's last one, as far as can be told, the next one in line is called.
+    pub(super) fn begins_slot(&mut self, now: Instant) {
+        if let Stage::Turn(turn) = &mut self.stage
+            && turn.calls_next(now)
+        {
+            line::call(&*self.file, self.number);
+        }
     }
 }

@@ -1,0 +1,91 @@
+//! How long a turn lasts, and when the next one in line is called ahead.
+//!
+//! Owns: these decisions, by what the turn has served so far. Pure. Leaves out: passing the turn on (`line`), and whether it
+//! is held when no request waits (`holds`).
+
+use std::time::{Duration, Instant};
+
+/// A turn serves one slot after the other for so long, while others wait.
+const QUANTUM: Duration = Duration::from_millis(1);
+/// The next one in line is called so long before the turn is over, at least: in which its thread wakes.
+const AHEAD: Duration = Duration::from_micros(100);
+
+/// The turn of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Turn {
+    since: Instant,
+    /// When its last slot was released.
+    pub(super) used: Instant,
+    /// The slots that it has served.
+    pub(super) slots: u32,
+    /// A round runs in it.
+    pub(super) is_running: bool,
+    /// The next one in line was called.
+    has_called: bool,
+}
+
+impl Turn {
+    pub(super) fn begin(now: Instant) -> Self {
+        Self { since: now, used: now, slots: 0, is_running: false, has_called: false }
+    }
+
+    /// Returns true if it has not lasted for too long.
+    pub(super) fn may_go_on(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) < QUANTUM
+    }
+
+    /// Asked when a slot begins. Returns true, once, if it is probably the last one: if the next one began as long after it as
+    /// each one before it did, the turn would be over.
+    pub(super) fn calls_next(&mut self, now: Instant) -> bool {
+        let each = now.saturating_duration_since(self.since) / self.slots.max(1);
+        let is_last = !self.may_go_on(now + each.max(AHEAD));
+        is_last && !std::mem::replace(&mut self.has_called, true)
+    }
+
+    /// Notes that a slot was released.
+    pub(super) fn has_served(&mut self, now: Instant) {
+        (self.used, self.slots, self.is_running) = (now, self.slots.saturating_add(1), false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Serves slots of this length, with this pause after each. Returns when the next one was called, and when the turn was
+    /// over, in microseconds.
+    fn serves(slot: u64, pause: u64) -> (Option<u64>, u64) {
+        let began = Instant::now();
+        let at = |micros| began + Duration::from_micros(micros);
+        let (mut turn, mut called, mut now) = (Turn::begin(began), None, 0);
+        while turn.may_go_on(at(now)) {
+            if turn.calls_next(at(now)) {
+                assert_eq!(called.replace(now), None, "it is called once");
+            }
+            now += slot;
+            turn.has_served(at(now));
+            if turn.may_go_on(at(now)) {
+                now += pause;
+            }
+        }
+        (called, now)
+    }
+
+    #[test]
+    fn the_next_one_is_called_when_the_last_slot_begins() {
+        assert_eq!(serves(230, 0), (Some(920), 1150));
+        assert_eq!(serves(260, 80), (Some(680), 1020));
+        assert_eq!(serves(600, 10), (Some(610), 1210));
+    }
+
+    #[test]
+    fn of_many_short_slots_it_is_called_in_time_to_wake() {
+        assert_eq!(serves(15, 0), (Some(900), 1005));
+        assert_eq!(serves(6, 4), (Some(900), 1000));
+    }
+
+    #[test]
+    fn nobody_is_called_in_the_first_slot_of_a_turn() {
+        assert_eq!(serves(5000, 0), (None, 5000));
+    }
+}
