@@ -35,14 +35,13 @@ use holds::Holds;
 use line::Came;
 use side_file::SideFile;
 use ticket::{Stage, Ticket};
-use turn::Turn;
+pub(crate) use turn::HOLD;
+use turn::{Rest, Turn};
 
 use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};
 use crate::stats::turn_counters::TurnRecorder;
 
-/// The writer's thread keeps a turn for so long without a request: a caller that was just answered may write again.
-pub(crate) const HOLD: Duration = Duration::from_micros(150);
 /// If there is a file, how often a process that writes looks whether somebody is in line.
 const LOOK_AT_LINE: Duration = Duration::from_micros(250);
 
@@ -197,16 +196,16 @@ impl Turnstile {
         if !self.is_kept() {
             return false;
         }
-        let Some(ticket) = self.mine().clone() else { return true };
-        let Stage::Turn(turn) = ticket.stage else { return true };
-        if turn.is_running {
-            // A transaction goes on in this turn, which is kept for no other slot.
-            self.is_kept.store(false, Ordering::Relaxed);
-        } else if !(turn.used.elapsed() < HOLD && ticket.may_go_on(Instant::now())) {
-            if turn.slots == 1 {
-                self.holds().was(false);
+        let Some(Ticket { stage: Stage::Turn(turn), .. }) = self.mine().clone() else { return true };
+        match turn.rests(Instant::now()) {
+            Rest::Held => {}
+            Rest::Outlasted => self.is_kept.store(false, Ordering::Relaxed),
+            Rest::Over { in_vain } => {
+                if in_vain {
+                    self.holds().was(false);
+                }
+                self.pass();
             }
-            self.pass();
         }
         true
     }

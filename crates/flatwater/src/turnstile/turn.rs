@@ -1,12 +1,14 @@
-//! How long a turn lasts, and when the next one in line is called ahead.
+//! How long a turn lasts and is held, and when the next one in line is called ahead.
 //!
 //! Owns: these decisions, by what the turn has served so far. Pure. Leaves out: passing the turn on (`line`), and whether it
-//! is held when no request waits (`holds`).
+//! is held at all when no request waits (`holds`).
 
 use std::time::{Duration, Instant};
 
 /// A turn serves one slot after the other for so long, while others wait.
 const QUANTUM: Duration = Duration::from_millis(1);
+/// The writer's thread keeps a turn for so long without a request: a caller that was just answered may write again.
+pub(crate) const HOLD: Duration = Duration::from_micros(150);
 /// The next one in line is called so long before the turn is over, at least: in which its thread wakes.
 const AHEAD: Duration = Duration::from_micros(100);
 
@@ -15,13 +17,27 @@ const AHEAD: Duration = Duration::from_micros(100);
 pub(super) struct Turn {
     since: Instant,
     /// When its last slot was released.
-    pub(super) used: Instant,
+    used: Instant,
     /// The slots that it has served.
-    pub(super) slots: u32,
+    slots: u32,
     /// A round runs in it.
     pub(super) is_running: bool,
     /// The next one in line was called.
     has_called: bool,
+}
+
+/// What becomes of a turn that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// It is held on.
+    Held,
+    /// What runs in it has outlasted it. It is kept for no other slot.
+    Outlasted,
+    /// It is over.
+    Over {
+        /// Nothing came at all.
+        in_vain: bool,
+    },
 }
 
 impl Turn {
@@ -40,6 +56,18 @@ impl Turn {
         let each = now.saturating_duration_since(self.since) / self.slots.max(1);
         let is_last = !self.may_go_on(now + each.max(AHEAD));
         is_last && !std::mem::replace(&mut self.has_called, true)
+    }
+
+    /// Asked when nothing came for a while.
+    pub(super) fn rests(&self, now: Instant) -> Rest {
+        let may_go_on = self.may_go_on(now);
+        match self.is_running {
+            true if may_go_on => Rest::Held,
+            // It may be a transaction, and last.
+            true => Rest::Outlasted,
+            false if may_go_on && now.saturating_duration_since(self.used) < HOLD => Rest::Held,
+            false => Rest::Over { in_vain: self.slots == 1 },
+        }
     }
 
     /// Notes that a slot was released.
@@ -87,5 +115,18 @@ mod tests {
     #[test]
     fn nobody_is_called_in_the_first_slot_of_a_turn() {
         assert_eq!(serves(5000, 0), (None, 5000));
+    }
+
+    #[test]
+    fn a_turn_is_held_for_a_while_after_a_slot_and_while_one_runs_until_the_quantum_is_over() {
+        let began = Instant::now();
+        let at = |micros| began + Duration::from_micros(micros);
+        let mut turn = Turn::begin(began);
+        turn.has_served(at(200));
+        assert_eq!((turn.rests(at(349)), turn.rests(at(350))), (Rest::Held, Rest::Over { in_vain: true }));
+        turn.is_running = true;
+        assert_eq!((turn.rests(at(999)), turn.rests(at(1000))), (Rest::Held, Rest::Outlasted));
+        turn.has_served(at(900));
+        assert_eq!((turn.rests(at(999)), turn.rests(at(1000))), (Rest::Held, Rest::Over { in_vain: false }));
     }
 }
