@@ -217,7 +217,7 @@ impl<T, C> Queue<T, C> {
     }
 
     /// Records that the writer's thread could not be started: the next call that leaves work behind, or that asks with
-    /// `rouse`, gets `Start::Yes`.
+    /// `rouse` or `stir`, gets `Start::Yes`.
     /// Returns true if there will be no such call, because the queue is closed: then the caller must do the remaining
     /// work.
     pub(crate) fn start_failed(&self) -> bool {
@@ -234,6 +234,12 @@ impl<T, C> Queue<T, C> {
         }
         let start = state.rouse();
         drop(state);
+        self.notify(start)
+    }
+
+    /// Has the writer's thread ask again how long it may be idle. Returns whether the caller must start one for that.
+    pub(crate) fn stir(&self) -> Start {
+        let start = lock(&self.state).rouse_worker();
         self.notify(start)
     }
 
@@ -308,9 +314,10 @@ impl<T, C> QueueState<T, C> {
 
     /// Called when there is work. Decides how the writer's thread learns of it, if the token is free for that thread.
     fn rouse(&mut self) -> Rouse {
-        if self.token.is_none() {
-            return Rouse::Nobody;
-        }
+        if self.token.is_none() { Rouse::Nobody } else { self.rouse_worker() }
+    }
+
+    fn rouse_worker(&mut self) -> Rouse {
         match self.worker {
             Worker::Busy | Worker::Held => Rouse::Nobody,
             Worker::Parked => {
@@ -361,6 +368,28 @@ mod tests {
         assert_eq!(queue.give_back(()), Start::No);
         assert!(queue.wait(|| Duration::ZERO, || false, |_| None).is_none());
         assert_eq!(push(&queue, 2), Start::Yes);
+    }
+
+    #[test]
+    fn a_thread_that_is_stirred_asks_again_how_long_it_may_be_idle() {
+        let queue = std::sync::Arc::new(Queue::<u32, ()>::new(8, ()));
+        assert_eq!(queue.stir(), Start::Yes, "there is no thread");
+        assert_eq!(queue.stir(), Start::No, "somebody starts it");
+        let (asked, is_idle) = std::sync::mpsc::channel();
+        let waiting = queue.clone();
+        let thread = std::thread::spawn(move || {
+            let mut times = vec![Duration::ZERO, Duration::from_secs(3600)];
+            let idle = || {
+                asked.send(()).unwrap();
+                times.pop().unwrap()
+            };
+            assert!(waiting.wait(idle, || false, |_| None).is_none());
+        });
+        is_idle.recv().unwrap();
+        assert!(queue.borrow_idle().is_some(), "it is stirred although another one has the token");
+        assert_eq!(queue.stir(), Start::No);
+        thread.join().unwrap();
+        assert_eq!(queue.stir(), Start::Yes);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! Owns: the turn that this process has in one open database, and when it needs one. Runs on the thread that holds the
 //! writer slot; `before_write` and `met_busy` may block it, in slices in which the caller's deadline and cancellation are
 //! seen. Invariants: SQLite's own lock stays the authority, so whatever fails here costs fairness only; no mutex is held
-//! while a turn is waited for; a turn ends when its slot is released, or, if the writer's thread keeps it for the next
-//! slots, after the quantum (`turn`) or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), commits
-//! that are told through it (`commits`), waiting without a line (`busy_handler`), what is done in a turn (`workers::writer`).
+//! while a turn is waited for; a turn ends when its slot is released, or, if it is kept for the next slots (`kept`), after
+//! the quantum (`turn`) or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), commits that are told
+//! through it (`commits`), waiting without a line (`busy_handler`), what is done in a turn (`workers::writer`).
 //!
 //! A process that always gets the lock never gets BUSY. So whoever writes looks for the file of those who did:
 //!
@@ -20,6 +20,7 @@
 
 mod commits;
 mod holds;
+mod kept;
 mod line;
 mod side_file;
 mod ticket;
@@ -32,11 +33,12 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Origin, TurnFile};
 use holds::Holds;
+pub(crate) use kept::LeftTurn;
 use line::Came;
 use side_file::SideFile;
 use ticket::{Stage, Ticket};
 pub(crate) use turn::HOLD;
-use turn::{Rest, Turn};
+use turn::Turn;
 
 use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};
@@ -54,7 +56,7 @@ pub(crate) struct Turnstile {
     made: Instant,
     /// Nanoseconds after `made`: until then, as far as is known, nobody is in line.
     quiet_until: AtomicU64,
-    /// The writer's thread keeps a turn.
+    /// A turn is kept for the next slot.
     is_kept: AtomicBool,
     /// This process has a ticket.
     has_ticket: AtomicBool,
@@ -90,6 +92,7 @@ impl Turnstile {
         if self.is_quiet(now) {
             return;
         }
+        self.pass_if_over(now);
         if let Some(file) = self.line(now) {
             self.enter(&file, wait());
         }
@@ -130,84 +133,16 @@ impl Turnstile {
         if self.is_quiet(now) {
             return true;
         }
-        let mut mine = self.mine();
-        match &mut *mine {
+        self.pass_if_over(now);
+        match &mut *self.mine() {
             Some(mine) if mine.may_go_on(now) => {
                 mine.begins_slot(now);
                 return true;
             }
-            Some(Ticket { stage: Stage::Turn(_), .. }) => {
-                drop(mine);
-                self.pass();
-            }
             Some(_) => return false,
-            None => drop(mine),
+            None => {}
         }
         self.line(now).is_none()
-    }
-
-    /// Called when the slot is released: ends the turn, or keeps it for the next slot if the writer's thread had it. The place
-    /// in line of a request that waits no more is that of the next one, if there are more. Returns true if a turn ended.
-    pub(crate) fn left_slot(&self, is_writers_thread: bool, are_more: impl FnOnce() -> bool) -> bool {
-        if !self.has_ticket.load(Ordering::Relaxed) {
-            return false;
-        }
-        let now = Instant::now();
-        let mut mine = self.mine();
-        let is_kept = match mine.as_mut() {
-            Some(Ticket { stage: Stage::InLine, .. }) => is_writers_thread && are_more(),
-            Some(ticket) if ticket.may_go_on(now) => self.keeps(ticket, is_writers_thread, are_more, now),
-            _ => false,
-        };
-        drop(mine);
-        if !is_kept {
-            self.pass();
-        }
-        !is_kept
-    }
-
-    /// Decides whether a turn is kept for the next slot.
-    fn keeps(
-        &self,
-        ticket: &mut Ticket,
-        is_writers_thread: bool,
-        are_more: impl FnOnce() -> bool,
-        now: Instant,
-    ) -> bool {
-        let Stage::Turn(turn) = &mut ticket.stage else { return false };
-        turn.has_served(now);
-        if self.is_kept() {
-            self.holds().was(true);
-            return true;
-        }
-        let is_kept = is_writers_thread && (are_more() || self.holds().is_worth_it());
-        self.is_kept.store(is_kept, Ordering::Relaxed);
-        is_kept
-    }
-
-    /// Returns true while the writer's thread keeps a turn: then it may not sleep for longer than `HOLD`.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.is_kept.load(Ordering::Relaxed)
-    }
-
-    /// Called by the writer's thread when nothing came for `HOLD`: passes the turn on, unless it was used meanwhile. Returns
-    /// false if there is none.
-    pub(crate) fn rests(&self) -> bool {
-        if !self.is_kept() {
-            return false;
-        }
-        let Some(Ticket { stage: Stage::Turn(turn), .. }) = self.mine().clone() else { return true };
-        match turn.rests(Instant::now()) {
-            Rest::Held => {}
-            Rest::Outlasted => self.is_kept.store(false, Ordering::Relaxed),
-            Rest::Over { in_vain } => {
-                if in_vain {
-                    self.holds().was(false);
-                }
-                self.pass();
-            }
-        }
-        true
     }
 
     /// Gives the file up until the next use, and removes it if no other process uses it. Called when nothing is written, and
@@ -319,8 +254,16 @@ impl Turnstile {
         *self.mine() = mine;
     }
 
+    /// Ends a turn that has lasted for too long.
+    fn pass_if_over(&self, now: Instant) {
+        let is_over = |mine: &Ticket| matches!(mine.stage, Stage::Turn(turn) if !turn.may_go_on(now));
+        if self.mine().as_ref().is_some_and(is_over) {
+            self.pass();
+        }
+    }
+
     /// Gives the ticket of this process back, if it has one: the turn is the next one's.
-    fn pass(&self) {
+    pub(crate) fn pass(&self) {
         let mine = self.mine().take();
         self.has_ticket.store(false, Ordering::Relaxed);
         self.is_kept.store(false, Ordering::Relaxed);

@@ -140,6 +140,27 @@ fn callers_that_give_up_in_line_and_deadlines_there_write_nothing() {
     ends_with_one_write(writers, &db, held);
 }
 
+/// Another thread passes on the turn that it leaves.
+#[test]
+fn a_thread_that_blocks_for_its_write_waits_in_line_itself() {
+    let (writers, db, held) = held();
+    std::thread::scope(|scope| {
+        let writes = scope.spawn(|| {
+            let write = db.write_with(|transaction| {
+                transaction.execute(INSERT, ()).map_err(flatwater::Error::from)?;
+                Ok::<_, flatwater::Error>(std::thread::current().id())
+            });
+            write.wait().unwrap()
+        });
+        wait_until(|| held.has_others());
+        held.ends();
+        let thread = writes.thread().id();
+        assert_eq!(writes.join().unwrap(), thread);
+    });
+    assert_eq!(db.stats().turns.taken, 1);
+    ends_with_one_write(writers, &db, held);
+}
+
 /// The place in line is that of the process.
 #[test]
 fn the_next_call_takes_the_place_of_one_that_leaves() {

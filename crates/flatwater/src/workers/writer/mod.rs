@@ -111,7 +111,7 @@ impl Writer {
     pub(crate) fn open(context: &Arc<Context>, ticket: &Arc<Ticket>) -> Result<Self> {
         let opened = WriterConnection::open(context, ticket);
         // It may have waited for its turn, and there was no slot.
-        let _ended = context.turnstile.as_ref().is_some_and(|turnstile| turnstile.left_slot(false, || false));
+        context.turnstile.iter().for_each(|turnstile| turnstile.pass());
         let mut writer = opened?;
         let journal = writer.connection()?.journal.clone();
         let external = writer.external;
@@ -205,11 +205,11 @@ impl Writer {
     }
 
     /// Runs the request on this thread, which may block, if the token is free and no request waits. Otherwise returns
-    /// the request. A `Begin` or a `Close` is always returned, and so is a write that has to wait because the WAL grows too
-    /// fast.
+    /// the request. It waits for the turn of this process here, so that no other thread has to wake this one. A `Begin` or a
+    /// `Close` is always returned, and so is a write that has to wait because the WAL grows too fast.
     pub(crate) fn run_here(&self, mut request: Request) -> Option<Request> {
         if matches!(request.work, Work::Begin | Work::Snapshot | Work::Close(..))
-            || self.0.pauses_writes(Instant::now())
+            || self.0.delays_writes(Instant::now())
         {
             return Some(request);
         }
@@ -234,6 +234,14 @@ impl Writer {
     /// Returns the number of waiting requests.
     pub(crate) fn waiting(&self) -> usize {
         self.0.queue.len()
+    }
+
+    /// Has the writer's thread end a turn that is kept, if nothing comes. If there is no such thread, the turn ends now.
+    fn tell_of_turn(&self) {
+        let start = self.0.queue.stir();
+        if self.start(start).is_err() {
+            self.0.context.turnstile.iter().for_each(|turnstile| turnstile.pass());
+        }
     }
 
     /// Starts the thread for requests that arrived meanwhile. If it cannot be started, they stay in the queue, and an alarm

@@ -22,7 +22,7 @@ use super::connection::WriterConnection;
 use super::inline_access::{renew, suspect_spoilt, unlimit};
 use super::known_schema::see_functions;
 use crate::thread::linger::Linger;
-use crate::turnstile::{HOLD, Turnstile};
+use crate::turnstile::{HOLD, LeftTurn, Turnstile};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
@@ -152,18 +152,20 @@ impl<'a> Slot<'a> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let start = self.held.0.take().map(|mut connection| {
+        let left = self.held.0.take().map(|mut connection| {
             if !self.is_sound {
                 connection.replace();
             }
             self.writer.watch_lease(&connection);
-            self.writer.0.leave_turn(&mut connection, self.is_writers_thread);
-            self.writer.0.queue.give_back(HeldConnection(Some(connection)))
+            let turn = self.writer.0.leave_turn(&mut connection, self.is_writers_thread);
+            (turn, self.writer.0.queue.give_back(HeldConnection(Some(connection))))
         });
         self.writer.0.start_live();
         self.outbox.deliver();
-        if let Some(start) = start {
-            self.writer.start_for_others(start);
+        let Some((turn, start)) = left else { return };
+        self.writer.start_for_others(start);
+        if turn == LeftTurn::Kept {
+            self.writer.tell_of_turn();
         }
     }
 }
@@ -174,20 +176,25 @@ impl super::WriterShared {
         if work.describe().grows_wal() { self.listener.get()?.delay(now) } else { None }
     }
 
-    /// Returns true if a write that begins now has to wait, because the WAL grows too fast or for its turn: then it goes
-    /// through the queue, where it does.
-    pub(super) fn pauses_writes(&self, now: Instant) -> bool {
+    /// Returns true if a write that begins now has to wait, because the WAL grows too fast: then it goes through the queue,
+    /// where it does.
+    pub(super) fn delays_writes(&self, now: Instant) -> bool {
         self.listener.get().is_some_and(|listener| listener.delay(now).is_some())
-            || self.context.turnstile.as_ref().is_some_and(|turnstile| !turnstile.may_write(now))
+    }
+
+    /// The same for a write that may not block this thread, and so may not wait for its turn either.
+    pub(super) fn pauses_writes(&self, now: Instant) -> bool {
+        self.delays_writes(now) || self.context.turnstile.as_ref().is_some_and(|turnstile| !turnstile.may_write(now))
     }
 
     /// Ends this process' turn, unless it is kept for the next slot.
-    fn leave_turn(&self, connection: &mut WriterConnection, is_writers_thread: bool) {
-        if let Some(turnstile) = &self.context.turnstile
-            && turnstile.left_slot(is_writers_thread, || self.queue.len() > 0)
-        {
+    fn leave_turn(&self, connection: &mut WriterConnection, is_writers_thread: bool) -> LeftTurn {
+        let Some(turnstile) = &self.context.turnstile else { return LeftTurn::Same };
+        let left = turnstile.left_slot(is_writers_thread, || self.queue.len() > 0);
+        if left == LeftTurn::Over {
             connection.end_lease();
         }
+        left
     }
 
     /// Called when the code in the slot is over and has left the WAL like this: records that, and tells the

@@ -1,0 +1,84 @@
+//! A turn that is kept from one slot to the next.
+//!
+//! Owns: whether it is kept, on the thread that releases the slot, and its end if nothing comes, on the writer's thread. Does
+//! not block. Invariant: while a turn is kept the writer's thread wakes to end it, or is told that it has to. Leaves out: how
+//! long a turn lasts and is held (`turn`), and for which callers (`holds`).
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::Turnstile;
+use super::ticket::{Stage, Ticket};
+use super::turn::Rest;
+
+/// What became of the turn when a slot was released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeftTurn {
+    /// There was none, or it goes on.
+    Same,
+    Over,
+    /// It is kept for the next slot from now on. The writer's thread is to be told, which ends it.
+    Kept,
+}
+
+impl Turnstile {
+    /// Called when the slot is released: ends the turn, or keeps it for the next slot. The place in line of a request that
+    /// waits no more is that of the next one, if there are more.
+    pub(crate) fn left_slot(&self, is_writers_thread: bool, are_more: impl FnOnce() -> bool) -> LeftTurn {
+        if !self.has_ticket.load(Ordering::Relaxed) {
+            return LeftTurn::Same;
+        }
+        let now = Instant::now();
+        let was_kept = self.is_kept();
+        let mut mine = self.mine();
+        let stays = match mine.as_mut() {
+            Some(Ticket { stage: Stage::InLine, .. }) => are_more(),
+            Some(ticket) if ticket.may_go_on(now) => self.keeps(ticket, are_more, now),
+            _ => false,
+        };
+        drop(mine);
+        if !stays {
+            self.pass();
+            return LeftTurn::Over;
+        }
+        if is_writers_thread || was_kept || !self.is_kept() { LeftTurn::Same } else { LeftTurn::Kept }
+    }
+
+    /// Decides whether a turn is kept for the next slot.
+    fn keeps(&self, ticket: &mut Ticket, are_more: impl FnOnce() -> bool, now: Instant) -> bool {
+        let Stage::Turn(turn) = &mut ticket.stage else { return false };
+        turn.has_served(now);
+        if self.is_kept() {
+            self.holds().was(true);
+            return true;
+        }
+        let is_kept = are_more() || self.holds().is_worth_it();
+        self.is_kept.store(is_kept, Ordering::Relaxed);
+        is_kept
+    }
+
+    /// Returns true while a turn is kept: then the writer's thread may not sleep for longer than `HOLD`.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Relaxed)
+    }
+
+    /// Called by the writer's thread when nothing came for `HOLD`: passes the turn on, unless it was used meanwhile. Returns
+    /// false if there is none.
+    pub(crate) fn rests(&self) -> bool {
+        if !self.is_kept() {
+            return false;
+        }
+        let Some(Ticket { stage: Stage::Turn(turn), .. }) = self.mine().clone() else { return true };
+        match turn.rests(Instant::now()) {
+            Rest::Held => {}
+            Rest::Outlasted => self.is_kept.store(false, Ordering::Relaxed),
+            Rest::Over { in_vain } => {
+                if in_vain {
+                    self.holds().was(false);
+                }
+                self.pass();
+            }
+        }
+        true
+    }
+}
