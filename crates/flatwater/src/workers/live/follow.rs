@@ -2,9 +2,10 @@
 //!
 //! Owns: the thread `fw-follow`, which sleeps until a commit is told through the turnstile's file, and looks for it then.
 //! There is one for a database with live queries, if there is a place for it; it ends when there are none any more.
-//! Invariant: nothing depends on it, because the timer looks for commits of others too, if later. Leaves out: what a look
-//! does.
+//! Invariant: nothing depends on it, because the timer looks for commits of others too, if later; so it may run a short query
+//! itself. Leaves out: what a look does.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, Thread};
@@ -21,6 +22,11 @@ use crate::workers::context::Context;
 const CHECK: Duration = Duration::from_secs(1);
 /// The pause after a look: commits that come in a stream are looked for once in this time.
 const PAUSE: Duration = Duration::from_millis(1);
+
+thread_local! {
+    /// This thread waits for commits of other processes. Nobody waits for this thread.
+    pub(super) static FOLLOWS: Cell<bool> = const { Cell::new(false) };
+}
 
 /// The thread.
 #[derive(Default)]
@@ -72,6 +78,7 @@ impl Shared {
 /// Runs the thread.
 fn follow(live: &Weak<Shared>, context: &Context, _place: Linger) {
     let Some(turnstile) = &context.turnstile else { return };
+    FOLLOWS.set(true);
     let mut seen = None;
     while let Some(shared) = live.upgrade().filter(|live| live.still_follows()) {
         *shared.follower.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());

@@ -1,9 +1,9 @@
 //! The runs of live queries: each is a request whose answer no task awaits.
 //!
 //! Owns: pushing the request, and going on with its answer on the thread that delivers it: the reader's, or the one that
-//! pushed, which may be a caller's. A caller's thread runs the query itself if it is short. Invariants: each run that was started
-//! ends in the registry, whatever becomes of its request; the thread that pushed runs one query at most, and delivers one small
-//! result. Leaves out: what the registry makes of it.
+//! pushed, which may be a caller's. A caller's thread, or the one that follows the commits of other processes, runs the query
+//! itself if it is short. Invariants: each run that was started ends in the registry, whatever becomes of its request; the
+//! thread that pushed runs one query at most, and delivers one small result. Leaves out: what the registry makes of it.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +12,7 @@ use std::time::Instant;
 use super::Shared;
 use super::after_unlock::{Start, Todo};
 use super::entry::Ran;
+use super::follow::FOLLOWS;
 use crate::connection::learn::live_query::LiveRun;
 use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
@@ -109,7 +110,7 @@ impl Shared {
         let delivers = delivers && is_small;
         // The other threads serve all callers.
         if delivers
-            && !is_worker()
+            && (!is_worker() || FOLLOWS.get())
             && let Some(run) = (self.powers.run_here)(&query, &known)
         {
             return Some(Ok(run));
@@ -156,6 +157,7 @@ fn lock(push: &Mutex<Push>) -> MutexGuard<'_, Push> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::{Receiver, channel};
     use std::sync::{OnceLock, Weak};
     use std::task::{Context, Wake, Waker};
@@ -171,6 +173,7 @@ mod tests {
     use crate::options::Options;
     use crate::queue::reply::Teller;
     use crate::sql::catalogue::StatementInfo;
+    use crate::thread::start::start_worker;
     use crate::values::params::Params;
     use crate::workers::context::Context as EngineContext;
     use crate::workers::listener::ChangeListener;
@@ -183,6 +186,8 @@ mod tests {
         live: LiveQueries,
         listener: Arc<dyn ChangeListener>,
         rows: Arc<Mutex<i64>>,
+        /// How often a thread was asked to run a query itself.
+        asked: Arc<AtomicUsize>,
         /// For each run: whether the thread that had its answer ended it.
         ended: Receiver<bool>,
     }
@@ -207,12 +212,17 @@ mod tests {
             tell.send(in_flight() < before).unwrap();
             Ok(())
         };
-        let run_here = Box::new(|_: &LiveQuery, _: &[_]| None);
-        let powers = Powers { push: Box::new(push), run_here, look: Box::new(|_| {}) };
+        let asked: Arc<AtomicUsize> = Arc::default();
+        let counted = asked.clone();
+        let run_here = move |_: &LiveQuery, _: &[_]| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            None
+        };
+        let powers = Powers { push: Box::new(push), run_here: Box::new(run_here), look: Box::new(|_| {}) };
         let options = Options::new(":memory:").resolve().unwrap();
         let live = LiveQueries::new(EngineContext::new(options), powers, 4);
         made.set(Arc::downgrade(&live.0)).unwrap();
-        AtOnce { listener: live.listener(), live, rows, ended }
+        AtOnce { listener: live.listener(), live, rows, asked, ended }
     }
 
     impl AtOnce {
@@ -281,6 +291,25 @@ mod tests {
         assert_eq!(told.recv_timeout(HANGS).unwrap().as_deref(), Some("fw-live"));
         assert!(take(&one, Waker::noop()));
         assert_eq!(bench.commit(), [true], "the last result is large");
+    }
+
+    #[test]
+    fn of_our_own_threads_only_the_one_that_follows_commits_runs_a_query_itself() {
+        let bench = at_once();
+        let _one = bench.subscribe("SELECT 1");
+        let asked_on_one_that = |follows| {
+            let (listener, asked, (tell, told)) = (bench.listener.clone(), bench.asked.clone(), channel());
+            let commits = move || {
+                FOLLOWS.set(follows);
+                let before = asked.load(Ordering::SeqCst);
+                listener.publish(&Change::Everything);
+                listener.start();
+                tell.send(asked.load(Ordering::SeqCst) - before).unwrap();
+            };
+            start_worker("fw-test", commits).unwrap();
+            told.recv_timeout(HANGS).unwrap()
+        };
+        assert_eq!((asked_on_one_that(false), asked_on_one_that(true)), (0, 1));
     }
 
     /// A waker that commits, once.
