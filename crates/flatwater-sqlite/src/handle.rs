@@ -41,6 +41,14 @@ impl Handle {
         unsafe { ffi::sqlite3_txn_state(self.0, std::ptr::null()) == ffi::SQLITE_TXN_WRITE }
     }
 
+    /// Returns true while a transaction has begun to read or to write, in any database of the connection: after BEGIN that is
+    /// from its first statement on (<https://sqlite.org/c3ref/txn_state.html>).
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        // SAFETY: the connection is open.
+        unsafe { ffi::sqlite3_txn_state(self.0, std::ptr::null()) != ffi::SQLITE_TXN_NONE }
+    }
+
     /// The number of rows that all INSERTs, UPDATEs and DELETEs changed since the connection was opened
     /// (<https://sqlite.org/c3ref/total_changes.html>).
     #[must_use]

@@ -3,6 +3,8 @@
 //! Its own program, because the failures are switched on for the whole process.
 #![cfg(target_os = "linux")]
 
+#[path = "faults/own.rs"]
+mod own;
 #[allow(dead_code, reason = "the other program uses the rest")]
 #[path = "it/support.rs"]
 mod support;

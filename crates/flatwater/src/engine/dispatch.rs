@@ -61,7 +61,7 @@ pub(crate) enum Route<'a> {
 pub(crate) enum Begun<'a> {
     /// With the time that it ran here, if it did.
     Answered(Result<Answer>, Option<Duration>),
-    /// Its write failed, and the writer's thread determines the outcome.
+    /// Its write failed, and a worker determines the outcome.
     Unsettled(Reply<Result<Answer>>),
     /// It did not run, or had no effect: it is to be sent.
     ToSend(Route<'a>),

@@ -53,7 +53,7 @@ impl Engine {
                 let query = InlineQuery { text, params, output: work.output(), limits, began, cookie: None };
                 Tried::Ran(readers.run_inline(query).map(Ok))
             }
-            (Route::Kept(kept), _) => Tried::Ran(kept.run_inline(work, limits, began)),
+            (Route::Kept(kept), _) => kept.run_inline(work, limits, options, began),
             (Route::Readers(_), _) => Tried::Ran(InlineRun::Ineligible),
             (Route::Writer(writer), _) => writer.run_inline(work, limits, options, began),
         });

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use hashlink::DefaultHashBuilder;
 
+use super::bracket::{Bracket, bracket};
 use super::class::{Class, Route};
 use super::grouping::Grouping;
 use super::lru::SegmentedLru;
@@ -42,6 +43,8 @@ pub(crate) struct StatementInfo {
     hash: u64,
     /// The result of the statement depends on the schema at the time of its prepare, so it is never kept prepared.
     pub(crate) tells_of_its_prepare: bool,
+    /// What it does to the transaction of its connection, if it is nothing but that.
+    pub(crate) bracket: Option<Bracket>,
     /// The text was looked up more than once.
     used_again: AtomicBool,
     /// 0 is unknown, 1 is a read, 2 is a write. The kind does not depend on the schema.
@@ -65,6 +68,7 @@ impl StatementInfo {
             sql: sql.into(),
             hash: HASHER.hash_one(sql),
             tells_of_its_prepare: tells_of_its_prepare(sql),
+            bracket: bracket(sql),
             used_again: AtomicBool::new(false),
             route: AtomicU32::new(0),
             grouping: Grouping::default(),

@@ -1,5 +1,6 @@
 //! What a text is. Its class, what it may do, and what is remembered of it.
 
+pub(crate) mod bracket;
 pub(crate) mod catalogue;
 pub(crate) mod class;
 pub(crate) mod dump_start;

@@ -65,6 +65,11 @@ pub(crate) fn rolls_back(sql: &str) -> bool {
         && !words.any(|word| word.eq_ignore_ascii_case("TO"))
 }
 
+/// Returns whether the text may set a PRAGMA.
+pub(crate) fn may_set(sql: &str) -> bool {
+    sql.as_bytes().windows(6).any(|part| part.eq_ignore_ascii_case(b"pragma"))
+}
+
 /// Returns whether the text may attach a file or detach one.
 pub(crate) fn may_attach(sql: &str) -> bool {
     sql.as_bytes().windows(5).any(|part| part.eq_ignore_ascii_case(b"ttach") || part.eq_ignore_ascii_case(b"etach"))
@@ -197,7 +202,7 @@ pub(crate) fn names(sql: &str) -> impl Iterator<Item = &str> {
 }
 
 #[derive(Clone, Copy)]
-enum Token<'a> {
+pub(super) enum Token<'a> {
     Word(&'a str),
     /// A string, with its quotes.
     Text(&'a str),
@@ -208,7 +213,7 @@ enum Token<'a> {
 }
 
 /// Returns the tokens of the text, without white space and comments.
-fn tokens(sql: &str) -> impl Iterator<Item = Token<'_>> {
+pub(super) fn tokens(sql: &str) -> impl Iterator<Item = Token<'_>> {
     let mut rest = sql;
     std::iter::from_fn(move || {
         loop {
@@ -275,6 +280,7 @@ mod tests {
         ] {
             assert_eq!(busy_timeout_set(sql), expected, "{sql}");
         }
+        assert!(may_set("SELECT 1; pragma x = 1") && !may_set("SELECT 1"));
         assert!(may_attach("attach 'x' AS y") && may_attach("DETACH y") && !may_attach("SELECT 1"));
     }
 

@@ -13,8 +13,9 @@ use crate::connection::functions::Functions;
 use crate::error::Result;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
-use crate::workers::Answer;
+use crate::queue::ticket::CallOptions;
 use crate::workers::request::Request;
+use crate::workers::tried::Tried;
 use crate::workers::work::Work;
 
 /// A connection that is kept for one caller.
@@ -39,8 +40,8 @@ pub(crate) trait KeptConnection: Send + Sync {
     }
 
     /// Runs the work on this thread now, if it is known to be short and nothing waits that was sent before.
-    fn run_inline(&self, _: &Work, _: &InlineLimits, _: Instant) -> InlineRun<Result<Answer>> {
-        InlineRun::Ineligible
+    fn run_inline(&self, _: &Work, _: &InlineLimits, _: CallOptions, _: Instant) -> Tried {
+        Tried::Ran(InlineRun::Ineligible)
     }
 
     /// Returns true if the caller has a transaction open on it that may write.

@@ -79,6 +79,7 @@ mod one_off_texts;
 mod opening_together;
 mod optimizing;
 mod own_connections;
+mod own_inline;
 mod parking;
 mod place;
 mod pragma_functions;

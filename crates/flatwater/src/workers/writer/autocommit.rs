@@ -1,11 +1,11 @@
 //! One statement in plain autocommit.
 //!
-//! Owns: the steps around it. Runs on the thread that holds the token. Invariants: SQLite begins and ends its
+//! Owns: the steps around it, and the time of its execution. Runs on the thread that holds the token. Invariants: SQLite begins and ends its
 //! transaction; a failure that may have come from the commit is settled. Leaves out: transactions of several statements
 //! (`run_alone`).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::WriterShared;
 use super::commit::settle;
@@ -26,18 +26,15 @@ pub(super) fn autocommit(
     work: &Work,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
-    writer.connection()?.sqlite.hooks().commits.watch();
     let before = changes(writer);
     arm(writer, ticket);
-    let (began, waited) = (Instant::now(), writer.busy_timeout.waited());
+    let execution = Execution::begin(writer)?;
     let catalogue = &shared.context.catalogue;
     let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
     let mut effects = Effects::default();
     let result = perform(writer, &mut effects, rules, work);
     if let Some((text, _)) = work.statement() {
-        let end = writer.connection()?.sqlite.hooks().commits.began().unwrap_or_else(Instant::now);
-        let lock = writer.busy_timeout.waited().saturating_sub(waited);
-        text.took(end.saturating_duration_since(began).saturating_sub(lock));
+        text.took(execution.end(writer)?);
     }
     effects.put_right(writer, catalogue);
     // The text was prepared, so it is known what it does: a read commits nothing.
@@ -48,4 +45,23 @@ pub(super) fn autocommit(
         disarm(writer);
         settle(writer, shared, error, &before)
     })
+}
+
+/// How long a statement is executed: without waits for locks, and without its commit.
+pub(super) struct Execution {
+    began: Instant,
+    waited: Duration,
+}
+
+impl Execution {
+    pub(super) fn begin(writer: &mut WriterConnection) -> Result<Self> {
+        writer.connection()?.sqlite.hooks().commits.watch();
+        Ok(Self { began: Instant::now(), waited: writer.busy_timeout.waited() })
+    }
+
+    pub(super) fn end(self, writer: &mut WriterConnection) -> Result<Duration> {
+        let end = writer.connection()?.sqlite.hooks().commits.began().unwrap_or_else(Instant::now);
+        let lock = writer.busy_timeout.waited().saturating_sub(self.waited);
+        Ok(end.saturating_duration_since(self.began).saturating_sub(lock))
+    }
 }

@@ -34,7 +34,7 @@ use crate::workers::work::Work;
 
 /// If the writes took longer than so many inline runs may, the writer's thread ends the transaction: the pages that they
 /// changed are to be written, or freed.
-const FEW: u32 = 4;
+pub(super) const FEW: u32 = 4;
 
 /// Begins a transaction on this thread, if the token is free and no lock has to be waited for.
 pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instant) -> InlineRun<Result<Answer>> {
@@ -59,7 +59,11 @@ pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instan
 
 /// Runs BEGIN IMMEDIATE, if the schema is the known one. Returns `None` if nothing was tried. With attached files SQLite
 /// begins in each of them, which may recover one.
-fn begin(shared: &WriterShared, writer: &mut WriterConnection, limits: &InlineLimits) -> Option<Result<(), Fallback>> {
+pub(super) fn begin(
+    shared: &WriterShared,
+    writer: &mut WriterConnection,
+    limits: &InlineLimits,
+) -> Option<Result<(), Fallback>> {
     let is_refused = writer.refusal().is_some() || writer.is_suspect || shared.is_left();
     if is_refused || writer.wal_now().is_none() || !is_one(writer) || writer.connection.as_ref()?.is_behind() {
         return None;
@@ -121,7 +125,7 @@ pub(super) fn end(
 }
 
 /// Returns true if a transaction consists of the main database alone.
-fn is_one(writer: &WriterConnection) -> bool {
+pub(super) fn is_one(writer: &WriterConnection) -> bool {
     writer.connection.as_ref().is_some_and(|connection| connection.attached.names.is_empty())
 }
 

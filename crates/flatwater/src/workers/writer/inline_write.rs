@@ -46,7 +46,8 @@ impl Writer {
         }
         let _on_its_way = OnItsWay::new(&*shared.on_their_way);
         let Some(mut slot) = Slot::acquire_idle(self) else { return INELIGIBLE };
-        let write = Write { text, work, limits, began };
+        let read_time = ReadTime { began, time: limits.time, refusal: PageRefusal::Failure };
+        let write = Write { text, work, limits, began, read_time: Some(read_time) };
         let Some((ended, took, change)) = slot.run(|writer, _| shared.write_in(writer, &write)) else {
             return INELIGIBLE;
         };
@@ -67,15 +68,17 @@ impl Writer {
 const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible);
 
 /// A write to run.
-struct Write<'a> {
-    text: &'a StatementInfo,
-    work: &'a Work,
-    limits: &'a InlineLimits,
-    began: Instant,
+pub(super) struct Write<'a> {
+    pub(super) text: &'a StatementInfo,
+    pub(super) work: &'a Work,
+    pub(super) limits: &'a InlineLimits,
+    pub(super) began: Instant,
+    /// How long pages are read. `None`: as long as it takes.
+    pub(super) read_time: Option<ReadTime>,
 }
 
 /// How a write ended.
-enum Ended {
+pub(super) enum Ended {
     Well(Answer),
     /// Nothing was written, and a worker must run the write.
     Fallback(Fallback),
@@ -100,10 +103,6 @@ impl WriterShared {
         let ended = self.write(writer, write, &ready, &state)?;
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
-        // What other connections did, or which rows the table held, does not show how long the text takes.
-        if !matches!(ended, Ended::Fallback(why) if !why.tells_its_time()) {
-            text.took(limits.counted(took));
-        }
         let left = writer.wal_now();
         leave_lease(writer, left.as_ref().map(|(_, header)| header), now);
         self.leave(writer, left.as_ref(), now);
@@ -111,18 +110,32 @@ impl WriterShared {
         Some((ended, took, state.change()))
     }
 
-    /// Runs the write. `state` is the state of the WAL before it, when the WAL was consistent. Returns `None` if this
-    /// connection is not capable of inline runs.
-    fn write(
+    /// Runs the write, and records how long it took. `state` is the state of the WAL before it, when the WAL was
+    /// consistent. Returns `None` if this connection is not capable of inline runs.
+    pub(super) fn write(
         &self,
         writer: &mut WriterConnection,
         write: &Write<'_>,
         ready: &CachedStatement,
         state: &WalState,
     ) -> Option<Ended> {
-        let Write { work, limits, began, .. } = *write;
-        let read_time = ReadTime { began, time: limits.time, refusal: PageRefusal::Failure };
-        let (ran, reads) = run_inline(writer, limits.bytes, Some(read_time), |writer| {
+        let ended = self.run_write(writer, write, ready, state)?;
+        // What other connections did, or which rows the table held, does not show how long the text takes.
+        if !matches!(ended, Ended::Fallback(why) if !why.tells_its_time()) {
+            write.text.took(write.limits.counted(write.began.elapsed()));
+        }
+        Some(ended)
+    }
+
+    fn run_write(
+        &self,
+        writer: &mut WriterConnection,
+        write: &Write<'_>,
+        ready: &CachedStatement,
+        state: &WalState,
+    ) -> Option<Ended> {
+        let Write { work, limits, began, read_time, .. } = *write;
+        let (ran, reads) = run_inline(writer, limits.bytes, read_time, |writer| {
             let entered = enter_lease(writer, state, &self.context.catalogue.left, began)?;
             let bounds = Bounds::Inline { end: later(began, limits.time), rows: usize::MAX, bytes: limits.bytes };
             let ran = run_one(writer, ready, work, bounds);

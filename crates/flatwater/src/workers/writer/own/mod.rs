@@ -11,6 +11,7 @@ mod inline;
 pub(crate) mod list;
 mod run;
 mod serve;
+mod short;
 mod statements;
 pub(super) mod turn;
 mod waits;
@@ -29,14 +30,13 @@ use super::Writer;
 use crate::connection::functions::Functions;
 use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
-use crate::inline::outcome::InlineRun;
 use crate::options::Options;
-use crate::queue::ticket::Ticket;
+use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::recurring::Recurring;
-use crate::workers::Answer;
 use crate::workers::context::Context;
 use crate::workers::kept_connection::KeptConnection;
 use crate::workers::request::Request;
+use crate::workers::tried::Tried;
 use crate::workers::work::Work;
 
 /// How a connection ended.
@@ -279,8 +279,8 @@ impl KeptConnection for OwnConnection {
         true
     }
 
-    fn run_inline(&self, work: &Work, limits: &InlineLimits, began: Instant) -> InlineRun<Result<Answer>> {
-        self.run_short(work, limits, began)
+    fn run_inline(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
+        self.run_here(work, limits, options, began)
     }
 
     fn in_transaction(&self) -> bool {

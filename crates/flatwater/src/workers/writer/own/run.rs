@@ -8,22 +8,27 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Callbacks, Handle, Interrupt};
+use flatwater_sqlite::{Callbacks, Connection as Sqlite, Handle, Interrupt};
 
+use super::super::commit::settle;
 use super::super::connection::WriterConnection;
 use super::super::effects::Effects;
+use super::super::failed_commit::{Change, Changes};
+use super::super::inline_access::unlimit;
 use super::super::interrupts::disarm;
-use super::super::known_schema::see_schema;
+use super::super::known_schema::{may_write_virtual_tables, see_schema};
 use super::turn::Turn;
+use crate::connection::Connection;
 use crate::error::{Error, Result};
+use crate::options::{Durability, Options};
 use crate::queue::ticket::Ticket;
 use crate::sql::class::Route;
 use crate::sql::schema_seen::LeftWal;
-use crate::sql::tokens::may_attach;
+use crate::sql::tokens::{may_attach, may_set};
 use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::refusals::not_ended;
-use crate::workers::work::Work;
+use crate::workers::work::{Unsettled, Work};
 
 /// A connection of a caller.
 pub(super) struct Own {
@@ -37,6 +42,12 @@ pub(super) struct Own {
     was_open: bool,
     /// How long it waits for the turn and for locks.
     pub(super) busy_timeout: Duration,
+    /// How long the writes of the open transaction took, after its first statement.
+    pub(super) worked: Duration,
+    /// A commit syncs the WAL, or copies it.
+    pub(super) commits_slowly: bool,
+    /// It has TEMP objects, or had some.
+    pub(super) made_temp: bool,
 }
 
 /// What became of a request.
@@ -57,14 +68,17 @@ pub(super) struct State {
 }
 
 impl Own {
-    pub(super) fn new(connection: Option<WriterConnection>, always: bool, busy_timeout: Duration) -> Self {
+    pub(super) fn new(connection: Option<WriterConnection>, always: bool, options: &Options) -> Self {
         Self {
             connection: connection.map(Box::new),
             turn: None,
             always,
             effects: Effects::default(),
             was_open: false,
-            busy_timeout,
+            busy_timeout: options.busy_timeout,
+            worked: Duration::ZERO,
+            commits_slowly: options.durability != Durability::Normal,
+            made_temp: false,
         }
     }
 
@@ -75,6 +89,11 @@ impl Own {
             (None, Some(turn)) => Ok(turn.writer()),
             (None, None) => Err(Error::misuse("the connection has no turn; please report it")),
         }
+    }
+
+    /// Returns the connection, if it is open: it is not after a failure that gave it up.
+    pub(super) fn open_connection(&mut self) -> Option<&mut Connection> {
+        self.writer().ok()?.connection.as_mut()
     }
 
     /// Takes the turn: what changes from here on is recorded.
@@ -96,9 +115,14 @@ impl Own {
         ends: &Arc<dyn Interrupt>,
         callbacks: Option<Callbacks>,
     ) -> Step {
+        if let Work::Settle(unsettled) = work {
+            return Step::Answered(Err(self.settle(unsettled)));
+        }
         if self.turn.is_none() && (self.always || needs_turn(work)) {
             return Step::NeedsTurn;
         }
+        let was_autocommit = self.connection.as_ref().is_none_or(|own| own.is_autocommit());
+        let began = Instant::now();
         let result = self.begin(work, ticket).and_then(|()| {
             let calls = callbacks.is_some();
             self.call(callbacks)?;
@@ -108,17 +132,46 @@ impl Own {
         });
         if let Ok(writer) = self.writer() {
             disarm(writer);
-            if work.texts().any(|text| may_attach(&text.sql))
-                && let Some(connection) = &mut writer.connection
-            {
-                connection.attached.look_again(&connection.sqlite);
-            }
         }
+        if !was_autocommit && work.describe().writes() && work.texts().all(|text| text.bracket.is_none()) {
+            self.worked += began.elapsed();
+            self.note_virtual_tables();
+        }
+        self.look_again(work);
         match result {
             Ok(None) => Step::NeedsTurn,
             Ok(Some(answer)) => Step::Answered(Ok(answer)),
             Err(error) => Step::Answered(Err(work.explain(error.timed(ticket)))),
         }
+    }
+
+    /// Finds out what became of a commit that failed on its caller's thread, and returns the error for its caller.
+    fn settle(&mut self, Unsettled { error, change, .. }: &Unsettled) -> Error {
+        let Some(shared) = self.turn.as_ref().map(|turn| turn.shared.clone()) else { return error.clone() };
+        let Ok(writer) = self.writer() else { return error.clone() };
+        unlimit(writer);
+        writer.wait_for_locks_for_all();
+        settle(writer, &shared, error.clone(), &Changes::of_main(Change::Wal(*change)))
+    }
+
+    /// Called after a request: sees what its texts may have changed of the connection.
+    fn look_again(&mut self, work: &Work) {
+        let may = |f: fn(&str) -> bool| work.texts().any(|text| f(&text.sql));
+        let Some(connection) = self.open_connection() else { return };
+        if may(may_attach) {
+            connection.attached.look_again(&connection.sqlite);
+        }
+        if may(may_set) {
+            self.commits_slowly = !commits_shortly(&connection.sqlite).unwrap_or(false);
+        }
+    }
+
+    /// Notes that a statement which may write ran here in a transaction.
+    fn note_virtual_tables(&mut self) {
+        let (made_temp, is_noted) = (self.made_temp, self.turn.is_none() || self.effects.go_beyond_tables());
+        let Some(own) = self.connection.as_deref_mut().filter(|_| !is_noted) else { return };
+        // Those of the TEMP schema are not looked for.
+        self.effects.wrote_virtual.get_or_insert_with(|| made_temp || may_write_virtual_tables(own));
     }
 
     /// Opens the connection, and lets it wait for locks.
@@ -179,8 +232,17 @@ impl Own {
         }
         if !state.in_transaction {
             self.effects = Effects::default();
+            self.worked = Duration::ZERO;
         }
         state
+    }
+
+    /// Returns true if it has the turn, and no transaction that needs it.
+    pub(super) fn has_turn_for_nothing(&self) -> bool {
+        let handle = self.connection.as_ref().and_then(|own| own.connection.as_ref()).map(|own| own.sqlite.handle());
+        self.turn.is_some()
+            && !self.always
+            && !handle.is_some_and(|handle| !handle.is_autocommit() && handle.is_writing())
     }
 
     /// Reads the schema if it may differ from the one that the connection has seen, so that the next statement may be
@@ -194,9 +256,7 @@ impl Own {
 
     /// They may have been prepared under a schema that was not committed.
     fn forget_statements(&mut self) {
-        if let Ok(writer) = self.writer()
-            && let Some(connection) = &mut writer.connection
-        {
+        if let Some(connection) = self.open_connection() {
             connection.statements.clear(&mut connection.sqlite);
         }
     }
@@ -226,4 +286,11 @@ fn needs_turn(work: &Work) -> bool {
         Work::Blob(blob) => !blob.only_reads(),
         _ => false,
     }
+}
+
+/// Returns true if a commit neither syncs the WAL nor copies it.
+fn commits_shortly(sqlite: &Sqlite) -> rusqlite::Result<bool> {
+    let is_at_most =
+        |pragma: &str, most: i64| sqlite.rusqlite().query_row(pragma, [], |row| Ok(row.get::<_, i64>(0)? <= most));
+    Ok(is_at_most("PRAGMA main.synchronous", 1)? && is_at_most("PRAGMA wal_autocheckpoint", 0)?)
 }

@@ -41,11 +41,7 @@ impl Own {
             let own = OwnSettings { options: given.options.clone(), functions: given.functions.clone() };
             WriterConnection::of_caller(&given.context, own, is_left)
         };
-        Self::new(
-            (!is_in_memory).then(own),
-            given.writer.is_some() && given.journal != "wal",
-            given.options.busy_timeout,
-        )
+        Self::new((!is_in_memory).then(own), given.writer.is_some() && given.journal != "wal", &given.options)
     }
 }
 
@@ -260,16 +256,19 @@ impl OwnConnection {
         outbox.deliver();
     }
 
-    /// No thread can be started: what was to be served is answered with the error. A close is served on this thread.
+    /// No thread can be started: what was to be served is answered with the error. A close is served on this thread, and so
+    /// is a commit that failed, which nobody may write before.
     fn refuse(&self, own: Box<Own>, resumed: Option<Resumed>, error: &Error) {
         let mut outbox = Outbox::passing_on(&self.given.context.recorder);
         let mut inbox = self.lock();
-        let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut inbox.messages)
-            .into_iter()
-            .partition(|message| matches!(message, Message::Request(request) if !matches!(request.work, Work::Leave)));
-        let closes = !kept.is_empty();
+        let is_left = |message: &Message| match message {
+            Message::Request(request) => !matches!(request.work, Work::Leave | Work::Settle(_)),
+            _ => false,
+        };
+        let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut inbox.messages).into_iter().partition(is_left);
+        let is_served = !kept.is_empty();
         inbox.messages.extend(kept);
-        let own = if closes { Some(own) } else { inbox.resting.replace(own) };
+        let own = if is_served { Some(own) } else { inbox.resting.replace(own) };
         drop(inbox);
         let resumed = resumed.map(|(request, turn)| {
             drop(turn);

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Interrupt;
 
+use super::super::autocommit::Execution;
 use super::super::commit::{commit, settle};
 use super::super::commits_seen::changes;
-use super::super::connection::WriterConnection;
 use super::super::exclusive::whole_policy;
 use super::super::interrupts::disarm;
 use super::super::perform::{failed_in_script, need_rows, output_of, refuse_rows, result_of};
@@ -102,17 +102,23 @@ impl Own {
     }
 
     fn done_with(&mut self, ready: &CachedStatement) {
-        if let Ok(connection) = self.writer().and_then(WriterConnection::connection) {
+        if let Some(connection) = self.open_connection() {
             connection.done_with(ready);
         }
     }
 
     /// Notes that the statement is about to run.
     fn note(&mut self, ready: &CachedStatement) {
+        if ready.text.bracket.is_some() {
+            return;
+        }
+        self.made_temp |= ready.class.makes_temp;
         let mut effects = std::mem::take(&mut self.effects);
         if let Ok(writer) = self.writer() {
             effects.note(&ready.class, writer);
         }
+        // A VACUUM changes the schema cookie, and tells nobody.
+        effects.defined |= ready.class.locks && !ready.class.changes_rows;
         self.effects = effects;
     }
 
@@ -172,8 +178,13 @@ impl Own {
             let output = output.unwrap_or_else(|| output_of(&ready));
             learn_before(self.writer()?.connection()?, &ready, params.row());
             let began = Instant::now();
+            let execution = Execution::begin(self.writer()?)?;
             let ran = self.execute_alone(&ready, params.row(), output)?;
-            learn(self.writer()?.connection()?, &ready, Some(began));
+            let writer = self.writer()?;
+            if ready.class.changes_rows {
+                text.took(execution.end(writer)?);
+            }
+            learn(writer.connection()?, &ready, Some(began));
             Ok(ran)
         });
         self.done_with(&ready);
@@ -197,7 +208,7 @@ impl Own {
             let first = connection.prepare_first(text, &sql[begin..], begin, policy, facts)?;
             let Some((ready, length)) = first else { return Ok(()) };
             let ran = self.execute_alone(&ready, Params::default().row(), Output::Nothing);
-            if let Ok(connection) = self.writer().and_then(WriterConnection::connection) {
+            if let Some(connection) = self.open_connection() {
                 connection.sqlite.statement(ready.id).finalize();
             }
             ran.map_err(|error| failed_in_script(error, &text.sql, begin))?;

@@ -1,7 +1,7 @@
 //! The turn of a connection of a caller: the writer's connection, which is lent to it while it writes.
 //!
 //! Owns: taking the slot where it is free, and giving it back with what was committed meanwhile. Runs on the thread
-//! that has the caller's connection. Invariants: while there is a turn, nobody else of this engine writes; a turn that
+//! that has the caller's connection, a caller's too. Invariants: while there is a turn, nobody else of this engine writes; a turn that
 //! is dropped gives the slot back, and no transaction stays open on the writer's connection. Leaves out: waiting for a
 //! turn (`waits`), whether a statement needs one (`run`).
 
@@ -11,10 +11,11 @@ use std::time::Instant;
 
 use super::super::connection::WriterConnection;
 use super::super::effects::Effects;
-use super::super::known_schema::forget_schema;
+use super::super::known_schema::{forget_schema, has_settled_schema, see_schema};
 use super::super::slot::{HeldConnection, Slot, enter, leave_beside};
 use super::super::{Writer, WriterShared};
 use crate::error::{Error, Result};
+use crate::queue::on_its_way::OnItsWay;
 use crate::sql::catalogue::Catalogue;
 use crate::workers::Answer;
 
@@ -32,13 +33,37 @@ impl Turn {
             return None;
         }
         let mut slot = Slot::acquire_idle(writer)?;
-        slot.run(|connection, _| enter(shared, connection));
+        slot.run(|connection, _| {
+            enter(shared, connection);
+            see_schema(connection, &shared.context.catalogue.left);
+        });
         Some(Self { shared: shared.clone(), writer: Some(slot.lend()) })
+    }
+
+    /// The same on the thread of a caller: the writer's connection stays as it is. A turn of this process that is kept is
+    /// for short writes, so `is_short` says whether a transaction begins.
+    pub(super) fn take_shortly(writer: &Writer, is_short: bool, now: Instant) -> Option<Self> {
+        let shared = &writer.0;
+        let is_kept = shared.context.turnstile.as_ref().is_some_and(|turnstile| turnstile.is_kept());
+        if (is_kept && !is_short) || shared.pauses_writes(now) || shared.is_left() {
+            return None;
+        }
+        let _on_its_way = OnItsWay::new(&*shared.on_their_way);
+        let mut slot = Slot::acquire_idle(writer)?;
+        let is_usable = slot.run(|connection, _| {
+            connection.end_lease();
+            shared.record(connection);
+            let is_sound = connection.wal_now().is_some() && !connection.is_suspect && connection.refusal().is_none();
+            // Otherwise each commit would make others look whether the schema has changed.
+            is_sound && has_settled_schema(connection)
+        });
+        is_usable.then(|| Self { shared: shared.clone(), writer: Some(slot.lend()) })
     }
 
     /// Takes the slot on the writer's thread. Returns `None` if the engine is gone.
     pub(in super::super) fn lent(shared: &WriterShared, held: &mut HeldConnection) -> Option<Self> {
         let shared = shared.resting.shared.upgrade()?;
+        see_schema(held, &shared.context.catalogue.left);
         Some(Self { shared, writer: Some(held.lend()) })
     }
 
@@ -91,10 +116,8 @@ impl Drop for Turn {
 
 /// What is known of the schema is out of date if it was changed.
 fn tell_of_schema(writer: &mut WriterConnection, effects: &Effects, catalogue: &Catalogue) {
-    if effects.met_alone {
-        forget_schema(writer);
-    }
     if effects.defined {
+        forget_schema(writer);
         catalogue.next_epoch();
         if let Some(connection) = &mut writer.connection {
             connection.statements.clear(&mut connection.sqlite);

@@ -1,0 +1,213 @@
+//! Short statements of a connection of a caller: which run on the thread of their call, and running one.
+//!
+//! Owns: the rules for reads, for writes and for what begins and ends a transaction, and the turn that they take. Runs on
+//! callers' threads, under the lock of the inbox. Invariants: a statement waits for nothing, neither for the turn nor for a
+//! lock of the file, and prepares nothing; what fails leaves nothing behind, unless it may have been committed. Leaves out:
+//! the inbox, and giving the turn back (`inline`); the limits of such a run (`inline_access`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use flatwater_sqlite::WalHeader;
+
+use super::super::Writer;
+use super::super::connection::WriterConnection;
+use super::super::inline_access::run_inline;
+use super::super::inline_transaction::{FEW, begin, is_one};
+use super::super::inline_write::{Ended, Write, short_write};
+use super::super::known_schema::{has_seen_schema, has_settled_schema};
+use super::super::transaction_connection::{run_short, short_statement};
+use super::run::Own;
+use super::turn::Turn;
+use crate::connection::Connection;
+use crate::connection::run::statement_cache::CachedStatement;
+use crate::error::{Error, Result};
+use crate::inline::limits::InlineLimits;
+use crate::inline::outcome::Fallback;
+use crate::sql::bracket::Bracket;
+use crate::sql::catalogue::StatementInfo;
+use crate::sql::schema_seen::LeftWal;
+use crate::values::executed::ExecuteResult;
+use crate::workers::Answer;
+use crate::workers::work::Work;
+
+/// How a statement ended that ran on its caller's thread.
+pub(super) enum Ran {
+    Done(Result<Answer>),
+    FellBack(Fallback),
+    /// It may have been committed. With the change counter of the WAL from before it.
+    Unsettled(Error, u32),
+}
+
+impl Own {
+    /// Runs the work, if it is known to be short and needs no turn that is not free.
+    pub(super) fn run_short(
+        &mut self,
+        writer: &Writer,
+        work: &Work,
+        limits: &InlineLimits,
+        began: Instant,
+    ) -> Option<Ran> {
+        let (text, _) = work.statement()?;
+        let own = self.connection.as_ref().filter(|own| own.is_open() && !own.is_suspect)?;
+        let (is_autocommit, only_reads) = (own.is_autocommit(), work.describe().only_reads());
+        match text.bracket {
+            Some(bracket) if matches!(work, Work::Execute { .. }) => self.bracket(writer, bracket, limits, began),
+            Some(_) => None,
+            None if is_autocommit && !only_reads => self.write_alone(writer, text, work, limits, began),
+            None => self.statement(writer, text, work, limits, began),
+        }
+    }
+
+    /// Runs a read, or a write in a transaction, which takes the turn if it is the first one after BEGIN.
+    fn statement(
+        &mut self,
+        writer: &Writer,
+        text: &StatementInfo,
+        work: &Work,
+        limits: &InlineLimits,
+        began: Instant,
+    ) -> Option<Ran> {
+        let (left, only_reads) = (&writer.0.context.catalogue.left, work.describe().only_reads());
+        // What a virtual table has collected would be written with the savepoint of the write.
+        if !self.knows_schema(left) || !only_reads && self.effects.wrote_virtual == Some(true) {
+            return None;
+        }
+        let ready = short_statement(self.connection.as_mut()?, text, only_reads, limits)?;
+        if !only_reads && self.turn.is_none() {
+            self.takes_shortly(Turn::take_shortly(writer, false, began)?);
+            // Somebody may have changed it meanwhile.
+            self.knows_schema(left).then_some(())?;
+        }
+        let own = self.connection.as_mut()?;
+        let was_autocommit = own.is_autocommit();
+        let (answer, took) = run_short(own, &ready, work, limits, began)?;
+        // SQLite has ended the transaction.
+        let is_lost = !was_autocommit && own.is_autocommit();
+        Some(match answer {
+            Ok(answer) => {
+                if !only_reads {
+                    self.worked += took;
+                }
+                Ran::Done(Ok(answer))
+            }
+            Err(error) if is_lost => Ran::Done(Err(error)),
+            Err(error) => Ran::FellBack(Fallback::after(error.sqlite_code())),
+        })
+    }
+
+    /// Returns true if the next statement sees the schema that the connection has seen: the newest one, if the statement
+    /// begins a snapshot, or the one of a transaction that writes, where nobody else can change it.
+    fn knows_schema(&self, left: &LeftWal) -> bool {
+        let Some(own) = &self.connection else { return false };
+        let Some((Connection { sqlite, .. }, (state, _))) = own.connection.as_ref().zip(own.wal_now()) else {
+            return false;
+        };
+        match self.turn.is_some() && sqlite.handle().is_writing() {
+            true => !self.effects.defined && has_settled_schema(own),
+            false => !sqlite.handle().has_begun() && has_seen_schema(own, &state, left),
+        }
+    }
+
+    /// Runs a write that commits by itself.
+    fn write_alone(
+        &mut self,
+        writer: &Writer,
+        text: &StatementInfo,
+        work: &Work,
+        limits: &InlineLimits,
+        began: Instant,
+    ) -> Option<Ran> {
+        let ready = short_write(self.connection.as_mut()?, text, limits).filter(is_undone_if_it_fails)?;
+        self.takes_shortly(Turn::take_shortly(writer, true, began)?);
+        let commits_slowly = self.commits_slowly;
+        let own = self.connection.as_mut()?;
+        let (state, _) = own.wal_now().filter(|(_, wal)| !commits_slowly && only_appends(own, wal))?;
+        // A connection whose reads were refused would have to be replaced.
+        let write = Write { text, work, limits, began, read_time: None };
+        Some(match writer.0.write(own, &write, &ready, &state)? {
+            Ended::Well(answer) => Ran::Done(Ok(answer)),
+            Ended::Fallback(why) => Ran::FellBack(why),
+            Ended::Unsettled(error) => Ran::Unsettled(error, state.change()),
+        })
+    }
+
+    /// Begins a transaction or ends it.
+    fn bracket(&mut self, writer: &Writer, bracket: Bracket, limits: &InlineLimits, began: Instant) -> Option<Ran> {
+        let own = self.connection.as_mut()?;
+        // Outside of WAL mode every transaction has the turn.
+        own.wal_now()?;
+        match (bracket, own.is_autocommit()) {
+            (Bracket::Begin, true) => {
+                let (begun, _) = control(own, limits, |Connection { sqlite, control, .. }| control.begin_read(sqlite))?;
+                Some(ran(begun))
+            }
+            (Bracket::BeginWriting, true) => {
+                self.takes_shortly(Turn::take_shortly(writer, false, began)?);
+                let begun = begin(&writer.0, self.connection.as_mut()?, limits)?;
+                Some(begun.map_or_else(Ran::FellBack, |()| ran(Ok(()))))
+            }
+            (Bracket::Commit, false) => self.end(true, limits),
+            (Bracket::Rollback, false) => self.end(false, limits),
+            // SQLite refuses it.
+            _ => None,
+        }
+    }
+
+    /// Commits the open transaction or rolls it back, if that is short.
+    fn end(&mut self, commits: bool, limits: &InlineLimits) -> Option<Ran> {
+        let is_short = self.turn.is_some()
+            && self.worked <= limits.time.saturating_mul(FEW)
+            && !self.effects.go_beyond_tables()
+            && !(commits && self.commits_slowly);
+        let own = self.connection.as_mut()?;
+        let (state, wal) = own.wal_now()?;
+        let writes = own.connection.as_ref()?.sqlite.handle().is_writing();
+        if writes && !(is_short && is_one(own) && (!commits || only_appends(own, &wal))) {
+            return None;
+        }
+        let (ended, is_over) = control(own, limits, |Connection { sqlite, control, .. }| match commits {
+            true => control.commit(sqlite),
+            false => control.rollback(sqlite),
+        })?;
+        Some(match ended {
+            Err(error) if commits && is_over => Ran::Unsettled(error, state.change()),
+            ended => ran(ended),
+        })
+    }
+
+    /// Takes the turn, as `takes` does on a helper thread.
+    fn takes_shortly(&mut self, turn: Turn) {
+        if let Some(own) = &mut self.connection {
+            turn.shared.record(own);
+        }
+        self.turn = Some(turn);
+    }
+}
+
+/// Runs transaction control, under the rules of an inline run. Also returns whether no transaction is open after it.
+fn control(
+    own: &mut WriterConnection,
+    limits: &InlineLimits,
+    f: impl FnOnce(&mut Connection) -> flatwater_sqlite::Result<()>,
+) -> Option<(Result<()>, bool)> {
+    let (ended, _) = run_inline(own, limits.bytes, None, |own| Ok(f(own.connection()?)?))?;
+    Some((ended, own.is_autocommit()))
+}
+
+fn ran(control: Result<()>) -> Ran {
+    match control {
+        Ok(()) => Ran::Done(Ok(Answer::Executed(ExecuteResult::default()))),
+        Err(error) => Ran::FellBack(Fallback::after(error.sqlite_code())),
+    }
+}
+
+/// Returns true if SQLite undoes all of the write when it fails, in autocommit.
+fn is_undone_if_it_fails(ready: &Arc<CachedStatement>) -> bool {
+    ready.class.groupable
+}
+
+/// Returns true if a commit only appends to the WAL: it does not start it over, and is not refused.
+fn only_appends(own: &WriterConnection, wal: &WalHeader) -> bool {
+    own.refusal().is_none() && wal.copied < wal.max_frame
+}
