@@ -149,14 +149,14 @@ impl Body {
     }
 
     /// Goes on until the call has its result, on a thread that may wait. Signals are handled meanwhile: an exception of
-    /// their handlers, such as `KeyboardInterrupt`, gives the call up.
-    pub(crate) fn wait(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let result = self.wait_for_result(py);
+    /// their handlers, such as `KeyboardInterrupt`, gives the call up. So does one of `raises`, which is called now and then.
+    pub(crate) fn wait(&mut self, py: Python<'_>, raises: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        let result = self.wait_for_result(py, raises);
         records::deliver(py);
         result
     }
 
-    fn wait_for_result(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn wait_for_result(&mut self, py: Python<'_>, raises: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         self.was_begun = true;
         let mut work = match std::mem::replace(&mut self.state, State::Over) {
             State::Next(work) => work,
@@ -181,7 +181,9 @@ impl Body {
                 }
                 Polled::Yields => {}
                 Polled::Waits => {
-                    if let Err(error) = thread.wait(py) {
+                    let asked = raises.filter(|_| self.cancelled.is_none());
+                    let waited = thread.wait(py).and_then(|()| asked.map_or(Ok(()), |raises| raises.call0().map(drop)));
+                    if let Err(error) = waited {
                         self.cancelled = Some(error);
                         if !work.as_pending().give_up() {
                             break Output::Done;

@@ -66,6 +66,7 @@ impl Executor {
         name: &'static str,
         given: &Bound<'py, PyAny>,
         timeout: Option<Seconds>,
+        keeps: bool,
         empty: impl FnOnce(Datetimes) -> PyResult<C>,
         call: fn(&Target, C) -> FrontCall,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -73,7 +74,7 @@ impl Executor {
             let target = self.target(given.py())?.clone();
             let empty = empty(Datetimes::of(&target))?;
             let make = move |collected| timed(call(&target, collected), timeout);
-            Ok(Box::new(Collecting::new(given, empty, Box::new(make))?) as Box<dyn Pending>)
+            Ok(Box::new(Collecting::new(given, empty, keeps, Box::new(make))?) as Box<dyn Pending>)
         };
         new_call(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain).with(self.converters()))
     }
@@ -188,7 +189,19 @@ impl Executor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let empty = |datetimes| Ok(ManyRows::new(sql.to_str()?.to_owned(), datetimes, first));
         let call = |target: &Target, many: ManyRows| target.execute_many(&many.sql, Ok(many.rows));
-        self.make_of_many("executemany", rows, timeout, empty, call)
+        self.make_of_many("executemany", rows, timeout, false, empty, call)
+    }
+
+    /// The same, in a transaction or on a connection of a caller. If a row fails, or cannot be had, those before it stay.
+    #[pyo3(signature = (sql, rows))]
+    fn _executemany_kept<'py>(
+        &self,
+        sql: &Bound<'py, PyString>,
+        rows: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let empty = |datetimes| Ok(ManyRows::new(sql.to_str()?.to_owned(), datetimes, 0));
+        let call = |target: &Target, many: ManyRows| target.keeping_rows().execute_many(&many.sql, Ok(many.rows));
+        self.make_of_many("executemany", rows, None, true, empty, call)
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing.
@@ -202,7 +215,7 @@ impl Executor {
     #[pyo3(signature = (statements, *, timeout=None))]
     fn batch<'py>(&self, statements: &Bound<'py, PyAny>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         let call = |target: &Target, statements: Statements| target.batch(Ok(statements.all));
-        self.make_of_many("batch", statements, timeout, |datetimes| Ok(Statements::new(datetimes)), call)
+        self.make_of_many("batch", statements, timeout, false, |datetimes| Ok(Statements::new(datetimes)), call)
     }
 
     /// Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each.

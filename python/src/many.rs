@@ -94,44 +94,61 @@ type Make<C> = Box<dyn FnOnce(C) -> PyResult<FrontCall> + Send + Sync>;
 /// Not boxed within, because it is boxed as a whole.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Collecting<C> {
-    Collecting { given: Py<PyIterator>, collected: C, make: Option<Make<C>> },
-    Call(FrontCall),
+    Collecting {
+        given: Py<PyIterator>,
+        collected: C,
+        make: Option<Make<C>>,
+        /// What was taken before one that cannot be had is used, and then the error is raised.
+        keeps: bool,
+    },
+    Call(FrontCall, Option<PyErr>),
 }
 
 impl<C: Collection> Collecting<C> {
-    pub(crate) fn new(given: &Bound<'_, PyAny>, collected: C, make: Make<C>) -> PyResult<Self> {
+    pub(crate) fn new(given: &Bound<'_, PyAny>, collected: C, keeps: bool, make: Make<C>) -> PyResult<Self> {
         if given.is_instance_of::<PyString>() {
             let (message, hint) = C::IS_STRING;
             return Err(misuse(given.py(), message, Some(hint)));
         }
         let given = given.try_iter()?.unbind();
-        Ok(Self::Collecting { given, collected, make: Some(make) })
+        Ok(Self::Collecting { given, collected, make: Some(make), keeps })
     }
 }
 
 impl<C: Collection> Pending for Collecting<C> {
     fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
-        if let Self::Collecting { given, collected, make } = self {
-            let mut slice = Slice::begin();
+        if let Self::Collecting { given, collected, make, keeps } = self {
+            let (mut slice, mut failed) = (Slice::begin(), None);
             for one in given.bind(py).clone() {
-                collected.add(&one?)?;
-                if slice.is_over() {
-                    return Ok(Polled::Yields);
+                match one.and_then(|one| collected.add(&one)) {
+                    Ok(()) if slice.is_over() => return Ok(Polled::Yields),
+                    Ok(()) => {}
+                    Err(error) if *keeps => {
+                        failed = Some(error);
+                        break;
+                    }
+                    Err(error) => return Err(error),
                 }
             }
             if let Some(make) = make.take() {
-                *self = Self::Call(make(std::mem::take(collected))?);
+                *self = Self::Call(make(std::mem::take(collected))?, failed);
             }
         }
         match self {
-            Self::Call(call) => Pending::poll(call, py, address),
+            Self::Call(call, failed) => match (Pending::poll(call, py, address)?, failed.take()) {
+                (Polled::Ready(Ok(_)), Some(failed)) => Err(failed),
+                (polled, still) => {
+                    *failed = still;
+                    Ok(polled)
+                }
+            },
             Self::Collecting { .. } => Ok(Polled::Waits),
         }
     }
 
     fn give_up(&mut self) -> bool {
         match self {
-            Self::Call(call) => Pending::give_up(call),
+            Self::Call(call, _) => Pending::give_up(call),
             Self::Collecting { .. } => false,
         }
     }

@@ -18,7 +18,7 @@ from .._dump import Ask, Lines, dump
 from .._errors import make
 from .._native import Executor
 from .connection import Logical
-from .steps import Step, Steps, T
+from .steps import Running, Step, Steps, T
 
 Progress = Callable[[int, int, int], object]
 
@@ -80,7 +80,7 @@ def iterdump(source: Logical) -> Steps[list[str]]:
 
 
 def _dump(source: Logical) -> Steps[list[str]]:
-    on, snapshot = source.on, None
+    on, running, snapshot = source.on, source.mode.running, None
     if not source.in_transaction:
         snapshot = yield on._snapshot(None)
         on = Executor()
@@ -95,10 +95,10 @@ def _dump(source: Logical) -> Steps[list[str]]:
                 return lines
             rows = None
             if isinstance(step, Ask):
-                rows = yield on.query(step.sql, step.params)
+                rows = yield Running(on.query(step.sql, step.params), running)
             elif isinstance(step, Lines):
                 batches = on._batches(step.sql, None, None)
-                while (some := (yield batches.next_batch())) is not None:
+                while (some := (yield Running(batches.next_batch(), running))) is not None:
                     lines += [f"{row[0]};" for row in some]
             else:
                 lines.append(step)

@@ -33,6 +33,8 @@ class Own:
         self.on._open(self.native)
         self._settings = settings
         self._told = told
+        # The calls that run beside its statements.
+        self.running: set[Any] = set()
         # What the connection tells of earlier statements is known once it has changed rows.
         self._has_changed = False
         self._was_open = False
@@ -85,20 +87,26 @@ class Own:
         return done.changes, done.last_insert_rowid
 
     def many(self, what: Statement, rows: Iterable[Any], begins: bool) -> Steps[Result]:
-        """Runs one statement for each row of parameters."""
+        """Runs one statement for each row of parameters. If one fails, or cannot be had, those before it stay."""
         yield from self._raise_if_lost()
         if begins and not self.in_transaction:
             yield from self._do("BEGIN IMMEDIATE")
-        result = Result()
+        result, before = Result(), self.native.total_changes()
+        given = (parameters(what.sql, row) for row in rows)
         try:
-            given = (parameters(what.sql, row) for row in rows)
-            result.rowcount = yield Whole(self.on.executemany(what.sql, given))
+            result.rowcount = yield Whole(self.on._executemany_kept(what.sql, given))
+        except Exception:
+            self._was_open = self.in_transaction
+            yield from self._tell_of_many(what, before)
+            raise
         finally:
             self._was_open = self.in_transaction
-        inserts = what.first in ("INSERT", "REPLACE") and result.rowcount
-        rowid = (yield self.on.query_value("SELECT last_insert_rowid()")) if inserts else None
-        self._tell(result.rowcount, rowid)
+        yield from self._tell_of_many(what, before)
         return result
+
+    def _tell_of_many(self, what: Statement, before: int) -> Steps[None]:
+        inserts = what.first in ("INSERT", "REPLACE") and self.native.total_changes() != before
+        self._tell(0, (yield self.on.query_value("SELECT last_insert_rowid()")) if inserts else None)
 
     def begin(self) -> Steps[None]:
         """Begins a transaction that takes nothing yet."""
@@ -120,8 +128,10 @@ class Own:
         yield self.native.close()
 
     def interrupt(self) -> None:
-        """Interrupts the statement that runs."""
+        """Interrupts what runs, in any task or thread."""
         self.native.interrupt()
+        for running in list(self.running):
+            running.interrupt()
 
     def abandon(self) -> None:
         """Closes it without waiting for that."""

@@ -39,11 +39,12 @@ class Pooled:
         self._open: Open | None = None
         # A BEGIN as text that nothing has followed yet.
         self.is_deferred = False
-        self._running: set[Any] = set()
+        # The calls that run.
+        self.running: set[Any] = set()
 
     def interrupt(self) -> None:
-        """Interrupts the statements that run, if they are awaited."""
-        for running in list(self._running):
+        """Interrupts the statements that run, in any task or thread."""
+        for running in list(self.running):
             running.interrupt()
 
     @property
@@ -86,7 +87,7 @@ class Pooled:
         if kind is Kind.VACUUM and self.in_transaction:
             raise operational("cannot VACUUM from within a transaction")
         if kind is Kind.VACUUM:
-            yield Whole(self._handle.on.execute(what.sql, parameters(what.sql, given)))
+            yield Whole(self._handle.on.execute(what.sql, parameters(what.sql, given)), self.running)
         elif kind is Kind.CONTROL:
             yield from self._control(what)
         else:
@@ -94,10 +95,20 @@ class Pooled:
         return Result(self._told.rowid)
 
     def many(self, what: Statement, rows: Iterable[Any], begins: bool) -> Steps[Result]:
-        """Runs one statement for each row of parameters."""
+        """Runs one statement for each row of parameters. If one fails, or cannot be had, those before it stay."""
         yield from self._raise_if_lost()
-        work = self._write_many(what, rows)
-        return (yield from (work if begins or self.in_transaction else self._by_itself(work)))
+        if begins or self.in_transaction:
+            return (yield from self._write_many(what, rows))
+        try:
+            result = yield from self._write_many(what, rows)
+        except Exception:
+            yield from self.commit()
+            raise
+        except BaseException:
+            self.abandon()
+            raise
+        yield from self.commit()
+        return result
 
     def commit(self) -> Steps[None]:
         """Commits the transaction, if one is open."""
@@ -152,7 +163,7 @@ class Pooled:
         values = parameters(what.sql, given)
         sql = self._told.text(what, self._open is not None and self._open.has_changed)
         try:
-            return (yield from read(self.on, sql, values, self._told.rowid, self._settings.detect_types, self._running))
+            return (yield from read(self.on, sql, values, self._told.rowid, self._settings.detect_types, self.running))
         except Error:
             self._notice_end()
             raise
@@ -192,7 +203,7 @@ class Pooled:
         try:
             rows = (yield from self._returned(opened, sql, values)) if what.has_rows else None
             if rows is None:
-                done = yield Whole(opened.on.execute(sql, values), self._running)
+                done = yield Whole(opened.on.execute(sql, values), self.running)
                 changes, rowid = done.changes, done.last_insert_rowid
             else:
                 result.add(rows, self._settings.detect_types)
@@ -210,7 +221,7 @@ class Pooled:
     def _returned(self, opened: Open, sql: str, values: Any) -> Steps[Rows | None]:
         """Returns the rows of a statement with RETURNING; None if that was only a word in it, and it did not run."""
         try:
-            rows: Rows = yield Whole(opened.on.query(sql, values), self._running)
+            rows: Rows = yield Whole(opened.on.query(sql, values), self.running)
             return rows
         except Error as error:
             if has_no_rows(error):
@@ -220,15 +231,26 @@ class Pooled:
     def _write_many(self, what: Statement, rows: Iterable[Any]) -> Steps[Result]:
         opened = self._open or (yield from self._begin())
         result = Result()
+        given = (parameters(what.sql, row) for row in rows)
         try:
-            given = (parameters(what.sql, row) for row in rows)
-            result.rowcount = yield Whole(opened.on.executemany(what.sql, given), self._running)
-        except Error:
+            result.rowcount = yield Whole(opened.on._executemany_kept(what.sql, given), self.running)
+        except Exception:
             self._notice_end()
+            if self._open is not None:
+                yield from self._tell_of_many(opened, what)
             raise
-        inserts = what.first in ("INSERT", "REPLACE") and result.rowcount
-        yield from self._tell(opened, what, result.rowcount, (yield from opened.rowid()) if inserts else None)
+        yield from self._tell_of_many(opened, what)
         return result
+
+    def _tell_of_many(self, opened: Open, what: Statement) -> Steps[None]:
+        """Notes what a statement has changed that ran for each of several rows."""
+        self._told.changes = 0
+        if changed := (yield from opened.count()):
+            opened.has_changed = True
+            self._told.total += changed
+            self._told.changes, rowid = yield from opened.earlier()
+            if what.first in ("INSERT", "REPLACE"):
+                self._told.rowid = rowid
 
     def _tell(self, opened: Open, what: Statement, changes: int, rowid: int | None) -> Steps[None]:
         """Notes what a statement has changed."""
@@ -249,7 +271,7 @@ class Pooled:
                 self._settings.timeout = max(int(found[1]), 0) / 1000
             sql = f"SELECT {round(self._settings.timeout * 1000)} AS timeout"
         try:
-            result.add((yield Whole(self.on.query(sql, parameters(sql, given)))), 0)
+            result.add((yield Whole(self.on.query(sql, parameters(sql, given)), self.running)), 0)
         except Error as error:
             self._notice_end()
             if has_no_rows(error):

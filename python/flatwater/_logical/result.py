@@ -31,7 +31,7 @@ TextFactory = Callable[[bytes], Any]
 class Result:
     """What a statement returned."""
 
-    __slots__ = ("_at", "_converters", "_parts", "_rest", "_turns", "description", "lastrowid", "rowcount")
+    __slots__ = ("_at", "_converters", "_parts", "_rest", "_running", "_turns", "description", "lastrowid", "rowcount")
 
     def __init__(self, lastrowid: int | None = None, rowcount: int = -1) -> None:
         self.description: Description | None = None
@@ -41,6 +41,8 @@ class Result:
         # The row of the first part that is next.
         self._at = 0
         self._rest: NativeBatches | None = None
+        # The calls of the connection that run.
+        self._running: set[Any] = set()
         self._converters: list[Callable[[bytes], Any] | None] | None = None
         self._turns = Turns()
 
@@ -56,12 +58,13 @@ class Result:
         if len(rows):
             self._parts.append(rows)
 
-    def hold(self, batches: NativeBatches) -> Steps[None]:
+    def hold(self, batches: NativeBatches, running: set[Any]) -> Steps[None]:
         """Takes what may be held of the rest."""
+        self._running = running
         for _ in range(HELD):
             if batches.is_over():
                 return
-            rows = yield batches.next_batch()
+            rows = yield Running(batches.next_batch(), running)
             if rows is not None:
                 self._parts.append(rows)
         self._rest = None if batches.is_over() else batches
@@ -95,7 +98,7 @@ class Result:
             if not self._parts:
                 if self._rest is None:
                     break
-                part = yield self._rest.next_batch()
+                part = yield Running(self._rest.next_batch(), self._running)
                 if part is None:
                     self._rest = None
                     break
@@ -131,7 +134,7 @@ def read(on: Executor, sql: str, values: Any, lastrowid: int, detect_types: int,
     first = yield Running(batches.next_batch(), running)
     if first is not None:
         result.add(first, detect_types)
-        yield from result.hold(batches)
+        yield from result.hold(batches, running)
     elif (empty := batches.empty()) is not None:
         result.add(empty, detect_types)
     return result

@@ -130,8 +130,16 @@ class Running(Step[T]):
             future.get_loop().call_soon_threadsafe(future.cancel)
 
     def _wait(self) -> T:
-        result: T = self._call._wait()
-        return result
+        self._of.add(self)
+        try:
+            result: T = self._call._wait_unless(self._raise_if_interrupted)
+            return result
+        finally:
+            self._of.discard(self)
+
+    def _raise_if_interrupted(self) -> None:
+        if self._is_interrupted:
+            raise interrupted()
 
 
 class Whole(Running[T]):

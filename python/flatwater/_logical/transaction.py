@@ -38,6 +38,11 @@ class Open:
         rowid: int = yield self.on.query_value("SELECT last_insert_rowid()")
         return rowid
 
+    def earlier(self) -> Steps[tuple[int, int]]:
+        """Returns how many rows the last statement changed, and the rowid of the row that was inserted last."""
+        row = yield self.on.query_one("SELECT changes(), last_insert_rowid()")
+        return row[0], row[1]
+
     def savepoint(self, name: str) -> Steps[None]:
         """Opens a savepoint."""
         yield Whole(self.guard.savepoint(name))

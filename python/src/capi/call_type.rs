@@ -86,6 +86,12 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
         method(c"__aenter__", c_function(enter_method), ffi::METH_NOARGS, c"A call is not a block: it raises."),
         method(c"__aexit__", c_function(enter_method), ffi::METH_VARARGS, c"A call is not a block: it raises."),
         method(c"_wait", c_function(wait_method), ffi::METH_NOARGS, c"Blocks this thread until the call completes."),
+        method(
+            c"_wait_unless",
+            c_function(wait_unless_method),
+            ffi::METH_O,
+            c"The same, unless the function raises, which is called meanwhile.",
+        ),
         ffi::PyMethodDef::zeroed(),
     ]));
     let getters = Box::leak(Box::new([
@@ -339,7 +345,19 @@ unsafe extern "C" fn close_method(object: *mut PyObject, _: *mut PyObject) -> *m
 
 unsafe extern "C" fn wait_method(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: a method of the type.
-    unsafe { with_body(object, |py, body| step(py, body, Body::wait)) }.map_or(null_mut(), Py::into_ptr)
+    unsafe { with_body(object, |py, body| step(py, body, |body, py| body.wait(py, None))) }
+        .map_or(null_mut(), Py::into_ptr)
+}
+
+unsafe extern "C" fn wait_unless_method(object: *mut PyObject, raises: *mut PyObject) -> *mut PyObject {
+    // SAFETY: a method of the type; the argument lives during the call.
+    let waited = unsafe {
+        with_body(object, |py, body| {
+            let raises = Bound::from_borrowed_ptr(py, raises);
+            step(py, body, |body, py| body.wait(py, Some(&raises)))
+        })
+    };
+    waited.map_or(null_mut(), Py::into_ptr)
 }
 
 /// Returns the exception of `throw(exception)` or of the old form `throw(type, value, traceback)`.

@@ -118,6 +118,13 @@ impl Target {
         Self(Session(Caller { options: CallOptions { timeout: Some(timeout), ..caller.options }, ..caller.clone() }))
     }
 
+    /// The same, whose `execute_many` keeps the rows before one that fails, in a transaction or on a connection of a caller.
+    #[must_use]
+    pub fn keeping_rows(&self) -> Self {
+        let caller = &self.0.0;
+        Self(Session(Caller { options: CallOptions { keeps_rows: true, ..caller.options }, ..caller.clone() }))
+    }
+
     fn call(&self, operation: &'static str, work: Result<Work>, read: Read<Output, Error>) -> FrontCall {
         // Not as one of the API: a front end may use a transaction while a nested one is open.
         FrontCall::new(Call::new(self.0.0.clone(), operation, work, read))

@@ -45,6 +45,9 @@ pub(crate) struct CallOptions {
     pub(crate) ended_nested: u64,
     /// The time until the deadline, counted from the start of the call.
     pub(crate) timeout: Option<Duration>,
+    /// Of an `execute_many` that fails, the rows before the one that failed stay. For one in a transaction, or on a
+    /// connection of a caller.
+    pub(crate) keeps_rows: bool,
 }
 
 const WAITING: u8 = 0;

@@ -257,7 +257,7 @@ fn statement(
     let rules = if ticket.options.read_only { Rules::Snapshot } else { Rules::Transaction };
     let mut result = perform(writer, effects, rules, work);
     disarm(writer);
-    let mut keeps = result.is_ok() || keeps_part(work);
+    let mut keeps = result.is_ok() || ticket.options.keeps_rows || keeps_part(work);
     if keeps
         && !writer.is_autocommit()
         && let Err(error) = settle_tables(writer)

@@ -216,7 +216,8 @@ impl Own {
         }
     }
 
-    /// Runs several statements, all or nothing: in a transaction, or in a savepoint of the one that is open.
+    /// Runs several statements, all or nothing: in a transaction, or in a savepoint of the one that is open. If the call wants
+    /// to keep rows, what ran before a failure stays.
     fn whole<T>(
         &mut self,
         ticket: &Arc<Ticket>,
@@ -236,7 +237,7 @@ impl Own {
         let result = body(self);
         let writer = self.writer()?;
         disarm(writer);
-        let is_kept = result.is_ok() && !writer.is_autocommit();
+        let is_kept = (result.is_ok() || ticket.options.keeps_rows) && !writer.is_autocommit();
         match shared {
             Some(shared) if is_outermost && is_kept => commit(writer, &shared, Some(ticket)).and(result),
             None if is_outermost => {
