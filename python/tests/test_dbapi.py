@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import gc
 import sqlite3
 import threading
@@ -43,6 +44,25 @@ def test_the_module_says_what_pep_249_asks(module):
             assert getattr(db, name) is getattr(module, name)
     assert module.Date(2026, 1, 2).isoformat() == "2026-01-02"
     assert module.Binary(b"x") == b"x"
+    day, ticks = datetime.datetime(2026, 1, 2, 3, 4, 5), 1_767_323_045
+    assert module.Timestamp(2026, 1, 2, 3, 4, 5) == day and module.Time(3, 4, 5) == day.time()
+    assert module.TimestampFromTicks(ticks) == datetime.datetime.fromtimestamp(ticks)
+    assert module.DateFromTicks(ticks) == datetime.date.fromtimestamp(ticks)
+    assert module.TimeFromTicks(ticks) == datetime.datetime.fromtimestamp(ticks).time()
+
+
+def test_type_objects_are_equal_to_the_types_of_their_values():
+    kinds = [dbapi.STRING, dbapi.BINARY, dbapi.NUMBER, dbapi.DATETIME, dbapi.ROWID]
+    for value, of in (
+        ("x", [dbapi.STRING]),
+        (dbapi.Binary(b"x"), [dbapi.BINARY]),
+        (1, [dbapi.NUMBER, dbapi.ROWID]),
+        (1.5, [dbapi.NUMBER]),
+        (dbapi.Timestamp(2026, 1, 2, 3, 4, 5), [dbapi.DATETIME]),
+        (None, []),
+    ):
+        assert [kind for kind in kinds if kind == value.__class__] == of, value
+    assert len(set(kinds)) == 5 and all(kind == kind for kind in kinds) and repr(kinds[0]) == "STRING"
 
 
 def test_a_cursor_runs_statements_and_is_an_iterator_over_rows(module, place):
@@ -256,6 +276,82 @@ def test_threads_share_a_connection(file):
         for thread in threads:
             thread.join()
         assert db.execute("SELECT count(*) FROM t").fetchone() == (400,)
+
+
+def test_two_threads_have_a_connection_each(file):
+    with closing(dbapi.connect(file)) as db:
+        db.execute("CREATE TABLE t (a)")
+    failed = []
+
+    def work():
+        try:
+            with closing(dbapi.connect(file, timeout=3600)) as db:
+                for _ in range(50):
+                    db.execute("BEGIN IMMEDIATE")
+                    db.execute("INSERT INTO t SELECT count(*) FROM t")
+                    db.commit()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with closing(dbapi.connect(file)) as db:
+        assert db.execute("SELECT a FROM t ORDER BY a").fetchall() == [(number,) for number in range(100)]
+    assert not failed
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["pooled", "own"])
+def test_what_runs_in_another_thread_is_interrupted(module, file, own):
+    rows = "(WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000000) SELECT x FROM n)"
+    with closing(module.connect(file)) as db:
+        db.execute("CREATE TABLE t (a)")
+        if own:
+            db.execute("CREATE TEMP TABLE own (a)")
+        for sql in (
+            f"SELECT count(*) FROM {rows} a, {rows} b",
+            f"INSERT INTO t SELECT a.x FROM {rows} a, {rows} b",
+        ):
+            ended = threading.Event()
+
+            def interrupts(ended=ended):
+                while not ended.wait(0.001):
+                    db.interrupt()
+
+            thread = threading.Thread(target=interrupts)
+            thread.start()
+            try:
+                with pytest.raises(module.OperationalError, match="^interrupted$"):
+                    db.execute(sql)
+            finally:
+                ended.set()
+                thread.join()
+        db.rollback()
+        assert db.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+
+
+def test_the_rest_of_a_result_is_interrupted(file):
+    rows = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, zeroblob(9999) FROM n"
+    with closing(dbapi.connect(file)) as db:
+        cursor = db.execute(rows)
+        ended = threading.Event()
+
+        def interrupts():
+            while not ended.wait(0.001):
+                db.interrupt()
+
+        thread = threading.Thread(target=interrupts)
+        thread.start()
+        try:
+            with pytest.raises(dbapi.OperationalError, match="^interrupted$"):
+                while cursor.fetchmany(100):
+                    pass
+        finally:
+            ended.set()
+            thread.join()
+        assert db.execute("SELECT 1").fetchall() == [(1,)]
 
 
 async def test_a_live_query_sees_what_is_committed(file):

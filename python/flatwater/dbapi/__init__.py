@@ -42,6 +42,7 @@ from .._logical import Row
 from .._native import sqlite_version
 from .connection import Connection, connect
 from .cursor import Cursor
+from .type_objects import BINARY, DATETIME, NUMBER, ROWID, STRING
 
 apilevel = "2.0"
 paramstyle = "qmark"
@@ -50,8 +51,13 @@ threadsafety = 2
 sqlite_version_info = tuple(int(number) for number in sqlite_version.split("."))
 
 __all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
     "PARSE_COLNAMES",
     "PARSE_DECLTYPES",
+    "ROWID",
+    "STRING",
     "Binary",
     "Connection",
     "Cursor",

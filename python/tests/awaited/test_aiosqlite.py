@@ -72,7 +72,7 @@ async def test_the_wait_for_the_writer_ends_and_nothing_is_begun(module, file):
     async with module.connect(file) as one, module.connect(file, timeout=0.05) as other:
         await one.execute("CREATE TABLE t (a)")
         await one.execute(INSERT, (1,))
-        for sql in ("INSERT INTO t VALUES (2)", "CREATE TABLE u (a)", "BEGIN IMMEDIATE"):
+        for sql in ("INSERT INTO t VALUES (2)", "CREATE TABLE u (a)", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"):
             with pytest.raises(sqlite3.OperationalError, match="^database is locked$") as raised:
                 await other.execute(sql)
             assert raised.value.sqlite_errorcode == 5 and raised.value.sqlite_errorname == "SQLITE_BUSY"
@@ -193,8 +193,8 @@ async def test_a_dump_is_that_of_sqlite3(module, place):
     plain.close()
 
 
-async def test_one_database_in_memory_has_a_name(module):
-    name = "file:named?mode=memory&cache=shared"
+@pytest.mark.parametrize("name", ["file:named?mode=memory&cache=shared", "file::memory:?cache=shared"])
+async def test_one_database_in_memory_has_a_name(module, name):
     async with module.connect(name, uri=True) as one:
         await one.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
         async with module.connect(name, uri=True) as other, module.connect(":memory:") as alone:

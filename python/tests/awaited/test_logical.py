@@ -120,6 +120,35 @@ async def test_a_half_read_cursor_blocks_no_writer_and_reads_on_from_its_snapsho
         assert await db.execute_fetchall("SELECT count(*) FROM large") == [(0,)]
 
 
+async def test_in_a_transaction_a_result_is_read_at_once_and_a_commit_waits_for_no_cursor(file):
+    async with await made(file) as db, await made(file, timeout=3600) as other:
+        await db.execute(INSERT, (1,))
+        cursor = await db.execute(LARGE)
+        assert await cursor.fetchone() == (1, "text")
+        await db.commit()
+        await other.execute(INSERT, (2,))
+        await other.commit()
+        assert len(await cursor.fetchall()) == 199_999
+
+
+async def test_a_snapshot_that_was_given_up_raises_at_the_next_fetch(file):
+    await (await made(file)).close()
+    async with aiosqlite.connect(file, tuning={"stream_idle": 0.01}) as db:
+        pause, told = 0.05, None
+        while told is None:
+            cursor = await db.execute(LARGE)
+            assert await cursor.fetchone() == (1, "text")
+            await asyncio.sleep(pause)
+            try:
+                # It had the rows in time.
+                assert len(await cursor.fetchall()) == 199_999
+                pause *= 2
+            except sqlite3.Error as error:
+                told = error
+        assert isinstance(told, sqlite3.OperationalError), told
+        assert await db.execute_fetchall("SELECT 1") == [(1,)]
+
+
 async def test_tasks_may_read_one_cursor(file):
     async with await made(file) as db:
         cursor = await db.execute(LARGE)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
 from logical_connections import INSERT, has_its_own, made, values
 
 import flatwater
@@ -61,6 +63,55 @@ def test_loops_on_threads_contend_for_one_connection(file):
         return found
 
     assert asyncio.run(ended()) == list(range(200)) and not failed
+
+
+HOLDS = """
+import sqlite3, sys
+
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("BEGIN IMMEDIATE")
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_the_wait_for_another_process_ends_and_nothing_is_begun(file: Path) -> None:
+    async with await made(file, timeout=0.05) as db, await made(file, timeout=0.05) as own:
+        await own.execute("CREATE TEMP TABLE own (a)")
+        other = subprocess.Popen(
+            [sys.executable, "-c", HOLDS, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert other.stdout is not None
+        assert await asyncio.to_thread(other.stdout.readline) == b"open\n"
+        for one in (db, own):
+            for sql in ("INSERT INTO t VALUES (1)", "BEGIN IMMEDIATE"):
+                with pytest.raises(sqlite3.OperationalError, match="^database is locked$") as raised:
+                    await one.execute(sql)
+                assert raised.value.sqlite_errorname == "SQLITE_BUSY" and not one.in_transaction
+        other.communicate()
+        await own.execute(INSERT, (1,))
+        await own.commit()
+        await db.execute(INSERT, (2,))
+        await db.commit()
+        assert await values(db) == [1, 2]
+
+
+async def test_connections_with_transactions_of_every_kind_take_turns(file):
+    await (await made(file)).close()
+
+    async def counts(kind: int) -> None:
+        async with aiosqlite.connect(file, timeout=3600, isolation_level=None) as db:
+            if kind % 2:
+                await db.execute("PRAGMA cache_size = 77")
+            for turn in range(20):
+                await db.execute("BEGIN IMMEDIATE" if turn % 2 else "BEGIN EXCLUSIVE")
+                [(count,)] = await db.execute_fetchall("SELECT count(*) FROM t")
+                await db.executemany(INSERT, [(count,)])
+                await db.execute("COMMIT" if turn % 3 else "END")
+
+    await asyncio.gather(*(counts(kind) for kind in range(6)))
+    async with aiosqlite.connect(file) as db:
+        assert await values(db) == list(range(120))
 
 
 WRITES = """

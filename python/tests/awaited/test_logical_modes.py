@@ -73,6 +73,32 @@ async def test_a_function_is_the_connections_own_and_its_exception_the_cause(fil
             await db.execute("SELECT inverse(2)")
 
 
+async def test_what_a_program_gives_to_sqlite_needs_a_connection_of_its_own_but_not_in_a_transaction(file):
+    for give in (
+        lambda db: db.create_function("f", 0, lambda: 1),
+        lambda db: db.set_authorizer(lambda *_: 0),
+        lambda db: db.set_progress_handler(lambda: 0, 1000),
+        lambda db: db.set_trace_callback(lambda _: None),
+    ):
+        async with await made(file) as db:
+            await db.execute(INSERT, (1,))
+            with pytest.raises(
+                sqlite3.OperationalError, match="needs a connection of its own, and a transaction is open"
+            ):
+                await give(db)
+            await db.rollback()
+            await give(db)
+            assert has_its_own(db)
+            await db.execute(INSERT, (1,))
+
+
+async def test_uncommitted_reads_are_asked_for_and_not_ignored(file):
+    async with await made(file) as db:
+        await db.execute("PRAGMA read_uncommitted = 1")
+        assert has_its_own(db)
+        assert await db.execute_fetchall("PRAGMA read_uncommitted") == [(1,)]
+
+
 async def test_extensions_are_an_option(file):
     async with await made(file) as db:
         assert not hasattr(db, "enable_load_extension")
