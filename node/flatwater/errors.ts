@@ -33,7 +33,7 @@ export class FlatwaterError extends Error {
   readonly errcode: number | undefined;
   /** True if the same call may succeed later. */
   readonly retryable: boolean;
-  /** Of a timeout: whether the work was done. Of a row that could not be made: `yes`, if its statement writes. */
+  /** Of a timeout: whether the work was done. Of a row or JSON that could not be made: `yes`, if its statement writes. */
   readonly applied: "no" | "yes" | "unknown" | undefined;
   /** The text of the statement, shortened. */
   readonly sql: string | undefined;

@@ -96,6 +96,7 @@ pub(crate) fn inexact(column: &str) -> Failure {
 fn applied(effect: TimeoutEffect) -> &'static str {
     match effect {
         TimeoutEffect::No => "no",
-        _ => "unknown",
+        TimeoutEffect::Yes => "yes",
+        TimeoutEffect::Unknown => "unknown",
     }
 }

@@ -24,6 +24,8 @@ test("a row of RETURNING that cannot be made says that it was executed, on every
     () => db.queryValues(insert),
     () => db.batches(insert).next(),
     () => db.query("INSERT INTO t (a) VALUES (1) RETURNING a, id AS a"),
+    () => db.queryJson("INSERT INTO t (a) VALUES (1) RETURNING CAST(x'ff' AS TEXT) AS a"),
+    () => db.queryJson(`INSERT INTO t (a) ${numbers(1_000)} SELECT 'no JSON' FROM c RETURNING a`, [], { embed: ["a"] }),
     () => db.batch(["INSERT INTO t (a) VALUES (2)", insert]).finally(() => db.execute("DELETE FROM t WHERE a = 2")),
     () => db.batch(["INSERT INTO t (a) VALUES (1) RETURNING a, id AS a"]),
     () => db.query(`INSERT INTO t (a) ${numbers(20_000)} SELECT iif(x = 20000, ${BIG}, 0) FROM c RETURNING a`),
@@ -58,8 +60,13 @@ test("in a transaction it is undone with that, unless the error is caught", asyn
 
 test("of a row that is only read nothing is said", async (t) => {
   const db = await filled(t);
-  for (const sql of [`SELECT ${BIG} AS a`, "SELECT 1 AS a, 2 AS a"]) {
-    await assert.rejects(db.query(sql), (error) => error.applied === undefined && !/executed/.test(error.message));
+  const calls = [
+    () => db.query(`SELECT ${BIG} AS a`),
+    () => db.query("SELECT 1 AS a, 2 AS a"),
+    () => db.queryJson("SELECT CAST(x'ff' AS TEXT) AS a"),
+  ];
+  for (const call of calls) {
+    await assert.rejects(call, (error) => error.applied === undefined && !/executed/.test(error.message));
   }
 });
 

@@ -33,7 +33,7 @@ class Error(sqlite3.Error):
     offset: int | None = None
     """The byte in the SQL at which the offending token begins, if SQLite reported it."""
     applied: str | None = None
-    """For a timeout, whether the work was done: "no" or "unknown"."""
+    """Whether the work was done. For a timeout "no" or "unknown"; "yes" for a write whose rows cannot be JSON."""
     if TYPE_CHECKING and sys.version_info < (3, 11):
         # From then on they are declared by the `sqlite3` module.
         sqlite_errorcode: int

@@ -47,6 +47,7 @@ fn make<'py>(py: Python<'py>, error: &Error, language: Language) -> PyResult<Bou
     };
     let applied = error.applied().map(|applied| match applied {
         TimeoutEffect::No => "no",
+        TimeoutEffect::Yes => "yes",
         TimeoutEffect::Unknown => "unknown",
     });
     MAKE.import(py, "flatwater._errors", "make")?.call1((

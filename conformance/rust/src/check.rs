@@ -137,6 +137,7 @@ pub(crate) fn failure(expected: &Failure, error: &Error) -> Checked {
     }
     let applied = error.applied().map(|applied| match applied {
         TimeoutEffect::No => "no",
+        TimeoutEffect::Yes => "yes",
         TimeoutEffect::Unknown => "unknown",
     });
     if expected.applied.is_some() && expected.applied.as_deref() != applied {

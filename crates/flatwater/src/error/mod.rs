@@ -31,11 +31,13 @@ use names::Name;
 /// The result of a Flatwater call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Whether a call that timed out has taken effect.
+/// Whether a call that timed out, or whose result could not be made, has taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimeoutEffect {
     /// No part of the work was done.
     No,
+    /// The work was done.
+    Yes,
     /// It is unknown whether the work was done.
     Unknown,
 }
@@ -94,6 +96,14 @@ impl Error {
         let mut error = Self::new(ErrorKind::Timeout, message);
         error.0.applied = Some(applied);
         error
+    }
+
+    /// Of a result that cannot be made: says that its statement was executed.
+    #[must_use]
+    pub(crate) fn after_the_write(mut self) -> Self {
+        self.0.applied = Some(TimeoutEffect::Yes);
+        self.0.message = format!("{}; the call was executed", self.0.message).into();
+        self
     }
 
     #[must_use]
@@ -203,7 +213,7 @@ impl Error {
         self.0.hint.as_ref().map(|hint| hint.spelled(spell))
     }
 
-    /// For a [`ErrorKind::Timeout`], returns whether the work was done.
+    /// For a [`ErrorKind::Timeout`], and for a write whose rows cannot be written as JSON, returns whether the work was done.
     #[must_use]
     pub fn applied(&self) -> Option<TimeoutEffect> {
         self.0.applied

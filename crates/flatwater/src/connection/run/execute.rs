@@ -147,7 +147,10 @@ impl Connection {
         }
         let (cells, bytes) = sink.size();
         statement.text.had_size(cells, bytes);
-        let document = sink.finish().map_err(|error| error.with_sql(&statement.text.sql));
+        let document = sink.finish().map_err(|error| {
+            let error = error.with_sql(&statement.text.sql);
+            if statement.class.route == Route::Write { error.after_the_write() } else { error }
+        });
         Ok(Outcome { executed, result: Collected::Json(document) })
     }
 
