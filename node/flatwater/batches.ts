@@ -1,13 +1,15 @@
 /**
  * A result that is fetched as it is needed.
  *
- * Owns: reading a batch, and the forms of the iterator. Leaves out: its end (`parts`); how many rows are in a batch, which the engine
- * decides.
+ * Owns: reading a batch, its rows one by one, and the same as streams of the web. Invariant: a row of a batch that is there costs no more
+ * than its promise, and a loop of such rows lets timers run. Leaves out: the end (`parts`); how many rows are in a batch, which the
+ * engine decides.
  */
 
 import { formOf, integersOf, type CallOptions, type Integers } from "./calls.js";
 import { BATCHES_OPTIONS, check } from "./given.js";
-import type { Reader } from "./loop.js";
+import { dueTurn, type Reader } from "./loop.js";
+import { InOrder } from "./order.js";
 import { Parts } from "./parts.js";
 import { decode, type RowForm } from "./rows.js";
 import type { Trace } from "./tracing.js";
@@ -56,31 +58,95 @@ export class Batches<T> extends Parts<T[]> {
   }
 
   /** The rows, one by one. */
-  async *rows(): AsyncGenerator<T, void, undefined> {
-    try {
-      for await (const batch of this) {
-        yield* batch;
-      }
-    } finally {
-      this.close();
-    }
+  rows(): RowStream<T> {
+    return new RowStream<T>(this);
   }
 
   /** The batches as a stream of the web. */
   readable(): ReadableStream<T[]> {
-    return new ReadableStream<T[]>(
-      {
-        pull: async (controller) => {
-          const { done, value } = await this.next();
-          if (done) {
-            controller.close();
-          } else {
-            controller.enqueue(value);
-          }
-        },
-        cancel: () => this.close(),
-      },
-      { highWaterMark: 0 },
-    );
+    return readableOf(this);
   }
+}
+
+/** The clock is looked at once for so many rows. */
+const BETWEEN_LOOKS = 64;
+
+/** The rows of a result, one by one. */
+export class RowStream<T> implements AsyncIterableIterator<T> {
+  /** Those of the batch that are left from `at` on. */
+  private batch: unknown[] = [];
+  private at = 0;
+  private readonly steps = new InOrder();
+
+  /** @internal */
+  constructor(
+    private readonly batches: Batches<unknown>,
+    /** Yields the first value of each row, which is an array. */
+    private readonly isPlucked = false,
+  ) {}
+
+  /** The next row. Several may be awaited: they come one after the other. */
+  next(): Promise<IteratorResult<T, undefined>> {
+    if (this.at < this.batch.length && this.at % BETWEEN_LOOKS !== 0 && this.steps.isFree) {
+      return Promise.resolve({ done: false, value: this.take() });
+    }
+    return this.steps.add(() => this.step());
+  }
+
+  private async step(): Promise<IteratorResult<T, undefined>> {
+    if (this.at < this.batch.length) {
+      await dueTurn();
+    } else {
+      const { value } = await this.batches.next();
+      this.batch = value ?? [];
+      this.at = 0;
+    }
+    return this.at < this.batch.length ? { done: false, value: this.take() } : { done: true, value: undefined };
+  }
+
+  private take(): T {
+    const row = this.batch[this.at++];
+    return (this.isPlucked ? (row as unknown[])[0] : row) as T;
+  }
+
+  /** Ends it, and lets go of the connection. */
+  async return(): Promise<IteratorResult<T, undefined>> {
+    this.batch = [];
+    await this.batches.return();
+    return { done: true, value: undefined };
+  }
+
+  /** The rows as a stream of the web. */
+  readable(): ReadableStream<T> {
+    return readableOf(this);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+}
+
+/** A stream of the web that fetches what is asked of it, and lets go of all when it is cancelled. */
+export function readableOf<T>(parts: {
+  next(): Promise<IteratorResult<T, undefined>>;
+  return(): Promise<unknown>;
+}): ReadableStream<T> {
+  return new ReadableStream<T>(
+    {
+      pull: async (controller) => {
+        const { done, value } = await parts.next();
+        if (done) {
+          controller.close();
+        } else {
+          controller.enqueue(value);
+        }
+      },
+      cancel: async () => void (await parts.return()),
+    },
+    { highWaterMark: 0 },
+  );
 }

@@ -5,7 +5,7 @@ import { misuse } from "./errors.js";
 
 export { BlobHandle } from "./blob.js";
 export type { BatchResult } from "./batch.js";
-export { Batches, type BatchesOptions } from "./batches.js";
+export { Batches, RowStream, type BatchesOptions } from "./batches.js";
 export type { As, CallOptions, ExecuteResult, Integers, QueryOptions, Statement } from "./calls.js";
 export { Database, open, Snapshot, type CheckpointMode, type Migrations } from "./database.js";
 export { FlatwaterError, type Kind } from "./errors.js";

@@ -34,6 +34,14 @@ export interface Reader<T> {
   end(answer: Answer): T;
 }
 
+/** What cancels a call: a signal, or what does the same for a part of what goes on. */
+export interface Cancels {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  addEventListener(type: "abort", cancel: () => void, options: { once: true }): void;
+  removeEventListener(type: "abort", cancel: () => void): void;
+}
+
 /** Another copy of this module may have made it. */
 const FAILURE = Symbol.for("flatwater.failure");
 
@@ -100,7 +108,7 @@ if (isFirst) {
 }
 
 /** The promise for an answer: settled if it is there. */
-export function settle<T>(answer: Answer, reader: Reader<T>, signal?: AbortSignal, trace?: Trace): Promise<T> {
+export function settle<T>(answer: Answer, reader: Reader<T>, signal?: Cancels, trace?: Trace): Promise<T> {
   trace?.hear();
   if (answer === DONE) {
     return Promise.resolve(reader.end(answer));
@@ -135,7 +143,7 @@ export function dueTurn(): Promise<void> | undefined {
 async function wait<T>(
   answer: Answer,
   reader: Reader<T>,
-  signal: AbortSignal | undefined,
+  signal: Cancels | undefined,
   trace: Trace | undefined,
 ): Promise<T> {
   let call: Call | undefined;

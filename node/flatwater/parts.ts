@@ -8,20 +8,53 @@
 
 import { native } from "./addon.js";
 import { FlatwaterError } from "./errors.js";
-import { dueTurn, FAILED, settle, type Reader } from "./loop.js";
+import { dueTurn, FAILED, settle, type Cancels, type Reader } from "./loop.js";
+import { InOrder } from "./order.js";
 import type { Trace } from "./tracing.js";
 import { unused } from "./unused.js";
+
+/** What gives up the part that is awaited: the end, and the signal of the program. */
+class Ends implements Cancels {
+  private cancel: (() => void) | undefined;
+  private isOver = false;
+
+  constructor(private readonly signal: AbortSignal | undefined) {}
+
+  get aborted(): boolean {
+    return this.isOver || this.signal?.aborted === true;
+  }
+
+  get reason(): unknown {
+    return this.signal?.reason;
+  }
+
+  addEventListener(_: "abort", cancel: () => void): void {
+    this.cancel = cancel;
+    this.signal?.addEventListener("abort", cancel, { once: true });
+  }
+
+  removeEventListener(_: "abort", cancel: () => void): void {
+    this.cancel = undefined;
+    this.signal?.removeEventListener("abort", cancel);
+  }
+
+  throwIfAborted(): void {
+    this.signal?.throwIfAborted();
+  }
+
+  end(): void {
+    this.isOver = true;
+    this.cancel?.();
+  }
+}
 
 export abstract class Parts<T> implements AsyncIterableIterator<T> {
   private handle = -1;
   private integers = 0;
   private isOver = false;
-  /** The part that is awaited. */
-  private last: Promise<unknown> | undefined;
+  private readonly steps = new InOrder();
   private failure: { error: unknown } | undefined;
-  /** Aborted by the end. */
-  private readonly ends = new AbortController();
-  private readonly signal: AbortSignal;
+  private readonly ends: Ends;
 
   /** @internal */
   constructor(
@@ -31,8 +64,7 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
     private readonly trace?: Trace,
   ) {
     // A signal that is none is refused by `begin`.
-    const signals = signal instanceof AbortSignal ? [signal, this.ends.signal] : [];
-    this.signal = signals.length === 0 ? this.ends.signal : AbortSignal.any(signals);
+    this.ends = new Ends(signal);
     try {
       const { handle, integers } = trace === undefined ? begin() : trace.begin(begin);
       if (handle === FAILED) {
@@ -51,16 +83,7 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
 
   /** The next part. Several may be awaited: they come one after the other. */
   next(): Promise<IteratorResult<T, undefined>> {
-    const step = () => this.step();
-    const part = this.last === undefined ? step() : this.last.then(step, step);
-    this.last = part;
-    const isLast = () => {
-      if (this.last === part) {
-        this.last = undefined;
-      }
-    };
-    part.then(isLast, isLast);
-    return part;
+    return this.steps.add(() => this.step());
   }
 
   private async step(): Promise<IteratorResult<T, undefined>> {
@@ -69,9 +92,9 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
         if (this.failure !== undefined) {
           throw this.failure.error;
         }
-        this.signal.throwIfAborted();
+        this.ends.throwIfAborted();
         const reader = this.reader();
-        const part = await settle(native.next(this.handle, this.integers), reader, this.signal, this.trace);
+        const part = await settle(native.next(this.handle, this.integers), reader, this.ends, this.trace);
         const due = dueTurn();
         if (due !== undefined) {
           await due;
@@ -108,7 +131,7 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
   protected close(failure?: { error: unknown }): void {
     if (!this.isOver) {
       this.isOver = true;
-      this.ends.abort();
+      this.ends.end();
       unused.unregister(this);
       native.release(this.handle);
       this.trace?.hear();

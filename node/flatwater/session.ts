@@ -6,7 +6,7 @@
 
 import { native, type Answer } from "./addon.js";
 import { BatchReader, type BatchResult } from "./batch.js";
-import { Batches, type BatchesOptions } from "./batches.js";
+import { Batches, type BatchesOptions, type RowStream } from "./batches.js";
 import { BlobHandle } from "./blob.js";
 import {
   allMadeAs,
@@ -184,13 +184,22 @@ export abstract class Session {
 
   /** Yields the rows in arrays, as they are needed. Leaving the loop frees the connection. */
   batches<T = Row>(statement: Statement, params?: Params, options?: BatchesOptions): Batches<T> {
-    const begin = () => native.batches(this.handle, textOf(statement), valuesOf(statement, params), place());
-    return new Batches<T>(begin, this.integers, options, isTraced() ? this.trace("batches", statement) : undefined);
+    return this.inBatches<T>(statement, () => params, options);
   }
 
   /** Yields the rows, one by one. Leaving the loop frees the connection. */
-  stream<T = Row>(statement: Statement, params?: Params, options?: BatchesOptions): AsyncIterableIterator<T> {
+  stream<T = Row>(statement: Statement, params?: Params, options?: BatchesOptions): RowStream<T> {
     return this.batches<T>(statement, params, options).rows();
+  }
+
+  /** What is wrong with the parameters is told by the first batch. @internal */
+  protected inBatches<T>(
+    statement: Statement,
+    params: () => Params | undefined,
+    options: BatchesOptions | undefined,
+  ): Batches<T> {
+    const begin = () => native.batches(this.handle, textOf(statement), valuesOf(statement, params()), place());
+    return new Batches<T>(begin, this.integers, options, isTraced() ? this.trace("batches", statement) : undefined);
   }
 
   /** Opens a text or a blob of one row, to read and write it in parts. */

@@ -4,9 +4,10 @@
  * Owns: the forms in which a statement returns its rows. Leaves out: the compiled statement, which each connection keeps by its text.
  */
 
+import { RowStream } from "./batches.js";
 import type { Database } from "./database.js";
 import type { Session } from "./session.js";
-import type { ExecuteResult, QueryOptions } from "./calls.js";
+import { refused, type ExecuteResult, type QueryOptions } from "./calls.js";
 import { misuse } from "./errors.js";
 import { RowsReader } from "./rows.js";
 import type { Params, SqlValue } from "./sql.js";
@@ -45,31 +46,31 @@ export class PreparedStatement<T = Record<string, unknown>> {
 
   /** Runs it, and resolves with what it did. */
   run(...params: Bound): Promise<ExecuteResult> {
-    return this.on.execute(this.source, this.params(params));
+    return this.with(params, (values) => this.on.execute(this.source, values));
   }
 
   /** Resolves with the first row, or with undefined. */
   get(...params: Bound): Promise<T | undefined> {
-    if (this.isPlucked) {
-      return this.on.queryOptionalValue<T>(this.source, this.params(params));
-    }
-    return this.on.queryOptional<T>(this.source, this.params(params), this.options());
+    return this.with(params, (values) =>
+      this.isPlucked
+        ? this.on.queryOptionalValue<T>(this.source, values)
+        : this.on.queryOptional<T>(this.source, values, this.options()),
+    );
   }
 
   /** Resolves with all rows. */
-  async all(...params: Bound): Promise<T[]> {
-    if (this.isPlucked) {
-      return this.on.queryValues<T>(this.source, this.params(params));
-    }
-    return this.on.query<T>(this.source, this.params(params), this.options());
+  all(...params: Bound): Promise<T[]> {
+    return this.with(params, (values) =>
+      this.isPlucked
+        ? this.on.queryValues<T>(this.source, values)
+        : this.on.query<T>(this.source, values, this.options()),
+    );
   }
 
   /** Yields the rows, one by one. */
-  async *iterate(...params: Bound): AsyncGenerator<T, void, undefined> {
-    const rows = this.on.stream<T>(this.source, this.params(params), this.options());
-    for await (const row of rows) {
-      yield this.isPlucked ? ((row as unknown[])[0] as T) : row;
-    }
+  iterate(...params: Bound): RowStream<T> {
+    const batches = this.on["inBatches"](this.source, () => this.params(params), this.options());
+    return new RowStream<T>(batches, this.isPlucked);
   }
 
   /** Resolves with what is known of the columns of its rows. It does not run. */
@@ -112,6 +113,15 @@ export class PreparedStatement<T = Record<string, unknown>> {
     other.bound = this.bound;
     other.on = session;
     return other;
+  }
+
+  /** Makes a call, which never throws. */
+  private with<R>(given: readonly unknown[], call: (values: Params | undefined) => Promise<R>): Promise<R> {
+    try {
+      return call(this.params(given));
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   private options(): QueryOptions<T> {
