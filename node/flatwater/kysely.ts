@@ -23,11 +23,14 @@ import {
   type RootOperationNode,
   type TransactionSettings,
 } from "kysely";
+import type { CallOptions, ExecuteResult } from "./calls.js";
 import type { Database } from "./database.js";
+import type { Reader } from "./loop.js";
+import { RowsReader } from "./rows.js";
 import { Scopes } from "./scopes.js";
-import type { Session } from "./session.js";
+import { QUERY, type Session } from "./session.js";
 import type { Params } from "./sql.js";
-import { either, seemsToHaveRows } from "./statements.js";
+import { isOtherwise, seemsToHaveRows } from "./statements.js";
 
 /** What the dialect takes. */
 export interface FlatwaterDialectConfig {
@@ -74,24 +77,27 @@ class Connection implements DatabaseConnection {
     this.scopes = new Scopes(database, true);
   }
 
-  executeQuery<R>(query: CompiledQuery, options?: AbortableOperationOptions): Promise<QueryResult<R>> {
-    return either(isQuery(query), (hasRows) => this.run(query, hasRows, options));
+  /** One await for a query: each costs about as much as a row. */
+  async executeQuery<R>(query: CompiledQuery, options?: AbortableOperationOptions): Promise<QueryResult<R>> {
+    const hasRows = isQuery(query);
+    try {
+      return hasRows ? { rows: await this.rows<R>(query, options) } : affected(await this.execute(query, options));
+    } catch (error) {
+      if (!isOtherwise(error, hasRows)) {
+        throw error;
+      }
+      return hasRows ? affected(await this.execute(query, options)) : { rows: await this.rows<R>(query, options) };
+    }
   }
 
-  private async run<R>(
-    { sql, parameters }: CompiledQuery,
-    hasRows: boolean,
-    options: AbortableOperationOptions | undefined,
-  ): Promise<QueryResult<R>> {
-    const params = parameters as Params;
-    if (hasRows) {
-      return { rows: await this.session.query<R>(sql, params, { signal: options?.signal, ...ROWS }) };
-    }
-    const { changes, lastInsertRowid } = await this.session.execute(sql, params, { signal: options?.signal });
-    const numAffectedRows = BigInt(changes);
-    return lastInsertRowid === null
-      ? { numAffectedRows, rows: [] }
-      : { numAffectedRows, insertId: BigInt(lastInsertRowid), rows: [] };
+  private rows<R>({ sql, parameters }: CompiledQuery, options: AbortableOperationOptions | undefined): Promise<R[]> {
+    // Programs select all columns of joined tables, and other dialects return the last of each name.
+    const reader = new RowsReader("merged") as Reader<unknown> as Reader<R[]>;
+    return this.session["run"](QUERY, sql, parameters as Params, signalOf(options), reader);
+  }
+
+  private execute({ sql, parameters }: CompiledQuery, options: AbortableOperationOptions | undefined) {
+    return this.session.execute(sql, parameters as Params, signalOf(options));
   }
 
   /** Yields rows as they come: how many at once the engine decides. */
@@ -100,7 +106,8 @@ class Connection implements DatabaseConnection {
     _chunkSize: number,
     options?: AbortableOperationOptions,
   ): AsyncIterableIterator<QueryResult<R>> {
-    for await (const rows of this.session.batches<R>(sql, parameters as Params, { signal: options?.signal, ...ROWS })) {
+    const batches = { signal: options?.signal, rows: "merged" } as const;
+    for await (const rows of this.session.batches<R>(sql, parameters as Params, batches)) {
       yield { rows };
     }
   }
@@ -113,8 +120,12 @@ class Connection implements DatabaseConnection {
   }
 }
 
+/** So many connections that nobody uses are kept: Kysely remembers each that it has seen, which costs as much as a short query. */
+const IDLE = 64;
+
 class FlatwaterDriver implements Driver {
   private database: Database | undefined;
+  private readonly idle: Connection[] = [];
 
   constructor(private readonly config: FlatwaterDialectConfig) {}
 
@@ -124,11 +135,16 @@ class FlatwaterDriver implements Driver {
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
-    return new Connection(this.database!);
+    return this.idle.pop() ?? new Connection(this.database!);
   }
 
   async releaseConnection(connection: Connection): Promise<void> {
-    await connection.scopes.endFrom(0, false);
+    // What a transaction's function left running must not meet the transaction of somebody else.
+    if (connection.scopes.wereUsed) {
+      await connection.scopes.endFrom(0, false);
+    } else if (this.idle.length < IDLE) {
+      this.idle.push(connection);
+    }
   }
 
   beginTransaction(connection: Connection, settings: TransactionSettings): Promise<void> {
@@ -187,8 +203,17 @@ function onConnection(db: Kysely<unknown>, work: (connection: Connection) => Pro
   return db.getExecutor().provideConnection((connection) => work(connection as Connection));
 }
 
-/** Programs select all columns of joined tables, and other dialects return the last of each name. */
-const ROWS = { rows: "merged" } as const;
+/** Without a signal there is nothing to look at. */
+function signalOf(options: AbortableOperationOptions | undefined): CallOptions | undefined {
+  return options?.signal === undefined ? undefined : { signal: options.signal };
+}
+
+function affected<R>({ changes, lastInsertRowid }: ExecuteResult): QueryResult<R> {
+  const numAffectedRows = BigInt(changes);
+  return lastInsertRowid === null
+    ? { numAffectedRows, rows: [] }
+    : { numAffectedRows, insertId: BigInt(lastInsertRowid), rows: [] };
+}
 
 /** True if a statement is to be run as a query. Of raw SQL it is a guess. */
 function isQuery({ query, sql }: CompiledQuery): boolean {

@@ -22,6 +22,8 @@ interface Scope {
 export class Scopes {
   /** From the outermost to the innermost. */
   private readonly open: Scope[] = [];
+  /** False if none was ever begun. */
+  wereUsed = false;
 
   /** `isNoted`: the code that begins a transaction is in it, so a call of it on the database is refused. */
   constructor(
@@ -46,6 +48,7 @@ export class Scopes {
 
   /** Begins a transaction, or in one a nested one. It notes the place before it waits, so that the caller's code is inside. */
   async begin(name: Name, isReadOnly = false): Promise<void> {
+    this.wereUsed = true;
     const around = this.innermost;
     if (around instanceof Snapshot) {
       throw misuse("a read-only transaction has no savepoints");

@@ -27,12 +27,16 @@ export async function either<T>(hasRows: boolean, run: (hasRows: boolean) => Pro
   try {
     return await run(hasRows);
   } catch (error) {
-    // Refused before anything ran.
-    if (error instanceof FlatwaterError && error.message.startsWith(hasRows ? HAS_NO_ROWS : HAS_ROWS)) {
+    if (isOtherwise(error, hasRows)) {
       return run(!hasRows);
     }
     throw error;
   }
+}
+
+/** True if a statement that was run as a query or not was refused because it is not: before anything ran. */
+export function isOtherwise(error: unknown, hasRows: boolean): boolean {
+  return error instanceof FlatwaterError && error.message.startsWith(hasRows ? HAS_NO_ROWS : HAS_ROWS);
 }
 
 /** Resolves with the rows of a statement; with none if it returns none. */
