@@ -2,18 +2,25 @@
  * Arguments of which there may be many.
  *
  * Owns: taking them from arrays and iterables in slices. Invariant: an array of 300,000 rows holds the loop for half a millisecond at
- * a time. Leaves out: reading a row, which the native module does.
+ * a time. Leaves out: reading a row (`plain`, and the native module).
  */
 
 import { native } from "./addon.js";
 import { FlatwaterError, misuse } from "./errors.js";
 import { FAILED, nextTurn, now, SLICE_MS } from "./loop.js";
+import { addPlain } from "./plain.js";
+import type { BatchStatement } from "./session.js";
+import { Sql } from "./sql.js";
 
-/** Of an iterable so many are collected at once. Of what is changed first, so many are changed at once. */
+/** Of an iterable so many are collected at once. */
 const AT_ONCE = 512;
-const CHANGED_AT_ONCE = 2048;
+/** So many statements are looked at before the native module reads them. */
+const STATEMENTS_AT_ONCE = 2048;
 /** An iterable may run code of the program: the clock is looked at once for so many. */
 const BETWEEN_LOOKS = 32;
+
+/** Adds from a position on to what has this number, for a slice of time. Returns where to go on. */
+export type Add<T> = (many: number, all: readonly T[], from: number) => number;
 
 /**
  * Gives all that there is to the rows of this number. Of an array that is taken in one slice it returns nothing, so that the call takes
@@ -23,7 +30,7 @@ export function collect<T>(
   many: number,
   given: Iterable<T> | AsyncIterable<T>,
   signal: AbortSignal | undefined,
-  plain: ((one: T) => unknown) | undefined,
+  add: Add<T>,
 ): Promise<void> | undefined {
   if (typeof given === "string" || given === null || typeof given !== "object") {
     throw misuse(
@@ -32,24 +39,24 @@ export function collect<T>(
     );
   }
   if (!Array.isArray(given)) {
-    return collectFrom(many, given, signal, plain);
+    return collectFrom(many, given, signal, add);
   }
-  const at = addSlice(many, given, 0, signal, plain);
-  return at < given.length ? addFrom(many, given, at, signal, plain) : undefined;
+  const at = addSlice(many, given, 0, signal, add);
+  return at < given.length ? addFrom(many, given, at, signal, add) : undefined;
 }
 
 async function collectFrom<T>(
   many: number,
   given: Iterable<T> | AsyncIterable<T>,
   signal: AbortSignal | undefined,
-  plain: ((one: T) => unknown) | undefined,
+  add: Add<T>,
 ): Promise<void> {
   let some: T[] = [];
   let end = now() + SLICE_MS;
   for await (const one of given) {
     some.push(one);
     if (some.length === AT_ONCE) {
-      await addFrom(many, some, 0, signal, plain);
+      await addFrom(many, some, 0, signal, add);
       some = [];
     }
     if (some.length % BETWEEN_LOOKS === 0 && now() >= end) {
@@ -58,7 +65,7 @@ async function collectFrom<T>(
       end = now() + SLICE_MS;
     }
   }
-  await addFrom(many, some, 0, signal, plain);
+  await addFrom(many, some, 0, signal, add);
 }
 
 /** Adds from a position on, in slices between which the loop has its turn. */
@@ -67,13 +74,13 @@ async function addFrom<T>(
   all: readonly T[],
   from: number,
   signal: AbortSignal | undefined,
-  plain: ((one: T) => unknown) | undefined,
+  add: Add<T>,
 ): Promise<void> {
   for (let at = from; at < all.length;) {
     if (at > 0) {
       await nextTurn();
     }
-    at = addSlice(many, all, at, signal, plain);
+    at = addSlice(many, all, at, signal, add);
   }
 }
 
@@ -83,16 +90,33 @@ function addSlice<T>(
   all: readonly T[],
   from: number,
   signal: AbortSignal | undefined,
-  plain: ((one: T) => unknown) | undefined,
+  add: Add<T>,
 ): number {
   signal?.throwIfAborted();
-  if (plain !== undefined) {
-    return from + add(many, all.slice(from, from + CHANGED_AT_ONCE).map(plain), 0);
-  }
   return add(many, all, from);
 }
 
-function add(many: number, all: readonly unknown[], from: number): number {
+/** Adds rows of parameters. */
+export const addRows: Add<unknown> = (rows, all, from) => {
+  const end = now() + SLICE_MS;
+  let at = from;
+  do {
+    const next = addPlain(rows, all, at);
+    if (next === at) {
+      return addAny(rows, all, at);
+    }
+    at = next;
+  } while (at < all.length && now() < end);
+  return at;
+};
+
+/** Adds statements. */
+export const addStatements: Add<BatchStatement> = (statements, all, from) => {
+  const plain = (one: BatchStatement): unknown => (one instanceof Sql ? [one.text, one.values] : one);
+  return from + addAny(statements, all.slice(from, from + STATEMENTS_AT_ONCE).map(plain), 0);
+};
+
+function addAny(many: number, all: readonly unknown[], from: number): number {
   const at = native.addRows(many, all, from);
   if (at === FAILED) {
     throw new FlatwaterError(native.failure());

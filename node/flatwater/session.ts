@@ -31,7 +31,7 @@ import { misuse } from "./errors.js";
 import { place } from "./flow.js";
 import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, switchOf, type Known } from "./given.js";
 import { cells, settle, type Reader } from "./loop.js";
-import { collect } from "./many.js";
+import { addRows, addStatements, collect, type Add } from "./many.js";
 import { FirstReader, RowsReader, ValuesReader } from "./rows.js";
 import { sql, Sql, type Params, type SqlValue } from "./sql.js";
 import { isTraced, Trace, type Origin } from "./tracing.js";
@@ -110,7 +110,7 @@ export abstract class Session {
     options?: CallOptions,
   ): Promise<number> {
     const many = native.rows(textOf(statement));
-    return this.runMany(many, rows, options, number, undefined, statement);
+    return this.runMany(many, rows, options, number, addRows, statement);
   }
 
   /** Runs several statements, all of them or none, and resolves with a result for each. */
@@ -118,9 +118,7 @@ export abstract class Session {
     statements: Iterable<BatchStatement> | AsyncIterable<BatchStatement>,
     options?: CallOptions,
   ): Promise<BatchResult[]> {
-    const plain = (statement: BatchStatement): unknown =>
-      statement instanceof Sql ? [statement.text, statement.values] : statement;
-    return this.runMany(native.rows(), statements, options, new BatchReader(), plain);
+    return this.runMany(native.rows(), statements, options, new BatchReader(), addStatements);
   }
 
   /** Runs the statements of a text, without parameters, all of them or none. */
@@ -305,14 +303,14 @@ export abstract class Session {
     given: Iterable<T> | AsyncIterable<T>,
     options: CallOptions | undefined,
     reader: Reader<R>,
-    plain?: (one: T) => unknown,
+    add: Add<T>,
     statement?: Statement,
   ): Promise<R> {
     if (isTraced()) {
       const trace = this.trace(statement === undefined ? "batch" : "executeMany", statement);
-      return trace.around(() => this.callMany(many, given, options, reader, plain, trace));
+      return trace.around(() => this.callMany(many, given, options, reader, add, trace));
     }
-    return this.callMany(many, given, options, reader, plain);
+    return this.callMany(many, given, options, reader, add);
   }
 
   private async callMany<T, R>(
@@ -320,7 +318,7 @@ export abstract class Session {
     given: Iterable<T> | AsyncIterable<T>,
     options: CallOptions | undefined,
     reader: Reader<R>,
-    plain?: (one: T) => unknown,
+    add: Add<T>,
     trace?: Trace,
   ): Promise<R> {
     const at = place();
@@ -328,7 +326,7 @@ export abstract class Session {
     try {
       check(options, CALL_OPTIONS);
       const timeout = timeoutOf(options);
-      const rest = collect(many, given, options?.signal, plain);
+      const rest = collect(many, given, options?.signal, add);
       if (rest !== undefined) {
         await rest;
         options?.signal?.throwIfAborted();

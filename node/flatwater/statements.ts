@@ -9,6 +9,7 @@ import { native } from "./addon.js";
 import { BatchReader, type BatchResult } from "./batch.js";
 import type { CallOptions, ExecuteResult, QueryOptions } from "./calls.js";
 import { FlatwaterError } from "./errors.js";
+import { addStatements } from "./many.js";
 import { TableReader, type RowForm, type Table } from "./rows.js";
 import { QUERY, type BatchStatement, type Session } from "./session.js";
 import type { Params } from "./sql.js";
@@ -79,5 +80,5 @@ export function batchOf(
   formAt: (at: number) => RowForm,
   options?: CallOptions,
 ): Promise<BatchResult[]> {
-  return session["runMany"](native.rows(), statements, options, new BatchReader(formAt));
+  return session["runMany"](native.rows(), statements, options, new BatchReader(formAt), addStatements);
 }

@@ -16,6 +16,7 @@ mod lists;
 mod many;
 mod options;
 mod params;
+mod plain;
 mod reading;
 mod schemas;
 mod stats;
@@ -55,6 +56,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "next", run: calls::next },
     Function { name: "rows", run: many::rows },
     Function { name: "addRows", run: many::add },
+    Function { name: "addPlain", run: plain::add },
     Function { name: "runMany", run: many::run },
     Function { name: "stats", run: stats::stats },
     Function { name: "allocated", run: stats::allocated },

@@ -18,6 +18,11 @@ fn is_integer(number: f64) -> bool {
     number.fract() == 0.0 && number.abs() <= SAFE && (number != 0.0 || number.is_sign_positive())
 }
 
+/// The form in which a number is stored that is not NaN.
+pub(crate) fn number(number: f64) -> ValueRef<'static> {
+    if is_integer(number) { ValueRef::Integer(number as i64) } else { ValueRef::Real(number) }
+}
+
 /// Returns the parameters: an array of values, an object of names and values, or nothing.
 pub(crate) fn of(env: Env<'_>, given: Value<'_>) -> Result<Params, Failure> {
     let mut params = Params::default();
@@ -94,9 +99,8 @@ fn bind<'e>(
     match env.kind(value) {
         Kind::Null => put(ToSqlOutput::Owned(SqlValue::Null)),
         Kind::Number => match env.as_f64(value).unwrap_or(f64::NAN) {
-            number if number.is_nan() => Err(Refused::Value("NaN cannot be stored", Some("pass null"))),
-            number if is_integer(number) => put(integer(number as i64)),
-            number => put(ToSqlOutput::Owned(SqlValue::Real(number))),
+            value if value.is_nan() => Err(Refused::Value("NaN cannot be stored", Some("pass null"))),
+            value => put(ToSqlOutput::Borrowed(number(value))),
         },
         Kind::String => env
             .with_text(value, |text| {

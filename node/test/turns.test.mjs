@@ -18,18 +18,19 @@ async function inTurns(call) {
     if (counts) setImmediate(count);
   };
   count();
-  const { poll, addRows } = native;
+  const { poll, addRows, addPlain } = native;
   native.poll = (token) => {
     const answer = poll(token);
     if (typeof answer === "string") took.add(turn);
     return answer;
   };
   native.addRows = (...given) => (took.add(turn), addRows(...given));
+  native.addPlain = (...given) => (took.add(turn), addPlain(...given));
   try {
     return await call();
   } finally {
     counts = false;
-    Object.assign(native, { poll, addRows });
+    Object.assign(native, { poll, addRows, addPlain });
     assert.ok(took.size >= 4, `it took ${took.size} turns`);
   }
 }

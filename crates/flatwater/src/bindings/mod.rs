@@ -1,8 +1,8 @@
 //! What the front ends in other languages need beyond the API. Not for programs: it may change in any version.
 //!
-//! Owns: making the calls of a front end; rows of parameters that are filled in slices; hints in the words of another
-//! language. Runs on the caller's thread. Invariant: a call of a front end does what the call of the API does. Leaves out:
-//! polling a call (`front_call`), where it begins (`begin`), opening a database (`opening`), connections of callers
+//! Owns: making the calls of a front end; hints in the words of another language. Runs on the caller's thread.
+//! Invariant: a call of a front end does what the call of the API does. Leaves out: polling a call (`front_call`), where it
+//! begins (`begin`), rows of parameters (`param_rows`), opening a database (`opening`), connections of callers
 //! (`connection`), reading a result (`results`), savepoints by name (`savepoints`), functions of the host (`functions`),
 //! telling the host's event loop (`flatwater-bridge`).
 
@@ -12,6 +12,7 @@ mod front_call;
 pub mod functions;
 mod maintenance;
 mod opening;
+mod param_rows;
 mod results;
 mod savepoints;
 
@@ -31,6 +32,7 @@ pub use maintenance::{
     check_sql, incremental_vacuum, pages_sql, problems, read_blob, serialize, vacuum, vacuum_into, write_blob,
 };
 pub use opening::{enforces_foreign_keys, joining, open, open_with};
+pub use param_rows::{add_row, add_values, number_from, rows_added};
 pub use results::{
     ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, position, rows_of, shared_rows,
 };
@@ -282,26 +284,9 @@ pub fn poll_batch(batches: &mut Batches, context: &mut Context<'_>) -> Poll<Resu
     batches.poll_batch(context)
 }
 
-/// Adds a row of parameters, and empties `row`, whose memory and names are used again.
-pub fn add_row(rows: &mut ParamRows, row: &mut Params) {
-    rows.push(row);
-    row.clear();
-}
-
-/// Sets the number of the first row of parameters, by which errors name a row. It is 0 otherwise.
-pub fn number_from(rows: &mut ParamRows, first: usize) {
-    rows.first_number = first;
-}
-
 /// The names of the parameters in a text, without their sign.
 pub fn parameter_names(sql: &str) -> impl Iterator<Item = &str> {
     parameters::names(sql)
-}
-
-/// The number of rows of parameters.
-#[must_use]
-pub fn rows_added(rows: &ParamRows) -> usize {
-    rows.len()
 }
 
 /// Returns true if this process has the file open in order to write, and another SQLite library must not open it here

@@ -5,6 +5,8 @@
 //! would copy all of it in one go, on a thread that must not be held up. Leaves out: checking whether they fit the
 //! statement.
 
+use rusqlite::types::ValueRef;
+
 use super::block::Block;
 use super::params::{ParamNames, ParamRow, Params};
 
@@ -48,6 +50,12 @@ impl ParamRows {
         let row = params.row();
         let block = self.begin(row.width, params.names());
         row.values().for_each(|value| block.push(value));
+    }
+
+    /// Adds a row of this many values without names, which SQLite stores unchanged.
+    pub(crate) fn push_values<'a>(&mut self, width: usize, values: impl Iterator<Item = ValueRef<'a>>) {
+        let block = self.begin(width, &None);
+        values.for_each(|value| block.push(value));
     }
 
     /// Begins a row, and returns the block for its values. If its values cannot be added, the rows are of no use any more.
