@@ -63,7 +63,14 @@ export interface Native {
   inTransaction(handle: number): boolean;
   release(handle: number): number;
   migrate(target: number, migrations: unknown, ignores: boolean, timeout: number, place: number): Answer;
-  batches(target: number, sql: string, params: unknown, place: number): number;
+  batches(
+    target: number,
+    sql: string,
+    params: unknown,
+    place: number,
+    form?: number,
+    embedded?: readonly string[],
+  ): number;
   live(database: number, queries: unknown[], debounce: number, throttle: number, changes: boolean): number;
   next(handle: number, integers: number): Answer;
   rows(sql?: string): number;

@@ -11,7 +11,8 @@ export { Database, open, Snapshot, type CheckpointMode, type Migrations } from "
 export { FlatwaterError, type Kind } from "./errors.js";
 export { Live, type Change, type LiveOptions, type LiveStatement } from "./live.js";
 export type { Options, Tuning } from "./options.js";
-export { Session, type BatchStatement, type JsonOptions, type Row } from "./session.js";
+export type { JsonOptions } from "./json.js";
+export { Session, type BatchStatement, type Row } from "./session.js";
 export { PreparedStatement, type ColumnDefinition } from "./statement.js";
 export { sql, Sql, type Params, type SqlValue } from "./sql.js";
 export type { Stats } from "./stats.js";

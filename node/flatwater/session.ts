@@ -27,9 +27,9 @@ import {
   type QueryOptions,
   type Statement,
 } from "./calls.js";
-import { misuse } from "./errors.js";
 import { place } from "./flow.js";
-import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, switchOf, type Known } from "./given.js";
+import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, type Known } from "./given.js";
+import { embeddedOf, formOfJson, jsonStream, type JsonOptions } from "./json.js";
 import { cells, settle, type Reader } from "./loop.js";
 import { addRows, addStatements, collect, type Add } from "./many.js";
 import { FirstReader, RowsReader, ValuesReader } from "./rows.js";
@@ -54,24 +54,11 @@ const OPERATIONS = [
 /** Those whose text is SQL. */
 const HAVE_SQL = new Set([EXECUTE, QUERY, OPTIONAL, ONE, VALUE, OPTIONAL_VALUE, SCRIPT, 7, 18]);
 
-const JSON_ARRAYS = 1;
-const JSON_STRINGS = 2;
-
 /** A row as an object. */
 export type Row = Record<string, unknown>;
 
 /** A statement of a batch. */
 export type BatchStatement = Statement | readonly [sql: string, params?: Params];
-
-/** How {@link Session.queryJson} writes rows. */
-export interface JsonOptions extends CallOptions {
-  /** Rows as arrays of their values. Several columns may then have the same name. */
-  arrays?: boolean | undefined;
-  /** Integers beyond 2^53 - 1 as strings. Otherwise as numbers, which `JSON.parse` rounds. */
-  bigIntegersAsStrings?: boolean | undefined;
-  /** The names of columns whose texts are JSON, and become parts of the document. */
-  embed?: readonly string[] | undefined;
-}
 
 /** Runs statements: a database, an open transaction, or a snapshot. */
 export abstract class Session {
@@ -174,10 +161,26 @@ export abstract class Session {
   queryJson(statement: Statement, params?: Params, options?: JsonOptions): Promise<Buffer> {
     return this.attempt("queryJson", statement, options, JSON_OPTIONS, value, () => {
       const [text, values] = [textOf(statement), valuesOf(statement, params)];
-      const [arrays, strings] = [switchOf(options, "arrays"), switchOf(options, "bigIntegersAsStrings")];
-      const form = (arrays ? JSON_ARRAYS : 0) + (strings ? JSON_STRINGS : 0);
-      return native.queryJson(this.handle, text, values, timeoutOf(options), place(), form, embeddedOf(options));
+      const [form, embedded] = [formOfJson(options), embeddedOf(options)];
+      return native.queryJson(this.handle, text, values, timeoutOf(options), place(), form, embedded);
     }) as Promise<unknown> as Promise<Buffer>;
+  }
+
+  /**
+   * The same as a stream of bytes, in bounded memory: `new Response(db.streamJson("SELECT * FROM notes"))`. An error ends the stream,
+   * and what was read before it is then a part of a document.
+   */
+  streamJson(
+    statement: Statement,
+    params?: Params,
+    options?: Omit<JsonOptions, "timeout">,
+  ): ReadableStream<Uint8Array> {
+    const begin = () => {
+      const [form, embedded] = [formOfJson(options), embeddedOf(options)];
+      const values = valuesOf(statement, params);
+      return native.batches(this.handle, textOf(statement), values, place(), form, embedded);
+    };
+    return jsonStream(begin, options, isTraced() ? this.trace("streamJson", statement) : undefined);
   }
 
   /** Yields the rows in arrays, as they are needed. Leaving the loop frees the connection. */
@@ -340,15 +343,6 @@ export abstract class Session {
       }
     }
   }
-}
-
-function embeddedOf(options: JsonOptions | undefined): readonly string[] | undefined {
-  const embedded: unknown = options?.embed;
-  const isList = Array.isArray(embedded) && embedded.every((name) => typeof name === "string");
-  if (embedded !== undefined && !isList) {
-    throw misuse("embed must be an array of the names of columns", 'such as { embed: ["tags"] }');
-  }
-  return embedded as readonly string[] | undefined;
 }
 
 unknownNames(Session.prototype);

@@ -13,7 +13,7 @@ use flatwater::{Params, Transaction};
 use flatwater_bridge::Integers;
 
 use crate::capi::function::Call;
-use crate::capi::value::{Result, Value};
+use crate::capi::value::{Env, Result, Value};
 use crate::failure::Failure;
 use crate::handles::Handle;
 use crate::host::Host;
@@ -100,17 +100,16 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
     })
 }
 
-/// `queryJson(target, sql, params, timeout, place, form, embedded)`: `form` is 1 for arrays, and 2 for big integers as strings.
+/// `queryJson(target, sql, params, timeout, place, form, embedded)`
 pub(crate) fn query_json<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let (number, sql) = (call.number::<0>()?, call.text::<1>()?);
-    let (timeout, place, form) = (call.number::<3>()?, call.number::<4>()?, call.number::<5>()? as u32);
+    let (timeout, place, form) = (call.number::<3>()?, call.number::<4>()?, call.number::<5>()?);
     let params = match params::of(env, call.argument::<2>()) {
         Ok(params) => params,
         Err(failure) => return host.failed(env, failure),
     };
-    let form = JsonOptions::new().arrays(form & 1 != 0).big_integers_as_strings(form & 2 != 0);
-    let options = env.texts(call.argument::<6>())?.into_iter().fold(form, JsonOptions::embed);
+    let options = json_options(env, form, call.argument::<6>())?;
     let handle = host.handles.get(number);
     let made = handle.as_deref().and_then(Handle::target).map(|target| target.query_json(&sql, Ok(params), options));
     drop(handle);
@@ -118,6 +117,13 @@ pub(crate) fn query_json<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let mut made = timed(made, timeout);
     set_place(host, made.unbegun(), place);
     host.begin(env, made, Integers::Exact)
+}
+
+/// `form` is 1 for arrays, and 2 for big integers as strings.
+fn json_options<'e>(env: Env<'e>, form: f64, embedded: Value<'e>) -> Result<JsonOptions> {
+    let form = form as u32;
+    let options = JsonOptions::new().arrays(form & 1 != 0).big_integers_as_strings(form & 2 != 0);
+    Ok(env.texts(embedded)?.into_iter().fold(options, JsonOptions::embed))
 }
 
 /// The flow of the program that begins the call is inside of the transaction `place`, if that is one, and of those around it.
@@ -197,7 +203,7 @@ pub(crate) fn migrate<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     host.begin(env, migrating, Integers::Exact)
 }
 
-/// `batches(target, sql, params, place)`: the number of what goes on.
+/// `batches(target, sql, params, place, form, embedded)`: the number of what goes on. With a form the batches are JSON.
 pub(crate) fn batches<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let (number, sql) = (call.number::<0>()?, call.text::<1>()?);
@@ -209,7 +215,11 @@ pub(crate) fn batches<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         host.handles.get(number).as_deref().and_then(Handle::target).map(|target| target.batches(&sql, Ok(params)));
     let Some(mut batches) = batches else { return host.failed(env, gone()) };
     set_place(host, bindings::unbegun(&mut batches), call.number::<3>()?);
-    env.number(host.handles.add(Handle::Batches(batches)))
+    let batches = match call.number::<4>() {
+        Ok(form) => Handle::Json(batches, json_options(env, form, call.argument::<5>())?),
+        Err(_) => Handle::Batches(batches),
+    };
+    env.number(host.handles.add(batches))
 }
 
 /// `live(database, [sql, params, ...], debounce, throttle, changes)`: the number of what goes on.

@@ -9,10 +9,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater::bindings::{Output, ParamRows, Target, poll_batch};
+use flatwater::bindings::{Output, ParamRows, Target, json_of, poll_batch};
 use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};
-use flatwater::{Database, Params, Snapshot, Transaction};
+use flatwater::options::JsonOptions;
+use flatwater::{Database, Params, Rows, Snapshot, Transaction};
 use flatwater_bridge::Tokens;
 use futures_core::Stream;
 
@@ -36,6 +37,8 @@ pub(crate) enum Handle {
         target: Target,
     },
     Batches(Batches),
+    /// Batches that leave as JSON.
+    Json(Batches, JsonOptions),
     Blob(Blob),
     Live(Live<Vec<LiveRows>>),
     Changes(Live<Change>),
@@ -66,6 +69,12 @@ impl Handle {
             Self::Batches(batches) => {
                 let next = poll_batch(batches, context);
                 Some(next.map(|batch| batch.map(|rows| rows.map_or(Output::Done, Output::Rows))))
+            }
+            Self::Json(batches, options) => {
+                let json = |rows: Option<Rows>| {
+                    rows.map_or(Ok(Output::Done), |rows| json_of(&rows, options).map(Output::Json))
+                };
+                Some(poll_batch(batches, context).map(|batch| batch.and_then(json)))
             }
             Self::Live(live) => Some(Pin::new(live).poll_next(context).map(|next| output(next, Output::Live))),
             Self::Changes(live) => Some(Pin::new(live).poll_next(context).map(|next| output(next, Output::Change))),

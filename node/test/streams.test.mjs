@@ -124,3 +124,52 @@ test("a prepared statement's rows come one by one, as it returns them", async (t
   }
   await assert.rejects(statement.all(4), { kind: "misuse" });
 });
+
+test("JSON as a stream is the document that a query returns, and a response takes it", async (t) => {
+  const db = await database(t);
+  const rows = `${numbers(MANY)} SELECT x, 'ä ' || x AS text, NULL AS empty, x / 8.0 AS real, x'01ff' AS bytes FROM c`;
+  for (const sql of [rows, "SELECT 1 AS one", "SELECT 1 AS one WHERE 0"]) {
+    const response = new Response(db.streamJson(sql));
+    assert.equal(await response.text(), (await db.queryJson(sql)).toString());
+  }
+  const sql = "SELECT 9007199254740993 AS a, '[1,{}]' AS a UNION ALL SELECT ?, '2'";
+  const options = { arrays: true, bigIntegersAsStrings: true, embed: ["a"] };
+  const expected = '[["9007199254740993",[1,{}]],[7,2]]';
+  assert.equal((await db.queryJson(sql, [7], options)).toString(), expected);
+  assert.equal(await new Response(db.streamJson(sql, [7], options)).text(), expected);
+  assert.equal(db.stats().readersHeld, 0);
+});
+
+test("a stream of JSON ends with its error, and says whether its statement was executed", async (t) => {
+  const db = await database(t);
+  await db.execute("CREATE TABLE t (a)");
+  const read = (...given) => new Response(db.streamJson(...given)).text();
+  await assert.rejects(read("SELEC"), { kind: "sql" });
+  await assert.rejects(read("SELECT 1", [], { array: true }), { kind: "misuse", message: /arrays/ });
+  await assert.rejects(read("SELECT 1", [], { timeout: 1 }), { kind: "misuse" });
+  await assert.rejects(read("SELECT 1 AS a, 2 AS a"), { kind: "misuse", message: /two columns are named a/ });
+  const later = `${numbers(MANY)} SELECT iif(x < ${MANY}, 'text', CAST(x'ff' AS TEXT)) AS a FROM c`;
+  await assert.rejects(read(later), (error) => error.kind === "misuse" && error.applied === undefined);
+  const write = "INSERT INTO t VALUES (1) RETURNING CAST(x'ff' AS TEXT) AS a";
+  await assert.rejects(read(write), { kind: "misuse", applied: "yes", message: /; the call was executed/ });
+  assert.equal(await db.queryValue("SELECT count(*) FROM t"), 1);
+  await until(() => db.stats().readersHeld === 0);
+});
+
+test("a stream of JSON that is cancelled or aborted frees its connection", async (t) => {
+  const db = await database(t, { readers: 1 });
+  const endless = ENDLESS.replace("count(*)", "x");
+  const reader = db.streamJson(endless).getReader();
+  assert.ok(
+    Buffer.from((await reader.read()).value)
+      .toString()
+      .startsWith('[{"x":1},{"x":2}'),
+  );
+  await reader.cancel();
+  await until(() => db.stats().readersHeld === 0);
+  const controller = new AbortController();
+  const text = new Response(db.streamJson(ENDLESS, [], { signal: controller.signal })).text();
+  controller.abort(new RangeError("given up"));
+  await assert.rejects(text, RangeError);
+  await until(() => db.stats().readersHeld === 0);
+});

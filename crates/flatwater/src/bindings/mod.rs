@@ -34,7 +34,7 @@ pub use maintenance::{
 pub use opening::{enforces_foreign_keys, joining, open, open_with};
 pub use param_rows::{add_row, add_values, number_from, rows_added};
 pub use results::{
-    ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, position, rows_of, shared_rows,
+    ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, json_of, position, rows_of, shared_rows,
 };
 pub use savepoints::{release, rollback_to, savepoint};
 

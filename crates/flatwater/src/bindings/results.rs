@@ -11,9 +11,12 @@ use super::Target;
 use super::front_call::{FrontCall, Output};
 use crate::api::live::LiveRows;
 use crate::api::live::row_changes::RowChanges;
+use crate::encode;
 use crate::error::{Error, Result};
+use crate::options::json_options::JsonOptions;
 use crate::values::column::{ColumnNames, Names};
 use crate::values::difference::Difference;
+use crate::values::document::Document;
 use crate::values::params::Params;
 use crate::values::row::Rows;
 use crate::workers::work::Work;
@@ -37,6 +40,18 @@ pub fn cells(rows: &Rows, row: usize) -> impl ExactSizeIterator<Item = ValueRef<
 pub fn rows_of(names: Vec<Box<str>>, values: Params) -> Rows {
     let sources = vec![flatwater_sqlite::ColumnSource::default(); names.len()];
     Rows { names: ColumnNames::new(names, sources, "".into()), block: values.into_block() }
+}
+
+/// Rows as JSON: an array, as [`Session::query_json`](crate::Session::query_json) returns it.
+///
+/// # Errors
+/// `Misuse` for a value that has no form in JSON, and for two columns of one name.
+pub fn json_of(rows: &Rows, options: &JsonOptions) -> Result<String> {
+    let document = encode::json::json_of(rows, options).map_err(|error| {
+        let error = error.with_sql(&rows.names.sql);
+        if is_of_write(rows) { error.after_the_write() } else { error }
+    });
+    document.map(Document::into_text)
 }
 
 /// True if the statement changes the database: when its rows are there, it has been executed.

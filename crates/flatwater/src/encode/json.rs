@@ -1,7 +1,7 @@
 //! The sink that writes rows as JSON.
 //!
 //! Owns: the document while it grows, and its encoding rules. Runs inside the step loop, on the thread that runs the
-//! statement. Invariants: a document that leaves the sink is JSON in UTF-8, with one key for each column of an object; a
+//! statement; of rows that are there, on any thread. Invariants: a document that leaves the sink is JSON in UTF-8, with one key for each column of an object; a
 //! value that has no form in JSON is an error that names its column, except infinity, which is `null`. Leaves out: strings
 //! (`escape`), and texts that are JSON (`embedded`).
 
@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flatwater_sqlite::{FirstRow, Flow, Sink};
+use rusqlite::types::ValueRef;
 
 #[cfg(feature = "serde_json")]
 use super::embedded::is_json;
@@ -19,6 +20,7 @@ use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::options::json_options::JsonOptions;
 use crate::values::document::Document;
+use crate::values::row::Rows;
 
 /// JavaScript's `Number.MAX_SAFE_INTEGER`.
 const MAX_SAFE: u64 = (1 << 53) - 1;
@@ -138,6 +140,25 @@ impl<'a> JsonSink<'a> {
         let error = || Error::misuse(format!("column {column} ({name}): {why}")).with_hint(hint);
         self.failure.get_or_insert_with(error);
     }
+}
+
+/// Writes rows that are there, as their statement would have.
+pub(crate) fn json_of(rows: &Rows, options: &JsonOptions) -> Result<Document> {
+    let keys = if options.arrays { None } else { Some(Keys::new(&rows.names)?) };
+    let mut sink = JsonSink::new(&rows.names, keys.as_ref(), options, 0, None);
+    for row in 0..rows.len() {
+        for value in rows.values(row) {
+            match value {
+                ValueRef::Null => sink.null(),
+                ValueRef::Integer(value) => sink.integer(value),
+                ValueRef::Real(value) => sink.real(value),
+                ValueRef::Text(value) => sink.text(value),
+                ValueRef::Blob(value) => sink.blob(value),
+            }
+        }
+        let _ = sink.row_done();
+    }
+    sink.finish()
 }
 
 fn embedded(names: &[Box<str>], options: &JsonOptions) -> Vec<bool> {
