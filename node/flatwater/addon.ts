@@ -19,6 +19,8 @@ export interface Fields {
   hint?: string;
   applied?: "no" | "yes" | "unknown";
   retryable?: boolean;
+  /** An error of the operating system. */
+  cause?: { message: string; errno?: number; code?: string };
 }
 
 export interface Native {

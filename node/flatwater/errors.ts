@@ -4,6 +4,7 @@
  * Owns: the class, and making one. Invariant: bound values are in none. Leaves out: why a call failed, which the engine says.
  */
 
+import { getSystemErrorName } from "node:util";
 import type { Fields } from "./addon.js";
 
 /** What failed: the name of the kind, the same in every language. */
@@ -24,7 +25,7 @@ export type Kind =
   | "snapshot_too_old"
   | "commit_unknown";
 
-/** The error of a call. The message ends with what to do, if that is known. */
+/** The error of a call. The message ends with what to do, if that is known; `cause` is the error of the operating system, if it was one. */
 export class FlatwaterError extends Error {
   /** SQLite's result code by name, such as `SQLITE_CONSTRAINT_UNIQUE`; otherwise `FLATWATER_` and the kind. */
   readonly code: string;
@@ -44,7 +45,7 @@ export class FlatwaterError extends Error {
 
   /** @internal */
   constructor(fields: Fields, options?: ErrorOptions) {
-    super(fields.hint ? `${fields.message} -- ${fields.hint}` : fields.message, options);
+    super(fields.hint ? `${fields.message} -- ${fields.hint}` : fields.message, options ?? causeOf(fields));
     this.kind = fields.kind as Kind;
     this.code = fields.code ?? `FLATWATER_${fields.kind.toUpperCase()}`;
     this.errcode = fields.errcode;
@@ -58,6 +59,16 @@ export class FlatwaterError extends Error {
   static {
     this.prototype.name = "FlatwaterError";
   }
+}
+
+/** The error of the operating system that is the cause, as Node's own calls have it. */
+function causeOf({ cause }: Fields): ErrorOptions | undefined {
+  if (cause === undefined) {
+    return undefined;
+  }
+  const { message, errno } = cause;
+  const known = errno === undefined ? { code: cause.code } : { code: getSystemErrorName(-errno), errno: -errno };
+  return { cause: Object.assign(new Error(message), known) };
 }
 
 /** An error of the package itself. */

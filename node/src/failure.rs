@@ -3,6 +3,9 @@
 //!
 //! Owns: which fields an error has. Runs on the loop's thread. Invariant: bound values are in none. Leaves out: the class.
 
+use std::error::Error as _;
+use std::io;
+
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind};
 use flatwater_bridge::{Language, hint};
@@ -45,7 +48,7 @@ impl Failure {
         }
     }
 
-    /// Returns the fields: `{ message, kind, code, errcode, sql, offset, hint, applied, retryable }`.
+    /// Returns the fields: `{ message, kind, code, errcode, sql, offset, hint, applied, retryable, cause }`.
     pub(crate) fn fields<'e>(&self, env: Env<'e>) -> Result<Value<'e>> {
         let fields = env.object()?;
         let text = |name: &str, value: Option<&str>| match value {
@@ -73,6 +76,9 @@ impl Failure {
                 number("errcode", error.sqlite_code().map(f64::from))?;
                 number("offset", error.offset().map(|offset| offset as f64))?;
                 env.set(fields, "retryable", env.boolean(error.is_retryable())?)?;
+                if let Some(cause) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+                    env.set(fields, "cause", system_error(env, cause)?)?;
+                }
             }
         }
         Ok(fields)
@@ -91,6 +97,27 @@ pub(crate) fn inexact(column: &str) -> Failure {
         format!("an integer in column {column:?} is beyond 2^53, and would be rounded as a number"),
         Some("ask for bigints: { integers: 'auto' }, or 'bigint' for all integers"),
     )
+}
+
+/// An error of the operating system: its text, and its number or the name that Node has for it.
+fn system_error<'e>(env: Env<'e>, error: &io::Error) -> Result<Value<'e>> {
+    let fields = env.object()?;
+    env.set(fields, "message", env.text(&error.to_string())?)?;
+    if let Some(number) = error.raw_os_error() {
+        env.set(fields, "errno", env.number(f64::from(number))?)?;
+    }
+    let code = match error.kind() {
+        io::ErrorKind::NotFound => Some("ENOENT"),
+        io::ErrorKind::PermissionDenied => Some("EACCES"),
+        io::ErrorKind::ReadOnlyFilesystem => Some("EROFS"),
+        io::ErrorKind::StorageFull => Some("ENOSPC"),
+        io::ErrorKind::OutOfMemory => Some("ENOMEM"),
+        _ => None,
+    };
+    if let Some(code) = code {
+        env.set(fields, "code", env.text(code)?)?;
+    }
+    Ok(fields)
 }
 
 fn applied(effect: TimeoutEffect) -> &'static str {

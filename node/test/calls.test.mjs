@@ -76,6 +76,14 @@ test("an error has its kind, its code, the SQL and the place, and no value", asy
   await assert.rejects(db.execute("BEGIN"), /db\.transaction\(async tx/);
 });
 
+test("an error that the operating system caused has its error as the cause", async (t) => {
+  await assert.rejects(open(`${folder(t)}/${"x".repeat(300)}`), ({ kind, cause }) => {
+    assert.deepEqual([kind, cause.code, cause instanceof Error], ["open", "ENAMETOOLONG", true]);
+    return true;
+  });
+  await assert.rejects(open("/no/such/folder/a.db"), (error) => error.kind === "open" && !("cause" in error));
+});
+
 test("the stack of an error shows who made the call, on either road", async (t) => {
   const db = await database(t);
   async function theCaller(text) {
