@@ -41,6 +41,24 @@ const STATES = {
   "calls are traced": `const { tracingChannel } = await import("node:diagnostics_channel");
     tracingChannel("flatwater.query").subscribe({ asyncEnd() {}, error() {} });
     db.query("${ENDLESS}").catch(() => {}); db.stream("${ENDLESS}").next();`,
+  "many statements run": `db.executeMany("INSERT INTO t SELECT x + ? FROM (${ENDLESS.replace("count(*)", "x")})", [[1], [2]]).catch(() => {});`,
+  "JSON is being written": `db.queryJson("${numbers(1_000_000)} SELECT x, 'text ' || x AS y FROM c").catch(() => {});`,
+  "a file is copied": `await db.executeScript("CREATE TABLE IF NOT EXISTS other (a); INSERT INTO other VALUES (zeroblob(20000000))");
+    for (let at = 0; at < 3; at++) db.backup("FILE." + process.pid + "." + at + "." + Math.random()).catch(() => {});
+    db.serialize().catch(() => {}); db.vacuum().catch(() => {}); db.checkpoint("full").catch(() => {});`,
+  "migrations are applied": `db.migrate([["1", "CREATE TABLE u AS ${ENDLESS}"]]).catch(() => {});`,
+  "a large value is open": `await db.executeScript("CREATE TABLE IF NOT EXISTS b (v); INSERT OR IGNORE INTO b (rowid, v) VALUES (1, zeroblob(9000000))");
+    const blob = await db.openBlob("b", "v", 1); await blob.read(10); blob.read().catch(() => {}); blob.write(new Uint8Array(9)).catch(() => {});`,
+  "calls wait for the writer": `await db.execute("CREATE TABLE IF NOT EXISTS other (a)");
+    db.transaction(() => new Promise(() => {})).catch(() => {});
+    for (let at = 0; at < 100; at++) { db.execute("INSERT INTO other VALUES (1)").catch(() => {}); db.transaction(() => {}).catch(() => {}); }`,
+  "it closes": `db.execute("INSERT INTO t ${ENDLESS.replace("count(*)", "x")}").catch(() => {}); db.close().catch(() => {});`,
+  "calls are given up": `for (let at = 0; at < 20; at++) {
+      const controller = new AbortController();
+      db.query("${ENDLESS}", [], { signal: controller.signal }).catch(() => {});
+      db.execute("INSERT INTO t ${ENDLESS.replace("count(*)", "x")}", [], { signal: controller.signal }).catch(() => {});
+      controller.abort();
+    }`,
   "an opening waits": `open(${JSON.stringify("FILE")} + "2", { migrations: [["1", "CREATE TABLE u AS ${ENDLESS}"]] }).catch(() => {});`,
 };
 
@@ -48,7 +66,7 @@ for (const [state, source] of Object.entries(STATES)) {
   const program = (file) => `
     const db = await open(${JSON.stringify(file)}, { closeWait: 200 });
     await db.execute("CREATE TABLE IF NOT EXISTS t (a)");
-    ${source.replace("FILE", file)}
+    ${source.replaceAll("FILE", file)}
     await new Promise((resolve) => setTimeout(resolve, 10));`;
 
   test(`a process may exit while ${state}`, async (t) => {
@@ -152,4 +170,54 @@ test("timers that a test runner replaces do not stop the package", async () => {
     console.log("on");
     await db.close();`);
   assert.deepEqual([code, output], [0, "on\n"], errors);
+});
+
+test("a worker thread may be terminated after any of its calls, and what was acknowledged is there", async (t) => {
+  const file = path(t);
+  const entry = new URL("../dist/index.mjs", import.meta.url).href;
+  // One call of each kind after the other, and others beside them. The number of the last one that was made is told before it is
+  // awaited, and how many inserts were acknowledged.
+  const worker = `
+    import { parentPort, workerData } from "node:worker_threads";
+    import { open } from ${JSON.stringify(entry)};
+    let calls = 0;
+    let inserts = 0;
+    const made = (call) => {
+      const end = new Int32Array(workerData.shared);
+      if (++calls === workerData.last) { Atomics.store(end, 0, inserts); parentPort.postMessage("there"); }
+      return call;
+    };
+    const db = await made(open(${JSON.stringify(file)}, { closeWait: 200 }));
+    const beside = setInterval(() => { db.queryValue("SELECT count(*) FROM t").catch(() => {}); }, 1);
+    for (;;) {
+      await made(db.execute("INSERT INTO t VALUES (?)", [workerData.last])); inserts++;
+      await made(db.query("${numbers(3_000)} SELECT x, 'text' || x AS y FROM c"));
+      await made(db.executeMany("INSERT INTO other VALUES (?)", [[1], [2], [3]]));
+      await made(db.batch(["INSERT INTO other VALUES (1)", "SELECT count(*) FROM other"]));
+      await made(db.transaction(async (tx) => { await made(tx.execute("INSERT INTO other VALUES (1)")); await made(tx.transaction(() => {})); }));
+      const snapshot = await made(db.snapshot());
+      await made(snapshot.queryValue("SELECT 1")); snapshot.close();
+      for await (const _ of db.stream("${numbers(3_000)} SELECT x FROM c")) { await made(); break; }
+      const live = db.live("SELECT count(*) AS n FROM t"); await made(live.next()); made(live.next()); await live.return();
+      await made(db.queryJson("SELECT a FROM t"));
+      await made(db.checkpoint());
+      const other = await made(open(":memory:")); await made(other.query("SELECT 1")); await made(other.close());
+    }`;
+  const { code, signal, output, errors } = await run(`
+    import { Worker } from "node:worker_threads";
+    const own = await open(${JSON.stringify(file)}, { closeWait: 200 });
+    await own.executeScript("CREATE TABLE t (a); CREATE TABLE other (a)");
+    const url = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(worker)}));
+    for (let last = 1; last <= 40; last++) {
+      const shared = new SharedArrayBuffer(4);
+      const worker = new Worker(url, { workerData: { last, shared } });
+      await new Promise((resolve, reject) => { worker.once("message", resolve); worker.once("error", reject); });
+      await worker.terminate();
+      const inserts = await own.queryValue("SELECT count(*) FROM t WHERE a = ?", [last]);
+      const acknowledged = new Int32Array(shared)[0];
+      if (inserts < acknowledged) throw new Error(last + ": " + inserts + " of " + acknowledged);
+    }
+    console.log(await own.queryValue("PRAGMA integrity_check"));
+    await own.close();`);
+  assert.deepEqual([code, signal, output], [0, null, "ok\n"], errors);
 });
