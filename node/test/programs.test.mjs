@@ -1,22 +1,10 @@
 // Random programs of calls do what they do in better-sqlite3. FLATWATER_SEED=<number> runs those of a seed again.
 import assert from "node:assert/strict";
-import { createRequire } from "node:module";
 import { test } from "node:test";
-import { database } from "./support.mjs";
+import { betterSqlite3, database } from "./support.mjs";
 
 const PROGRAMS = 1000;
 const seed = Number(process.env.FLATWATER_SEED ?? Date.now() % 2 ** 31);
-
-/** The one of the lab. It is compiled for one version of Node. */
-function betterSqlite3() {
-  try {
-    const Peer = createRequire(new URL("../../lab/peers/node/", import.meta.url))("better-sqlite3");
-    new Peer(":memory:").close();
-    return Peer;
-  } catch (error) {
-    return error.code === "MODULE_NOT_FOUND" || error.code === "ERR_DLOPEN_FAILED" ? undefined : assert.fail(error);
-  }
-}
 
 /** Random numbers of a seed (mulberry32). */
 function randomOf(seed) {

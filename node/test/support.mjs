@@ -1,6 +1,8 @@
 // What tests share: a database in a folder of its own, and programs in processes of their own.
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,6 +29,17 @@ export async function database(t, options) {
 export async function until(condition) {
   while (!(await condition())) {
     await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** The one of the lab. It is compiled for one version of Node. */
+export function betterSqlite3() {
+  try {
+    const Peer = createRequire(new URL("../../lab/peers/node/", import.meta.url))("better-sqlite3");
+    new Peer(":memory:").close();
+    return Peer;
+  } catch (error) {
+    return error.code === "MODULE_NOT_FOUND" || error.code === "ERR_DLOPEN_FAILED" ? undefined : assert.fail(error);
   }
 }
 
