@@ -6,6 +6,7 @@
 
 use std::cell::{RefCell, RefMut};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -47,7 +48,8 @@ pub(crate) enum Handle {
         rows: ParamRows,
         row: Params,
     },
-    Statements(Vec<(String, Params)>),
+    /// Equal texts that follow each other are one.
+    Statements(Vec<(Rc<str>, Params)>),
 }
 
 impl Handle {

@@ -4,6 +4,8 @@
 //! place in the queue when it has the last one; what is refused is named by its number. Leaves out: iterables, which JavaScript makes
 //! arrays of.
 
+use std::rc::Rc;
+
 use flatwater::Params;
 use flatwater::bindings::{ParamRows, add_row, rows_added};
 use flatwater_bridge::Slice;
@@ -71,7 +73,9 @@ fn many_one<'e>(env: Env<'e>, many: &mut Handle, given: Value<'e>, at: u32) -> R
             } else {
                 (one, None)
             };
-            let sql = env.with_text(sql, str::to_owned).map_err(|_| {
+            let last = all.last().map(|(sql, _)| sql);
+            let text = |text: &str| last.filter(|last| ***last == *text).map_or_else(|| text.into(), Rc::clone);
+            let sql = env.with_text(sql, text).map_err(|_| {
                 Failure::misuse(format!("statement {} must be SQL, or an array of SQL and parameters", all.len()), None)
             })?;
             let params = params.map_or_else(|| Ok(Params::default()), |params| params::of(env, params));

@@ -60,6 +60,7 @@ use crate::options::json_options::JsonOptions;
 use crate::options::key::Key;
 pub use crate::queue::reply::{Afterwards, Mailbox};
 use crate::queue::ticket::CallOptions;
+use crate::sql::catalogue::StatementInfo;
 use crate::sql::parameters;
 pub use crate::thread::background::dispose;
 pub use crate::values::param_rows::ParamRows;
@@ -147,9 +148,18 @@ impl Target {
         self.call("executescript", work, |answer, _| answer.done().map(|()| Output::Done))
     }
 
-    pub fn batch(&self, statements: Result<Vec<(String, Params)>>) -> FrontCall {
+    pub fn batch(&self, statements: Result<Vec<(impl AsRef<str>, Params)>>) -> FrontCall {
         let work = statements.and_then(|statements| {
-            let texts = statements.into_iter().map(|(sql, params)| Ok((self.0.text(&sql)?, params)));
+            // Most batches have one text, many times in a row.
+            let mut last: Option<Arc<StatementInfo>> = None;
+            let texts = statements.into_iter().map(|(sql, params)| {
+                let text = match last.take() {
+                    Some(text) if *text.sql == *sql.as_ref() => text,
+                    _ => self.0.text(sql.as_ref())?,
+                };
+                last = Some(text.clone());
+                Ok((text, params))
+            });
             texts.collect::<Result<_>>().map(Work::Batch)
         });
         self.call("batch", work, |answer, _| answer.batch().map(Output::Batch))
