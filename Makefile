@@ -187,6 +187,11 @@ $(BETTER_SQLITE3):
 test-node-programs: node-package $(BETTER_SQLITE3)
 	cd node && node --test --test-reporter=dot test/programs.test.mjs
 
+# What a hundred thousand calls of each kind leave in memory. `make test-node` makes a few thousand.
+.PHONY: test-node-leaks
+test-node-leaks: node-package
+	cd node && FLATWATER_LEAK_CALLS=100000 node --test --test-reporter=spec test/leaks.test.mjs
+
 # The tests of the package under other versions of Node, and a program under Bun and Deno: from the registry, where it has them for
 # this platform. Not memory, nor what is compiled for one version.
 VERSIONS = node/versions/node_modules
