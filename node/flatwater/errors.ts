@@ -44,8 +44,8 @@ export class FlatwaterError extends Error {
   readonly hint: string | undefined;
 
   /** @internal */
-  constructor(fields: Fields, options?: ErrorOptions) {
-    super(fields.hint ? `${fields.message} -- ${fields.hint}` : fields.message, options ?? causeOf(fields));
+  constructor(fields: Fields) {
+    super(fields.hint ? `${fields.message} -- ${fields.hint}` : fields.message, causeOf(fields));
     this.kind = fields.kind as Kind;
     this.code = fields.code ?? `FLATWATER_${fields.kind.toUpperCase()}`;
     this.errcode = fields.errcode;
