@@ -77,7 +77,7 @@ export interface Native {
   next(handle: number, integers: number): Answer;
   rows(sql?: string): number;
   addRows(rows: number, from: readonly unknown[], at: number): number;
-  addPlain(rows: number, numbers: Float64Array, count: number, text: string): void;
+  addPlain(many: number, numbers: Float64Array, count: number, text: string): number;
   runMany(rows: number, target: number, timeout: number, place: number, integers: number): Answer;
   stats(database: number): number | object;
   allocated(): number | undefined;

@@ -97,24 +97,30 @@ function addSlice<T>(
 }
 
 /** Adds rows of parameters. */
-export const addRows: Add<unknown> = (rows, all, from) => {
+export const addRows: Add<unknown> = (rows, all, from) => addAll(rows, all, from, false);
+
+/** Adds statements. */
+export const addStatements: Add<BatchStatement> = (statements, all, from) => addAll(statements, all, from, true);
+
+function addAll(many: number, all: readonly unknown[], from: number, areStatements: boolean): number {
   const end = now() + SLICE_MS;
   let at = from;
   do {
-    const next = addPlain(rows, all, at);
+    const next = addPlain(many, all, at, areStatements);
     if (next === at) {
-      return addAny(rows, all, at);
+      return areStatements
+        ? at + addAny(many, all.slice(at, at + STATEMENTS_AT_ONCE).map(plain), 0)
+        : addAny(many, all, at);
     }
     at = next;
   } while (at < all.length && now() < end);
   return at;
-};
+}
 
-/** Adds statements. */
-export const addStatements: Add<BatchStatement> = (statements, all, from) => {
-  const plain = (one: BatchStatement): unknown => (one instanceof Sql ? [one.text, one.values] : one);
-  return from + addAny(statements, all.slice(from, from + STATEMENTS_AT_ONCE).map(plain), 0);
-};
+/** A statement as the native module reads it. */
+function plain(statement: unknown): unknown {
+  return statement instanceof Sql ? [statement.text, statement.values] : statement;
+}
 
 function addAny(many: number, all: readonly unknown[], from: number): number {
   const at = native.addRows(many, all, from);

@@ -1,13 +1,17 @@
-//! Rows of parameters that come as numbers and one text.
+//! Rows of parameters, and statements with theirs, that come as numbers and one text.
 //!
 //! Owns: reading the form that `flatwater/plain.ts` writes. Runs on the loop's thread. Invariant: no code of JavaScript runs while it
 //! reads. Leaves out: which rows come in this form.
 
-use flatwater::ValueRef;
+use std::rc::Rc;
+
 use flatwater::bindings::add_values;
+use flatwater::rusqlite::types::ToSqlOutput;
+use flatwater::{Params, ValueRef};
 
 use crate::capi::function::Call;
 use crate::capi::value::{Result, Value};
+use crate::failure::Failure;
 use crate::handles::Handle;
 use crate::host::Host;
 use crate::params::number;
@@ -16,27 +20,61 @@ const NULL: u8 = 0;
 const BOOLEAN: u8 = 2;
 const TEXT: u8 = 3;
 
-/// `addPlain(rows, numbers, count, text)`
+/// `addPlain(many, numbers, count, text)`
 pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let (env, count, text) = (call.env, call.number::<2>()? as usize, call.text::<3>()?);
-    if let Some(Handle::Rows { rows, .. }) = call.host.handles.get(call.number::<0>()?).as_deref_mut() {
-        let mut texts = Texts::of(&text);
-        env.with_numbers(call.argument::<1>(), |numbers| {
-            let mut numbers = numbers.iter().copied();
-            let mut next = || numbers.next().unwrap_or(0.0);
-            for _ in 0..count {
-                let width = next() as usize;
-                let value = |_| match (next() as u8, next()) {
-                    (NULL, _) => ValueRef::Null,
-                    (BOOLEAN, value) => ValueRef::Integer(value as i64),
-                    (TEXT, end) => ValueRef::Text(texts.until(end as usize).as_bytes()),
-                    (_, value) => number(value),
-                };
-                add_values(rows, width, (0..width).map(value));
+    let number = call.number::<0>()?;
+    let added = env.with_numbers(call.argument::<1>(), |numbers| {
+        let mut given = Given { numbers, texts: Texts::of(&text) };
+        match call.host.handles.get(number).as_deref_mut() {
+            Some(Handle::Rows { rows, .. }) => {
+                for _ in 0..count {
+                    let width = given.number() as usize;
+                    add_values(rows, width, (0..width).map(|_| given.value()));
+                }
+                Ok(())
             }
-        })?;
+            Some(Handle::Statements(all)) => (0..count).try_for_each(|_| given.statement(all)),
+            _ => Ok(()),
+        }
+    })?;
+    match added {
+        Ok(()) => env.number(count as f64),
+        Err(error) => call.host.failed(env, Failure::Engine(error)),
     }
-    env.undefined()
+}
+
+/// What is left of the numbers and the text.
+struct Given<'a> {
+    numbers: &'a [f64],
+    texts: Texts<'a>,
+}
+
+impl<'a> Given<'a> {
+    fn number(&mut self) -> f64 {
+        self.numbers.split_off_first().copied().unwrap_or(0.0)
+    }
+
+    fn value(&mut self) -> ValueRef<'a> {
+        match (self.number() as u8, self.number()) {
+            (NULL, _) => ValueRef::Null,
+            (BOOLEAN, value) => ValueRef::Integer(value as i64),
+            (TEXT, end) => ValueRef::Text(self.texts.until(end as usize).as_bytes()),
+            (_, value) => number(value),
+        }
+    }
+
+    fn statement(&mut self, all: &mut Vec<(Rc<str>, Params)>) -> flatwater::Result<()> {
+        let end = self.number();
+        let sql = match all.last() {
+            Some((last, _)) if end < 0.0 => Rc::clone(last),
+            _ => self.texts.until(end as usize).into(),
+        };
+        let width = self.number() as usize;
+        let params = Params::positional((0..width).map(|_| ToSqlOutput::Borrowed(self.value())))?;
+        all.push((sql, params));
+        Ok(())
+    }
 }
 
 /// Texts one after the other, whose ends count units of UTF-16.

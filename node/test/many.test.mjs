@@ -1,6 +1,7 @@
 // Rows of parameters: they are stored as they are, whichever way each of them is read.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sql } from "../dist/index.mjs";
 import { database } from "./support.mjs";
 
 async function filled(t, rows) {
@@ -67,8 +68,8 @@ test("a row that is wider than others are read at once is one row", async (t) =>
   const db = await filled(t, []);
   for (const width of [3, 4_095, 4_096, 30_000]) {
     const row = Array.from({ length: width }, (_, at) => at);
-    const sql = `INSERT INTO t (a) SELECT column1 FROM (VALUES ${row.map(() => "(?)").join()})`;
-    assert.equal(await db.executeMany(sql, [row, row]), 2 * width);
+    const insert = `INSERT INTO t (a) SELECT column1 FROM (VALUES ${row.map(() => "(?)").join()})`;
+    assert.equal(await db.executeMany(insert, [row, row]), 2 * width);
     assert.equal(await db.queryValue("SELECT sum(a) FROM t"), width * (width - 1));
     await db.execute("DELETE FROM t");
   }
@@ -113,4 +114,43 @@ test("an exception of the program while its rows are read is that of the call, a
   await assert.rejects(db.executeMany(insert, [["a", "b"], fails]), RangeError);
   assert.equal(await db.executeMany(insert, [["a", "b"]]), 1);
   assert.deepEqual(await stored(db), [["a", "b"]]);
+});
+
+test("statements of all forms run in their order, each with its own values", async (t) => {
+  const db = await filled(t, []);
+  const long = `INSERT INTO t VALUES (?, '${"ä".repeat(20_000)}')`;
+  const some = (at) => [
+    ["INSERT INTO t VALUES (?, ?)", [at, "first"]],
+    ["INSERT INTO t VALUES (?, ?)", ["\u{1f600}", at]],
+    ["INSERT INTO t VALUES ('ä', '\u{1f600}')"],
+    "INSERT INTO t VALUES (1, NULL)",
+    "INSERT INTO t VALUES (1, NULL)",
+    ["INSERT INTO t VALUES (:a, :b)", { a: at, b: "named" }],
+    sql`INSERT INTO t VALUES (${at}, ${"template"})`,
+    [long, [at]],
+    ["INSERT INTO t VALUES (?, ?)", [BigInt(at), new Uint8Array([1])]],
+    ["INSERT INTO t VALUES (?, ?)", [at, "last"]],
+  ];
+  const expected = (at) => [
+    [at, "first"],
+    ["\u{1f600}", at],
+    ["ä", "\u{1f600}"],
+    [1, null],
+    [1, null],
+    [at, "named"],
+    [at, "template"],
+    [at, "ä".repeat(20_000)],
+    [at, new Uint8Array([1])],
+    [at, "last"],
+  ];
+  const times = Array.from({ length: 60 }, (_, at) => at);
+  const results = await db.batch(times.flatMap(some));
+  assert.deepEqual(new Set(results.map(({ changes }) => changes)), new Set([1]));
+  assert.deepStrictEqual(await stored(db), times.flatMap(expected));
+  // Those before the first that is not plain, and those after the last.
+  await db.execute("DELETE FROM t");
+  const many = Array.from({ length: 5_000 }, (_, at) => ["INSERT INTO t VALUES (?, ?)", [at, `text ${at}`]]);
+  await db.batch([...many, ...some(7), ...many]);
+  const rows = many.map(([, values]) => values);
+  assert.deepStrictEqual(await stored(db), [...rows, ...expected(7), ...rows]);
 });
