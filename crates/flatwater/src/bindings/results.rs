@@ -12,7 +12,7 @@ use super::front_call::{FrontCall, Output};
 use crate::api::live::LiveRows;
 use crate::api::live::row_changes::RowChanges;
 use crate::encode;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, after_the_write};
 use crate::options::json_options::JsonOptions;
 use crate::values::column::{ColumnNames, Names};
 use crate::values::difference::Difference;
@@ -49,7 +49,7 @@ pub fn rows_of(names: Vec<Box<str>>, values: Params) -> Rows {
 pub fn json_of(rows: &Rows, options: &JsonOptions) -> Result<String> {
     let document = encode::json::json_of(rows, options).map_err(|error| {
         let error = error.with_sql(&rows.names.sql);
-        if is_of_write(rows) { error.after_the_write() } else { error }
+        if is_of_write(rows) { after_the_write(error) } else { error }
     });
     document.map(Document::into_text)
 }

@@ -98,14 +98,6 @@ impl Error {
         error
     }
 
-    /// Of a result that cannot be made: says that its statement was executed.
-    #[must_use]
-    pub(crate) fn after_the_write(mut self) -> Self {
-        self.0.applied = Some(TimeoutEffect::Yes);
-        self.0.message = format!("{}; the call was executed", self.0.message).into();
-        self
-    }
-
     #[must_use]
     pub(crate) fn with_hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hint.get_or_insert(hint.into());
@@ -311,6 +303,14 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.0.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static))
     }
+}
+
+/// Of a result that cannot be made: says that its statement was executed.
+#[must_use]
+pub(crate) fn after_the_write(mut error: Error) -> Error {
+    error.0.applied = Some(TimeoutEffect::Yes);
+    error.0.message = format!("{}; the call was executed", error.0.message).into();
+    error
 }
 
 #[cfg(test)]

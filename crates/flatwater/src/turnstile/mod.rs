@@ -22,12 +22,13 @@ mod commits;
 mod holds;
 mod kept;
 mod line;
+mod quiet;
 mod side_file;
 mod ticket;
 mod turn;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,7 @@ use flatwater_sqlite::{Origin, TurnFile};
 use holds::Holds;
 pub(crate) use kept::LeftTurn;
 use line::Came;
+use quiet::Quiet;
 use side_file::SideFile;
 use ticket::{Stage, Ticket};
 pub(crate) use turn::HOLD;
@@ -53,9 +55,7 @@ pub(crate) struct Turnstile {
     /// The database is not only read.
     may_make: bool,
     recorder: Arc<TurnRecorder>,
-    made: Instant,
-    /// Nanoseconds after `made`: until then, as far as is known, nobody is in line.
-    quiet_until: AtomicU64,
+    quiet: Quiet,
     /// A turn is kept for the next slot.
     is_kept: AtomicBool,
     /// This process has a ticket.
@@ -75,8 +75,7 @@ impl Turnstile {
             file: SideFile::new(&options.path, recorder.clone()),
             may_make: !options.read_only,
             recorder: recorder.clone(),
-            made: Instant::now(),
-            quiet_until: AtomicU64::new(0),
+            quiet: Quiet::new(),
             is_kept: AtomicBool::new(false),
             has_ticket: AtomicBool::new(false),
             is_followed: AtomicBool::new(false),
@@ -89,7 +88,7 @@ impl Turnstile {
     /// says. Blocks.
     pub(crate) fn before_write<'a>(&self, wait: impl FnOnce() -> &'a BusyWait) {
         let now = Instant::now();
-        if self.is_quiet(now) {
+        if self.quiet.is_at(now) {
             return;
         }
         self.pass_if_over(now);
@@ -130,7 +129,7 @@ impl Turnstile {
 
     /// Returns true if a write may begin now without a wait for a turn. Does not block.
     pub(crate) fn may_write(&self, now: Instant) -> bool {
-        if self.is_quiet(now) {
+        if self.quiet.is_at(now) {
             return true;
         }
         self.pass_if_over(now);
@@ -177,16 +176,6 @@ impl Turnstile {
         self.holds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_quiet(&self, now: Instant) -> bool {
-        let nanos = now.saturating_duration_since(self.made).as_nanos();
-        nanos < u128::from(self.quiet_until.load(Ordering::Relaxed))
-    }
-
-    fn set_quiet(&self, until: Instant) {
-        let nanos = until.saturating_duration_since(self.made).as_nanos();
-        self.quiet_until.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
     fn has_turn(&self) -> bool {
         matches!(*self.mine(), Some(Ticket { stage: Stage::Turn(_), .. }))
     }
@@ -197,7 +186,7 @@ impl Turnstile {
             return None;
         }
         let Some(file) = self.file.get(now, false) else {
-            self.set_quiet(now + side_file::LOOK);
+            self.quiet.set(now + side_file::LOOK);
             return None;
         };
         let looked = file.counters().and_then(|counters| Ok((counters, file.has_followers()?)));
@@ -206,7 +195,7 @@ impl Turnstile {
         if line::is_in_use(counters) {
             return Some(file);
         }
-        self.set_quiet(now + LOOK_AT_LINE);
+        self.quiet.set(now + LOOK_AT_LINE);
         None
     }
 
@@ -250,7 +239,7 @@ impl Turnstile {
 
     fn set_mine(&self, mine: Option<Ticket>) {
         self.has_ticket.store(mine.is_some(), Ordering::Relaxed);
-        self.quiet_until.store(0, Ordering::Relaxed);
+        self.quiet.end();
         *self.mine() = mine;
     }
 

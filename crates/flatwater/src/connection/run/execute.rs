@@ -19,7 +19,7 @@ use crate::connection::Connection;
 use crate::encode::json::{JsonSink, Limits};
 use crate::encode::rows::RowSink;
 use crate::error::location::in_row;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, after_the_write};
 use crate::options::json_options::JsonOptions;
 use crate::sql::class::Route;
 use crate::sql::policy;
@@ -149,7 +149,7 @@ impl Connection {
         statement.text.had_size(cells, bytes);
         let document = sink.finish().map_err(|error| {
             let error = error.with_sql(&statement.text.sql);
-            if statement.class.route == Route::Write { error.after_the_write() } else { error }
+            if statement.class.route == Route::Write { after_the_write(error) } else { error }
         });
         Ok(Outcome { executed, result: Collected::Json(document) })
     }

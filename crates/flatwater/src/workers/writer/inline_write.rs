@@ -119,46 +119,47 @@ impl WriterShared {
         ready: &CachedStatement,
         state: &WalState,
     ) -> Option<Ended> {
-        let ended = self.run_write(writer, write, ready, state)?;
+        let ended = run_write(self, writer, write, ready, state)?;
         // What other connections did, or which rows the table held, does not show how long the text takes.
         if !matches!(ended, Ended::Fallback(why) if !why.tells_its_time()) {
             write.text.took(write.limits.counted(write.began.elapsed()));
         }
         Some(ended)
     }
+}
 
-    fn run_write(
-        &self,
-        writer: &mut WriterConnection,
-        write: &Write<'_>,
-        ready: &CachedStatement,
-        state: &WalState,
-    ) -> Option<Ended> {
-        let Write { work, limits, began, read_time, .. } = *write;
-        let (ran, reads) = run_inline(writer, limits.bytes, read_time, |writer| {
-            let entered = enter_lease(writer, state, &self.context.catalogue.left, began)?;
-            let bounds = Bounds::Inline { end: later(began, limits.time), rows: usize::MAX, bytes: limits.bytes };
-            let ran = run_one(writer, ready, work, bounds);
-            match (entered, &ran) {
-                (Entered::ForThisWrite, _) => let_go(writer),
-                (Entered::Continued, Ok(_)) => self.context.recorder.leases.reused_by_writes.count(),
-                _ => {}
-            }
-            Ok(ran)
-        })?;
-        let error = match ran {
-            Ok(Ok(answer)) => return Some(Ended::Well(answer)),
-            Err(why) => return Some(Ended::Fallback(why)),
-            Ok(Err(error)) => error,
-        };
-        // After SQLITE_SCHEMA, SQLite keeps the write lock for as long as a read is open.
-        writer.end_lease();
-        let why = Fallback::after(error.sqlite_code());
-        if reads.refused && why != Fallback::LateRead {
-            suspect(writer);
+/// Runs the write, without noting its time.
+fn run_write(
+    shared: &WriterShared,
+    writer: &mut WriterConnection,
+    write: &Write<'_>,
+    ready: &CachedStatement,
+    state: &WalState,
+) -> Option<Ended> {
+    let Write { work, limits, began, read_time, .. } = *write;
+    let (ran, reads) = run_inline(writer, limits.bytes, read_time, |writer| {
+        let entered = enter_lease(writer, state, &shared.context.catalogue.left, began)?;
+        let bounds = Bounds::Inline { end: later(began, limits.time), rows: usize::MAX, bytes: limits.bytes };
+        let ran = run_one(writer, ready, work, bounds);
+        match (entered, &ran) {
+            (Entered::ForThisWrite, _) => let_go(writer),
+            (Entered::Continued, Ok(_)) => shared.context.recorder.leases.reused_by_writes.count(),
+            _ => {}
         }
-        Some(if is_from_commit(&error) { Ended::Unsettled(error) } else { Ended::Fallback(why) })
+        Ok(ran)
+    })?;
+    let error = match ran {
+        Ok(Ok(answer)) => return Some(Ended::Well(answer)),
+        Err(why) => return Some(Ended::Fallback(why)),
+        Ok(Err(error)) => error,
+    };
+    // After SQLITE_SCHEMA, SQLite keeps the write lock for as long as a read is open.
+    writer.end_lease();
+    let why = Fallback::after(error.sqlite_code());
+    if reads.refused && why != Fallback::LateRead {
+        suspect(writer);
     }
+    Some(if is_from_commit(&error) { Ended::Unsettled(error) } else { Ended::Fallback(why) })
 }
 
 /// Returns true if the file system failed, so that the write may have been committed. Every other failure came before

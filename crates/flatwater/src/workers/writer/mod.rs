@@ -236,14 +236,6 @@ impl Writer {
         self.0.queue.len()
     }
 
-    /// Has the writer's thread end a turn that is kept, if nothing comes. If there is no such thread, the turn ends now.
-    fn tell_of_turn(&self) {
-        let start = self.0.queue.stir();
-        if self.start(start).is_err() {
-            self.0.context.turnstile.iter().for_each(|turnstile| turnstile.pass());
-        }
-    }
-
     /// Starts the thread for requests that arrived meanwhile. If it cannot be started, they stay in the queue, and an alarm
     /// tries again.
     fn start_for_others(&self, start: Start) {

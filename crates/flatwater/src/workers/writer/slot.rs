@@ -157,7 +157,7 @@ impl Drop for Slot<'_> {
                 connection.replace();
             }
             self.writer.watch_lease(&connection);
-            let turn = self.writer.0.leave_turn(&mut connection, self.is_writers_thread);
+            let turn = leave_turn(&self.writer.0, &mut connection, self.is_writers_thread);
             (turn, self.writer.0.queue.give_back(HeldConnection(Some(connection))))
         });
         self.writer.0.start_live();
@@ -165,7 +165,7 @@ impl Drop for Slot<'_> {
         let Some((turn, start)) = left else { return };
         self.writer.start_for_others(start);
         if turn == LeftTurn::Kept {
-            self.writer.tell_of_turn();
+            tell_of_turn(self.writer);
         }
     }
 }
@@ -187,22 +187,30 @@ impl super::WriterShared {
         self.delays_writes(now) || self.context.turnstile.as_ref().is_some_and(|turnstile| !turnstile.may_write(now))
     }
 
-    /// Ends this process' turn, unless it is kept for the next slot.
-    fn leave_turn(&self, connection: &mut WriterConnection, is_writers_thread: bool) -> LeftTurn {
-        let Some(turnstile) = &self.context.turnstile else { return LeftTurn::Same };
-        let left = turnstile.left_slot(is_writers_thread, || self.queue.len() > 0);
-        if left == LeftTurn::Over {
-            connection.end_lease();
-        }
-        left
-    }
-
     /// Called when the code in the slot is over and has left the WAL like this: records that, and tells the
     /// checkpointer and the live queries.
     pub(super) fn leave(&self, connection: &mut WriterConnection, left: Option<&(WalState, WalHeader)>, now: Instant) {
         let Some((state, header)) = left else { return self.publish_unseen(connection) };
         let committed = tell_of_commits(self, connection, state, header, now);
         self.publish(connection, committed);
+    }
+}
+
+/// Ends this process' turn, unless it is kept for the next slot.
+fn leave_turn(shared: &super::WriterShared, connection: &mut WriterConnection, is_writers_thread: bool) -> LeftTurn {
+    let Some(turnstile) = &shared.context.turnstile else { return LeftTurn::Same };
+    let left = turnstile.left_slot(is_writers_thread, || shared.queue.len() > 0);
+    if left == LeftTurn::Over {
+        connection.end_lease();
+    }
+    left
+}
+
+/// Has the writer's thread end a turn that is kept, if nothing comes. If there is no such thread, the turn ends now.
+fn tell_of_turn(writer: &Writer) {
+    let start = writer.0.queue.stir();
+    if writer.start(start).is_err() {
+        writer.0.context.turnstile.iter().for_each(|turnstile| turnstile.pass());
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::run::Own;
-use super::short::Ran;
+use super::short::{Ran, ShortRun};
 use super::{End, Inbox, Message, OwnConnection};
 use crate::error::Error;
 use crate::inline::limits::InlineLimits;
@@ -34,7 +34,7 @@ impl OwnConnection {
         }
         let Some(mut own) = inbox.resting.take() else { return INELIGIBLE };
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            let ran = own.run_short(writer, work, limits, began);
+            let ran = ShortRun { own: &mut own, writer, limits, began }.run(work);
             (ran, own)
         }));
         let took = began.elapsed();

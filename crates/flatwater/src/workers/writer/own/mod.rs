@@ -225,12 +225,6 @@ impl OwnConnection {
         self.has_callbacks.load(Ordering::Acquire).then(callbacks)
     }
 
-    /// The functions that the connection has besides those of the database. `None` if it has those of the database
-    /// alone.
-    fn own_functions(&self) -> Option<&Arc<Functions>> {
-        (!self.given.options.is_memory()).then_some(&self.given.functions)
-    }
-
     /// How many rows were changed on the connection, up to the last statement that ended.
     pub(crate) fn total_changes(&self) -> u64 {
         self.total_changes.load(Ordering::Relaxed)
@@ -272,7 +266,7 @@ impl KeptConnection for OwnConnection {
     fn touch(&self) {}
 
     fn functions(&self) -> Option<&Arc<Functions>> {
-        self.own_functions()
+        (!self.given.options.is_memory()).then_some(&self.given.functions)
     }
 
     fn runs_inline(&self) -> bool {

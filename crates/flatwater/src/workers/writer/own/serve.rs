@@ -23,6 +23,7 @@ use crate::thread::background::run_waiting;
 use crate::thread::block_on::mark_closure;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::workers::Answer;
+use crate::workers::kept_connection::KeptConnection;
 use crate::workers::open_transaction::End as TransactionEnd;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
@@ -233,7 +234,7 @@ impl OwnConnection {
         self.looks.end();
         self.note(State::default());
         self.given.list.leave(self);
-        if let Some(functions) = self.own_functions() {
+        if let Some(functions) = self.functions() {
             // What one owns may own a handle of the connection.
             functions.let_go();
         }

@@ -39,55 +39,50 @@ pub(super) enum Ran {
     Unsettled(Error, u32),
 }
 
-impl Own {
+/// A run on the thread of a caller.
+pub(super) struct ShortRun<'a> {
+    pub(super) own: &'a mut Own,
+    pub(super) writer: &'a Writer,
+    pub(super) limits: &'a InlineLimits,
+    pub(super) began: Instant,
+}
+
+impl ShortRun<'_> {
     /// Runs the work, if it is known to be short and needs no turn that is not free.
-    pub(super) fn run_short(
-        &mut self,
-        writer: &Writer,
-        work: &Work,
-        limits: &InlineLimits,
-        began: Instant,
-    ) -> Option<Ran> {
+    pub(super) fn run(&mut self, work: &Work) -> Option<Ran> {
         let (text, _) = work.statement()?;
-        let own = self.connection.as_ref().filter(|own| own.is_open() && !own.is_suspect)?;
+        let own = self.own.connection.as_ref().filter(|own| own.is_open() && !own.is_suspect)?;
         let (is_autocommit, only_reads) = (own.is_autocommit(), work.describe().only_reads());
         match text.bracket {
-            Some(bracket) if matches!(work, Work::Execute { .. }) => self.bracket(writer, bracket, limits, began),
+            Some(bracket) if matches!(work, Work::Execute { .. }) => self.bracket(bracket),
             Some(_) => None,
-            None if is_autocommit && !only_reads => self.write_alone(writer, text, work, limits, began),
-            None => self.statement(writer, text, work, limits, began),
+            None if is_autocommit && !only_reads => self.write_alone(text, work),
+            None => self.statement(text, work),
         }
     }
 
     /// Runs a read, or a write in a transaction, which takes the turn if it is the first one after BEGIN.
-    fn statement(
-        &mut self,
-        writer: &Writer,
-        text: &StatementInfo,
-        work: &Work,
-        limits: &InlineLimits,
-        began: Instant,
-    ) -> Option<Ran> {
-        let (left, only_reads) = (&writer.0.context.catalogue.left, work.describe().only_reads());
+    fn statement(&mut self, text: &StatementInfo, work: &Work) -> Option<Ran> {
+        let (left, only_reads) = (&self.writer.0.context.catalogue.left, work.describe().only_reads());
         // What a virtual table has collected would be written with the savepoint of the write.
-        if !self.knows_schema(left) || !only_reads && self.effects.wrote_virtual == Some(true) {
+        if !self.knows_schema(left) || !only_reads && self.own.effects.wrote_virtual == Some(true) {
             return None;
         }
-        let ready = short_statement(self.connection.as_mut()?, text, only_reads, limits)?;
-        if !only_reads && self.turn.is_none() {
-            self.takes_shortly(Turn::take_shortly(writer, false, began)?);
+        let ready = short_statement(self.own.connection.as_mut()?, text, only_reads, self.limits)?;
+        if !only_reads && self.own.turn.is_none() {
+            self.take_turn(false)?;
             // Somebody may have changed it meanwhile.
             self.knows_schema(left).then_some(())?;
         }
-        let own = self.connection.as_mut()?;
+        let own = self.own.connection.as_mut()?;
         let was_autocommit = own.is_autocommit();
-        let (answer, took) = run_short(own, &ready, work, limits, began)?;
+        let (answer, took) = run_short(own, &ready, work, self.limits, self.began)?;
         // SQLite has ended the transaction.
         let is_lost = !was_autocommit && own.is_autocommit();
         Some(match answer {
             Ok(answer) => {
                 if !only_reads {
-                    self.worked += took;
+                    self.own.worked += took;
                 }
                 Ran::Done(Ok(answer))
             }
@@ -99,33 +94,27 @@ impl Own {
     /// Returns true if the next statement sees the schema that the connection has seen: the newest one, if the statement
     /// begins a snapshot, or the one of a transaction that writes, where nobody else can change it.
     fn knows_schema(&self, left: &LeftWal) -> bool {
-        let Some(own) = &self.connection else { return false };
+        let Some(own) = &self.own.connection else { return false };
         let Some((Connection { sqlite, .. }, (state, _))) = own.connection.as_ref().zip(own.wal_now()) else {
             return false;
         };
-        match self.turn.is_some() && sqlite.handle().is_writing() {
-            true => !self.effects.defined && has_settled_schema(own),
+        match self.own.turn.is_some() && sqlite.handle().is_writing() {
+            true => !self.own.effects.defined && has_settled_schema(own),
             false => !sqlite.handle().has_begun() && has_seen_schema(own, &state, left),
         }
     }
 
     /// Runs a write that commits by itself.
-    fn write_alone(
-        &mut self,
-        writer: &Writer,
-        text: &StatementInfo,
-        work: &Work,
-        limits: &InlineLimits,
-        began: Instant,
-    ) -> Option<Ran> {
-        let ready = short_write(self.connection.as_mut()?, text, limits).filter(is_undone_if_it_fails)?;
-        self.takes_shortly(Turn::take_shortly(writer, true, began)?);
-        let commits_slowly = self.commits_slowly;
-        let own = self.connection.as_mut()?;
+    fn write_alone(&mut self, text: &StatementInfo, work: &Work) -> Option<Ran> {
+        let (limits, began) = (self.limits, self.began);
+        let ready = short_write(self.own.connection.as_mut()?, text, limits).filter(is_undone_if_it_fails)?;
+        self.take_turn(true)?;
+        let commits_slowly = self.own.commits_slowly;
+        let own = self.own.connection.as_mut()?;
         let (state, _) = own.wal_now().filter(|(_, wal)| !commits_slowly && only_appends(own, wal))?;
         // A connection whose reads were refused would have to be replaced.
         let write = Write { text, work, limits, began, read_time: None };
-        Some(match writer.0.write(own, &write, &ready, &state)? {
+        Some(match self.writer.0.write(own, &write, &ready, &state)? {
             Ended::Well(answer) => Ran::Done(Ok(answer)),
             Ended::Fallback(why) => Ran::FellBack(why),
             Ended::Unsettled(error) => Ran::Unsettled(error, state.change()),
@@ -133,8 +122,9 @@ impl Own {
     }
 
     /// Begins a transaction or ends it.
-    fn bracket(&mut self, writer: &Writer, bracket: Bracket, limits: &InlineLimits, began: Instant) -> Option<Ran> {
-        let own = self.connection.as_mut()?;
+    fn bracket(&mut self, bracket: Bracket) -> Option<Ran> {
+        let limits = self.limits;
+        let own = self.own.connection.as_mut()?;
         // Outside of WAL mode every transaction has the turn.
         own.wal_now()?;
         match (bracket, own.is_autocommit()) {
@@ -143,24 +133,25 @@ impl Own {
                 Some(ran(begun))
             }
             (Bracket::BeginWriting, true) => {
-                self.takes_shortly(Turn::take_shortly(writer, false, began)?);
-                let begun = begin(&writer.0, self.connection.as_mut()?, limits)?;
+                self.take_turn(false)?;
+                let begun = begin(&self.writer.0, self.own.connection.as_mut()?, limits)?;
                 Some(begun.map_or_else(Ran::FellBack, |()| ran(Ok(()))))
             }
-            (Bracket::Commit, false) => self.end(true, limits),
-            (Bracket::Rollback, false) => self.end(false, limits),
+            (Bracket::Commit, false) => self.end(true),
+            (Bracket::Rollback, false) => self.end(false),
             // SQLite refuses it.
             _ => None,
         }
     }
 
     /// Commits the open transaction or rolls it back, if that is short.
-    fn end(&mut self, commits: bool, limits: &InlineLimits) -> Option<Ran> {
-        let is_short = self.turn.is_some()
-            && self.worked <= limits.time.saturating_mul(FEW)
-            && !self.effects.go_beyond_tables()
-            && !(commits && self.commits_slowly);
-        let own = self.connection.as_mut()?;
+    fn end(&mut self, commits: bool) -> Option<Ran> {
+        let (own, limits) = (&mut *self.own, self.limits);
+        let is_short = own.turn.is_some()
+            && own.worked <= limits.time.saturating_mul(FEW)
+            && !own.effects.go_beyond_tables()
+            && !(commits && own.commits_slowly);
+        let own = own.connection.as_mut()?;
         let (state, wal) = own.wal_now()?;
         let writes = own.connection.as_ref()?.sqlite.handle().is_writing();
         if writes && !(is_short && is_one(own) && (!commits || only_appends(own, &wal))) {
@@ -176,12 +167,14 @@ impl Own {
         })
     }
 
-    /// Takes the turn, as `takes` does on a helper thread.
-    fn takes_shortly(&mut self, turn: Turn) {
-        if let Some(own) = &mut self.connection {
+    /// Takes the turn if it is free, as `Own::takes` does on a helper thread.
+    fn take_turn(&mut self, is_short: bool) -> Option<()> {
+        let turn = Turn::take_shortly(self.writer, is_short, self.began)?;
+        if let Some(own) = &mut self.own.connection {
             turn.shared.record(own);
         }
-        self.turn = Some(turn);
+        self.own.turn = Some(turn);
+        Some(())
     }
 }
 

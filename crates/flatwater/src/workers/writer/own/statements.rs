@@ -32,52 +32,64 @@ use crate::values::params::{ParamRow, Params};
 use crate::workers::Answer;
 use crate::workers::work::Work;
 
+/// The run of one request.
+struct RequestRun<'a> {
+    own: &'a mut Own,
+    ticket: &'a Arc<Ticket>,
+    /// What ends it early.
+    ends: &'a Arc<dyn Interrupt>,
+}
+
 impl Own {
-    /// Returns `None` if it needs the turn.
+    /// Runs the statements of the work. Returns `None` if it needs the turn.
     pub(super) fn statements(
         &mut self,
         work: &Work,
         ticket: &Arc<Ticket>,
         ends: &Arc<dyn Interrupt>,
     ) -> Result<Option<Answer>> {
+        RequestRun { own: self, ticket, ends }.run(work)
+    }
+}
+
+impl RequestRun<'_> {
+    fn run(&mut self, work: &Work) -> Result<Option<Answer>> {
         match work {
-            Work::Execute { text, params } => self.single(text, params, Some(Output::Nothing), ends, work),
-            Work::Query { text, params, .. } => self.single(text, params, Some(work.output()), ends, work),
-            Work::Batch(statements) if let [(text, params)] = &**statements => {
-                self.single(text, params, None, ends, work)
-            }
+            Work::Execute { text, params } => self.single(text, params, Some(Output::Nothing), work),
+            Work::Query { text, params, .. } => self.single(text, params, Some(work.output()), work),
+            Work::Batch(statements) if let [(text, params)] = &**statements => self.single(text, params, None, work),
             Work::Prepare(text) if text.tells_of_its_prepare => Ok(Some(Answer::Prepared(text.clone(), None))),
             Work::Prepare(text) => {
                 let ready = self.ready(text)?;
                 self.done_with(&ready);
                 Ok(Some(Answer::Prepared(text.clone(), Some(ready.names.clone()))))
             }
-            Work::Script(text) => self.script(text, ends).map(|()| Some(Answer::Done)),
+            Work::Script(text) => self.script(text).map(|()| Some(Answer::Done)),
             Work::Many { text, rows } => self
-                .whole(ticket, ends, |own| {
-                    let ready = own.ready_in_whole(text)?;
+                .whole(|run| {
+                    let ready = run.ready_in_whole(text)?;
                     let ran = refuse_rows(&ready).and_then(|()| {
-                        own.note(&ready);
-                        own.writer()?.connection()?.execute_many(&ready, rows)
+                        run.note(&ready);
+                        run.own.writer()?.connection()?.execute_many(&ready, rows)
                     });
-                    own.done_with(&ready);
+                    run.done_with(&ready);
                     ran.map(Answer::Changes)
                 })
                 .map(Some),
             Work::Batch(statements) => self
-                .whole(ticket, ends, |own| {
+                .whole(|run| {
                     let results = statements.iter().map(|(text, params)| {
-                        let ready = own.ready_in_whole(text)?;
-                        let ran = own.execute(&ready, params.row(), output_of(&ready));
-                        own.done_with(&ready);
+                        let ready = run.ready_in_whole(text)?;
+                        let ran = run.execute(&ready, params.row(), output_of(&ready));
+                        run.done_with(&ready);
                         ran.map(result_of)
                     });
                     results.collect::<Result<_>>().map(Answer::Batch)
                 })
                 .map(Some),
             Work::Blob(blob) => {
-                self.arm(ends)?;
-                let used = use_blob(self.writer()?.connection()?, blob)?;
+                self.arm()?;
+                let used = use_blob(self.own.writer()?.connection()?, blob)?;
                 Ok(Some(Answer::Blob(Box::new(used))))
             }
             _ => Err(Error::misuse("this is not possible on a connection")),
@@ -85,16 +97,16 @@ impl Own {
     }
 
     fn ready(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
-        let (connection, facts) = self.writer()?.parts()?;
+        let (connection, facts) = self.own.writer()?.parts()?;
         let policy = whole_policy(connection);
         connection.ready(text, policy, facts)
     }
 
     /// The same for one of several statements, which are kept as a whole: it does not end their transaction.
     fn ready_in_whole(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
-        let (connection, facts) = self.writer()?.parts()?;
+        let (connection, facts) = self.own.writer()?.parts()?;
         let ready = connection.ready(text, policy::migration, facts)?;
-        if ready.class.locks && self.turn.is_none() {
+        if ready.class.locks && self.own.turn.is_none() {
             self.done_with(&ready);
             return Err(Error::misuse("a statement that reads has become one that writes").with_hint("try again"));
         }
@@ -102,7 +114,7 @@ impl Own {
     }
 
     fn done_with(&mut self, ready: &CachedStatement) {
-        if let Some(connection) = self.open_connection() {
+        if let Some(connection) = self.own.open_connection() {
             connection.done_with(ready);
         }
     }
@@ -112,35 +124,35 @@ impl Own {
         if ready.text.bracket.is_some() {
             return;
         }
-        self.made_temp |= ready.class.makes_temp;
-        let mut effects = std::mem::take(&mut self.effects);
-        if let Ok(writer) = self.writer() {
+        self.own.made_temp |= ready.class.makes_temp;
+        let mut effects = std::mem::take(&mut self.own.effects);
+        if let Ok(writer) = self.own.writer() {
             effects.note(&ready.class, writer);
         }
         // A VACUUM changes the schema cookie, and tells nobody.
         effects.defined |= ready.class.locks && !ready.class.changes_rows;
-        self.effects = effects;
+        self.own.effects = effects;
     }
 
-    fn arm(&mut self, ends: &Arc<dyn Interrupt>) -> Result<()> {
-        self.writer()?.connection()?.sqlite.hooks().interrupts.arm(ends.clone());
+    fn arm(&mut self) -> Result<()> {
+        self.own.writer()?.connection()?.sqlite.hooks().interrupts.arm(self.ends.clone());
         Ok(())
     }
 
     fn execute(&mut self, ready: &CachedStatement, params: ParamRow<'_>, output: Output<'_>) -> Result<Outcome> {
         self.note(ready);
         let run = StatementRun { statement: ready, params, output, bounds: Bounds::Armed };
-        self.writer()?.connection()?.execute(&run)
+        self.own.writer()?.connection()?.execute(&run)
     }
 
     /// The same for a statement that may commit by itself.
     fn execute_alone(&mut self, ready: &CachedStatement, params: ParamRow<'_>, output: Output<'_>) -> Result<Outcome> {
-        let Some(shared) = self.turn.as_ref().map(|turn| turn.shared.clone()) else {
+        let Some(shared) = self.own.turn.as_ref().map(|turn| turn.shared.clone()) else {
             return self.execute(ready, params, output);
         };
-        let before = changes(self.writer()?);
+        let before = changes(self.own.writer()?);
         let ran = self.execute(ready, params, output);
-        ran.map_err(|error| match self.writer() {
+        ran.map_err(|error| match self.own.writer() {
             Ok(writer) if writer.is_autocommit() => {
                 disarm(writer);
                 settle(writer, &shared, error, &before)
@@ -155,17 +167,16 @@ impl Own {
         text: &Arc<StatementInfo>,
         params: &Params,
         output: Option<Output<'_>>,
-        ends: &Arc<dyn Interrupt>,
         work: &Work,
     ) -> Result<Option<Answer>> {
-        self.arm(ends)?;
+        self.arm()?;
         if let Some(milliseconds) = busy_timeout_set(&text.sql) {
             // The busy handler is the engine's.
-            self.busy_timeout = Duration::from_millis(milliseconds);
-            self.writer()?.connection()?.stated.set_busy_timeout(milliseconds);
+            self.own.busy_timeout = Duration::from_millis(milliseconds);
+            self.own.writer()?.connection()?.stated.set_busy_timeout(milliseconds);
         }
         let ready = self.ready(text)?;
-        if ready.class.locks && self.turn.is_none() {
+        if ready.class.locks && self.own.turn.is_none() {
             self.done_with(&ready);
             return Ok(None);
         }
@@ -176,11 +187,11 @@ impl Own {
         };
         let ran = may.and_then(|()| {
             let output = output.unwrap_or_else(|| output_of(&ready));
-            learn_before(self.writer()?.connection()?, &ready, params.row());
+            learn_before(self.own.writer()?.connection()?, &ready, params.row());
             let began = Instant::now();
-            let execution = Execution::begin(self.writer()?)?;
+            let execution = Execution::begin(self.own.writer()?)?;
             let ran = self.execute_alone(&ready, params.row(), output)?;
-            let writer = self.writer()?;
+            let writer = self.own.writer()?;
             if ready.class.changes_rows {
                 text.took(execution.end(writer)?);
             }
@@ -197,18 +208,18 @@ impl Own {
 
     /// Runs one statement after the other. Each is prepared after the earlier ones ran, and what they did stays. Rows
     /// are dropped.
-    fn script(&mut self, text: &Arc<StatementInfo>, ends: &Arc<dyn Interrupt>) -> Result<()> {
+    fn script(&mut self, text: &Arc<StatementInfo>) -> Result<()> {
         refuse_nul(text)?;
         let sql = terminated(&text.sql);
         let mut begin = 0;
         loop {
-            self.arm(ends)?;
-            let (connection, facts) = self.writer()?.parts()?;
+            self.arm()?;
+            let (connection, facts) = self.own.writer()?.parts()?;
             let policy = whole_policy(connection);
             let first = connection.prepare_first(text, &sql[begin..], begin, policy, facts)?;
             let Some((ready, length)) = first else { return Ok(()) };
             let ran = self.execute_alone(&ready, Params::default().row(), Output::Nothing);
-            if let Some(connection) = self.open_connection() {
+            if let Some(connection) = self.own.open_connection() {
                 connection.sqlite.statement(ready.id).finalize();
             }
             ran.map_err(|error| failed_in_script(error, &text.sql, begin))?;
@@ -218,14 +229,10 @@ impl Own {
 
     /// Runs several statements, all or nothing: in a transaction, or in a savepoint of the one that is open. If the call wants
     /// to keep rows, what ran before a failure stays.
-    fn whole<T>(
-        &mut self,
-        ticket: &Arc<Ticket>,
-        ends: &Arc<dyn Interrupt>,
-        body: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<T> {
-        let shared = self.turn.as_ref().map(|turn| turn.shared.clone());
-        let writer = self.writer()?;
+    fn whole<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let ticket = self.ticket;
+        let shared = self.own.turn.as_ref().map(|turn| turn.shared.clone());
+        let writer = self.own.writer()?;
         let is_outermost = writer.is_autocommit();
         let Connection { control, sqlite, .. } = writer.connection()?;
         match &shared {
@@ -233,9 +240,9 @@ impl Own {
             Some(_) => control.begin(sqlite)?,
             None => control.begin_read(sqlite)?,
         }
-        self.arm(ends)?;
+        self.arm()?;
         let result = body(self);
-        let writer = self.writer()?;
+        let writer = self.own.writer()?;
         disarm(writer);
         let is_kept = (result.is_ok() || ticket.options.keeps_rows) && !writer.is_autocommit();
         match shared {
