@@ -10,7 +10,7 @@ use crate::api::call::{Call, Read};
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
-use crate::engine::own::own_connection;
+use crate::engine::own_connections::own_connection;
 use crate::error::Error;
 use crate::workers::work::Work;
 use crate::workers::writer::own::OwnGuard;

@@ -2,7 +2,7 @@
 //!
 //! Owns: how such a call is polled and told, and what a poll came to. Runs on the thread of the host's event loop, and
 //! never blocks there. Invariants: all parts of a result come before its last one; after an error there are none. Leaves
-//! out: making calls (the room's head).
+//! out: making calls (`bindings`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::api::call::{Call, Stepped};
 use crate::api::database::Database;
 use crate::api::live::LiveRows;
 use crate::api::live::row_changes::Change;
-use crate::bindings::begin::Unbegun;
+use crate::bindings::call_context::Unbegun;
 use crate::error::Result;
 use crate::inline::budget;
 

@@ -1,4 +1,4 @@
-//! The calls of a front end that care for a database, and those on a blob. Part of the room's interface.
+//! The calls of a front end that care for a database, and those on a blob. Part of the interface that `bindings` is.
 //!
 //! Owns: making them. Runs on the caller's thread. Leaves out: what they do (`api`).
 

@@ -2,16 +2,16 @@
 //!
 //! Owns: making the calls of a front end; hints in the words of another language. Runs on the caller's thread.
 //! Invariant: a call of a front end does what the call of the API does. Leaves out: polling a call (`front_call`), where it
-//! begins (`begin`), rows of parameters (`param_rows`), opening a database (`opening`), connections of callers
+//! begins (`call_context`), rows of parameters (`param_rows`), opening a database (`open`), connections of callers
 //! (`connection`), reading a result (`results`), savepoints by name (`savepoints`), functions of the host (`functions`),
 //! telling the host's event loop (`flatwater-bridge`).
 
-mod begin;
+mod call_context;
 pub mod connection;
 mod front_call;
 pub mod functions;
 mod maintenance;
-mod opening;
+mod open;
 mod param_rows;
 mod results;
 mod savepoints;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-pub use begin::Unbegun;
+pub use call_context::Unbegun;
 pub use connection::close_connection;
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
@@ -31,7 +31,7 @@ pub use front_call::{FrontCall, Needed, Output, Polled};
 pub use maintenance::{
     check_sql, incremental_vacuum, pages_sql, problems, read_blob, serialize, vacuum, vacuum_into, write_blob,
 };
-pub use opening::{enforces_foreign_keys, joining, open, open_with};
+pub use open::{enforces_foreign_keys, joining, open, open_with};
 pub use param_rows::{add_row, add_values, number_from, rows_added};
 pub use results::{
     ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, json_of, position, rows_of, shared_rows,

@@ -1,4 +1,4 @@
-//! Results as front ends read them, without a `Row`. Part of the room's interface, and with it not for programs.
+//! Results as front ends read them, without a `Row`. Part of the interface that `bindings` is, and with it not for programs.
 //!
 //! Owns: cells, columns by name, and the rows in which two results differ. Runs on any thread. Invariant: nothing is copied.
 //! Leaves out: making values of the host's language.

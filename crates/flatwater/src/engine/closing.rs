@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::InUse;
 
 use super::Engine;
-use super::copying::CopyPermit;
+use super::checkpoint_limit::CheckpointPermit;
 use super::file_table::left_behind;
 use super::parking::unlist;
 use super::registry::FileReservation;
@@ -51,7 +51,7 @@ pub(super) struct Hold {
     /// Goes off when the close must answer.
     last: Option<Alarm>,
     /// While the rest of the WAL is copied.
-    copying: Option<CopyPermit>,
+    permit: Option<CheckpointPermit>,
 }
 
 impl Hold {
@@ -167,8 +167,8 @@ impl Engine {
             return wait;
         }
         let until = later(deadline, GRACE / 2);
-        let Some(place) = CopyPermit::wait(until) else { return Duration::ZERO };
-        self.hold().copying = Some(place);
+        let Some(place) = CheckpointPermit::wait(until) else { return Duration::ZERO };
+        self.hold().permit = Some(place);
         wait.min(until.saturating_duration_since(Instant::now()))
     }
 
@@ -200,8 +200,8 @@ impl Engine {
     fn closed(&self) {
         unlist(self);
         self.context.turnstile.iter().for_each(|turnstile| turnstile.let_go(true));
-        let Hold { reservation, in_use, last, copying, timer } = std::mem::take(&mut *self.hold());
-        drop((last, copying, timer));
+        let Hold { reservation, in_use, last, permit, timer } = std::mem::take(&mut *self.hold());
+        drop((last, permit, timer));
         self.watch().and_then(Watch::unguard).into_iter().for_each(Guard::keep);
         guard::close_kept();
         drop(reservation);

@@ -5,23 +5,23 @@
 //! everything that a worker decides by itself.
 
 pub(crate) mod cancelled;
-mod check;
-mod checkpointing;
-mod clock;
+mod checkpoint_limit;
 mod closing;
-mod copying;
+mod connect_checkpointer;
+mod connect_live;
 pub(crate) mod dispatch;
+mod eviction;
 mod exit;
+mod file_check;
 mod file_table;
 pub(crate) mod handle;
 pub(crate) mod opening;
-pub(crate) mod own;
+pub(crate) mod own_connections;
 mod parked_files;
 pub(crate) mod parking;
-mod registered;
+mod register_functions;
 pub(crate) mod registry;
 mod try_inline;
-mod wire_live;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,11 +30,11 @@ use std::time::Instant;
 
 use flatwater_sqlite::InUse;
 
-use checkpointing::checkpointer;
 pub(crate) use closing::Closed;
 use closing::{Closing, Hold};
+use connect_checkpointer::checkpointer;
+use connect_live::live_queries;
 use opening::Opening;
-use wire_live::live_queries;
 
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 //!
 //! Owns: the list of these databases, and the thread `fw-parked`, which lives as long as there is one. Blocks on file systems,
 //! on that thread alone. Invariant: a database whose files have changed since it was parked gets its connections again, which
-//! runs all of its live queries. Leaves out: databases that have connections, whose WAL shows commits (`wire_live`).
+//! runs all of its live queries. Leaves out: databases that have connections, whose WAL shows commits (`connect_live`).
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

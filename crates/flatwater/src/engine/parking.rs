@@ -4,7 +4,7 @@
 //! and waiting for room. Runs on the threads that call, for a moment, on those that open connections, which may block, and on
 //! `fw-park`. Invariants: an engine with connections is listed, or is about to be; whoever opens connections while there are
 //! far too many waits until others are parked, unless all that have some are held by their callers. One lock guards the list,
-//! and is never held while an engine is parked or dropped. Leaves out: the list (`clock`), closing the connections
+//! and is never held while an engine is parked or dropped. Leaves out: the list (`eviction`), closing the connections
 //! (`workers::writer`), noticing the commits of others to a parked database (`parked_files`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use flatwater_sqlite::PerProcess;
 
-use super::clock::{Clock, Hand, Met};
+use super::eviction::{Clock, Hand, Met};
 use super::{Engine, parked_files};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};

@@ -4,7 +4,7 @@
 //! Invariants, all under one lock that is never held while a file is opened or closed: a file has at most one
 //! engine; it is opened again only after it is closed; the last handle that leaves, or the shutdown, begins to close it;
 //! an engine that no caller has refuses nobody: who wants other options waits until it is delivered or closed.
-//! Leaves out: the table (`file_table`); databases in memory, which are never shared; checking the open files (`check`).
+//! Leaves out: the table (`file_table`); databases in memory, which are never shared; checking the open files (`file_check`).
 //!
 //! ```text
 //! thread A: open("new.db")                 thread B: open("link to new.db")
@@ -23,7 +23,7 @@ use flatwater_sqlite::InUse;
 
 use super::file_table::{CHANGED, Entry, FILES, FileState};
 use super::opening::Opening;
-use super::{Engine, check};
+use super::{Engine, file_check};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::identity::FileId;
@@ -143,7 +143,7 @@ impl FileReservation {
         files.paths.insert(engine.path().to_owned(), id.clone());
         files.entries.insert(id, Entry::of_open(&engine));
         drop(files);
-        check::begin();
+        file_check::begin();
         self.0 = None;
         CHANGED.notify_all();
         Some(engine)
@@ -174,7 +174,7 @@ impl Drop for FileReservation {
         }
         drop(files);
         CHANGED.notify_all();
-        check::end_if_unneeded();
+        file_check::end_if_unneeded();
     }
 }
 

@@ -1,4 +1,5 @@
-//! The list of what has connections, in the order in which its use is looked at, and how many there may be.
+//! The list of what has connections, in the order in which its use is looked at, and how many there may be: the clock
+//! algorithm.
 //!
 //! Owns: the list, the counts beside it, and the hand of the clock. Pure; guarded by the lock of its owner. Invariants: what is
 //! listed, looked at or being opened counts; a hand meets each at most twice, and again when another one was listed; nothing

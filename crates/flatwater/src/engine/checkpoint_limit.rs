@@ -17,9 +17,9 @@ static TAKEN: PerProcess<usize> = PerProcess::new(|| 0);
 static FREE: Condvar = Condvar::new();
 
 /// A place. Dropping it gives it to another one.
-pub(super) struct CopyPermit(());
+pub(super) struct CheckpointPermit(());
 
-impl CopyPermit {
+impl CheckpointPermit {
     /// Waits for a place. Returns `None` if there is none until then. Blocks.
     pub(super) fn wait(until: Instant) -> Option<Self> {
         let left = until.saturating_duration_since(Instant::now());
@@ -31,7 +31,7 @@ impl CopyPermit {
     }
 }
 
-impl Drop for CopyPermit {
+impl Drop for CheckpointPermit {
     fn drop(&mut self) {
         **TAKEN.lock() -= 1;
         FREE.notify_one();
@@ -47,9 +47,9 @@ mod tests {
     #[test]
     fn there_are_so_many_places_and_who_waits_in_vain_gets_none() {
         let until = Instant::now() + Duration::from_secs(600);
-        let places: Vec<_> = (0..PLACES).map(|_| CopyPermit::wait(until).unwrap()).collect();
-        assert!(CopyPermit::wait(Instant::now()).is_none());
-        let waits = std::thread::spawn(move || CopyPermit::wait(until).is_some());
+        let places: Vec<_> = (0..PLACES).map(|_| CheckpointPermit::wait(until).unwrap()).collect();
+        assert!(CheckpointPermit::wait(Instant::now()).is_none());
+        let waits = std::thread::spawn(move || CheckpointPermit::wait(until).is_some());
         drop(places);
         assert!(waits.join().unwrap());
     }
