@@ -22,8 +22,8 @@ use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::thread::block_on::{block_on, must_not_block};
 use crate::workers::Answer;
-use crate::workers::level::Level;
-use crate::workers::refusals::{polled_again, too_late};
+use crate::workers::nesting::Level;
+use crate::workers::shared_errors::{polled_again, too_late};
 use crate::workers::work::Work;
 
 /// The future of one operation, with a result of `T` or an error of `E`. It begins when it is first polled, and it can
@@ -195,8 +195,8 @@ impl<T, E: From<Error>> Call<T, E> {
                     }
                     Begun::Unsettled(reply) => Ok(Submitted::Waits(Awaited::Outcome, reply)),
                     Begun::ToSend(route) => {
-                        let notes = self.report.as_ref().map(|report| report.notes.clone());
-                        caller.send(route, work, may_block, notes, opening)
+                        let metrics = self.report.as_ref().map(|report| report.metrics.clone());
+                        caller.send(route, work, may_block, metrics, opening)
                     }
                 }
             }

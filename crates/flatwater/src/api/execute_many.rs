@@ -19,7 +19,7 @@ use crate::inline::budget;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::into_params::IntoParams;
 use crate::values::param_rows::ParamRows;
-use crate::workers::refusals::polled_again;
+use crate::workers::shared_errors::polled_again;
 use crate::workers::work::Work;
 
 /// After this time the task yields. The clock is read once per so many rows.

@@ -3,7 +3,7 @@
 //! Owns: whether anyone listens, what the event says, and sending it once. Runs on the thread that polls or drops the
 //! call, which holds no lock of this crate then. Invariants: without a listener nothing is allocated and no clock is
 //! read; a report is sent exactly once, or belongs to a collection that is. Leaves out: what the workers note
-//! (`queue::notes`), and what an event is (`statement_event`).
+//! (`queue::run_metrics`), and what an event is (`statement_event`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::engine::handle::Handle;
 use crate::error::{Error, ErrorKind, Result, shorten};
 use crate::events;
 use crate::events::statement_event::{ExecutedOn, StatementEvent, is_telling, tell};
-use crate::queue::notes::{Counts, Noted, Notes, RunNotes};
+use crate::queue::run_metrics::{Counts, Measured, MeasuredRun, RunMetrics};
 use crate::sql::catalogue::StatementInfo;
 use crate::workers::Answer;
 use crate::workers::work::Work;
@@ -26,7 +26,7 @@ pub(crate) struct Report {
     text: Text,
     in_transaction: bool,
     submitted: Instant,
-    pub(crate) notes: Arc<Notes>,
+    pub(crate) metrics: Arc<RunMetrics>,
 }
 
 /// Returns true if someone listens to the calls of this caller.
@@ -78,19 +78,19 @@ impl Report {
             text: work.map_or(Text::None, Text::of),
             in_transaction: caller.inside.is_some() && !caller.options.read_only,
             submitted: Instant::now(),
-            notes: Arc::default(),
+            metrics: Arc::default(),
         }))
     }
 
     /// Notes that the work ran on this thread, for so long.
     pub(crate) fn ran_here(&self, took: Duration, answer: &Result<Answer>) {
-        self.notes.runs(RunNotes {
+        self.metrics.runs(MeasuredRun {
             ran_on: ExecutedOn::Caller,
             began: self.submitted,
             lock: Duration::ZERO,
             run: Some(took),
         });
-        self.notes.counted(counts(answer));
+        self.metrics.counted(counts(answer));
     }
 
     /// Ends the report of a call with this answer: sends it, or adds it to the collection.
@@ -114,15 +114,15 @@ impl Report {
         };
         if cancelled == CancelOutcome::Withdrawn {
             // A write of a lost group had begun, and its run was undone.
-            self.notes.forget();
+            self.metrics.forget();
         }
         let facts = self.facts(Some(Error::new(ErrorKind::Cancelled, message)));
         self.finish(facts, into);
     }
 
     fn facts(&self, error: Option<Error>) -> Facts {
-        let Noted { run, lock_before, counts } = self.notes.read();
-        let Some(RunNotes { ran_on, began, lock, run }) = run else {
+        let Measured { run, lock_before, counts } = self.metrics.read();
+        let Some(MeasuredRun { ran_on, began, lock, run }) = run else {
             return Facts { queue: self.submitted.elapsed(), error, ..Facts::default() };
         };
         let queue = began.saturating_duration_since(self.submitted).saturating_sub(lock_before);

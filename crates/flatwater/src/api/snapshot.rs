@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
 use crate::workers::kept_connection::SnapshotGuard;
-use crate::workers::level::{Inside, TransactionGuard};
+use crate::workers::nesting::{Inside, TransactionGuard};
 
 /// One point in time of the database: all reads of it see the same state, whatever is committed meanwhile.
 ///

@@ -13,7 +13,7 @@ use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::thread::scope;
-use crate::workers::level::{Inside, Level, TransactionGuard};
+use crate::workers::nesting::{Inside, Level, TransactionGuard};
 use crate::workers::work::Work;
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.

@@ -16,8 +16,8 @@ use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::options::json_options::JsonOptions;
 use crate::queue::bounded::LinePlace;
-use crate::queue::notes::Notes;
 use crate::queue::reply::{Reply, reply, wake};
+use crate::queue::run_metrics::RunMetrics;
 use crate::queue::ticket::{CallOptions, Leaves, Ticket};
 use crate::sql;
 use crate::thread::background;
@@ -26,10 +26,10 @@ use crate::thread::scope::is_inside;
 use crate::time::timer::{self, Alarm};
 use crate::workers::Answer;
 use crate::workers::kept_connection::KeptConnection;
-use crate::workers::level::Inside;
+use crate::workers::nesting::Inside;
 use crate::workers::readers::{InLine, Readers};
-use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};
 use crate::workers::request::Request;
+use crate::workers::shared_errors::{opened_to_read, too_late, waits_for_itself};
 use crate::workers::work::Work;
 use crate::workers::writer::Writer;
 
@@ -183,13 +183,13 @@ impl Caller {
     }
 
     /// Sends a request for the work, or runs it on this thread if that `may_block` and a connection is free. A worker
-    /// notes its run in `notes`. Whoever gives the `opening` up gives the request up.
+    /// notes its run in `metrics`. Whoever gives the `opening` up gives the request up.
     pub(crate) fn send(
         &self,
         route: Route<'_>,
         work: Work,
         may_block: bool,
-        notes: Option<Arc<Notes>>,
+        metrics: Option<Arc<RunMetrics>>,
         opening: Option<&Opening>,
     ) -> Result<Submitted> {
         let inside_body = self.options.inside_body || is_inside(self.handle.id());
@@ -198,7 +198,7 @@ impl Caller {
         }
         let (promise, reply) = reply();
         let ticket = Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now());
-        let ticket = Arc::new(ticket.decoding(work.decode()).noting(notes));
+        let ticket = Arc::new(ticket.decoding(work.decode()).measuring(metrics));
         let alarm = alarm(&ticket, &reply);
         if let Some(opening) = opening {
             opening.waits_for(&ticket, Box::new(reply.nudge()));

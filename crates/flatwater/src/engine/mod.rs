@@ -47,10 +47,10 @@ use crate::stats::reader_counters::ReaderCounters;
 use crate::time::{later, timer};
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::context::Context;
+use crate::workers::handoff::TakesOver;
 use crate::workers::live::LiveQueries;
 use crate::workers::readers::Readers;
-use crate::workers::take_over::TakesOver;
-use crate::workers::writer::own::list::OwnConnections;
+use crate::workers::writer::own_connections::list::OwnConnections;
 use crate::workers::writer::{Writer, optimize_again_and_again};
 
 pub(crate) struct Engine {

@@ -23,8 +23,8 @@ use crate::file::parked::HasConnections;
 use crate::file::watch::Watch;
 use crate::thread::background;
 use crate::workers::checkpoint::Checkpointer;
+use crate::workers::handoff::TakesOver;
 use crate::workers::readers::Readers;
-use crate::workers::take_over::TakesOver;
 use crate::workers::writer::{Parked, Writer};
 
 /// How long `park` waits for the checkpointer to end what it does.

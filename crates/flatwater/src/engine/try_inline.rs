@@ -16,7 +16,7 @@ use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::thread::block_on::mark_closure;
 use crate::workers::Answer;
-use crate::workers::level::Inside;
+use crate::workers::nesting::Inside;
 use crate::workers::readers::InlineQuery;
 use crate::workers::tried::Tried;
 use crate::workers::work::Work;

@@ -19,10 +19,10 @@
 //! Leaves out: what requests mean, which requests form a group, and starting threads.
 
 pub(crate) mod bounded;
-pub(crate) mod notes;
-pub(crate) mod on_its_way;
 pub(crate) mod parts;
+pub(crate) mod pending_writes;
 pub(crate) mod reply;
+pub(crate) mod run_metrics;
 mod sync;
 pub(crate) mod ticket;
 

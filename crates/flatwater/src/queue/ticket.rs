@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 use rusqlite::ffi;
 
-use super::notes::{Notes, RunNotes, Started};
+use super::run_metrics::{MeasuredRun, RunMetrics, Started};
 use super::sync::{AtomicBool, AtomicU8};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, TimeoutEffect};
@@ -77,7 +77,7 @@ pub(crate) struct Ticket {
     /// What makes the rows values of the caller's type, if the caller wants that.
     pub(crate) decode: Option<Decode>,
     /// Present if someone listens to what becomes of the call.
-    pub(crate) notes: Option<Arc<Notes>>,
+    pub(crate) metrics: Option<Arc<RunMetrics>>,
     state: AtomicU8,
     ended: AtomicBool,
     cut_off: AtomicBool,
@@ -90,7 +90,7 @@ impl Ticket {
             deadline: options.timeout.map(|timeout| later(now, timeout)),
             options,
             decode: None,
-            notes: None,
+            metrics: None,
             state: AtomicU8::new(WAITING),
             ended: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
@@ -103,8 +103,8 @@ impl Ticket {
     }
 
     /// Returns the ticket of a request whose run is noted.
-    pub(crate) fn noting(self, notes: Option<Arc<Notes>>) -> Self {
-        Self { notes, ..self }
+    pub(crate) fn measuring(self, metrics: Option<Arc<RunMetrics>>) -> Self {
+        Self { metrics, ..self }
     }
 
     /// Marks the request as taken by a worker. Returns false if its caller no longer waits: then it must not run. One that
@@ -217,21 +217,21 @@ impl Ticket {
     /// `None` if nobody listens.
     #[must_use]
     pub(crate) fn note_start(&self, ran_on: ExecutedOn, waited: impl FnOnce() -> Duration) -> Option<Started> {
-        self.notes.as_ref().map(|notes| notes.start(ran_on, waited))
+        self.metrics.as_ref().map(|metrics| metrics.start(ran_on, waited))
     }
 
     /// Notes that the run ended.
     pub(crate) fn note_end(&self, started: Option<Started>, waited: impl FnOnce() -> Duration) {
-        if let (Some(notes), Some(started)) = (&self.notes, started) {
-            notes.end(started, waited);
+        if let (Some(metrics), Some(started)) = (&self.metrics, started) {
+            metrics.end(started, waited);
         }
     }
 
     /// Notes the run of a grouped write, which began after the group had waited for locks.
     pub(crate) fn note_member(&self, lock: Duration, began: Instant, run: Duration) {
-        if let Some(notes) = &self.notes {
+        if let Some(metrics) = &self.metrics {
             let began = began.checked_sub(lock).unwrap_or(began);
-            notes.runs(RunNotes { ran_on: ExecutedOn::Group, began, lock, run: Some(run) });
+            metrics.runs(MeasuredRun { ran_on: ExecutedOn::Group, began, lock, run: Some(run) });
         }
     }
 }

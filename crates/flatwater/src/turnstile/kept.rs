@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::Turnstile;
-use super::ticket::{Stage, Ticket};
 use super::turn::Rest;
+use super::turn_ticket::{Stage, Ticket};
 
 /// What became of the turn when a slot was released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,8 +24,8 @@ mod kept;
 mod line;
 mod quiet;
 mod side_file;
-mod ticket;
 mod turn;
+mod turn_ticket;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,9 +38,9 @@ pub(crate) use kept::LeftTurn;
 use line::Came;
 use quiet::Quiet;
 use side_file::SideFile;
-use ticket::{Stage, Ticket};
 pub(crate) use turn::HOLD;
 use turn::Turn;
+use turn_ticket::{Stage, Ticket};
 
 use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};

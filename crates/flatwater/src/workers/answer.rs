@@ -14,7 +14,7 @@ use crate::connection::run::execute::{Collected, Outcome};
 use crate::error::hint::Sentence;
 use crate::error::reading::row_not_found;
 use crate::error::{Error, Result};
-use crate::queue::notes::Counts;
+use crate::queue::run_metrics::Counts;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::column::Names;
 use crate::values::document::Document;
@@ -22,7 +22,7 @@ use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
 use crate::workers::Answer;
 use crate::workers::kept_connection::CursorGuard;
-use crate::workers::level::TransactionGuard;
+use crate::workers::nesting::TransactionGuard;
 
 impl From<Outcome> for Answer {
     fn from(outcome: Outcome) -> Self {

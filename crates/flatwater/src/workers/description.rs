@@ -146,7 +146,7 @@ impl Work {
             Self::Undo => (Kind::Control, "the rollback of a nested transaction", Undoes),
             Self::Named(..) => (Kind::Control, "a savepoint", Marks),
             Self::Checkpoint(_) => (Kind::Control, "a checkpoint", Checkpoints),
-            Self::Turn => (Kind::Begin, "a transaction of a connection", Begins),
+            Self::Slot => (Kind::Begin, "a transaction of a connection", Begins),
             Self::Leave => (Kind::Control, "the close of a connection", RollsBack),
             Self::GoOn => (Kind::Control, "a transaction", OursWithoutLock),
             Self::Settle(unsettled) => (unsettled.kind, "a commit that failed", Ours),

@@ -6,19 +6,19 @@
 
 mod answer;
 pub(crate) mod checkpoint;
+pub(crate) mod commit_listeners;
 pub(crate) mod context;
 pub(crate) mod description;
+pub(crate) mod handoff;
 pub(crate) mod kept_connection;
-pub(crate) mod level;
-pub(crate) mod listener;
 pub(crate) mod live;
+pub(crate) mod nesting;
 pub(crate) mod open_transaction;
 pub(crate) mod outbox;
 pub(crate) mod readers;
-pub(crate) mod refusals;
 pub(crate) mod reply_to;
 pub(crate) mod request;
-pub(crate) mod take_over;
+pub(crate) mod shared_errors;
 pub(crate) mod tried;
 pub(crate) mod work;
 pub(crate) mod writer;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use flatwater_sqlite::CheckpointInfo;
 
 use kept_connection::{CursorGuard, SnapshotGuard};
-use level::TransactionGuard;
+use nesting::TransactionGuard;
 
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;

@@ -5,7 +5,7 @@
 //! serve it; after the end no message is accepted, and every waiting caller gets the reason for the end. One lock guards the
 //! inbox. It is never held while a waker runs, nor while SQLite runs, except for a stay (a short step on its caller's thread): a
 //! message sent meanwhile comes after the stay, and its sender waits no longer than a stay may take. Leaves out: what the
-//! messages do, and the rights of callers (`level`).
+//! messages do, and the rights of callers (`nesting`).
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

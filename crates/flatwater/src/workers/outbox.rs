@@ -68,8 +68,8 @@ impl<'a> Outbox<'a> {
         if answer.as_ref().is_err_and(is_end) && ticket.should_stop() {
             self.recorder.counts.interrupted.count();
         }
-        if let (Some(notes), Ok(answer)) = (&ticket.notes, &answer) {
-            notes.counted(answer.counts());
+        if let (Some(metrics), Ok(answer)) = (&ticket.metrics, &answer) {
+            metrics.counted(answer.counts());
         }
         self.answers.push(Finished { reply_to, answer, decode: ticket.decode });
     }

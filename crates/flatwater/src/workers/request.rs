@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::queue::on_its_way::OnItsWay;
+use crate::queue::pending_writes::PendingWrite;
 use crate::queue::ticket::Ticket;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::work::Work;
@@ -23,7 +23,7 @@ pub(crate) struct Request {
     /// A write was in progress when the call began.
     pub(crate) had_active_writes: bool,
     /// Set by the writer when it receives the request.
-    pub(crate) on_its_way: Option<OnItsWay>,
+    pub(crate) pending: Option<PendingWrite>,
 }
 
 impl Request {
@@ -35,7 +35,7 @@ impl Request {
             lock_since: None,
             must_be_alone: false,
             had_active_writes: false,
-            on_its_way: None,
+            pending: None,
         }
     }
 }

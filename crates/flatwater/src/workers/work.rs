@@ -184,7 +184,7 @@ pub(crate) enum Work {
     Commit,
     Rollback,
     /// Lends the writer's connection to a connection of a caller, which writes meanwhile.
-    Turn,
+    Slot,
     /// Closes the connection of a caller.
     Leave,
     /// Goes on with the transaction that ran on its caller's thread until now. No caller waits for an answer.

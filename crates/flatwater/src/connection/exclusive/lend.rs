@@ -7,7 +7,7 @@
 
 use flatwater_sqlite::Busy;
 
-use super::restore::{drop_temp_objects, repair, restore_handlers};
+use super::reset::{drop_temp_objects, repair, restore_handlers};
 use crate::connection::Connection;
 use crate::connection::open::foreign_code::run_foreign_code;
 use crate::connection::open::pragmas::{apply_pragmas, watch_wal};

@@ -5,11 +5,11 @@
 
 pub(crate) mod change_key;
 pub(crate) mod copy;
-pub(crate) mod dump_statements;
 mod export;
 pub(crate) mod history;
+pub(crate) mod import_statements;
 pub(crate) mod lend;
 pub(crate) mod migration_statements;
 pub(crate) mod page_copy;
-pub(crate) mod restore;
+pub(crate) mod reset;
 pub(crate) mod violations;

@@ -172,7 +172,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::exclusive::restore::restore_handlers;
+    use crate::connection::exclusive::reset::restore_handlers;
     use crate::connection::learn::schema::SchemaFacts;
     use crate::connection::open::role::Role;
     use crate::connection::run::execute::{Bounds, Output, StatementRun};

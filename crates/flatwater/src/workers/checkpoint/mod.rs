@@ -26,8 +26,8 @@ use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::CheckpointLimits;
 use crate::time::deadline::Deadline;
+use crate::workers::commit_listeners::CommitListener;
 use crate::workers::context::Context;
-use crate::workers::listener::CommitListener;
 use crate::workers::work::InSlot;
 
 /// What the checkpointer needs from other workers.

@@ -175,8 +175,8 @@ mod tests {
     use crate::sql::catalogue::StatementInfo;
     use crate::thread::start::start_worker;
     use crate::values::params::Params;
+    use crate::workers::commit_listeners::ChangeListener;
     use crate::workers::context::Context as EngineContext;
-    use crate::workers::listener::ChangeListener;
     use crate::workers::work::{LivePart, LiveQuery};
 
     const HANGS: Duration = Duration::from_secs(60);

@@ -39,9 +39,9 @@ use crate::queue::ticket::Ticket;
 use crate::stats::reader_counters::ReaderCounters;
 use crate::time::deadline::Deadline;
 use crate::workers::context::Context;
+use crate::workers::handoff::TakesOver;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
-use crate::workers::take_over::TakesOver;
 
 /// A handle to the pool. Cheap to clone.
 #[derive(Clone)]

@@ -19,7 +19,7 @@ use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
 use crate::workers::Answer;
 use crate::workers::context::Context;
-use crate::workers::refusals::not_ended;
+use crate::workers::shared_errors::not_ended;
 use crate::workers::work::{LiveQuery, Work};
 
 /// Performs the work. Returns the outcome, and true if the connection can be used again.

@@ -11,7 +11,7 @@ use flatwater_sqlite::Busy;
 use super::reader_lease::{Holder, ReleaseRequests, may_hold};
 use crate::busy_handler::BusyWait;
 use crate::connection::Connection;
-use crate::connection::exclusive::restore::is_idle;
+use crate::connection::exclusive::reset::is_idle;
 use crate::connection::open::role::Role;
 use crate::connection::run::cursors::Cursors;
 use crate::error::{Error, Result};

@@ -24,11 +24,11 @@ use crate::sql::catalogue::StatementInfo;
 use crate::thread::block_on::{block_on, mark_closure};
 use crate::values::row::Rows;
 use crate::workers::Answer;
+use crate::workers::handoff::TakesOver;
 use crate::workers::kept_connection::{CursorGuard, SnapshotGuard};
 use crate::workers::outbox::Outbox;
-use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};
 use crate::workers::request::Request;
-use crate::workers::take_over::TakesOver;
+use crate::workers::shared_errors::{opened_to_read, too_late, waits_for_itself};
 use crate::workers::work::Work;
 
 /// How often a reader that waits for a parked database looks whether opening it failed.

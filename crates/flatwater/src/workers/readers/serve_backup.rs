@@ -12,7 +12,7 @@ use crate::connection::exclusive::copy::{Copy, copy};
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
-use crate::workers::refusals::not_ended;
+use crate::workers::shared_errors::not_ended;
 
 /// Copies the database. Returns the same as `perform`.
 pub(super) fn backup(reader: &mut Reader, options: &Options, form: &Copy, ticket: &Arc<Ticket>) -> (Performed, bool) {

@@ -8,12 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::reader::{Reader, busy};
-use crate::connection::exclusive::restore::{is_idle, restore_handlers};
+use crate::connection::exclusive::reset::{is_idle, restore_handlers};
 use crate::error::Result;
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::Answer;
-use crate::workers::refusals::not_ended;
+use crate::workers::shared_errors::not_ended;
 use crate::workers::work::{ReadClosure, Returned};
 
 /// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the

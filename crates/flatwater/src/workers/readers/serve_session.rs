@@ -21,8 +21,8 @@ use crate::thread::block_on::mark_closure;
 use crate::workers::Answer;
 use crate::workers::kept_connection::CursorGuard;
 use crate::workers::outbox::Outbox;
-use crate::workers::refusals::snapshot_writes;
 use crate::workers::request::Request;
+use crate::workers::shared_errors::snapshot_writes;
 use crate::workers::work::Work;
 
 /// What interrupts a request of a session: its caller, or what ends the session.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::CheckpointMode;
 
-use super::connection::WriterConnection;
 use super::optimize::at_close;
+use super::writer_connection::WriterConnection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::later;
 use crate::time::timer;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::WriterShared;
 use super::commits_seen::changes;
-use super::connection::WriterConnection;
 use super::failed_commit::{AfterFailure, Changes, after_failed_commit};
+use super::writer_connection::WriterConnection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::quoted;

@@ -6,9 +6,9 @@
 
 use flatwater_sqlite::{Connection as Sqlite, WalState};
 
-use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
 use super::state::Commits;
+use super::writer_connection::WriterConnection;
 use crate::connection::Connection;
 use crate::sql::schema_seen::LeftWal;
 

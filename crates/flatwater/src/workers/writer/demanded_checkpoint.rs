@@ -9,7 +9,7 @@ use std::time::Instant;
 use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 
 use super::WriterShared;
-use super::connection::WriterConnection;
+use super::writer_connection::WriterConnection;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Runs a checkpoint. Waits for other connections until the busy timeout ends, or the deadline.

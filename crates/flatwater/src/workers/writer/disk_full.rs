@@ -11,9 +11,9 @@ use flatwater_sqlite::{CheckpointMode, WalHeader};
 use rusqlite::ffi;
 
 use super::WriterShared;
-use super::connection::WriterConnection;
 use super::demanded_checkpoint::checkpoint;
 use super::state::{PageLimit, Room};
+use super::writer_connection::WriterConnection;
 use crate::error::{Error, ErrorKind};
 use crate::file::disk::Disk;
 

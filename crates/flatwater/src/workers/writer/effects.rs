@@ -5,9 +5,9 @@
 //! learnt under a schema that was not committed outlives the transaction. Leaves out: the schema as it is seen at the
 //! next use (`sql::schema_seen`).
 
-use super::connection::WriterConnection;
 use super::known_schema::forget_schema;
-use crate::connection::exclusive::restore::drop_temp_objects;
+use super::writer_connection::WriterConnection;
+use crate::connection::exclusive::reset::drop_temp_objects;
 use crate::sql::catalogue::Catalogue;
 use crate::sql::class::{Class, Route};
 

@@ -26,11 +26,11 @@ use rusqlite::ffi;
 
 use super::WriterShared;
 use super::commit::commit;
-use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::interrupts::{arm_for_all, disarm};
 use super::known_schema::{knows_schema, learn_schema};
 use super::perform::{Rules, perform};
+use super::writer_connection::WriterConnection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::GroupLimits;
 use crate::queue::ticket::{Ticket, left_request};

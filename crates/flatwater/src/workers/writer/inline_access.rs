@@ -6,7 +6,7 @@
 
 use flatwater_sqlite::{Cipher, ReadTime, WalState};
 
-use super::connection::WriterConnection;
+use super::writer_connection::WriterConnection;
 use crate::connection::Connection;
 use crate::connection::run::inline_run::{self, Begun, Reads};
 use crate::inline::outcome::Fallback;

@@ -4,18 +4,18 @@
 //! message for it. Runs on the thread that polls a call, and on the one that sends the message. Invariants: nothing here waits
 //! for a lock, syncs a file, or copies pages out of the WAL; a COMMIT that failed is not tried again unless its transaction is
 //! still open; nobody else gets the slot until the transaction is over. Leaves out: the statements between
-//! (`transaction_connection`, `serve_transaction`).
+//! (`inline_statement`, `serve_transaction`).
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use flatwater_sqlite::WalHeader;
 
-use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
 use super::inline_access::run_inline;
 use super::resting::OpenState;
 use super::slot::Slot;
+use super::writer_connection::WriterConnection;
 use super::{Writer, WriterShared};
 use crate::connection::Connection;
 use crate::connection::learn::schema::Known;
@@ -23,10 +23,10 @@ use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::Durability;
-use crate::queue::on_its_way::OnItsWay;
+use crate::queue::pending_writes::PendingWrite;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::workers::Answer;
-use crate::workers::level::TransactionGuard;
+use crate::workers::nesting::TransactionGuard;
 use crate::workers::open_transaction::{OpenTransaction, Step};
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
@@ -44,7 +44,7 @@ pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instan
     if is_kept || shared.pauses_writes(began) {
         return InlineRun::Ineligible;
     }
-    let _on_its_way = OnItsWay::new(&*shared.on_their_way);
+    let _pending = PendingWrite::new(&*shared.pending_writes);
     let Some(mut slot) = Slot::acquire_idle(writer) else { return InlineRun::Ineligible };
     match slot.run(|connection, _| begin(shared, connection, limits)) {
         None => return InlineRun::Ineligible,

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{PageRefusal, ReadTime, WalState, refused};
 use rusqlite::ffi;
 
-use super::connection::WriterConnection;
 use super::inline_access::{let_go, run_inline, suspect};
 use super::perform::run_one;
 use super::slot::Slot;
+use super::writer_connection::WriterConnection;
 use super::writer_lease::{Entered, enter_lease, leave_lease};
 use super::{Writer, WriterShared};
 use crate::bytecode::analysis::Ending;
@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::Durability;
-use crate::queue::on_its_way::OnItsWay;
+use crate::queue::pending_writes::PendingWrite;
 use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql::catalogue::StatementInfo;
@@ -44,7 +44,7 @@ impl Writer {
         if !shared.is_short(text, limits, began) {
             return INELIGIBLE;
         }
-        let _on_its_way = OnItsWay::new(&*shared.on_their_way);
+        let _pending = PendingWrite::new(&*shared.pending_writes);
         let Some(mut slot) = Slot::acquire_idle(self) else { return INELIGIBLE };
         let read_time = ReadTime { began, time: limits.time, refusal: PageRefusal::Failure };
         let write = Write { text, work, limits, began, read_time: Some(read_time) };

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flatwater_sqlite::Interrupt;
 
-use super::connection::WriterConnection;
 use super::state::EndsWhenLeft;
+use super::writer_connection::WriterConnection;
 use crate::queue::ticket::Ticket;
 
 impl Interrupt for EndsWhenLeft {

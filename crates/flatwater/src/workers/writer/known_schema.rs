@@ -5,8 +5,8 @@
 
 use flatwater_sqlite::WalState;
 
-use super::connection::WriterConnection;
 use super::inline_access::{renew, suspect};
+use super::writer_connection::WriterConnection;
 use crate::connection::Connection;
 use crate::connection::learn::schema::SchemaFacts;
 use crate::error::Result;

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::Busy;
 
-use super::connection::WriterConnection;
+use super::writer_connection::WriterConnection;
 use crate::queue::ticket::Ticket;
 use crate::time::later;
 
@@ -18,7 +18,7 @@ impl WriterConnection {
     /// Returns the busy handler.
     pub(super) fn busy(&self) -> Busy {
         let (wait, is_left) = (self.busy_timeout.clone(), self.is_left.clone());
-        // A connection of a caller waits in line for its turn, and only polls for the lock.
+        // A connection of a caller has waited for the slot, and only polls for the lock.
         let in_line = self.own.is_none().then(|| self.context.clone());
         let again = move |tries| match in_line.as_ref().and_then(|context| context.turnstile.as_ref()) {
             Some(turnstile) => turnstile.met_busy(tries, &wait),

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use super::WriterShared;
-use super::connection::WriterConnection;
 use super::interrupts::ends;
+use super::writer_connection::WriterConnection;
 use crate::connection::exclusive::copy::{Copy, copy};
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;

@@ -10,15 +10,15 @@ mod choice;
 mod close_connection;
 mod commit;
 mod commits_seen;
-mod connection;
 mod demanded_checkpoint;
 mod disk_full;
-mod dump;
 mod effects;
 mod exclusive;
 mod failed_commit;
 mod group;
+mod import_script;
 mod inline_access;
+mod inline_statement;
 mod inline_transaction;
 mod inline_write;
 mod interrupts;
@@ -28,7 +28,7 @@ mod lock_waits;
 mod memory_backup;
 mod migration;
 mod optimize;
-pub(crate) mod own;
+pub(crate) mod own_connections;
 mod park_database;
 mod perform;
 mod publish;
@@ -41,26 +41,26 @@ mod savepoint_stack;
 mod serve_transaction;
 mod slot;
 mod state;
-mod transaction_connection;
 mod vacuum;
+mod writer_connection;
 mod writer_lease;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use connection::WriterConnection;
 pub(crate) use inline_transaction::begin_inline;
 use left_behind::Ongoing;
 pub(crate) use optimize::optimize_again_and_again;
 pub(crate) use park_database::Parked;
 use resting::RestingConnection;
 use slot::{HeldConnection, Slot};
+use writer_connection::WriterConnection;
 
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::queue::bounded::LinePlace;
-use crate::queue::on_its_way::OnItsWay;
+use crate::queue::pending_writes::PendingWrite;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::{Closed, Queue, Start};
@@ -69,11 +69,11 @@ use crate::time::deadline::Deadline;
 use crate::time::later;
 use crate::time::recurring::Recurring;
 use crate::workers::Answer;
+use crate::workers::commit_listeners::{ChangeListener, CommitListener};
 use crate::workers::context::Context;
-use crate::workers::listener::{ChangeListener, CommitListener};
+use crate::workers::handoff::TakesOver;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
-use crate::workers::take_over::TakesOver;
 use crate::workers::work::{InSlot, Work};
 
 /// The handle. Cheap to clone.
@@ -99,7 +99,7 @@ pub(super) struct WriterShared {
     /// Asks for the statistics of the planner.
     optimizes: Recurring,
     /// The number of requests that are not answered yet.
-    on_their_way: Arc<AtomicU64>,
+    pending_writes: Arc<AtomicU64>,
     /// What a close has to end.
     ongoing: Ongoing,
     /// Set when a close has answered although something runs: from then on nothing is committed.
@@ -110,7 +110,7 @@ impl Writer {
     /// Opens the writer's connection. Blocks, until `ticket` is given up.
     pub(crate) fn open(context: &Arc<Context>, ticket: &Arc<Ticket>) -> Result<Self> {
         let opened = WriterConnection::open(context, ticket);
-        // It may have waited for its turn, and there was no slot.
+        // It may have got the turn of this process for that, and there was no slot with which the turn ends.
         context.turnstile.iter().for_each(|turnstile| turnstile.pass());
         let mut writer = opened?;
         let journal = writer.connection()?.journal.clone();
@@ -127,7 +127,7 @@ impl Writer {
             lease_watch: writer_lease::Watch::default(),
             again: Deadline::default(),
             optimizes: Recurring::default(),
-            on_their_way: Arc::default(),
+            pending_writes: Arc::default(),
             ongoing: Ongoing::default(),
         })))
     }
@@ -186,7 +186,7 @@ impl Writer {
     /// `Closed`; or the thread cannot be started: then the request is not in the queue any more.
     pub(crate) fn push(&self, mut request: Request) -> Result<LinePlace> {
         let ticket = request.ticket.clone();
-        request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
+        request.pending = Some(PendingWrite::new(self.0.pending_writes.clone()));
         match self.0.queue.push(request) {
             Err((Closed, _)) => Err(Error::closed()),
             Ok((place, start)) => {
@@ -214,7 +214,7 @@ impl Writer {
             return Some(request);
         }
         let Some(mut slot) = Slot::acquire_idle(self) else { return Some(request) };
-        request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
+        request.pending = Some(PendingWrite::new(self.0.pending_writes.clone()));
         let mut batch = vec![request];
         self.0.round_in(&mut slot, &mut batch);
         None
@@ -274,11 +274,11 @@ impl Writer {
 
 impl TakesOver for Writer {
     fn is_active(&self) -> bool {
-        self.0.on_their_way.load(Ordering::SeqCst) != 0
+        self.0.pending_writes.load(Ordering::SeqCst) != 0
     }
 
     fn take_over(&self, mut request: Request) {
-        request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
+        request.pending = Some(PendingWrite::new(self.0.pending_writes.clone()));
         // A closed queue drops the request, which its caller notices.
         if let Ok((_, start)) = self.0.queue.push(request)
             && self.start(start).is_err()

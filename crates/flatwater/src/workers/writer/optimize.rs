@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Writer;
-use super::connection::WriterConnection;
+use super::writer_connection::WriterConnection;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::later;
 use crate::values::params::Params;

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use flatwater_sqlite::Policy;
 
-use super::connection::WriterConnection;
 use super::effects::Effects;
+use super::writer_connection::WriterConnection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
 use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun};
@@ -27,7 +27,7 @@ use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::workers::Answer;
-use crate::workers::refusals::snapshot_writes;
+use crate::workers::shared_errors::snapshot_writes;
 use crate::workers::work::Work;
 
 /// The rules under which a text is prepared, and whether what is learnt from it is shared.

@@ -18,8 +18,8 @@
 use std::time::Instant;
 
 use super::commits_seen::{Committed, attached_has_moved, changes, has_left};
-use super::connection::WriterConnection;
 use super::slot::Slot;
+use super::writer_connection::WriterConnection;
 use super::{Writer, WriterShared};
 use crate::connection::Connection;
 use crate::dependencies::change::Change;

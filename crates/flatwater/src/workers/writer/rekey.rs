@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::close_connection::drop_connection;
-use super::connection::WriterConnection;
+use super::writer_connection::WriterConnection;
 use crate::connection::exclusive::change_key::change_key;
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};

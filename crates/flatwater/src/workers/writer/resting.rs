@@ -4,16 +4,16 @@
 //! Owns: the connection while a transaction is open, and what its steps have made of the transaction. Guarded by its own lock,
 //! which the writer's thread takes for each message, and a caller's thread only while the writer's thread has no message.
 //! Invariant: after a panic in a step nothing runs on the connection any more. Leaves out: the order of messages
-//! (`open_transaction`), and the steps (`transaction_connection`, `inline_transaction`, `serve_transaction`).
+//! (`open_transaction`), and the steps (`inline_statement`, `inline_transaction`, `serve_transaction`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::WriterShared;
-use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::failed_commit::Changes;
 use super::savepoint_stack::Stack;
+use super::writer_connection::WriterConnection;
 use crate::error::Error;
 use crate::workers::open_transaction::OpenTransaction;
 

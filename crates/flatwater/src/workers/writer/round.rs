@@ -13,12 +13,12 @@ use rusqlite::ffi;
 
 use super::choice::{Candidate, Choice};
 use super::close_connection::close;
-use super::connection::WriterConnection;
 use super::failed_commit::{Change, Changes};
 use super::inline_access::suspect_spoilt;
 use super::known_schema::see_schema;
-use super::own::turn::Turn;
+use super::own_connections::lent_slot::LentSlot;
 use super::slot::{HeldConnection, Slot, enter};
+use super::writer_connection::WriterConnection;
 use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
@@ -57,7 +57,7 @@ impl Writer {
             }
             drop(slot);
             free_since = Instant::now();
-            spin.look(|| self.0.on_their_way.load(Ordering::Relaxed) != 0);
+            spin.look(|| self.0.pending_writes.load(Ordering::Relaxed) != 0);
         }
     }
 }
@@ -170,13 +170,13 @@ impl WriterShared {
             serve_transaction::serve(writer, self, request, outbox);
             return false;
         }
-        if matches!(request.work, Work::Turn) {
+        if matches!(request.work, Work::Slot) {
             self.ongoing.note("a transaction of a connection");
-            let turn = Turn::lent(self, writer);
-            self.answer(outbox, request, turn.ok_or_else(Error::closed).map(Turn::answer));
+            let lent = LentSlot::lent(self, writer);
+            self.answer(outbox, request, lent.ok_or_else(Error::closed).map(LentSlot::answer));
             return false;
         }
-        let Request { ticket, work, reply_to, lock_since, on_its_way, .. } = request;
+        let Request { ticket, work, reply_to, lock_since, pending, .. } = request;
         if let Work::Close(before, after) = work {
             self.ongoing.note_closing();
             let wait = before();
@@ -204,7 +204,7 @@ impl WriterShared {
         let result =
             run_alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error, &ticket));
         ticket.note_end(started, || writer.busy_timeout.waited());
-        drop(on_its_way);
+        drop(pending);
         if result.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)) {
             suspect_spoilt(writer, true);
         }
@@ -225,7 +225,7 @@ impl WriterShared {
     }
 
     pub(super) fn answer(&self, outbox: &mut Outbox<'_>, request: Request, result: Result<Answer>) {
-        drop(request.on_its_way);
+        drop(request.pending);
         outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, result);
     }
 

@@ -6,7 +6,7 @@
 //! only inside the innermost nested transaction. Leaves out: the savepoint of each request, which is closed when the
 //! request is answered.
 
-use super::connection::WriterConnection;
+use super::writer_connection::WriterConnection;
 use crate::connection::run::hints::most_alike;
 use crate::error::{Error, Result};
 use crate::workers::open_transaction::Savepoints;

@@ -18,9 +18,9 @@ use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
 use super::commits_seen::{Committed, leave_at, take_new_commits};
-use super::connection::WriterConnection;
 use super::inline_access::{renew, suspect_spoilt, unlimit};
 use super::known_schema::see_functions;
+use super::writer_connection::WriterConnection;
 use crate::thread::linger::Linger;
 use crate::turnstile::{HOLD, LeftTurn, Turnstile};
 use crate::workers::outbox::Outbox;

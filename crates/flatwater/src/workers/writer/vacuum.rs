@@ -14,9 +14,9 @@ use flatwater_sqlite::CheckpointMode;
 
 use super::WriterShared;
 use super::autocommit::autocommit;
-use super::connection::WriterConnection;
 use super::demanded_checkpoint::checkpoint;
 use super::interrupts::disarm;
+use super::writer_connection::WriterConnection;
 use crate::connection::Connection;
 use crate::connection::open::pragmas::temp_store;
 use crate::error::Result;

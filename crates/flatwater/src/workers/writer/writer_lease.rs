@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
-use super::connection::WriterConnection;
 use super::inline_access::{hold, let_go};
 use super::known_schema::has_seen_schema;
 use super::slot::Slot;
 use super::state::WriterLease;
+use super::writer_connection::WriterConnection;
 use crate::inline::outcome::Fallback;
 use crate::lease::{Lease, LeaseRun};
 use crate::sql::schema_seen::LeftWal;

@@ -16,7 +16,7 @@ use super::reopen;
 use super::state::{Commits, EndsWhenLeft, OwnSettings, PageLimit, Room, WriterLease};
 use crate::busy_handler::BusyWait;
 use crate::connection::Connection;
-use crate::connection::exclusive::restore::{repair, restore_handlers};
+use crate::connection::exclusive::reset::{repair, restore_handlers};
 use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::open::has_litestream;
 use crate::connection::open::role::Role;

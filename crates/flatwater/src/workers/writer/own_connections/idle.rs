@@ -1,7 +1,7 @@
 //! The idle limit of a transaction on a connection of a caller.
 //!
-//! Owns: looking at it. Runs on the timer's thread. Invariant: a transaction that is used for nothing holds the turn,
-//! and keeps the WAL from starting over, for no longer than its limit. Leaves out: rolling it back (`serve`).
+//! Owns: looking at it. Runs on the timer's thread. Invariant: a transaction that is used for nothing holds the slot,
+//! and keeps the WAL from starting over, for no longer than its limit. Leaves out: rolling it back (`serve_inbox`).
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;

@@ -1,7 +1,7 @@
-//! What a worker notes of the run of a request, for the event of its call.
+//! What a worker measures of the run of a request, for the event of its call.
 //!
 //! Owns: the times, the place and the numbers of the last run. Shared by the caller's call and the worker. Invariant: a
-//! request without a listener has no notes, and a worker then reads no clock for them. Leaves out: the event.
+//! request without a listener has no metrics, and a worker then reads no clock for them. Leaves out: the event.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use crate::events::statement_event::ExecutedOn;
 
 #[derive(Debug, Default)]
-pub(crate) struct Notes(Mutex<Noted>);
+pub(crate) struct RunMetrics(Mutex<Measured>);
 
 /// What was noted so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Noted {
-    pub(crate) run: Option<RunNotes>,
+pub(crate) struct Measured {
+    pub(crate) run: Option<MeasuredRun>,
     /// How long the runs before, which were undone, waited for locks.
     pub(crate) lock_before: Duration,
     pub(crate) counts: Counts,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RunNotes {
+pub(crate) struct MeasuredRun {
     pub(crate) ran_on: ExecutedOn,
     /// When it began, or began to wait for locks.
     pub(crate) began: Instant,
@@ -44,19 +44,19 @@ pub(crate) struct Started {
     waited: Duration,
 }
 
-impl Notes {
-    fn lock(&self) -> MutexGuard<'_, Noted> {
+impl RunMetrics {
+    fn lock(&self) -> MutexGuard<'_, Measured> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn read(&self) -> Noted {
+    pub(crate) fn read(&self) -> Measured {
         *self.lock()
     }
 
     /// Notes that a run begins now. `waited` returns how long its connection has waited for locks so far.
     pub(super) fn start(&self, ran_on: ExecutedOn, waited: impl FnOnce() -> Duration) -> Started {
         let began = Instant::now();
-        self.runs(RunNotes { ran_on, began, lock: Duration::ZERO, run: None });
+        self.runs(MeasuredRun { ran_on, began, lock: Duration::ZERO, run: None });
         Started { ran_on, began, waited: waited() }
     }
 
@@ -64,20 +64,20 @@ impl Notes {
     pub(super) fn end(&self, started: Started, waited: impl FnOnce() -> Duration) {
         let Started { ran_on, began, waited: before } = started;
         let lock = waited().saturating_sub(before);
-        self.lock().run = Some(RunNotes { ran_on, began, lock, run: Some(began.elapsed().saturating_sub(lock)) });
+        self.lock().run = Some(MeasuredRun { ran_on, began, lock, run: Some(began.elapsed().saturating_sub(lock)) });
     }
 
     /// Notes a run. One that was noted before was undone.
-    pub(crate) fn runs(&self, run: RunNotes) {
-        let mut noted = self.lock();
-        if let Some(before) = noted.run.replace(run) {
-            noted.lock_before += before.lock;
+    pub(crate) fn runs(&self, run: MeasuredRun) {
+        let mut measured = self.lock();
+        if let Some(before) = measured.run.replace(run) {
+            measured.lock_before += before.lock;
         }
     }
 
     /// Forgets a run that was undone.
     pub(crate) fn forget(&self) {
-        *self.lock() = Noted::default();
+        *self.lock() = Measured::default();
     }
 
     pub(crate) fn counted(&self, counts: Counts) {

@@ -1,6 +1,6 @@
-//! Inline runs in an open transaction, on its resting connection.
+//! One statement of an open transaction as an inline run, on the transaction's resting connection.
 //!
-//! Owns: one inline run of a statement or of a savepoint, and which are eligible. Runs on the thread of a caller, while the
+//! Owns: that run, or that of a savepoint, and which are eligible. Runs on the thread of a caller, while the
 //! writer's thread has no message of the transaction. Invariant: an inline run that fails leaves nothing behind, and a worker
 //! runs the statement again. Leaves out: the place of the connection (`resting`), the order of messages
 //! (`open_transaction`), beginning and ending a transaction inline (`inline_transaction`).
@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{PageRefusal, ReadTime};
 use rusqlite::ffi;
 
-use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::inline_access::{run_inline, suspect};
 use super::inline_transaction;
@@ -20,6 +19,7 @@ use super::known_schema::has_settled_schema;
 use super::perform::run_one;
 use super::resting::{OpenState, RestingConnection};
 use super::savepoint_stack::Savepoint;
+use super::writer_connection::WriterConnection;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! Short statements of a connection of a caller, on the thread that polls their call: the inbox around them.
 //!
 //! Owns: when the connection is free for one, and what follows. Runs on callers' threads, under the lock of the inbox, for no
-//! longer than a stay in an open transaction. Invariants: nothing waits that was sent before; the turn is given back
+//! longer than a stay in an open transaction. Invariants: nothing waits that was sent before; the slot is given back
 //! without the lock; a commit whose outcome is not known is the first thing that a helper thread finds. Leaves out: which
 //! statements are short, and running them (`short`).
 
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use super::run::Own;
+use super::runner::Runner;
 use super::short::{Ran, ShortRun};
 use super::{End, Inbox, Message, OwnConnection};
 use crate::error::Error;
@@ -32,24 +32,24 @@ impl OwnConnection {
         if inbox.end.is_some() || inbox.closes || inbox.ended.is_some() || self.has_callbacks.load(Ordering::Acquire) {
             return INELIGIBLE;
         }
-        let Some(mut own) = inbox.resting.take() else { return INELIGIBLE };
+        let Some(mut runner) = inbox.resting.take() else { return INELIGIBLE };
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            let ran = ShortRun { own: &mut own, writer, limits, began }.run(work);
-            (ran, own)
+            let ran = ShortRun { runner: &mut runner, writer, limits, began }.run(work);
+            (ran, runner)
         }));
         let took = began.elapsed();
         match ran {
-            Ok((Some(Ran::Unsettled(error, change)), own)) => {
+            Ok((Some(Ran::Unsettled(error, change)), runner)) => {
                 let unsettled = Unsettled { error, change, kind: work.describe().kind };
                 let (promise, reply) = reply();
                 let request = Request::new(Arc::new(Ticket::new(options, began)), Work::Settle(unsettled), promise);
                 inbox.messages.push_front(Message::Request(Box::new(request)));
                 drop(inbox);
-                self.serve_on_a_thread(own, None);
+                self.serve_on_a_thread(runner, None);
                 Tried::Unsettled(reply, took)
             }
-            Ok((ran, own)) => {
-                self.rest_after(inbox, own, ran.is_some());
+            Ok((ran, runner)) => {
+                self.rest_after(inbox, runner, ran.is_some());
                 Tried::Ran(match ran {
                     Some(Ran::Done(answer)) => InlineRun::Done(answer, took),
                     Some(Ran::FellBack(why)) => InlineRun::FellBack(why, took),
@@ -68,24 +68,24 @@ impl OwnConnection {
 
     /// Puts the connection to rest, or has a thread serve what was sent meanwhile. `ran`: what it says of itself may have
     /// changed.
-    fn rest_after<'a>(&'a self, mut inbox: MutexGuard<'a, Inbox>, mut own: Box<Own>, ran: bool) {
+    fn rest_after<'a>(&'a self, mut inbox: MutexGuard<'a, Inbox>, mut runner: Box<Runner>, ran: bool) {
         // Who looked while it had no rest has to look again.
         let mut looks = !self.in_transaction.load(Ordering::Relaxed);
-        if own.has_turn_for_nothing() {
+        if runner.has_slot_for_nothing() {
             // Live queries start, and threads and callers are woken.
             drop(inbox);
-            self.note(own.rest());
+            self.note(runner.rest());
             looks = true;
             inbox = self.lock();
         } else if ran {
-            self.note(own.rest());
+            self.note(runner.rest());
         }
         if !inbox.messages.is_empty() || inbox.closes && !self.in_transaction.load(Ordering::Relaxed) {
             drop(inbox);
-            return self.serve_on_a_thread(own, None);
+            return self.serve_on_a_thread(runner, None);
         }
         inbox.idle_since = Instant::now();
-        inbox.resting = Some(own);
+        inbox.resting = Some(runner);
         drop(inbox);
         if looks && self.in_transaction.load(Ordering::Relaxed) {
             self.look_later();

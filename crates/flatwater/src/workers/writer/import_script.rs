@@ -11,11 +11,11 @@ use flatwater_sqlite::{Discard, Prepared};
 
 use super::WriterShared;
 use super::commit::commit;
-use super::connection::WriterConnection;
 use super::exclusive::{take_back, with_foreign_keys};
 use super::interrupts::{arm, disarm};
 use super::migration::table;
-use crate::connection::exclusive::dump_statements::{
+use super::writer_connection::WriterConnection;
+use crate::connection::exclusive::import_statements::{
     Mark, changes_rows, mark, misplaced, prepare_dumped, renew_schema, writes_schema,
 };
 use crate::connection::exclusive::violations::{tables, violations};

@@ -1,19 +1,19 @@
 //! Connections of callers: each is a connection that is kept for one caller, who may do with it what SQLite lets it do.
 //!
 //! Owns: the inbox of such a connection, and how it ends. Runs on callers' threads, on the timer's and on those that
-//! deliver turns, and blocks none. Invariants: requests run in the order in which they were sent, one at a time,
+//! deliver slots, and blocks none. Invariants: requests run in the order in which they were sent, one at a time,
 //! whoever sent them; between two requests the connection has no thread; after the end no request is accepted, and
 //! every request that waits gets the reason. One lock guards the inbox, and is never held while SQLite runs or a waker
-//! does. Leaves out: serving the requests (`serve`), waiting for the turn (`waits`), running them (`run`).
+//! does. Leaves out: serving the requests (`serve_inbox`), waiting for the slot (`waits`), running them (`runner`).
 
 mod idle;
 mod inline;
+pub(super) mod lent_slot;
 pub(crate) mod list;
-mod run;
-mod serve;
+mod runner;
+mod serve_inbox;
 mod short;
 mod statements;
-pub(super) mod turn;
 mod waits;
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ use std::time::Instant;
 use flatwater_sqlite::{Callbacks, Interrupt, Origin};
 
 use self::list::OwnConnections;
-use self::run::Own;
+use self::runner::Runner;
 use self::waits::Waiting;
 use super::Writer;
 use crate::connection::functions::Functions;
@@ -106,8 +106,8 @@ struct Inbox {
     /// Requests that come are refused for this reason.
     end: Option<End>,
     /// The connection between two messages. `None` while a thread has it, while it waits, and after the end.
-    resting: Option<Box<Own>>,
-    /// The request at the head of the line waits for the turn.
+    resting: Option<Box<Runner>>,
+    /// The request at the head of the line waits for the slot.
     waiting: Option<Waiting>,
     /// The number of the last wait.
     waits: u64,
@@ -146,11 +146,11 @@ impl OwnConnection {
         if !given.options.is_memory() {
             given.functions = Arc::new(Functions::over(given.functions));
         }
-        let own = Own::of(&given);
+        let runner = Runner::of(&given);
         let inbox = Inbox {
             messages: VecDeque::new(),
             end: None,
-            resting: Some(Box::new(own)),
+            resting: Some(Box::new(runner)),
             waiting: None,
             waits: 0,
             idle_since: Instant::now(),
@@ -191,12 +191,12 @@ impl OwnConnection {
     /// Has a thread serve the messages, unless one does, or the first one waits.
     fn go_on(&self, mut inbox: MutexGuard<'_, Inbox>) {
         let gone = |waiting: &mut Waiting| waiting.request.ticket.is_given_up();
-        if let Some(own) = inbox.resting.take() {
+        if let Some(runner) = inbox.resting.take() {
             drop(inbox);
-            self.serve_on_a_thread(own, None);
-        } else if let Some(Waiting { own, request, .. }) = inbox.waiting.take_if(gone) {
+            self.serve_on_a_thread(runner, None);
+        } else if let Some(Waiting { runner, request, .. }) = inbox.waiting.take_if(gone) {
             drop(inbox);
-            self.serve_on_a_thread(own, Some((request, Err(Error::closed()))));
+            self.serve_on_a_thread(runner, Some((request, Err(Error::closed()))));
         }
     }
 
@@ -245,9 +245,9 @@ impl OwnConnection {
         self.flags.ended.store(true, Ordering::Relaxed);
         let _ = self.post(Message::End(End::Closed));
         let mut inbox = self.lock();
-        if let Some(Waiting { own, request, .. }) = inbox.waiting.take() {
+        if let Some(Waiting { runner, request, .. }) = inbox.waiting.take() {
             drop(inbox);
-            self.serve_on_a_thread(own, Some((request, Err(Error::closed()))));
+            self.serve_on_a_thread(runner, Some((request, Err(Error::closed()))));
         }
     }
 }

@@ -1,31 +1,31 @@
-//! The turn of a connection of a caller: the writer's connection, which is lent to it while it writes.
+//! The writer slot while a connection of a caller has it: the writer's connection is lent to it while it writes.
 //!
-//! Owns: taking the slot where it is free, and giving it back with what was committed meanwhile. Runs on the thread
-//! that has the caller's connection, a caller's too. Invariants: while there is a turn, nobody else of this engine writes; a turn that
-//! is dropped gives the slot back, and no transaction stays open on the writer's connection. Leaves out: waiting for a
-//! turn (`waits`), whether a statement needs one (`run`).
+//! Owns: taking the slot where it is free, and giving it back with what was committed meanwhile. Runs on the thread that has
+//! the caller's connection, a caller's too. Invariants: nobody else of this engine writes meanwhile; whoever drops it gives the
+//! slot back, and no transaction stays open on the writer's connection. Leaves out: waiting for the slot (`waits`), whether a
+//! statement needs it (`runner`).
 
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::connection::WriterConnection;
 use super::super::effects::Effects;
 use super::super::known_schema::{forget_schema, has_settled_schema, see_schema};
 use super::super::slot::{HeldConnection, Slot, enter, leave_beside};
+use super::super::writer_connection::WriterConnection;
 use super::super::{Writer, WriterShared};
 use crate::error::{Error, Result};
-use crate::queue::on_its_way::OnItsWay;
+use crate::queue::pending_writes::PendingWrite;
 use crate::sql::catalogue::Catalogue;
 use crate::workers::Answer;
 
-pub(in super::super) struct Turn {
+pub(in super::super) struct LentSlot {
     pub(super) shared: Arc<WriterShared>,
     /// `None` when it was given back.
     writer: Option<Box<WriterConnection>>,
 }
 
-impl Turn {
+impl LentSlot {
     /// Takes the slot, if it is free and nothing has to be waited for.
     pub(super) fn take_idle(writer: &Writer) -> Option<Self> {
         let shared = &writer.0;
@@ -48,7 +48,7 @@ impl Turn {
         if (is_kept && !is_short) || shared.pauses_writes(now) || shared.is_left() {
             return None;
         }
-        let _on_its_way = OnItsWay::new(&*shared.on_their_way);
+        let _pending = PendingWrite::new(&*shared.pending_writes);
         let mut slot = Slot::acquire_idle(writer)?;
         let is_usable = slot.run(|connection, _| {
             connection.end_lease();
@@ -67,21 +67,21 @@ impl Turn {
         Some(Self { shared, writer: Some(held.lend()) })
     }
 
-    /// Returns the answer to who asked for a turn.
+    /// Returns the answer to who asked for a slot.
     pub(in super::super) fn answer(self) -> Answer {
         Answer::Returned(Box::new(self), None)
     }
 
-    /// Returns the turn that the writer answered with.
+    /// Returns the slot that the writer answered with.
     pub(super) fn of(answer: Answer) -> Result<Self> {
-        let Answer::Returned(turn, _) = answer else { return Err(Error::closed()) };
-        let turn: Box<dyn Any> = turn;
-        turn.downcast::<Self>().map(|turn| *turn).map_err(|_| Error::closed())
+        let Answer::Returned(slot, _) = answer else { return Err(Error::closed()) };
+        let slot: Box<dyn Any> = slot;
+        slot.downcast::<Self>().map(|slot| *slot).map_err(|_| Error::closed())
     }
 
     /// The writer's connection: the only one of a database in memory.
     pub(super) fn writer(&mut self) -> &mut WriterConnection {
-        self.writer.as_mut().expect("it is given back only with the turn")
+        self.writer.as_mut().expect("it is given back only with the slot")
     }
 
     /// Gives the slot back. `own` is the connection that wrote, if it is not the writer's, with these effects.
@@ -108,7 +108,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for LentSlot {
     fn drop(&mut self) {
         self.end(None, &Effects::default());
     }

@@ -3,7 +3,7 @@
 //! Owns: the thread that has the connection, which it gives back when there is no message. Runs on helper threads,
 //! which may block. Invariants: every request is answered; the answers are delivered when the next request of the
 //! caller would find the connection at rest; a panic, which only a bug in this crate or a function of the caller can
-//! cause, costs the connection. Leaves out: what is sent (`mod`), what a request does (`run`).
+//! cause, costs the connection. Leaves out: what is sent (`mod`), what a request does (`runner`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use flatwater_sqlite::{Callbacks, Interrupt};
 
-use super::run::{Own, State, Step};
-use super::turn::Turn;
+use super::lent_slot::LentSlot;
+use super::runner::{Runner, State, Step};
 use super::{End, Ends, Given, Message, OwnConnection};
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
@@ -28,13 +28,13 @@ use crate::workers::open_transaction::End as TransactionEnd;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
-use crate::workers::writer::connection::WriterConnection;
 use crate::workers::writer::state::OwnSettings;
+use crate::workers::writer::writer_connection::WriterConnection;
 
-/// A request that has waited for the turn, and what came of that.
-pub(super) type Resumed = (Box<Request>, Result<Turn>);
+/// A request that has waited for the slot, and what came of that.
+pub(super) type Resumed = (Box<Request>, Result<LentSlot>);
 
-impl Own {
+impl Runner {
     pub(super) fn of(given: &Given) -> Self {
         let is_in_memory = given.options.is_memory();
         let own = || {
@@ -48,36 +48,36 @@ impl Own {
 
 impl OwnConnection {
     /// Has a thread serve the messages, first the one that was resumed.
-    pub(super) fn serve_on_a_thread(&self, own: Box<Own>, resumed: Option<Resumed>) {
+    pub(super) fn serve_on_a_thread(&self, runner: Box<Runner>, resumed: Option<Resumed>) {
         let Some(this) = self.this.upgrade() else { return };
-        let place = Arc::new(Mutex::new(Some((own, resumed))));
-        let take = |place: &Mutex<Option<(Box<Own>, Option<Resumed>)>>| {
+        let place = Arc::new(Mutex::new(Some((runner, resumed))));
+        let take = |place: &Mutex<Option<(Box<Runner>, Option<Resumed>)>>| {
             place.lock().unwrap_or_else(PoisonError::into_inner).take()
         };
         let taken = place.clone();
         let served = this.clone();
         let started = run_waiting("fw-own", move || {
-            if let Some((own, resumed)) = take(&taken) {
-                served.serve(own, resumed);
+            if let Some((runner, resumed)) = take(&taken) {
+                served.serve(runner, resumed);
             }
         });
         if let Err(error) = started
-            && let Some((own, resumed)) = take(&place)
+            && let Some((runner, resumed)) = take(&place)
         {
-            this.refuse(own, resumed, &no_thread("a thread of a connection", &error));
+            this.refuse(runner, resumed, &no_thread("a thread of a connection", &error));
         }
     }
 
     /// Serves messages until there is none, or the first waits.
-    fn serve(&self, mut own: Box<Own>, resumed: Option<Resumed>) {
+    fn serve(&self, mut runner: Box<Runner>, resumed: Option<Resumed>) {
         let mut outbox = Outbox::decoding(&self.given.context.recorder);
-        let mut next = resumed.map(|(request, turn)| (Message::Request(request), Some(turn)));
+        let mut next = resumed.map(|(request, slot)| (Message::Request(request), Some(slot)));
         loop {
-            let (message, turn) = match next.take() {
+            let (message, slot) = match next.take() {
                 Some(next) => next,
-                None => match self.next(own) {
+                None => match self.next(runner) {
                     Ok((at, message)) => {
-                        own = at;
+                        runner = at;
                         outbox.deliver();
                         (message, None)
                     }
@@ -85,17 +85,17 @@ impl OwnConnection {
                 },
             };
             match message {
-                Message::End(end) => return self.close(own, end, None, &mut outbox),
+                Message::End(end) => return self.close(runner, end, None, &mut outbox),
                 Message::Idle => {
-                    let state = own.roll_back();
+                    let state = runner.roll_back();
                     self.note(state);
                 }
                 Message::Request(request) => {
                     if matches!(request.work, Work::Leave) {
-                        return self.close(own, End::Finished, Some(request), &mut outbox);
+                        return self.close(runner, End::Finished, Some(request), &mut outbox);
                     }
-                    own = match self.request(own, request, turn, &mut outbox) {
-                        Some(own) => own,
+                    runner = match self.request(runner, request, slot, &mut outbox) {
+                        Some(runner) => runner,
                         None => return outbox.deliver(),
                     };
                 }
@@ -104,17 +104,17 @@ impl OwnConnection {
     }
 
     /// Returns the next message, or puts the connection to rest.
-    fn next(&self, own: Box<Own>) -> Result<(Box<Own>, Message), ()> {
+    fn next(&self, runner: Box<Runner>) -> Result<(Box<Runner>, Message), ()> {
         let mut inbox = self.lock();
         let in_transaction = self.in_transaction.load(Ordering::Relaxed);
         match inbox.messages.pop_front() {
-            Some(message) => Ok((own, message)),
+            Some(message) => Ok((runner, message)),
             None if inbox.closes && !in_transaction => {
                 inbox.end.get_or_insert(End::Closed);
-                Ok((own, Message::End(End::Closed)))
+                Ok((runner, Message::End(End::Closed)))
             }
             None => {
-                inbox.resting = Some(own);
+                inbox.resting = Some(runner);
                 inbox.idle_since = Instant::now();
                 drop(inbox);
                 if in_transaction {
@@ -125,51 +125,51 @@ impl OwnConnection {
         }
     }
 
-    /// Serves one request. Returns `None` if the connection waits for its turn, or is gone.
+    /// Serves one request. Returns `None` if the connection waits for its slot, or is gone.
     pub(super) fn request(
         &self,
-        mut own: Box<Own>,
+        mut runner: Box<Runner>,
         request: Box<Request>,
-        turn: Option<Result<Turn>>,
+        slot: Option<Result<LentSlot>>,
         outbox: &mut Outbox<'_>,
-    ) -> Option<Box<Own>> {
+    ) -> Option<Box<Runner>> {
         if !request.ticket.start() {
             self.given.context.recorder.counts.abandoned.count();
-            // A turn that came too late is given back.
-            if let Some(Ok(turn)) = turn {
-                own.takes(turn);
-                own.rest();
+            // A slot that came too late is given back.
+            if let Some(Ok(slot)) = slot {
+                runner.takes(slot);
+                runner.rest();
             }
-            return Some(own);
+            return Some(runner);
         }
         if let Some(told) = self.tell_of_end(&request.work) {
             answer(*request, told, outbox);
-            return Some(own);
+            return Some(runner);
         }
-        match turn {
-            Some(Ok(turn)) => own.takes(turn),
+        match slot {
+            Some(Ok(slot)) => runner.takes(slot),
             Some(Err(error)) => {
                 answer(*request, Err(error), outbox);
-                return Some(own);
+                return Some(runner);
             }
             None => {}
         }
-        let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.run(&mut own, &request))));
+        let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.run(&mut runner, &request))));
         match ran {
-            Ok(Step::NeedsTurn) => self.wait_for_turn(own, request, outbox),
+            Ok(Step::NeedsSlot) => self.wait_for_slot(runner, request, outbox),
             Ok(Step::Answered(result)) => {
                 let was_in_transaction = self.in_transaction.load(Ordering::Relaxed);
-                let state = own.rest();
+                let state = runner.rest();
                 self.note(state);
                 if let Some(writer) = &self.given.writer {
-                    own.see_schema(&writer.0.context.catalogue.left);
+                    runner.see_schema(&writer.0.context.catalogue.left);
                 }
                 let error = result.as_ref().err().cloned();
                 let has_left = request.ticket.is_interrupted();
                 answer(*request, result, outbox);
                 if let Some(error) = error {
                     if state.is_gone {
-                        self.close(own, End::Lost(error), None, outbox);
+                        self.close(runner, End::Lost(error), None, outbox);
                         return None;
                     }
                     // The statement took the transaction along, and its caller does not learn of it.
@@ -177,25 +177,25 @@ impl OwnConnection {
                         self.lock().ended = Some(TransactionEnd::Lost(error).error());
                     }
                 }
-                Some(own)
+                Some(runner)
             }
             Err(_) => {
                 let error = Error::misuse("a fault inside Flatwater ended it; please report it");
                 answer(*request, Err(error.clone()), outbox);
-                self.close(own, End::Lost(error), None, outbox);
+                self.close(runner, End::Lost(error), None, outbox);
                 None
             }
         }
     }
 
-    fn run(&self, own: &mut Own, request: &Request) -> Step {
+    fn run(&self, runner: &mut Runner, request: &Request) -> Step {
         if let Err(error) = self.given.list.enter(self) {
             return Step::Answered(Err(error));
         }
         self.flags.interrupted.store(false, Ordering::Relaxed);
         let ends: Arc<dyn Interrupt> = Arc::new(Ends(request.ticket.clone(), self.flags.clone()));
         let started = request.ticket.note_start(ExecutedOn::Writer, std::time::Duration::default);
-        let step = own.run(&request.work, &request.ticket, &ends, self.callbacks());
+        let step = runner.run(&request.work, &request.ticket, &ends, self.callbacks());
         request.ticket.note_end(started, std::time::Duration::default);
         match step {
             Step::Answered(Err(_)) if self.flags.ended.load(Ordering::Relaxed) => Step::Answered(Err(Error::closed())),
@@ -227,8 +227,8 @@ impl OwnConnection {
     }
 
     /// Closes the connection, and answers who has asked for that, and what waits.
-    fn close(&self, own: Box<Own>, end: End, asked: Option<Box<Request>>, outbox: &mut Outbox<'_>) {
-        let closed = catch_unwind(AssertUnwindSafe(|| mark_closure(|| own.close())));
+    fn close(&self, runner: Box<Runner>, end: End, asked: Option<Box<Request>>, outbox: &mut Outbox<'_>) {
+        let closed = catch_unwind(AssertUnwindSafe(|| mark_closure(|| runner.close())));
         // A panic in it has closed the connection too.
         drop(closed);
         self.looks.end();
@@ -259,7 +259,7 @@ impl OwnConnection {
 
     /// No thread can be started: what was to be served is answered with the error. A close is served on this thread, and so
     /// is a commit that failed, which nobody may write before.
-    fn refuse(&self, own: Box<Own>, resumed: Option<Resumed>, error: &Error) {
+    fn refuse(&self, runner: Box<Runner>, resumed: Option<Resumed>, error: &Error) {
         let mut outbox = Outbox::passing_on(&self.given.context.recorder);
         let mut inbox = self.lock();
         let is_left = |message: &Message| match message {
@@ -269,10 +269,10 @@ impl OwnConnection {
         let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut inbox.messages).into_iter().partition(is_left);
         let is_served = !kept.is_empty();
         inbox.messages.extend(kept);
-        let own = if is_served { Some(own) } else { inbox.resting.replace(own) };
+        let runner = if is_served { Some(runner) } else { inbox.resting.replace(runner) };
         drop(inbox);
-        let resumed = resumed.map(|(request, turn)| {
-            drop(turn);
+        let resumed = resumed.map(|(request, slot)| {
+            drop(slot);
             Message::Request(request)
         });
         for message in resumed.into_iter().chain(left) {
@@ -282,8 +282,8 @@ impl OwnConnection {
             }
         }
         outbox.deliver();
-        if let Some(own) = own {
-            self.serve(own, None);
+        if let Some(runner) = runner {
+            self.serve(runner, None);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! One request on a connection of a caller.
+//! What runs the requests of a connection of a caller: that connection, and the writer slot while it has it.
 //!
-//! Owns: the connection with its turn, and what comes before and after the statements of a request. Runs on the thread
-//! that has the connection, and blocks it for locks of other processes. Invariants: what needs the lock of writers does
-//! not run without a turn; the turn stays until no transaction is open that has written. Leaves out: the statements
-//! (`statements`), the order of requests (`mod`), waiting for a turn (`waits`).
+//! Owns: both, and what comes before and after the statements of a request. Runs on the thread that has the connection, and
+//! blocks it for locks of other processes. Invariants: what needs the lock of writers does not run without the slot; the
+//! slot stays until no transaction is open that has written. Leaves out: the statements (`statements`), the order of requests
+//! and their callers (`own_connections`), waiting for the slot (`waits`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{Callbacks, Connection as Sqlite, Handle, Interrupt};
 
 use super::super::commit::settle;
-use super::super::connection::WriterConnection;
 use super::super::effects::Effects;
 use super::super::failed_commit::{Change, Changes};
 use super::super::inline_access::unlimit;
 use super::super::interrupts::disarm;
 use super::super::known_schema::{may_write_virtual_tables, see_schema};
-use super::turn::Turn;
+use super::super::writer_connection::WriterConnection;
+use super::lent_slot::LentSlot;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::options::{Durability, Options};
@@ -27,20 +27,20 @@ use crate::sql::schema_seen::LeftWal;
 use crate::sql::tokens::{may_attach, may_set};
 use crate::time::later;
 use crate::workers::Answer;
-use crate::workers::refusals::not_ended;
+use crate::workers::shared_errors::not_ended;
 use crate::workers::work::{Unsettled, Work};
 
-/// A connection of a caller.
-pub(super) struct Own {
-    /// `None` where the database has one connection: then it is that of the turn.
+/// What runs the requests of one connection of a caller.
+pub(super) struct Runner {
+    /// `None` where the database has one connection: then it is the writer's, which the slot lends.
     pub(super) connection: Option<Box<WriterConnection>>,
-    pub(super) turn: Option<Turn>,
-    /// Reads and open transactions need the turn too: the file has no WAL.
+    pub(super) slot: Option<LentSlot>,
+    /// Reads and open transactions need the slot too: the file has no WAL.
     always: bool,
-    /// What was done since no transaction was open and no turn taken.
+    /// What was done since no transaction was open and no slot taken.
     pub(super) effects: Effects,
     was_open: bool,
-    /// How long it waits for the turn and for locks.
+    /// How long it waits for the slot and for locks.
     pub(super) busy_timeout: Duration,
     /// How long the writes of the open transaction took, after its first statement.
     pub(super) worked: Duration,
@@ -53,8 +53,8 @@ pub(super) struct Own {
 /// What became of a request.
 pub(super) enum Step {
     Answered(Result<Answer>),
-    /// It did nothing, and needs the turn.
-    NeedsTurn,
+    /// It did nothing, and needs the slot.
+    NeedsSlot,
 }
 
 /// What a connection says of itself when nothing runs on it.
@@ -67,11 +67,11 @@ pub(super) struct State {
     pub(super) is_gone: bool,
 }
 
-impl Own {
+impl Runner {
     pub(super) fn new(connection: Option<WriterConnection>, always: bool, options: &Options) -> Self {
         Self {
             connection: connection.map(Box::new),
-            turn: None,
+            slot: None,
             always,
             effects: Effects::default(),
             was_open: false,
@@ -84,10 +84,10 @@ impl Own {
 
     /// Returns the connection, which may not be open.
     pub(super) fn writer(&mut self) -> Result<&mut WriterConnection> {
-        match (&mut self.connection, &mut self.turn) {
+        match (&mut self.connection, &mut self.slot) {
             (Some(own), _) => Ok(own),
-            (None, Some(turn)) => Ok(turn.writer()),
-            (None, None) => Err(Error::misuse("the connection has no turn; please report it")),
+            (None, Some(slot)) => Ok(slot.writer()),
+            (None, None) => Err(Error::misuse("the connection has no slot; please report it")),
         }
     }
 
@@ -96,15 +96,15 @@ impl Own {
         self.writer().ok()?.connection.as_mut()
     }
 
-    /// Takes the turn: what changes from here on is recorded.
-    pub(super) fn takes(&mut self, turn: Turn) {
+    /// Takes the slot: what changes from here on is recorded.
+    pub(super) fn takes(&mut self, slot: LentSlot) {
         if let Some(own) = &mut self.connection {
-            turn.shared.record(own);
-            if let Some(listener) = turn.shared.listener.get() {
+            slot.shared.record(own);
+            if let Some(listener) = slot.shared.listener.get() {
                 own.limit_pages(listener.page_limit());
             }
         }
-        self.turn = Some(turn);
+        self.slot = Some(slot);
     }
 
     /// Runs the request. `ends` may interrupt it.
@@ -118,8 +118,8 @@ impl Own {
         if let Work::Settle(unsettled) = work {
             return Step::Answered(Err(self.settle(unsettled)));
         }
-        if self.turn.is_none() && (self.always || needs_turn(work)) {
-            return Step::NeedsTurn;
+        if self.slot.is_none() && (self.always || needs_slot(work)) {
+            return Step::NeedsSlot;
         }
         let was_autocommit = self.connection.as_ref().is_none_or(|own| own.is_autocommit());
         let began = Instant::now();
@@ -139,7 +139,7 @@ impl Own {
         }
         self.look_again(work);
         match result {
-            Ok(None) => Step::NeedsTurn,
+            Ok(None) => Step::NeedsSlot,
             Ok(Some(answer)) => Step::Answered(Ok(answer)),
             Err(error) => Step::Answered(Err(work.explain(error.timed(ticket)))),
         }
@@ -147,7 +147,7 @@ impl Own {
 
     /// Finds out what became of a commit that failed on its caller's thread, and returns the error for its caller.
     fn settle(&mut self, Unsettled { error, change, .. }: &Unsettled) -> Error {
-        let Some(shared) = self.turn.as_ref().map(|turn| turn.shared.clone()) else { return error.clone() };
+        let Some(shared) = self.slot.as_ref().map(|slot| slot.shared.clone()) else { return error.clone() };
         let Ok(writer) = self.writer() else { return error.clone() };
         unlimit(writer);
         writer.wait_for_locks_for_all();
@@ -168,7 +168,7 @@ impl Own {
 
     /// Notes that a statement which may write ran here in a transaction.
     fn note_virtual_tables(&mut self) {
-        let (made_temp, is_noted) = (self.made_temp, self.turn.is_none() || self.effects.go_beyond_tables());
+        let (made_temp, is_noted) = (self.made_temp, self.slot.is_none() || self.effects.go_beyond_tables());
         let Some(own) = self.connection.as_deref_mut().filter(|_| !is_noted) else { return };
         // Those of the TEMP schema are not looked for.
         self.effects.wrote_virtual.get_or_insert_with(|| made_temp || may_write_virtual_tables(own));
@@ -176,7 +176,7 @@ impl Own {
 
     /// Opens the connection, and lets it wait for locks.
     fn begin(&mut self, work: &Work, ticket: &Arc<Ticket>) -> Result<()> {
-        let (has_turn, busy_timeout) = (self.turn.is_some(), self.busy_timeout);
+        let (has_slot, busy_timeout) = (self.slot.is_some(), self.busy_timeout);
         let writer = self.writer()?;
         if std::mem::take(&mut writer.is_suspect) {
             // Its cache may have pages that were never committed.
@@ -185,7 +185,7 @@ impl Own {
         }
         let end = later(Instant::now(), busy_timeout);
         writer.busy_timeout.until(ticket.deadline.map_or(end, |deadline| end.min(deadline)), ticket.clone());
-        if has_turn && let Some(refusal) = writer.refusal().filter(|_| !work.describe().only_reads()) {
+        if has_slot && let Some(refusal) = writer.refusal().filter(|_| !work.describe().only_reads()) {
             return Err(refusal);
         }
         let connection = writer.connection()?;
@@ -206,7 +206,7 @@ impl Own {
         Ok(())
     }
 
-    /// Called when a request is over: gives the turn back, if no transaction needs it.
+    /// Called when a request is over: gives the slot back, if no transaction needs it.
     pub(super) fn rest(&mut self) -> State {
         let (always, was_open) = (self.always, self.was_open);
         let state = self.writer().map_or_else(
@@ -227,8 +227,8 @@ impl Own {
         if state.in_transaction && (always || state.is_writing) {
             return state;
         }
-        if let Some(turn) = self.turn.take() {
-            turn.give_back(self.connection.as_deref_mut(), &self.effects);
+        if let Some(slot) = self.slot.take() {
+            slot.give_back(self.connection.as_deref_mut(), &self.effects);
         }
         if !state.in_transaction {
             self.effects = Effects::default();
@@ -237,10 +237,10 @@ impl Own {
         state
     }
 
-    /// Returns true if it has the turn, and no transaction that needs it.
-    pub(super) fn has_turn_for_nothing(&self) -> bool {
+    /// Returns true if it has the slot, and no transaction that needs it.
+    pub(super) fn has_slot_for_nothing(&self) -> bool {
         let handle = self.connection.as_ref().and_then(|own| own.connection.as_ref()).map(|own| own.sqlite.handle());
-        self.turn.is_some()
+        self.slot.is_some()
             && !self.always
             && !handle.is_some_and(|handle| !handle.is_autocommit() && handle.is_writing())
     }
@@ -248,8 +248,8 @@ impl Own {
     /// Reads the schema if it may differ from the one that the connection has seen, so that the next statement may be
     /// short.
     pub(super) fn see_schema(&mut self, left: &LeftWal) {
-        let has_turn = self.turn.is_some();
-        if let Some(own) = self.connection.as_mut().filter(|own| own.is_autocommit() || has_turn) {
+        let has_slot = self.slot.is_some();
+        if let Some(own) = self.connection.as_mut().filter(|own| own.is_autocommit() || has_slot) {
             see_schema(own, left);
         }
     }
@@ -270,15 +270,15 @@ impl Own {
         self.rest()
     }
 
-    /// Rolls back, closes the connection, and gives the turn back.
+    /// Rolls back, closes the connection, and gives the slot back.
     pub(super) fn close(mut self) {
         self.roll_back();
         drop(self.connection.take());
     }
 }
 
-/// Returns true if the work needs the turn whatever its texts are, or if that is not known.
-fn needs_turn(work: &Work) -> bool {
+/// Returns true if the work needs the slot whatever its texts are, or if that is not known.
+fn needs_slot(work: &Work) -> bool {
     match work {
         Work::Many { .. } | Work::Script(_) => true,
         Work::Batch(statements) if statements.len() == 1 => false,

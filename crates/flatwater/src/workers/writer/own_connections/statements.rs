@@ -2,7 +2,7 @@
 //!
 //! Owns: what each kind of work does, statement by statement. Runs on the thread that has the connection. Invariants: a
 //! single statement and a script are what SQLite makes of them; `batch` and `execute_many` are all or nothing; a commit
-//! that failed is settled before anything else runs. Leaves out: the connection between two requests (`run`).
+//! that failed is settled before anything else runs. Leaves out: the connection between two requests (`runner`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::super::commits_seen::changes;
 use super::super::exclusive::whole_policy;
 use super::super::interrupts::disarm;
 use super::super::perform::{failed_in_script, need_rows, output_of, refuse_rows, result_of};
-use super::run::Own;
+use super::runner::Runner;
 use crate::connection::Connection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
@@ -34,21 +34,21 @@ use crate::workers::work::Work;
 
 /// The run of one request.
 struct RequestRun<'a> {
-    own: &'a mut Own,
+    runner: &'a mut Runner,
     ticket: &'a Arc<Ticket>,
     /// What ends it early.
     ends: &'a Arc<dyn Interrupt>,
 }
 
-impl Own {
-    /// Runs the statements of the work. Returns `None` if it needs the turn.
+impl Runner {
+    /// Runs the statements of the work. Returns `None` if it needs the slot.
     pub(super) fn statements(
         &mut self,
         work: &Work,
         ticket: &Arc<Ticket>,
         ends: &Arc<dyn Interrupt>,
     ) -> Result<Option<Answer>> {
-        RequestRun { own: self, ticket, ends }.run(work)
+        RequestRun { runner: self, ticket, ends }.run(work)
     }
 }
 
@@ -70,7 +70,7 @@ impl RequestRun<'_> {
                     let ready = run.ready_in_whole(text)?;
                     let ran = refuse_rows(&ready).and_then(|()| {
                         run.note(&ready);
-                        run.own.writer()?.connection()?.execute_many(&ready, rows)
+                        run.runner.writer()?.connection()?.execute_many(&ready, rows)
                     });
                     run.done_with(&ready);
                     ran.map(Answer::Changes)
@@ -89,7 +89,7 @@ impl RequestRun<'_> {
                 .map(Some),
             Work::Blob(blob) => {
                 self.arm()?;
-                let used = use_blob(self.own.writer()?.connection()?, blob)?;
+                let used = use_blob(self.runner.writer()?.connection()?, blob)?;
                 Ok(Some(Answer::Blob(Box::new(used))))
             }
             _ => Err(Error::misuse("this is not possible on a connection")),
@@ -97,16 +97,16 @@ impl RequestRun<'_> {
     }
 
     fn ready(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
-        let (connection, facts) = self.own.writer()?.parts()?;
+        let (connection, facts) = self.runner.writer()?.parts()?;
         let policy = whole_policy(connection);
         connection.ready(text, policy, facts)
     }
 
     /// The same for one of several statements, which are kept as a whole: it does not end their transaction.
     fn ready_in_whole(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
-        let (connection, facts) = self.own.writer()?.parts()?;
+        let (connection, facts) = self.runner.writer()?.parts()?;
         let ready = connection.ready(text, policy::migration, facts)?;
-        if ready.class.locks && self.own.turn.is_none() {
+        if ready.class.locks && self.runner.slot.is_none() {
             self.done_with(&ready);
             return Err(Error::misuse("a statement that reads has become one that writes").with_hint("try again"));
         }
@@ -114,7 +114,7 @@ impl RequestRun<'_> {
     }
 
     fn done_with(&mut self, ready: &CachedStatement) {
-        if let Some(connection) = self.own.open_connection() {
+        if let Some(connection) = self.runner.open_connection() {
             connection.done_with(ready);
         }
     }
@@ -124,35 +124,35 @@ impl RequestRun<'_> {
         if ready.text.bracket.is_some() {
             return;
         }
-        self.own.made_temp |= ready.class.makes_temp;
-        let mut effects = std::mem::take(&mut self.own.effects);
-        if let Ok(writer) = self.own.writer() {
+        self.runner.made_temp |= ready.class.makes_temp;
+        let mut effects = std::mem::take(&mut self.runner.effects);
+        if let Ok(writer) = self.runner.writer() {
             effects.note(&ready.class, writer);
         }
         // A VACUUM changes the schema cookie, and tells nobody.
         effects.defined |= ready.class.locks && !ready.class.changes_rows;
-        self.own.effects = effects;
+        self.runner.effects = effects;
     }
 
     fn arm(&mut self) -> Result<()> {
-        self.own.writer()?.connection()?.sqlite.hooks().interrupts.arm(self.ends.clone());
+        self.runner.writer()?.connection()?.sqlite.hooks().interrupts.arm(self.ends.clone());
         Ok(())
     }
 
     fn execute(&mut self, ready: &CachedStatement, params: ParamRow<'_>, output: Output<'_>) -> Result<Outcome> {
         self.note(ready);
         let run = StatementRun { statement: ready, params, output, bounds: Bounds::Armed };
-        self.own.writer()?.connection()?.execute(&run)
+        self.runner.writer()?.connection()?.execute(&run)
     }
 
     /// The same for a statement that may commit by itself.
     fn execute_alone(&mut self, ready: &CachedStatement, params: ParamRow<'_>, output: Output<'_>) -> Result<Outcome> {
-        let Some(shared) = self.own.turn.as_ref().map(|turn| turn.shared.clone()) else {
+        let Some(shared) = self.runner.slot.as_ref().map(|slot| slot.shared.clone()) else {
             return self.execute(ready, params, output);
         };
-        let before = changes(self.own.writer()?);
+        let before = changes(self.runner.writer()?);
         let ran = self.execute(ready, params, output);
-        ran.map_err(|error| match self.own.writer() {
+        ran.map_err(|error| match self.runner.writer() {
             Ok(writer) if writer.is_autocommit() => {
                 disarm(writer);
                 settle(writer, &shared, error, &before)
@@ -172,11 +172,11 @@ impl RequestRun<'_> {
         self.arm()?;
         if let Some(milliseconds) = busy_timeout_set(&text.sql) {
             // The busy handler is the engine's.
-            self.own.busy_timeout = Duration::from_millis(milliseconds);
-            self.own.writer()?.connection()?.stated.set_busy_timeout(milliseconds);
+            self.runner.busy_timeout = Duration::from_millis(milliseconds);
+            self.runner.writer()?.connection()?.stated.set_busy_timeout(milliseconds);
         }
         let ready = self.ready(text)?;
-        if ready.class.locks && self.own.turn.is_none() {
+        if ready.class.locks && self.runner.slot.is_none() {
             self.done_with(&ready);
             return Ok(None);
         }
@@ -187,11 +187,11 @@ impl RequestRun<'_> {
         };
         let ran = may.and_then(|()| {
             let output = output.unwrap_or_else(|| output_of(&ready));
-            learn_before(self.own.writer()?.connection()?, &ready, params.row());
+            learn_before(self.runner.writer()?.connection()?, &ready, params.row());
             let began = Instant::now();
-            let execution = Execution::begin(self.own.writer()?)?;
+            let execution = Execution::begin(self.runner.writer()?)?;
             let ran = self.execute_alone(&ready, params.row(), output)?;
-            let writer = self.own.writer()?;
+            let writer = self.runner.writer()?;
             if ready.class.changes_rows {
                 text.took(execution.end(writer)?);
             }
@@ -214,12 +214,12 @@ impl RequestRun<'_> {
         let mut begin = 0;
         loop {
             self.arm()?;
-            let (connection, facts) = self.own.writer()?.parts()?;
+            let (connection, facts) = self.runner.writer()?.parts()?;
             let policy = whole_policy(connection);
             let first = connection.prepare_first(text, &sql[begin..], begin, policy, facts)?;
             let Some((ready, length)) = first else { return Ok(()) };
             let ran = self.execute_alone(&ready, Params::default().row(), Output::Nothing);
-            if let Some(connection) = self.own.open_connection() {
+            if let Some(connection) = self.runner.open_connection() {
                 connection.sqlite.statement(ready.id).finalize();
             }
             ran.map_err(|error| failed_in_script(error, &text.sql, begin))?;
@@ -231,8 +231,8 @@ impl RequestRun<'_> {
     /// to keep rows, what ran before a failure stays.
     fn whole<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let ticket = self.ticket;
-        let shared = self.own.turn.as_ref().map(|turn| turn.shared.clone());
-        let writer = self.own.writer()?;
+        let shared = self.runner.slot.as_ref().map(|slot| slot.shared.clone());
+        let writer = self.runner.writer()?;
         let is_outermost = writer.is_autocommit();
         let Connection { control, sqlite, .. } = writer.connection()?;
         match &shared {
@@ -242,7 +242,7 @@ impl RequestRun<'_> {
         }
         self.arm()?;
         let result = body(self);
-        let writer = self.own.writer()?;
+        let writer = self.runner.writer()?;
         disarm(writer);
         let is_kept = (result.is_ok() || ticket.options.keeps_rows) && !writer.is_autocommit();
         match shared {

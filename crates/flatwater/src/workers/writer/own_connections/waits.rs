@@ -1,9 +1,9 @@
-//! A connection of a caller that waits for its turn.
+//! A connection of a caller that waits for its slot.
 //!
-//! Owns: asking the writer for the turn, and the end of the wait: the turn, the time, or the caller who leaves. No
+//! Owns: asking the writer for the slot, and the end of the wait: the slot, the time, or the caller who leaves. No
 //! thread waits meanwhile. Runs on helper threads, and on those of the writer and the timer, for a moment. Invariants:
-//! what a wait ends with is taken once: it has a number, and what comes later finds another one; a turn that comes too
-//! late is given back. Leaves out: what is done with the turn (`turn`).
+//! what a wait ends with is taken once: it has a number, and what comes later finds another one; a slot that comes too
+//! late is given back. Leaves out: what is done with the slot (`lent_slot`).
 //!
 //! ```text
 //! the connection                           fw-writer, or who has the slot       timer's thread
@@ -22,49 +22,49 @@ use std::time::Instant;
 use rusqlite::ffi;
 
 use super::OwnConnection;
-use super::run::Own;
-use super::turn::Turn;
+use super::lent_slot::LentSlot;
+use super::runner::Runner;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::timer::{self, Alarm};
 use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
-use crate::workers::refusals::opened_to_read;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
+use crate::workers::shared_errors::opened_to_read;
 use crate::workers::work::Work;
 
-/// A request that waits for the turn of its connection.
+/// A request that waits for the slot of its connection.
 pub(super) struct Waiting {
     number: u64,
-    pub(super) own: Box<Own>,
+    pub(super) runner: Box<Runner>,
     pub(super) request: Box<Request>,
     _alarm: Alarm,
 }
 
 impl OwnConnection {
-    /// Returns the connection if nothing has to be waited for: with its turn, which the request did not have before.
-    pub(super) fn wait_for_turn(
+    /// Returns the connection if nothing has to be waited for: with its slot, which the request did not have before.
+    pub(super) fn wait_for_slot(
         &self,
-        own: Box<Own>,
+        runner: Box<Runner>,
         request: Box<Request>,
         outbox: &mut Outbox<'_>,
-    ) -> Option<Box<Own>> {
+    ) -> Option<Box<Runner>> {
         let (Some(writer), Some(this)) = (&self.given.writer, self.this.upgrade()) else {
             let error = opened_to_read(&self.given.options.path);
             outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, Err(error));
-            return Some(own);
+            return Some(runner);
         };
         // While it waits, its caller may withdraw it.
         if !request.ticket.put_back() {
-            return Some(own);
+            return Some(runner);
         }
-        if let Some(turn) = Turn::take_idle(writer) {
-            return self.request(own, request, Some(Ok(turn)), outbox);
+        if let Some(slot) = LentSlot::take_idle(writer) {
+            return self.request(runner, request, Some(Ok(slot)), outbox);
         }
         let now = Instant::now();
-        let timeout = Some(own.busy_timeout);
+        let timeout = Some(runner.busy_timeout);
         let ticket = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, now));
         let mut inbox = self.lock();
         inbox.waits += 1;
@@ -75,27 +75,27 @@ impl OwnConnection {
             asks.give_up();
             waits.resume(number, || Err(locked()));
         });
-        inbox.waiting = Some(Waiting { number, own, request, _alarm: alarm });
+        inbox.waiting = Some(Waiting { number, runner, request, _alarm: alarm });
         drop(inbox);
         let waits = this.clone();
         let then = ReplyTo::then(move |answer: Option<Result<Answer>>| {
-            let turn = answer.unwrap_or_else(|| Err(Error::closed())).and_then(Turn::of);
-            waits.resume(number, || turn);
+            let slot = answer.unwrap_or_else(|| Err(Error::closed())).and_then(LentSlot::of);
+            waits.resume(number, || slot);
         });
-        if let Err(error) = writer.push(Request::new(ticket, Work::Turn, then)) {
+        if let Err(error) = writer.push(Request::new(ticket, Work::Slot, then)) {
             this.resume(number, || Err(error));
         }
         None
     }
 
     /// Goes on with the request that waits, if it is the one of this number.
-    fn resume(&self, number: u64, turn: impl FnOnce() -> Result<Turn>) {
+    fn resume(&self, number: u64, slot: impl FnOnce() -> Result<LentSlot>) {
         let mut inbox = self.lock();
-        let Some(Waiting { own, request, .. }) = inbox.waiting.take_if(|waiting| waiting.number == number) else {
+        let Some(Waiting { runner, request, .. }) = inbox.waiting.take_if(|waiting| waiting.number == number) else {
             return;
         };
         drop(inbox);
-        self.serve_on_a_thread(own, Some((request, turn())));
+        self.serve_on_a_thread(runner, Some((request, slot())));
     }
 }
 

@@ -1,9 +1,9 @@
 //! Short statements of a connection of a caller: which run on the thread of their call, and running one.
 //!
-//! Owns: the rules for reads, for writes and for what begins and ends a transaction, and the turn that they take. Runs on
-//! callers' threads, under the lock of the inbox. Invariants: a statement waits for nothing, neither for the turn nor for a
+//! Owns: the rules for reads, for writes and for what begins and ends a transaction, and the slot that they take. Runs on
+//! callers' threads, under the lock of the inbox. Invariants: a statement waits for nothing, neither for the slot nor for a
 //! lock of the file, and prepares nothing; what fails leaves nothing behind, unless it may have been committed. Leaves out:
-//! the inbox, and giving the turn back (`inline`); the limits of such a run (`inline_access`).
+//! the inbox, and giving the slot back (`inline`); the limits of such a run (`inline_access`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,14 +11,14 @@ use std::time::Instant;
 use flatwater_sqlite::WalHeader;
 
 use super::super::Writer;
-use super::super::connection::WriterConnection;
 use super::super::inline_access::run_inline;
+use super::super::inline_statement::{run_short, short_statement};
 use super::super::inline_transaction::{FEW, begin, is_one};
 use super::super::inline_write::{Ended, Write, short_write};
 use super::super::known_schema::{has_seen_schema, has_settled_schema};
-use super::super::transaction_connection::{run_short, short_statement};
-use super::run::Own;
-use super::turn::Turn;
+use super::super::writer_connection::WriterConnection;
+use super::lent_slot::LentSlot;
+use super::runner::Runner;
 use crate::connection::Connection;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
@@ -41,17 +41,17 @@ pub(super) enum Ran {
 
 /// A run on the thread of a caller.
 pub(super) struct ShortRun<'a> {
-    pub(super) own: &'a mut Own,
+    pub(super) runner: &'a mut Runner,
     pub(super) writer: &'a Writer,
     pub(super) limits: &'a InlineLimits,
     pub(super) began: Instant,
 }
 
 impl ShortRun<'_> {
-    /// Runs the work, if it is known to be short and needs no turn that is not free.
+    /// Runs the work, if it is known to be short and needs no slot that is not free.
     pub(super) fn run(&mut self, work: &Work) -> Option<Ran> {
         let (text, _) = work.statement()?;
-        let own = self.own.connection.as_ref().filter(|own| own.is_open() && !own.is_suspect)?;
+        let own = self.runner.connection.as_ref().filter(|own| own.is_open() && !own.is_suspect)?;
         let (is_autocommit, only_reads) = (own.is_autocommit(), work.describe().only_reads());
         match text.bracket {
             Some(bracket) if matches!(work, Work::Execute { .. }) => self.bracket(bracket),
@@ -61,20 +61,20 @@ impl ShortRun<'_> {
         }
     }
 
-    /// Runs a read, or a write in a transaction, which takes the turn if it is the first one after BEGIN.
+    /// Runs a read, or a write in a transaction, which takes the slot if it is the first one after BEGIN.
     fn statement(&mut self, text: &StatementInfo, work: &Work) -> Option<Ran> {
         let (left, only_reads) = (&self.writer.0.context.catalogue.left, work.describe().only_reads());
         // What a virtual table has collected would be written with the savepoint of the write.
-        if !self.knows_schema(left) || !only_reads && self.own.effects.wrote_virtual == Some(true) {
+        if !self.knows_schema(left) || !only_reads && self.runner.effects.wrote_virtual == Some(true) {
             return None;
         }
-        let ready = short_statement(self.own.connection.as_mut()?, text, only_reads, self.limits)?;
-        if !only_reads && self.own.turn.is_none() {
-            self.take_turn(false)?;
+        let ready = short_statement(self.runner.connection.as_mut()?, text, only_reads, self.limits)?;
+        if !only_reads && self.runner.slot.is_none() {
+            self.take_slot(false)?;
             // Somebody may have changed it meanwhile.
             self.knows_schema(left).then_some(())?;
         }
-        let own = self.own.connection.as_mut()?;
+        let own = self.runner.connection.as_mut()?;
         let was_autocommit = own.is_autocommit();
         let (answer, took) = run_short(own, &ready, work, self.limits, self.began)?;
         // SQLite has ended the transaction.
@@ -82,7 +82,7 @@ impl ShortRun<'_> {
         Some(match answer {
             Ok(answer) => {
                 if !only_reads {
-                    self.own.worked += took;
+                    self.runner.worked += took;
                 }
                 Ran::Done(Ok(answer))
             }
@@ -94,12 +94,12 @@ impl ShortRun<'_> {
     /// Returns true if the next statement sees the schema that the connection has seen: the newest one, if the statement
     /// begins a snapshot, or the one of a transaction that writes, where nobody else can change it.
     fn knows_schema(&self, left: &LeftWal) -> bool {
-        let Some(own) = &self.own.connection else { return false };
+        let Some(own) = &self.runner.connection else { return false };
         let Some((Connection { sqlite, .. }, (state, _))) = own.connection.as_ref().zip(own.wal_now()) else {
             return false;
         };
-        match self.own.turn.is_some() && sqlite.handle().is_writing() {
-            true => !self.own.effects.defined && has_settled_schema(own),
+        match self.runner.slot.is_some() && sqlite.handle().is_writing() {
+            true => !self.runner.effects.defined && has_settled_schema(own),
             false => !sqlite.handle().has_begun() && has_seen_schema(own, &state, left),
         }
     }
@@ -107,10 +107,10 @@ impl ShortRun<'_> {
     /// Runs a write that commits by itself.
     fn write_alone(&mut self, text: &StatementInfo, work: &Work) -> Option<Ran> {
         let (limits, began) = (self.limits, self.began);
-        let ready = short_write(self.own.connection.as_mut()?, text, limits).filter(is_undone_if_it_fails)?;
-        self.take_turn(true)?;
-        let commits_slowly = self.own.commits_slowly;
-        let own = self.own.connection.as_mut()?;
+        let ready = short_write(self.runner.connection.as_mut()?, text, limits).filter(is_undone_if_it_fails)?;
+        self.take_slot(true)?;
+        let commits_slowly = self.runner.commits_slowly;
+        let own = self.runner.connection.as_mut()?;
         let (state, _) = own.wal_now().filter(|(_, wal)| !commits_slowly && only_appends(own, wal))?;
         // A connection whose reads were refused would have to be replaced.
         let write = Write { text, work, limits, began, read_time: None };
@@ -124,8 +124,8 @@ impl ShortRun<'_> {
     /// Begins a transaction or ends it.
     fn bracket(&mut self, bracket: Bracket) -> Option<Ran> {
         let limits = self.limits;
-        let own = self.own.connection.as_mut()?;
-        // Outside of WAL mode every transaction has the turn.
+        let own = self.runner.connection.as_mut()?;
+        // Outside of WAL mode every transaction has the slot.
         own.wal_now()?;
         match (bracket, own.is_autocommit()) {
             (Bracket::Begin, true) => {
@@ -133,8 +133,8 @@ impl ShortRun<'_> {
                 Some(ran(begun))
             }
             (Bracket::BeginWriting, true) => {
-                self.take_turn(false)?;
-                let begun = begin(&self.writer.0, self.own.connection.as_mut()?, limits)?;
+                self.take_slot(false)?;
+                let begun = begin(&self.writer.0, self.runner.connection.as_mut()?, limits)?;
                 Some(begun.map_or_else(Ran::FellBack, |()| ran(Ok(()))))
             }
             (Bracket::Commit, false) => self.end(true),
@@ -146,12 +146,12 @@ impl ShortRun<'_> {
 
     /// Commits the open transaction or rolls it back, if that is short.
     fn end(&mut self, commits: bool) -> Option<Ran> {
-        let (own, limits) = (&mut *self.own, self.limits);
-        let is_short = own.turn.is_some()
-            && own.worked <= limits.time.saturating_mul(FEW)
-            && !own.effects.go_beyond_tables()
-            && !(commits && own.commits_slowly);
-        let own = own.connection.as_mut()?;
+        let (runner, limits) = (&mut *self.runner, self.limits);
+        let is_short = runner.slot.is_some()
+            && runner.worked <= limits.time.saturating_mul(FEW)
+            && !runner.effects.go_beyond_tables()
+            && !(commits && runner.commits_slowly);
+        let own = runner.connection.as_mut()?;
         let (state, wal) = own.wal_now()?;
         let writes = own.connection.as_ref()?.sqlite.handle().is_writing();
         if writes && !(is_short && is_one(own) && (!commits || only_appends(own, &wal))) {
@@ -167,13 +167,13 @@ impl ShortRun<'_> {
         })
     }
 
-    /// Takes the turn if it is free, as `Own::takes` does on a helper thread.
-    fn take_turn(&mut self, is_short: bool) -> Option<()> {
-        let turn = Turn::take_shortly(self.writer, is_short, self.began)?;
-        if let Some(own) = &mut self.own.connection {
-            turn.shared.record(own);
+    /// Takes the slot if it is free, as `Runner::takes` does on a helper thread.
+    fn take_slot(&mut self, is_short: bool) -> Option<()> {
+        let slot = LentSlot::take_shortly(self.writer, is_short, self.began)?;
+        if let Some(own) = &mut self.runner.connection {
+            slot.shared.record(own);
         }
-        self.own.turn = Some(turn);
+        self.runner.slot = Some(slot);
         Some(())
     }
 }
