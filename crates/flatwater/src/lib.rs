@@ -48,7 +48,7 @@ pub mod options;
 mod queue;
 mod sql;
 pub mod stats;
-mod steps;
+mod step_counter;
 mod thread;
 mod time;
 mod turnstile;
@@ -113,4 +113,4 @@ pub mod __private {
 }
 
 #[cfg(test)]
-mod growth;
+mod growth_tests;

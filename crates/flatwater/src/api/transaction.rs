@@ -12,7 +12,7 @@ use crate::api::call::{Call, Read};
 use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
-use crate::thread::scope;
+use crate::thread::reentrancy;
 use crate::workers::nesting::{Inside, Level, TransactionGuard};
 use crate::workers::work::Work;
 
@@ -86,7 +86,7 @@ impl<'a> Transaction<'a> {
     {
         let database = self.session.0.handle.id();
         let ended = match self.session.0.inside.clone() {
-            Some(transaction) => scope::inside(database, transaction, body(&mut self)).await,
+            Some(transaction) => reentrancy::inside(database, transaction, body(&mut self)).await,
             None => body(&mut self).await,
         };
         match ended {

@@ -54,7 +54,7 @@ impl Written {
             match self.tables.iter_mut().find(is_it) {
                 Some(known) => {
                     known.has_other_rows |= writes.has_other_rows;
-                    known.is_silent |= writes.is_silent;
+                    known.is_unreported |= writes.is_unreported;
                     known.columns.add_all(&writes.columns);
                 }
                 None => self.tables.push(writes.clone()),
@@ -88,7 +88,7 @@ impl Change {
             // A virtual table wrote it.
             let columns = if updated == RowSet::None { Columns::NONE } else { Columns::All };
             let has_other_rows = came_or_went != RowSet::None;
-            let writes = TableWrites { database, table, has_other_rows, columns, is_silent: false };
+            let writes = TableWrites { database, table, has_other_rows, columns, is_unreported: false };
             tables.push(TableChange { writes, came_or_went, updated });
         }
         Self::Tables(tables)
@@ -107,7 +107,7 @@ impl TableChange {
             (false, false) => writes.columns.meet(&reads.columns),
         };
         let moves_rows = reads.rowid_aliases.iter().any(|alias| writes.columns.has(alias));
-        let are_reported = reads.are_rows_reported && !reads.may_be_replaced && !writes.is_silent && !moves_rows;
+        let are_reported = reads.are_rows_reported && !reads.may_be_replaced && !writes.is_unreported && !moves_rows;
         if !are_reported {
             let is_met = has_other_rows || sets_columns || moves_rows;
             return if is_met { Met::Whole } else { Met::Nothing };
@@ -142,9 +142,9 @@ mod tests {
         }
     }
 
-    fn written(has_other_rows: bool, names: &[&str], is_silent: bool) -> Written {
+    fn written(has_other_rows: bool, names: &[&str], is_unreported: bool) -> Written {
         let (database, table) = ("main".into(), "t".into());
-        let writes = TableWrites { database, table, has_other_rows, columns: columns(names), is_silent };
+        let writes = TableWrites { database, table, has_other_rows, columns: columns(names), is_unreported };
         let mut written = Written::default();
         written.add(&Writes::Tables(vec![writes]));
         written

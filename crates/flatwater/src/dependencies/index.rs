@@ -12,7 +12,7 @@ use flatwater_sqlite::RowSet;
 
 use super::change::{Change, Met};
 use super::reads::{Reads, TableReads};
-use crate::steps::step;
+use crate::step_counter::step;
 
 /// The number of a live query.
 pub(crate) type Id = u64;
@@ -188,7 +188,7 @@ mod tests {
             table: table.clone(),
             has_other_rows: false,
             columns,
-            is_silent: false,
+            is_unreported: false,
         };
         let mut written = Written::default();
         written.add(&Writes::Tables(vec![writes]));

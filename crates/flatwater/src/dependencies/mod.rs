@@ -6,7 +6,7 @@
 
 pub(crate) mod change;
 pub(crate) mod index;
-pub(crate) mod lookup;
+pub(crate) mod point_lookup;
 pub(crate) mod primary_keys;
 pub(crate) mod reads;
 pub(crate) mod tables;

@@ -10,9 +10,9 @@ use flatwater_sqlite::{AuthEvent, Program, REPORTS_ALL_ROWS};
 use rusqlite::ffi;
 
 use super::Columns;
-use super::lookup::{LookedUp, Uses, opened};
+use super::point_lookup::{LookedUp, Uses, opened};
 use super::tables::{Index, Kind, Table, Tables};
-use crate::steps::step;
+use crate::step_counter::step;
 
 /// What the result of a query depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]

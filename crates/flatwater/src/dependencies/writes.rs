@@ -27,12 +27,12 @@ pub(crate) struct TableWrites {
     /// The columns that an UPDATE sets.
     pub(crate) columns: Columns,
     /// Rows may go of which SQLite reports nothing.
-    pub(crate) is_silent: bool,
+    pub(crate) is_unreported: bool,
 }
 
 /// What the text of a statement shows, where the events do not.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Silent {
+pub(crate) struct Unreported {
     /// It may replace rows.
     pub(crate) replaces: bool,
     /// It is a DELETE without WHERE.
@@ -41,7 +41,7 @@ pub(crate) struct Silent {
 
 impl Writes {
     /// Returns the writes of a statement that only writes rows.
-    pub(crate) fn of_rows(events: &[AuthEvent], silent: Silent) -> Self {
+    pub(crate) fn of_rows(events: &[AuthEvent], unreported: Unreported) -> Self {
         let mut tables: Vec<TableWrites> = Vec::new();
         for event in events {
             let has_other_rows = match event.action {
@@ -55,17 +55,17 @@ impl Writes {
                 tables.push(TableWrites {
                     database: database.clone(),
                     table: table.clone(),
-                    has_other_rows: silent.replaces,
+                    has_other_rows: unreported.replaces,
                     columns: Columns::NONE,
-                    is_silent: silent.replaces,
+                    is_unreported: unreported.replaces,
                 });
                 tables.len() - 1
             });
             let writes = &mut tables[at];
             writes.has_other_rows |= has_other_rows;
             // A trigger's DELETE may have no WHERE, too.
-            let may_empty = silent.empties || event.accessor.is_some();
-            writes.is_silent |= event.action == ffi::SQLITE_DELETE && may_empty;
+            let may_empty = unreported.empties || event.accessor.is_some();
+            writes.is_unreported |= event.action == ffi::SQLITE_DELETE && may_empty;
             if !has_other_rows {
                 match &event.second {
                     Some(column) => writes.columns.add(column),
@@ -91,9 +91,9 @@ mod tests {
         }
     }
 
-    fn writes(table: &str, has_other_rows: bool, columns: &[&str], is_silent: bool) -> TableWrites {
+    fn writes(table: &str, has_other_rows: bool, columns: &[&str], is_unreported: bool) -> TableWrites {
         let columns = Columns::Some(columns.iter().map(|column| (*column).into()).collect());
-        TableWrites { database: "main".into(), table: table.into(), has_other_rows, columns, is_silent }
+        TableWrites { database: "main".into(), table: table.into(), has_other_rows, columns, is_unreported }
     }
 
     #[test]
@@ -106,19 +106,25 @@ mod tests {
             event(ffi::SQLITE_UPDATE, "log", Some("n"), Some("trigger")),
         ];
         let expected = vec![writes("t", true, &["a", "b"], false), writes("log", false, &["n"], false)];
-        assert_eq!(Writes::of_rows(&upsert, Silent::default()), Writes::Tables(expected));
+        assert_eq!(Writes::of_rows(&upsert, Unreported::default()), Writes::Tables(expected));
     }
 
     #[test]
     fn rows_may_go_without_a_report_by_replace_by_a_delete_without_where_and_by_a_trigger() {
         let update = [event(ffi::SQLITE_UPDATE, "t", Some("b"), None)];
-        let replaces = Silent { replaces: true, empties: false };
+        let replaces = Unreported { replaces: true, empties: false };
         assert_eq!(Writes::of_rows(&update, replaces), Writes::Tables(vec![writes("t", true, &["b"], true)]));
         let delete = [event(ffi::SQLITE_DELETE, "t", None, None)];
-        let empties = Silent { replaces: false, empties: true };
+        let empties = Unreported { replaces: false, empties: true };
         assert_eq!(Writes::of_rows(&delete, empties), Writes::Tables(vec![writes("t", true, &[], true)]));
-        assert_eq!(Writes::of_rows(&delete, Silent::default()), Writes::Tables(vec![writes("t", true, &[], false)]));
+        assert_eq!(
+            Writes::of_rows(&delete, Unreported::default()),
+            Writes::Tables(vec![writes("t", true, &[], false)])
+        );
         let by_trigger = [event(ffi::SQLITE_DELETE, "t", None, Some("trigger"))];
-        assert_eq!(Writes::of_rows(&by_trigger, Silent::default()), Writes::Tables(vec![writes("t", true, &[], true)]));
+        assert_eq!(
+            Writes::of_rows(&by_trigger, Unreported::default()),
+            Writes::Tables(vec![writes("t", true, &[], true)])
+        );
     }
 }

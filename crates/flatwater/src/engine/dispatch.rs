@@ -22,7 +22,7 @@ use crate::queue::ticket::{CallOptions, Leaves, Ticket};
 use crate::sql;
 use crate::thread::background;
 use crate::thread::block_on::in_closure;
-use crate::thread::scope::is_inside;
+use crate::thread::reentrancy::is_inside;
 use crate::time::timer::{self, Alarm};
 use crate::workers::Answer;
 use crate::workers::kept_connection::KeptConnection;

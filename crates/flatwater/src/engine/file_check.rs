@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::PerProcess;
 
 use super::{file_table, parking};
-use crate::file::copies::mappings;
 use crate::file::guard;
+use crate::file::second_library::mappings;
 use crate::thread::background;
 use crate::time::later;
 use crate::time::recurring::Recurring;

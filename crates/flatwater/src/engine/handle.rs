@@ -17,8 +17,8 @@ use super::registry;
 use crate::engine::{Closed, Engine};
 use crate::error::{Error, Result};
 use crate::events::statement_event::Listener;
-use crate::file::copies::note_inherited;
 use crate::file::mount::refuse_network;
+use crate::file::second_library::note_inherited;
 use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
 

@@ -116,7 +116,7 @@ impl Engine {
         if let (Some(watch), Some(readers)) = (watch, &readers) {
             let others = checkpointer.as_ref().map(Checkpointer::letting_go);
             let readers = readers.letting_go();
-            watch.recalls.tell(Box::new(move || {
+            watch.drains.tell(Box::new(move || {
                 readers();
                 if let Some(others) = &others {
                     others();

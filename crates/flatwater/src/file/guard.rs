@@ -5,7 +5,7 @@
 //! databases. Invariants: one descriptor per file; a guard is held from before the first write to the moment before
 //! SQLite closes the file, or until the second library that also has the file open has closed it; a descriptor is
 //! closed only while no process holds a lock on its file, otherwise it is kept, released, and closed at a later
-//! attempt. Leaves out: the byte ranges (floor 0), and detecting the second library (`copies`).
+//! attempt. Leaves out: the byte ranges (`flatwater-sqlite`), and detecting the second library (`second_library`).
 
 use std::io;
 use std::path::Path;
@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use flatwater_sqlite::{LockFile, LockedFile, Origin, PerProcess};
 
-use super::copies::{Mappings, mappings};
 use super::identity::FileId;
+use super::second_library::{Mappings, mappings};
 use crate::options::resolve::beside;
 
 /// Attempts to lock a file that another connection has locked exclusively, a millisecond apart.

@@ -1,11 +1,11 @@
 //! One database file and the files beside it, as the operating system sees them.
 
-pub(crate) mod copies;
 pub(crate) mod disk;
+pub(crate) mod drain;
 pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod mount;
 pub(crate) mod parked;
-pub(crate) mod recall;
+pub(crate) mod second_library;
 pub(crate) mod stamp;
 pub(crate) mod watch;

@@ -1,7 +1,7 @@
 //! Whether a database that is open has no connection.
 //!
 //! Owns: the state, the wait for its end, and who is told of that. Runs on the threads that open connections. Invariant: it
-//! begins under a recall, on the thread that holds the writer slot, and ends when the writer has opened its connection again.
+//! begins under a drain, on the thread that holds the writer slot, and ends when the writer has opened its connection again.
 //! Leaves out: closing and opening the connections (`workers::writer`), which databases are parked (`engine::parking`).
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -55,7 +55,7 @@ impl ParkedState {
         }
     }
 
-    /// Records that all connections were closed. Called under a recall.
+    /// Records that all connections were closed. Called under a drain.
     pub(crate) fn begin(&self) {
         *self.lock() = true;
     }

@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use super::copies::{Mapped, Mappings, mappings};
+use super::drain::Drains;
 use super::guard::Guard;
 use super::identity::FileId;
 use super::parked::ParkedState;
-use super::recall::Recalls;
+use super::second_library::{Mapped, Mappings, mappings};
 use crate::error::hint::hint;
 use crate::error::kind::is_failed_sync;
 use crate::error::{Error, ErrorKind, Result};
@@ -45,7 +45,7 @@ pub(crate) struct Watch {
     /// There was a wal-index before this crate's SQLite opened the file for writing, or that is not known.
     had_index: AtomicBool,
     /// The drains of this file: closing every connection to it.
-    pub(crate) recalls: Recalls,
+    pub(crate) drains: Drains,
     guard: Mutex<Option<Guard>>,
     /// Whether the database is open and has no connection.
     pub(crate) parked: ParkedState,
@@ -71,7 +71,7 @@ impl Watch {
             refusal: OnceLock::new(),
             second_copies: AtomicU64::new(0),
             had_index: AtomicBool::new(true),
-            recalls: Recalls::default(),
+            drains: Drains::default(),
             guard: Mutex::default(),
             parked: ParkedState::default(),
         }

@@ -4,8 +4,8 @@
 //! only `from_dir` reads files. Invariant: the steps of a list have different versions and are in their order. Leaves
 //! out: which step is next (`plan`), and running them.
 
+pub(crate) mod line_number;
 pub(crate) mod plan;
-pub(crate) mod text;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use rusqlite::ffi;
 
 use super::policy::pragma_of;
 use super::pragma::{self, Pragma};
-use super::silent::silent;
 use super::tokens::{has_aborting_conflict_clause, names_temp};
+use super::unreported_changes::unreported;
 use crate::dependencies::writes::Writes;
 
 /// The kind of connection that runs a text.
@@ -79,7 +79,7 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
         makes_temp: events.iter().any(makes_temp) || (events.iter().any(is_trigger) && names_temp(sql)),
         writes: match route {
             Route::Read => Writes::Tables(Vec::new()),
-            Route::Write if changes_rows => Writes::of_rows(events, silent(sql)),
+            Route::Write if changes_rows => Writes::of_rows(events, unreported(sql)),
             Route::Write => Writes::Everything,
         },
         lists_attached: false,

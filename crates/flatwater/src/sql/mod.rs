@@ -2,9 +2,9 @@
 
 pub(crate) mod bracket;
 pub(crate) mod catalogue;
+pub(crate) mod change_functions;
 pub(crate) mod class;
 pub(crate) mod dump_start;
-pub(crate) mod earlier;
 pub(crate) mod grouping;
 pub(crate) mod in_force;
 pub(crate) mod lru;
@@ -12,6 +12,6 @@ pub(crate) mod parameters;
 pub(crate) mod policy;
 pub(crate) mod pragma;
 pub(crate) mod schema_seen;
-pub(crate) mod silent;
-pub(crate) mod terminated;
+pub(crate) mod script;
 pub(crate) mod tokens;
+pub(crate) mod unreported_changes;

@@ -4,5 +4,5 @@ pub(crate) mod background;
 pub(crate) mod block_on;
 pub(crate) mod cores;
 pub(crate) mod linger;
-pub(crate) mod scope;
+pub(crate) mod reentrancy;
 pub(crate) mod start;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::thread::scope::MayEnd;
+use crate::thread::reentrancy::MayEnd;
 use crate::workers::open_transaction::{End, OpenTransaction, Savepoints};
 
 /// The position of a handle inside an open transaction.

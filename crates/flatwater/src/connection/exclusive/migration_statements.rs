@@ -10,10 +10,10 @@ use rusqlite::ffi;
 use crate::connection::Connection;
 use crate::connection::open::pragma_answers::judge;
 use crate::connection::run::failed_writes::explain_write;
-use crate::dependencies::writes::{Silent, Writes};
+use crate::dependencies::writes::{Unreported, Writes};
 use crate::error::{Error, Result};
 use crate::migrations::Step;
-use crate::migrations::text::line;
+use crate::migrations::line_number::line;
 use crate::sql::policy;
 
 /// A statement of a step, by its place in the script.
@@ -71,7 +71,7 @@ pub(crate) fn run_statement<'a>(
     let ran = connection.sqlite.statement(prepared.id).run(&(), &mut Discard);
     connection.sqlite.statement(prepared.id).finalize();
     let ran = ran.map_err(|error| {
-        let writes = Writes::of_rows(&prepared.events, Silent::default());
+        let writes = Writes::of_rows(&prepared.events, Unreported::default());
         explain_write(&connection.sqlite, error.into(), &writes)
     });
     Some((place, ran.map(|()| prepared.events)))

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::connection::open::role::Role;
     use crate::dependencies::Columns;
-    use crate::dependencies::lookup::LookedUp;
+    use crate::dependencies::point_lookup::LookedUp;
     use crate::options::Options;
 
     const SCHEMA: &str = "

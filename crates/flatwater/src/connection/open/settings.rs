@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::uri;
 use crate::options::{Attached, AutoVacuum, Journal, MEMORY, Options};
 use crate::sql::policy;
-use crate::sql::terminated::terminated;
+use crate::sql::script::terminated;
 use crate::sql::tokens::quoted;
 
 /// Does the first reads of the file. Unless it is a reader's, the connection switches the file to WAL, which is

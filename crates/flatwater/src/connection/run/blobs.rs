@@ -140,7 +140,7 @@ fn writes(sqlite: &Sqlite, place: &BlobPlace) -> Writes {
         has_other_rows: false,
         columns: Columns::Some(vec![column.into()]),
         // SQLite calls no update hook for it.
-        is_silent: true,
+        is_unreported: true,
     }])
 }
 

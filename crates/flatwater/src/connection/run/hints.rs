@@ -10,7 +10,7 @@ use flatwater_sqlite::Connection as Sqlite;
 use crate::error::hint::{Hint, Sentence, hint};
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::has_in_with_one_parameter;
-use crate::steps::step;
+use crate::step_counter::step;
 
 const JSON_LIST: &str = "use IN (SELECT value FROM json_each(?)) with a JSON list";
 

@@ -18,11 +18,11 @@ use crate::error::hint::hint;
 use crate::error::location::{in_script, offset_by};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{KEPT_TEXT_BYTES, StatementInfo};
+use crate::sql::change_functions;
 use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_other_tables};
-use crate::sql::earlier;
 use crate::sql::policy;
-use crate::sql::silent::may_name;
 use crate::sql::tokens::quoted;
+use crate::sql::unreported_changes::may_name;
 use crate::values::column::{ColumnNames, Names};
 
 impl Connection {
@@ -158,16 +158,16 @@ fn told_of_earlier(
     class: &Class,
     sql: &str,
 ) -> Result<Option<&'static str>> {
-    if prepared.explain || !earlier::may_ask(&prepared.events) {
+    if prepared.explain || !change_functions::may_ask(&prepared.events) {
         return Ok(None);
     }
     if class.route == Route::Read {
         let programs = sqlite.explain(sql)?;
-        return Ok(programs.first().and_then(earlier::called_by));
+        return Ok(programs.first().and_then(change_functions::called_by));
     }
     let (triggers, inserts) = (triggers(sqlite, attached)?, class.inserts_into.is_some());
     let is_trigger = |name: &str| triggers.contains(&name.to_lowercase());
-    Ok(earlier::called_by_write(&prepared.events, sql, inserts, is_trigger))
+    Ok(change_functions::called_by_write(&prepared.events, sql, inserts, is_trigger))
 }
 
 /// Returns the names of all triggers, in lower case.
@@ -211,7 +211,10 @@ pub(crate) fn refuse_nul(text: &StatementInfo) -> Result<()> {
 
 /// Refuses a statement that asks for an earlier statement of its connection, where that may be anybody's.
 pub(crate) fn refuse_told_of_earlier(ready: &CachedStatement) -> Result<()> {
-    ready.class.told_of_earlier.map_or(Ok(()), |function| Err(earlier::refusal(function).with_sql(&ready.text.sql)))
+    ready
+        .class
+        .told_of_earlier
+        .map_or(Ok(()), |function| Err(change_functions::refusal(function).with_sql(&ready.text.sql)))
 }
 
 /// Returns true if the statement is kept prepared. A PRAGMA and an EXPLAIN return what held when they were prepared. A

@@ -16,7 +16,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::delay::DiskRate;
+use super::write_delay::DiskRate;
 use crate::file::disk::{Disk, LIMIT_AT_LEAST};
 
 /// What the checkpointer observes of the WAL and of its writers.

@@ -8,10 +8,10 @@
 //! when (`decision`), and doing it (`thread`).
 
 mod decision;
-mod delay;
 mod life;
 mod passes;
 mod thread;
+mod write_delay;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,8 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use decision::Policy;
-use delay::Pace;
 use flatwater_sqlite::WalHeader;
+use write_delay::Pace;
 
 use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
@@ -173,7 +173,7 @@ impl CommitListener for Checkpointer {
             return None;
         }
         let next = Duration::from_micros(self.0.next_write_us.load(Ordering::Relaxed));
-        delay::worth_a_pause(next.saturating_sub(now))
+        write_delay::worth_a_pause(next.saturating_sub(now))
     }
 
     fn delayed(&self, took: Duration) {
@@ -202,7 +202,8 @@ impl CheckpointerShared {
         let [soft, hard] = [&self.soft, &self.hard].map(|limit| limit.load(Ordering::Relaxed));
         let measured = Duration::from_nanos(self.frame_ns.load(Ordering::Relaxed));
         let began = Duration::from_micros(self.pass_began_us.load(Ordering::Relaxed));
-        let frame = delay::frame_now(measured, self.pass_frames.load(Ordering::Relaxed), now.saturating_sub(began));
+        let frame =
+            write_delay::frame_now(measured, self.pass_frames.load(Ordering::Relaxed), now.saturating_sub(began));
         Pace { soft, hard, frame }
     }
 
@@ -224,7 +225,7 @@ impl CheckpointerShared {
         if !delay.is_zero() {
             self.waits_for_room.store(frames >= pace.hard, Ordering::Relaxed);
             let next = Duration::from_micros(self.next_write_us.load(Ordering::Relaxed));
-            let next = delay::after(next, now, delay).as_micros();
+            let next = write_delay::after(next, now, delay).as_micros();
             self.next_write_us.store(u64::try_from(next).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
     }

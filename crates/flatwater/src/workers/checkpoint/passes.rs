@@ -11,8 +11,8 @@ use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 
 use super::CheckpointerShared;
 use super::decision::Policy;
-use super::delay::is_short;
 use super::thread::POLL;
+use super::write_delay::is_short;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 

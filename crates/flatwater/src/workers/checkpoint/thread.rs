@@ -35,9 +35,9 @@ enum Rested {
 }
 
 impl CheckpointerShared {
-    /// Opens the connection, after a recall in progress is over. Returns `None` if the database is parked.
+    /// Opens the connection, after a drain in progress is over. Returns `None` if the database is parked.
     fn open(&self) -> Result<Option<OpenConnection>> {
-        let Some(recall) = self.watch().recalls.enter(|| false).filter(|_| !self.watch().parked.is_set()) else {
+        let Some(drain) = self.watch().drains.enter(|| false).filter(|_| !self.watch().parked.is_set()) else {
             return Ok(None);
         };
         self.watch().check_file()?;
@@ -49,7 +49,7 @@ impl CheckpointerShared {
         if header.is_none() && connection.journal == "wal" {
             return Err(Error::new(ErrorKind::Io, "the wal-index is open for reading only"));
         }
-        Ok(Some(OpenConnection { connection, recall, soft, hard }))
+        Ok(Some(OpenConnection { connection, drain, soft, hard }))
     }
 
     /// Serves the WAL until the thread must end. Returns the time after which another thread must look at the WAL, if it
@@ -59,8 +59,8 @@ impl CheckpointerShared {
         while !self.lock().must_end() && self.watch().refusal().is_none() {
             let now = Instant::now();
             let is_good =
-                |open: &OpenConnection| policy.reopen_in(now).is_none() && open.recall == self.watch().recalls.number();
-            let Some(OpenConnection { mut connection, recall, soft, hard }) = opened.take().filter(is_good) else {
+                |open: &OpenConnection| policy.reopen_in(now).is_none() && open.drain == self.watch().drains.number();
+            let Some(OpenConnection { mut connection, drain, soft, hard }) = opened.take().filter(is_good) else {
                 match policy.reopen_in(now).filter(|pause| !pause.is_zero()) {
                     Some(pause) => thread::park_timeout(pause),
                     None => match self.open() {
@@ -93,7 +93,7 @@ impl CheckpointerShared {
                 Step::Shorten(budget) => self.restart(connection, policy, CheckpointMode::Truncate, budget),
                 Step::Truncate => self.truncate(connection, policy),
             };
-            opened = Some(OpenConnection { connection: left?, recall, soft, hard });
+            opened = Some(OpenConnection { connection: left?, drain, soft, hard });
         }
         None
     }
@@ -230,10 +230,10 @@ impl CheckpointerShared {
     }
 }
 
-/// The connection, the number of the recall it was opened under, and the limits of the WAL in frames.
+/// The connection, the number of the drain it was opened under, and the limits of the WAL in frames.
 struct OpenConnection {
     connection: Connection,
-    recall: u64,
+    drain: u64,
     soft: u32,
     hard: u32,
 }

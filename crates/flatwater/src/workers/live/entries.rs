@@ -18,7 +18,7 @@ use super::subscriber::{Put, Subscriber};
 use crate::connection::learn::live_query::{Derived, Found, LiveRun};
 use crate::dependencies::change::Change;
 use crate::dependencies::index::{Id, Index, Precision, Rows};
-use crate::dependencies::lookup::LookedUp;
+use crate::dependencies::point_lookup::LookedUp;
 use crate::dependencies::reads::{RowReads, TableReads};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::live_counters::{LiveCounts, LiveStats};
@@ -361,14 +361,14 @@ mod tests {
     use crate::sql::catalogue::StatementInfo;
     use crate::values::params::Params;
 
-    /// Returns a registry with one query, whose first run is in flight.
-    fn registry() -> (Entries, Id, Arc<Subscriber>) {
+    /// Returns entries with one query, whose first run is in flight.
+    fn entries() -> (Entries, Id, Arc<Subscriber>) {
         let text = Arc::new(StatementInfo::new("SELECT a FROM t WHERE k = ?"));
         let query = Arc::new(LiveQuery([LivePart { text, params: Params::default() }].into()));
-        let (mut registry, place) = (Entries::new(1), Subscriber::new(false));
-        let (id, todo) = registry.subscribe(query, place.clone());
+        let (mut entries, place) = (Entries::new(1), Subscriber::new(false));
+        let (id, todo) = entries.subscribe(query, place.clone());
         assert_eq!(todo.starts.len(), 1);
-        (registry, id, place)
+        (entries, id, place)
     }
 
     /// Returns a run that found its row by a unique key.
@@ -394,65 +394,65 @@ mod tests {
 
     #[test]
     fn a_commit_during_a_run_that_finds_another_row_causes_one_more() {
-        let (mut registry, id, _place) = registry();
+        let (mut entries, id, _place) = entries();
         let now = Instant::now();
-        assert_eq!(registry.finish(id, found(7), now).starts.len(), 0);
-        registry.publish(&update_of(9), now);
-        assert_eq!(registry.start_waiting().starts.len(), 0, "the row of another key");
-        registry.publish(&update_of(7), now);
-        assert_eq!(registry.start_waiting().starts.len(), 1);
+        assert_eq!(entries.finish(id, found(7), now).starts.len(), 0);
+        entries.publish(&update_of(9), now);
+        assert_eq!(entries.start_waiting().starts.len(), 0, "the row of another key");
+        entries.publish(&update_of(7), now);
+        assert_eq!(entries.start_waiting().starts.len(), 1);
         // The run found row 9, in a snapshot from before this.
-        registry.publish(&update_of(9), now);
-        assert_eq!(registry.finish(id, found(9), now).starts.len(), 1);
-        assert_eq!(registry.finish(id, found(9), now).starts.len(), 0);
+        entries.publish(&update_of(9), now);
+        assert_eq!(entries.finish(id, found(9), now).starts.len(), 1);
+        assert_eq!(entries.finish(id, found(9), now).starts.len(), 0);
     }
 
     #[test]
     fn an_error_of_the_call_is_delivered_whatever_met_the_first_run() {
-        let (mut registry, id, place) = registry();
-        registry.publish(&Change::Everything, Instant::now());
-        registry.finish(id, Ran::new(Err(Error::misuse("no query")), None), Instant::now());
+        let (mut entries, id, place) = entries();
+        entries.publish(&Change::Everything, Instant::now());
+        entries.finish(id, Ran::new(Err(Error::misuse("no query")), None), Instant::now());
         let mut context = Context::from_waker(Waker::noop());
         let polled = place.poll(&mut context, |_| true);
         let Poll::Ready(Some(item)) = polled else { panic!("{polled:?}") };
         assert!(item.delivery.result.is_err());
         assert!(matches!(place.poll(&mut context, |_| true), Poll::Ready(None)));
-        assert!(registry.is_empty());
+        assert!(entries.is_empty());
     }
 
     #[test]
     fn an_error_that_may_pass_ends_no_stream_and_runs_again_without_a_commit() {
-        let (mut registry, id, place) = registry();
+        let (mut entries, id, place) = entries();
         let no_thread =
             crate::error::system::no_thread("a thread", &std::io::Error::from(std::io::ErrorKind::WouldBlock));
         let cut_off = Error::new(ErrorKind::SnapshotTooOld, "the read was ended");
         for (error, runs_again) in [(no_thread, true), (cut_off, false)] {
-            drop(registry.finish(id, Ran::new(Err(error), None), Instant::now()));
+            drop(entries.finish(id, Ran::new(Err(error), None), Instant::now()));
             let polled = place.poll(&mut Context::from_waker(Waker::noop()), |_| true);
             assert!(matches!(polled, Poll::Ready(Some(item)) if item.delivery.result.is_err()));
-            assert_eq!(registry.run_failed().starts.len(), usize::from(runs_again));
+            assert_eq!(entries.run_failed().starts.len(), usize::from(runs_again));
         }
-        registry.publish(&Change::Everything, Instant::now());
-        assert_eq!(registry.start_waiting().starts.len(), 1, "each commit tries again");
-        drop(registry.finish(id, found(7), Instant::now()));
+        entries.publish(&Change::Everything, Instant::now());
+        assert_eq!(entries.start_waiting().starts.len(), 1, "each commit tries again");
+        drop(entries.finish(id, found(7), Instant::now()));
         let polled = place.poll(&mut Context::from_waker(Waker::noop()), |_| true);
         assert!(matches!(polled, Poll::Ready(Some(item)) if item.delivery.result.is_ok()));
     }
 
     #[test]
     fn the_result_of_a_query_without_subscribers_is_freed_without_the_lock_and_nobody_gets_it() {
-        let (mut registry, id, place) = registry();
+        let (mut entries, id, place) = entries();
         let now = Instant::now();
-        drop(registry.finish(id, found(7), now));
-        let rows = std::sync::Arc::downgrade(&registry.last(id).unwrap().result.unwrap()[0]);
+        drop(entries.finish(id, found(7), now));
+        let rows = std::sync::Arc::downgrade(&entries.last(id).unwrap().result.unwrap()[0]);
         drop(place.poll(&mut Context::from_waker(Waker::noop()), |_| true));
-        assert!(registry.unsubscribe(id, &place));
+        assert!(entries.unsubscribe(id, &place));
         drop(place);
-        registry.publish(&update_of(7), now);
+        entries.publish(&update_of(7), now);
         assert!(rows.upgrade().is_some(), "the thread that publishes has the writer slot");
-        assert!(registry.last(id).is_none(), "who subscribes now must not get it");
-        let todo = registry.start_waiting();
-        assert!(rows.upgrade().is_some() && registry.is_empty());
+        assert!(entries.last(id).is_none(), "who subscribes now must not get it");
+        let todo = entries.start_waiting();
+        assert!(rows.upgrade().is_some() && entries.is_empty());
         drop(todo);
         assert!(rows.upgrade().is_none());
     }

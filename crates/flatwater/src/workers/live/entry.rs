@@ -1,6 +1,6 @@
 //! One live query, and the runs of it.
 //!
-//! Owns: the state of its runs, its last result and its subscribers. Used under the registry's lock. Invariants: at most
+//! Owns: the state of its runs, its last result and its subscribers. Used under the lock of the entries. Invariants: at most
 //! one run is in flight; a change that meets the query meanwhile causes exactly one more; the first result is held back
 //! at most once. Leaves out: all other live queries (`entries`).
 
@@ -181,7 +181,7 @@ impl Entry {
 }
 
 impl Ran {
-    /// Compares a run with the last result, which takes long for a large one: called without the registry's lock. There
+    /// Compares a run with the last result, which takes long for a large one: called without the lock of the entries. There
     /// is no other run of the entry meanwhile, so its last result stays as it is.
     pub(super) fn new(result: Result<Vec<LiveRun>>, last: Option<&Delivery>) -> Self {
         let is_same = last.is_some_and(|last| is_same(&last.result, &result));

@@ -69,9 +69,9 @@ pub(crate) struct LiveQueries(Arc<Shared>);
 struct Shared {
     context: Arc<Context>,
     powers: Powers,
-    /// The registry's.
+    /// That of the entries.
     is_watching: Arc<AtomicBool>,
-    registry: Mutex<Entries>,
+    entries: Mutex<Entries>,
     /// Looks for commits of others.
     looks: Recurring,
     /// Goes off when it is time to run again what failed.
@@ -84,11 +84,11 @@ struct Shared {
 impl LiveQueries {
     /// Creates it without any query. At most `at_once` queries run at a time.
     pub(crate) fn new(context: Arc<Context>, powers: Powers, at_once: usize) -> Self {
-        let registry = Entries::new(at_once);
-        let (is_watching, registry) = (registry.watching(), Mutex::new(registry));
+        let entries = Entries::new(at_once);
+        let (is_watching, entries) = (entries.watching(), Mutex::new(entries));
         let (looks, again, failures) = (Recurring::default(), Deadline::default(), AtomicU32::new(0));
         let follower = Follower::default();
-        Self(Arc::new(Shared { context, powers, is_watching, registry, looks, again, failures, follower }))
+        Self(Arc::new(Shared { context, powers, is_watching, entries, looks, again, failures, follower }))
     }
 
     /// Returns what the writer reports to. It does not keep the live queries.
@@ -102,13 +102,13 @@ impl LiveQueries {
     /// `Closed`.
     pub(crate) fn subscribe(&self, query: Arc<LiveQuery>, gets_differences: bool) -> Result<Subscription> {
         let place = Subscriber::new(gets_differences);
-        let mut registry = self.0.lock();
-        if registry.is_closed {
+        let mut entries = self.0.lock();
+        if entries.is_closed {
             return Err(Error::closed());
         }
-        let is_first = registry.is_empty();
-        let (id, todo) = registry.subscribe(query.clone(), place.clone());
-        drop(registry);
+        let is_first = entries.is_empty();
+        let (id, todo) = entries.subscribe(query.clone(), place.clone());
+        drop(entries);
         if is_first {
             self.0.look_later();
             self.0.follow();
@@ -137,7 +137,7 @@ impl LiveQueries {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn listener(self: &Arc<Self>) -> Listener {
@@ -177,11 +177,11 @@ impl Shared {
     }
 
     fn unsubscribe(self: &Arc<Self>, id: Id, place: &Arc<Subscriber>) {
-        let mut registry = self.lock();
-        if !registry.unsubscribe(id, place) {
+        let mut entries = self.lock();
+        if !entries.unsubscribe(id, place) {
             return;
         }
-        if let Some(entry) = registry.entry(id) {
+        if let Some(entry) = entries.entry(id) {
             entry.grace.set(later(Instant::now(), GRACE), self, move |live| live.forget(id));
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Owns: pushing the request, and going on with its answer on the thread that delivers it: the reader's, or the one that
 //! pushed, which may be a caller's. A caller's thread, or the one that follows the commits of other processes, runs the query
-//! itself if it is short. Invariants: each run that was started ends in the registry, whatever becomes of its request; the
-//! thread that pushed runs one query at most, and delivers one small result. Leaves out: what the registry makes of it.
+//! itself if it is short. Invariants: each run that was started ends in the entries, whatever becomes of its request; the
+//! thread that pushed runs one query at most, and delivers one small result. Leaves out: what the entries make of it.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

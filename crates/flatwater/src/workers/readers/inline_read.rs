@@ -75,7 +75,7 @@ struct Lent<'a> {
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
         let shared = &self.readers.0;
-        let reader = self.reader.take().filter(|reader| self.is_sound && !shared.is_recalled(reader));
+        let reader = self.reader.take().filter(|reader| self.is_sound && !shared.is_drained(reader));
         let mut state = shared.lock();
         state.take_back(reader);
         if let Some((is_answered, took)) = self.ran_inline {

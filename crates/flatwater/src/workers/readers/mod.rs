@@ -9,6 +9,7 @@
 
 mod close_pool;
 mod due_leases;
+mod external_commits;
 mod inline_live;
 mod inline_read;
 mod perform_read;
@@ -23,15 +24,14 @@ mod serve_backup;
 mod serve_closure;
 mod serve_session;
 mod threads;
-mod wal_stamps;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
+pub(crate) use external_commits::{Look, Stamps};
 pub(crate) use inline_read::InlineQuery;
 use pool::{Job, Pool};
 use reader_lease::ReleaseRequests;
 use running_reads::Running;
-pub(crate) use wal_stamps::{Look, Stamps};
 
 use crate::error::{Error, Result};
 use crate::queue::bounded::LinePlace;

@@ -48,7 +48,7 @@ pub(super) struct Reader {
     leases: Option<Holder>,
     last_used: Instant,
     /// The number of the last drain when the connection was opened.
-    pub(super) recall: u64,
+    pub(super) drain: u64,
     pub(super) cursors: Cursors,
     /// The transaction of a snapshot is open. It may see an older schema, so nothing is learnt from it.
     pub(super) in_snapshot: bool,
@@ -58,7 +58,7 @@ impl Reader {
     pub(super) fn open(
         context: &Arc<Context>,
         requests: &Arc<ReleaseRequests>,
-        recall: u64,
+        drain: u64,
         ticket: &Arc<Ticket>,
     ) -> Result<Self> {
         let busy_timeout = BusyWait::default();
@@ -72,7 +72,7 @@ impl Reader {
             epoch: u64::MAX,
             leases,
             last_used: now,
-            recall,
+            drain,
             cursors: Cursors::default(),
             in_snapshot: false,
         })

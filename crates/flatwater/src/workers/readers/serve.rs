@@ -49,14 +49,14 @@ impl ReadersShared {
         if let Some(watch) = &self.context.watch {
             watch.check_file()?;
         }
-        let recall = match &self.context.watch {
-            Some(watch) => watch.recalls.enter(|| ticket.should_stop()).ok_or_else(|| given_up(ticket))?,
+        let drain = match &self.context.watch {
+            Some(watch) => watch.drains.enter(|| ticket.should_stop()).ok_or_else(|| given_up(ticket))?,
             None => 0,
         };
         if self.context.watch.as_ref().is_some_and(|watch| watch.parked.is_set()) {
             return Ok(None);
         }
-        let reader = Reader::open(&self.context, &self.requests, recall, ticket)?;
+        let reader = Reader::open(&self.context, &self.requests, drain, ticket)?;
         // If there is a writer, the watch uses the writer's connection.
         if let Some(watch) = self.context.watch.as_ref().filter(|_| self.context.options.read_only) {
             watch.opened(reader.index());
@@ -96,8 +96,8 @@ impl ReadersShared {
     }
 
     /// Returns true if the connection must be closed and not used again.
-    pub(super) fn is_recalled(&self, reader: &Reader) -> bool {
-        self.context.watch.as_ref().is_some_and(|watch| watch.recalls.number() != reader.recall)
+    pub(super) fn is_drained(&self, reader: &Reader) -> bool {
+        self.context.watch.as_ref().is_some_and(|watch| watch.drains.number() != reader.drain)
     }
 
     /// Returns `Error::closed` instead of the error of a read that was interrupted because the database closes.
@@ -164,7 +164,7 @@ impl ReadersShared {
             if !usable {
                 self.context.recorder.replaced_connection();
             }
-            Served::Returned((usable && !self.is_recalled(&reader)).then_some(reader))
+            Served::Returned((usable && !self.is_drained(&reader)).then_some(reader))
         }))
         .unwrap_or(Served::Returned(None))
     }

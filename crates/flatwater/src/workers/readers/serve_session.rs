@@ -98,7 +98,7 @@ impl ReadersShared {
     }
 
     fn end_session(&self, session: &Arc<ReadSession>, reader: Option<Box<Reader>>, end: End, outbox: &mut Outbox<'_>) {
-        let usable = reader.and_then(|mut reader| (reader.end_held() && !self.is_recalled(&reader)).then_some(reader));
+        let usable = reader.and_then(|mut reader| (reader.end_held() && !self.is_drained(&reader)).then_some(reader));
         if usable.is_none() {
             self.context.recorder.replaced_connection();
         }

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::dump_start::Dump;
-use crate::sql::terminated::terminated;
+use crate::sql::script::terminated;
 use crate::workers::Answer;
 
 /// Runs the script, all of it or nothing.

@@ -28,7 +28,7 @@ use crate::migrations::plan::next;
 use crate::migrations::{ForeignKeyCheck, Migrations, Step};
 use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::policy;
-use crate::sql::terminated::terminated;
+use crate::sql::script::terminated;
 use crate::workers::Answer;
 
 /// Applies what is not applied yet, and returns the names of the steps that were applied here.

@@ -46,8 +46,8 @@ impl Writer {
             if !writer.is_open() {
                 return watch.parked.is_set().then_some(Parked::BesideOthers);
             }
-            let recall = watch.recalls.begin();
-            recall.collect();
+            let drain = watch.drains.begin();
+            drain.collect();
             if !are_closed() {
                 return None;
             }

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::sql::class::Route;
 use crate::sql::policy;
-use crate::sql::terminated::terminated;
+use crate::sql::script::terminated;
 use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;

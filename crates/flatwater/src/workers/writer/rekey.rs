@@ -32,14 +32,14 @@ pub(super) fn rekey(writer: &mut WriterConnection, new: &Key, ticket: &Arc<Ticke
         return Err(refusal);
     }
     writer.connection()?;
-    let recall = watch.recalls.begin();
+    let drain = watch.drains.begin();
     drop(watch.unguard());
     drop_connection(writer, !writer.external);
     watch.parked.begin();
     context.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
     let (mut again, mut tries) = (writer.busy(), 0);
     let changed = loop {
-        recall.collect();
+        drain.collect();
         match change_key(options, key, new) {
             Err(error) if error.kind() == ErrorKind::Busy && again(tries) => tries += 1,
             changed => break changed,
@@ -48,7 +48,7 @@ pub(super) fn rekey(writer: &mut WriterConnection, new: &Key, ticket: &Arc<Ticke
     if changed.is_ok() {
         key.become_key(new);
     }
-    drop(recall);
+    drop(drain);
     writer.wait_for_locks(Instant::now(), ticket);
     let opened = writer.connection().map(drop);
     changed.map_err(in_use).and(opened).map(|()| Answer::Done)

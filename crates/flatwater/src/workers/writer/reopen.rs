@@ -2,7 +2,7 @@
 //!
 //! Owns: closing all our connections to the file if a file beside it could only be opened for reading, and opening the
 //! writer's connection again. Runs on the thread that holds the token. Invariant: a connection that `open` returns was
-//! able to begin a write. Blocks for at most `RECALL` longer than opening takes. Leaves out: finding out whether a
+//! able to begin a write. Blocks for at most `DRAIN` longer than opening takes. Leaves out: finding out whether a
 //! connection can write (`writable`).
 
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::workers::context::Context;
 
 /// How long `open` waits for connections in use when all are to be closed, and how often it tries again.
-const RECALL: Duration = Duration::from_millis(250);
+const DRAIN: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Opens a connection that can write. If it cannot, closes all other connections and opens it again: at once, and as
@@ -26,10 +26,10 @@ pub(super) fn open(context: &Context, role: Role, busy: impl Fn() -> Busy) -> Re
     let open = || Connection::open(options, &context.functions, role, busy());
     let first = open();
     let Some(watch) = context.watch.as_ref().filter(|_| first.as_ref().is_err_and(is_read_only)) else { return first };
-    let recall = watch.recalls.begin();
-    let until = Instant::now() + RECALL.min(options.busy_timeout);
+    let drain = watch.drains.begin();
+    let until = Instant::now() + DRAIN.min(options.busy_timeout);
     loop {
-        recall.collect();
+        drain.collect();
         match open() {
             Err(error) if is_read_only(&error) && may_pass(options) && Instant::now() < until => {
                 std::thread::sleep(PAUSE);

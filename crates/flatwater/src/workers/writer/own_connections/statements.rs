@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::policy;
-use crate::sql::terminated::terminated;
+use crate::sql::script::terminated;
 use crate::sql::tokens::busy_timeout_set;
 use crate::values::params::{ParamRow, Params};
 use crate::workers::Answer;

@@ -1,7 +1,7 @@
 //! Counting the steps of functions, for tests of how the work grows with the input.
 //!
 //! Owns: the counter, one for each thread, in a build for tests; elsewhere counting is nothing. Invariant: whoever goes
-//! through an input counts what it looks at, so that a loop within a loop shows. Leaves out: the tests (`growth`).
+//! through an input counts what it looks at, so that a loop within a loop shows. Leaves out: the tests (`growth_tests`).
 
 /// Counts so many steps.
 #[inline]

@@ -1,4 +1,4 @@
-//! Recalls: closing every connection to a file so that the file can be opened again.
+//! Drains: closing every connection to a file so that the file can be opened again.
 //!
 //! Owns: asking the owners of connections to close them, and delaying new connections meanwhile. SQLite opens the
 //! `-shm` of a file once in a process, when the first connection needs it, and closes it with the last one: if it could
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(2);
 type LetGo = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Default)]
-pub(crate) struct Recalls {
+pub(crate) struct Drains {
     /// The current generation. A connection opened under another number is not used again.
     number: AtomicU64,
     is_on: Mutex<bool>,
@@ -26,7 +26,7 @@ pub(crate) struct Recalls {
     let_go: OnceLock<LetGo>,
 }
 
-impl Recalls {
+impl Drains {
     /// Sets the callback that closes connections. Called once, before the first request.
     pub(crate) fn tell(&self, let_go: LetGo) {
         let _ = self.let_go.set(let_go);
@@ -50,10 +50,10 @@ impl Recalls {
     }
 
     /// Begins a drain. Until the returned value is dropped, no other thread opens a connection.
-    pub(crate) fn begin(&self) -> Recall<'_> {
+    pub(crate) fn begin(&self) -> Drain<'_> {
         *self.lock() = true;
         self.number.fetch_add(1, Ordering::SeqCst);
-        Recall(self)
+        Drain(self)
     }
 
     fn lock(&self) -> MutexGuard<'_, bool> {
@@ -62,9 +62,9 @@ impl Recalls {
 }
 
 /// A drain in progress.
-pub(crate) struct Recall<'a>(&'a Recalls);
+pub(crate) struct Drain<'a>(&'a Drains);
 
-impl Recall<'_> {
+impl Drain<'_> {
     /// Closes connections that are idle now, also those that were in use at the previous call.
     pub(crate) fn collect(&self) {
         if let Some(let_go) = self.0.let_go.get() {
@@ -73,7 +73,7 @@ impl Recall<'_> {
     }
 }
 
-impl Drop for Recall<'_> {
+impl Drop for Drain<'_> {
     fn drop(&mut self) {
         *self.0.lock() = false;
         self.0.over.notify_all();
@@ -89,21 +89,21 @@ mod tests {
 
     #[test]
     fn what_is_opened_while_there_is_a_recall_is_opened_after_it() {
-        let (recalls, collected) = (Arc::new(Recalls::default()), Arc::new(AtomicU32::new(0)));
+        let (drains, collected) = (Arc::new(Drains::default()), Arc::new(AtomicU32::new(0)));
         let counter = collected.clone();
-        recalls.tell(Box::new(move || _ = counter.fetch_add(1, Ordering::SeqCst)));
-        let before = recalls.enter(|| false).unwrap();
-        let recall = recalls.begin();
-        assert_ne!(recalls.number(), before, "what was opened before is old");
-        recall.collect();
+        drains.tell(Box::new(move || _ = counter.fetch_add(1, Ordering::SeqCst)));
+        let before = drains.enter(|| false).unwrap();
+        let drain = drains.begin();
+        assert_ne!(drains.number(), before, "what was opened before is old");
+        drain.collect();
         assert_eq!(collected.load(Ordering::SeqCst), 1);
         let is_over = Arc::new(AtomicU32::new(0));
         let other = std::thread::spawn({
-            let (recalls, is_over) = (recalls.clone(), is_over.clone());
-            move || (recalls.enter(|| false).unwrap(), is_over.load(Ordering::SeqCst))
+            let (drains, is_over) = (drains.clone(), is_over.clone());
+            move || (drains.enter(|| false).unwrap(), is_over.load(Ordering::SeqCst))
         });
         is_over.store(1, Ordering::SeqCst);
-        drop(recall);
-        assert_eq!(other.join().unwrap(), (recalls.number(), 1));
+        drop(drain);
+        assert_eq!(other.join().unwrap(), (drains.number(), 1));
     }
 }

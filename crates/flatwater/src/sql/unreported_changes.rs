@@ -1,4 +1,4 @@
-//! Words in SQL that tell of rows which go, and of columns which are read, without a report, and where a virtual table
+//! Rows that go and columns that are read without a report of SQLite, as words in SQL tell of them; and where a virtual table
 //! keeps its rows. Pure.
 //!
 //! Owns: reading them from texts and from the definitions in a schema. Invariant: a text that may replace rows, empty
@@ -9,11 +9,11 @@ use flatwater_sqlite::REPORTS_ALL_ROWS;
 
 use super::tokens::words;
 use crate::dependencies::tables::Kind;
-use crate::dependencies::writes::Silent;
+use crate::dependencies::writes::Unreported;
 
 /// Returns what the text of a write shows about rows that go without a report.
-pub(crate) fn silent(sql: &str) -> Silent {
-    Silent { replaces: !REPORTS_ALL_ROWS && may_replace(sql), empties: may_empty(sql) }
+pub(crate) fn unreported(sql: &str) -> Unreported {
+    Unreported { replaces: !REPORTS_ALL_ROWS && may_replace(sql), empties: may_empty(sql) }
 }
 
 /// Returns true if the text, or a definition, may resolve a conflict by deleting the row that is there.

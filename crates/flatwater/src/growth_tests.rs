@@ -1,7 +1,7 @@
 //! How the work of pure functions grows with their input: tests.
 //!
 //! Owns: for each of them an input that can be made larger, and the check that the steps grow with it and not faster.
-//! Invariant: steps are counted, and no time is measured. Leaves out: counting (`steps`), and what the functions return.
+//! Invariant: steps are counted, and no time is measured. Leaves out: counting (`step_counter`), and what the functions return.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::dependencies::reads::Reads;
 use crate::dependencies::tables::{Kind, Table, Tables};
 use crate::migrations::Migrations;
 use crate::migrations::plan::{Applied, next};
-use crate::sql::silent::may_replace;
 use crate::sql::tokens::{
     has_aborting_conflict_clause, has_in_with_one_parameter, looks_like_a_write, may_call, may_call_any, names,
     without_literals,
 };
-use crate::steps::counted::{grows_with, steps};
+use crate::sql::unreported_changes::may_replace;
+use crate::step_counter::counted::{grows_with, steps};
 use crate::values::block::Block;
 use crate::values::column::ColumnNames;
 use crate::values::difference::Difference;

@@ -1,7 +1,7 @@
 //! Tests of what SQLite does between two checks of the progress handler.
 //!
 //! Owns: the property that no short query runs for long without a check, and the figures for opaque programs. Leaves
-//! out: which text has which shape (`shapes`).
+//! out: which text has which shape (`shape_tests`).
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +16,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::analysis::ProgramAnalysis;
 use super::graph::{INLINE_VALUE_BYTES, Shape, Strange};
-use super::shapes::{analysis, memory};
+use super::shape_tests::{analysis, memory};
 
 /// Stops the statement at check number `look`.
 struct StopAt {
