@@ -1,4 +1,4 @@
-//! Floor 0 of [Flatwater](https://docs.rs/flatwater): one SQLite connection, and what rusqlite cannot express about it.
+//! The lowest floor of [Flatwater](https://docs.rs/flatwater): one SQLite connection, and what rusqlite cannot express about it.
 //!
 //! All `unsafe` code of Flatwater is in this crate. It has no threads, no policy and no SQL for users' needs: it
 //! prepares, binds and steps statements, consults the policy that the engine gives it, and waits as the engine says.

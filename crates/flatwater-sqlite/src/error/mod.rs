@@ -1,6 +1,6 @@
 //! The errors of this floor: SQLite's own errors with their extended code, and bindings that do not fit.
 //!
-//! Owns: the error type of floor 0, and making it of what SQLite and rusqlite report. Invariant: bound values are never
+//! Owns: the error type of this crate, and making it of what SQLite and rusqlite report. Invariant: bound values are never
 //! part of an error. Leaves out: kinds, hints and SQL text, which the engine adds.
 
 pub(crate) mod cause;
@@ -14,10 +14,10 @@ use rusqlite::ffi;
 use crate::error::cause::Cause;
 use crate::error::system_failure::SystemFailure;
 
-/// The result of a call on floor 0.
+/// The result of a call of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of floor 0.
+/// An error of this crate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -140,7 +140,7 @@ impl From<SqliteError> for Error {
     }
 }
 
-/// Converts an error of rusqlite to the error of floor 0.
+/// Converts an error of rusqlite to the error of this crate.
 #[must_use]
 pub fn from_rusqlite(error: rusqlite::Error) -> Error {
     match error {

@@ -2,8 +2,8 @@
 //!
 //! Owns: the control-flow graph of a program, and the shape derived from it. Invariants: an acyclic program runs each
 //! instruction a few times at most; a bounded program does so between two calls of the progress handler; a program
-//! about which neither can be proved is opaque. Leaves out: properties of single instructions (`opcodes`), when to
-//! analyze (`learnt`), the size of rows.
+//! about which neither can be proved is opaque. Leaves out: properties of single instructions (`opcodes`), when a
+//! program is analysed (`connection::learn::analyse`), the size of rows.
 
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
 //! Tests of shapes and inline writes on programs that the linked SQLite compiles.
 //!
 //! Owns: the tables of texts by shape, and the comparison of Flatwater's opcode table with SQLite's opcodes. Leaves
-//! out: what programs really do between two checks of the progress handler (`gaps`), learning on a connection
-//! (`learnt`).
+//! out: what programs really do between two checks of the progress handler (`progress_tests`), learning on a connection
+//! (`connection::learn::analyse`).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! One connection of the engine, over floor 0's.
+//! One connection of the engine, over that of `flatwater-sqlite`.
 //!
 //! Owns: what a connection consists of. Used by the thread that has the connection. Invariant: each part has the data of
-//! one subject, and is given the connection of floor 0 for what it does. Leaves out: what is done with a connection, which is
+//! one subject, and is given the connection of `flatwater-sqlite` for what it does. Leaves out: what is done with a connection, which is
 //! in the folders: `open` (opening it, and its settings), `run` (preparing and running statements), `learn` (schemas,
 //! programs, and what live queries read), `exclusive` (what needs the connection for itself), `functions` (the user's functions).
 

@@ -1,4 +1,4 @@
-//! The errors of SQLite and of floor 0 as errors of Flatwater.
+//! The errors of SQLite and of `flatwater-sqlite` as errors of Flatwater.
 //!
 //! Owns: their kinds, and the hints that follow from SQLite's code and message alone. Runs where the failure happens.
 //! Leaves out: what only a connection can find out (`connection::run::failed_writes`), and hiding bound values.

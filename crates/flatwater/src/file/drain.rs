@@ -3,7 +3,7 @@
 //! Owns: asking the owners of connections to close them, and delaying new connections meanwhile. SQLite opens the
 //! `-shm` of a file once in a process, when the first connection needs it, and closes it with the last one: if it could
 //! be opened for reading only, no connection can write before all are closed. Runs on the writer's thread; the waiting
-//! happens on the threads that open connections. Invariants: only the writer begins a drain, while it holds the token,
+//! happens on the threads that open connections. Invariants: only the writer begins a drain, while it holds the slot,
 //! so there is one drain at a time; opening a connection waits no longer than the drain lasts, nor than it is wanted.
 //! Leaves out: when to drain, and for how long.
 

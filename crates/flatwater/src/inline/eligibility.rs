@@ -2,7 +2,7 @@
 //!
 //! Owns: the decision before a call is tried, and what each outcome means for later calls: the backoff of its statement,
 //! the breaker for reads, the router of writes, and the budget of the thread. Any thread may use it; the router is
-//! guarded by the writer's token. Runs nothing, and waits only for the breaker's lock. Invariant: a decision is a hint;
+//! guarded by the writer slot. Runs nothing, and waits only for the breaker's lock. Invariant: a decision is a hint;
 //! an error in it costs speed, never correctness. Leaves out: whether the statement is short, which its bytecode shows,
 //! and whether a connection is free.
 
@@ -19,7 +19,7 @@ use super::router::WriteRouter;
 pub(crate) struct InlinePolicy {
     inline: Inline,
     breaker: InlineBreaker,
-    /// True while short writes go through the queue. Written by the holder of the writer's token.
+    /// True while short writes go through the queue. Written by the holder of the writer slot.
     queueing: AtomicBool,
 }
 

@@ -1,7 +1,7 @@
 //! The router of short writes: a write runs inline at once, or goes through the queue to share a commit. Pure.
 //!
 //! Owns: two running averages, of the cost of a write on each way, and when the router tries the other way. Guarded by
-//! the writer's token: the thread that holds it uses the router. A caller that awaits one write after the other is
+//! the writer slot: the thread that holds it uses the router. A caller that awaits one write after the other is
 //! served soonest inline. Where many callers write, groups cost less for each of them; but on a single-threaded event
 //! loop no caller is ever seen waiting, because each write ends within its own poll. So the router has to try the queue
 //! to learn its cost. Invariants: after a try that did not pay, the time until the next one doubles, up to `RARELY`; a

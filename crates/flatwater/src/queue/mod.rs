@@ -1,8 +1,8 @@
-//! The queue in front of a writer, and the token: the right to use the writer's connection.
+//! The queue in front of a writer, and the token, which is the writer's connection.
 //!
-//! Owns: the waiting requests and, while no thread holds it, the connection itself. The token *is* the connection:
-//! taking the token moves the connection out, giving it back moves it in, both under the queue's one lock, so there are
-//! never two holders. Runs on the threads of callers and on the writer's thread. Invariants: requests leave in the
+//! Owns: the waiting requests and, while no thread holds it, the token. Taking the token moves the connection out, giving it
+//! back moves it in, both under the queue's one lock, so there are never two holders. What is done in between is the writer
+//! slot (`workers::writer`). Runs on the threads of callers and on the writer's thread. Invariants: requests leave in the
 //! order in which they were pushed, except the crate's own requests, which are pushed to the front; no caller overtakes
 //! a request, because the token is lent to a caller's thread only while the queue is empty; giving the token back while
 //! requests wait wakes the writer's thread, or returns that a writer's thread must be started; a request that is held

@@ -1,9 +1,9 @@
 //! The one reply to a request.
 //!
-//! Owns: the slot between a worker and a caller, and how the caller is told: by its waker, or through a mailbox. Runs
+//! Owns: the place between a worker and a caller, and how the caller is told: by its waker, or through a mailbox. Runs
 //! on the worker's thread and on the caller's. Invariants: a reply is delivered at most once; a caller whose worker is
-//! gone without a reply learns of it; a reply whose caller is gone is returned to the worker, or dropped with the slot
-//! if it was already in the slot. No lock is held while a waiter is told, cloned or dropped, nor while a reply is
+//! gone without a reply learns of it; a reply whose caller is gone is returned to the worker, or dropped with the place
+//! if it was already there. No lock is held while a waiter is told, cloned or dropped, nor while a reply is
 //! dropped: each of these may run the user's code. Leaves out: deadlines and cancellation, which belong to the ticket.
 
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! The named parameters of a text.
 //!
 //! Owns: finding their names without a connection. Pure. Leaves out: parameters by number, and checking what was given, which
-//! floor 0 does.
+//! `flatwater-sqlite` does.
 
 use super::tokens::words;
 

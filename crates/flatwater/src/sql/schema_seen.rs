@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatwater_sqlite::WalState;
 
-/// The state that the writer left. The holder of the writer's token writes it, and any thread reads it. The state and
+/// The state that the writer left. The holder of the writer slot writes it, and any thread reads it. The state and
 /// the number of changes share one word, so that a reader never combines a state with an older number.
 #[derive(Default)]
 pub(crate) struct LeftWal(AtomicU64);
 
 impl LeftWal {
-    /// Records the state at which the holder returns the token. `may_have_changed`: whether the schema may have changed
-    /// since the token was last returned, either by another process or by what the holder ran.
+    /// Records the state at which the holder releases the slot. `may_have_changed`: whether the schema may have changed
+    /// since the slot was last released, either by another process or by what the holder ran.
     pub(crate) fn leave(&self, state: &WalState, may_have_changed: bool) {
         self.leave_at(state.stamp(), may_have_changed);
     }

@@ -1,4 +1,7 @@
-//! Addition of durations to points in time without overflow. Pure.
+//! Waiting for a time: the one timer of the process, and what is built on it.
+//!
+//! Owns: points in time beyond the range of the clock. Pure; the files have the rest: `timer` has the alarms, `deadline` one that
+//! moves, `recurring` one that comes again, `spin` how long a thread polls before it sleeps.
 
 pub(crate) mod deadline;
 pub(crate) mod recurring;

@@ -3,7 +3,7 @@
 //! Owns: the names, with the SQL they are of, their sources, and the lookup. Pure, on any thread. Invariants: there is a
 //! source for each name; a name that stands there exactly is found before one that differs in case, and in a time that does
 //! not grow with their number. Leaves out: reading
-//! them from SQLite, which floor 0 does; finding all columns of a type (`from_row`).
+//! them from SQLite, which `flatwater-sqlite` does; finding all columns of a type (`from_row`).
 
 use std::collections::HashMap;
 use std::ops::Deref;

@@ -2,7 +2,7 @@
 //!
 //! Owns: `Params`, the ways to make it, and the row that a statement is bound to. Runs on the caller's thread and on the
 //! thread that runs the statement. Invariant: every value is one that SQLite stores unchanged. Leaves out: checking
-//! whether the values fit the statement, which floor 0 does before anything runs.
+//! whether the values fit the statement, which `flatwater-sqlite` does before anything runs.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Finished answers that wait for delivery, until this thread holds no lock and no token.
+//! Finished answers that wait for delivery, until this thread holds no lock and not the slot.
 //!
 //! Owns: delivering them, and where the rows of a large result become values of the caller's type. Runs on the thread
 //! that served the requests. Invariant: the caller's code runs neither on the writer's thread nor, for a large result, in

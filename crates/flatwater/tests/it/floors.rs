@@ -269,7 +269,7 @@ fn a_hint_names_the_api_by_its_table() {
 }
 
 #[test]
-fn unsafe_stands_in_floor_0_only() {
+fn unsafe_stands_in_flatwater_sqlite_only() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut with_unsafe: BTreeMap<String, usize> = BTreeMap::new();
     for file in sources(&root) {

@@ -1,6 +1,6 @@
 //! Closures that change the state of the connection: the next caller gets a clean connection, and correct results.
 //!
-//! Leaves out: changes that need the raw handle, which the tests of floor 0 cover.
+//! Leaves out: changes that need the raw handle, which the tests of `flatwater-sqlite` cover.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! What a live query yields: results or changes, of one query or of a group whose results are of one snapshot.
 //!
 //! Owns: these forms, and the calls that choose one. Runs on the thread that polls it. Invariant: all results of one item are of one point
-//! in time, for the group is one live query of several statements. Leaves out: everything else (the room's head).
+//! in time, for the group is one live query of several statements. Leaves out: everything else (`live`).
 
 use super::row_changes::{Change, changes};
 use super::{Live, LiveRows, Results};

@@ -1,7 +1,7 @@
 //! The results of a live query as values of the caller's type.
 //!
 //! Owns: on which thread they are made. Runs on the thread that polls, and makes many values on a thread of their own.
-//! Invariant: a result whose values were not yielded yet is yielded by the next call. Leaves out: taking results (the room's head).
+//! Invariant: a result whose values were not yielded yet is yielded by the next call. Leaves out: taking results (`live`).
 
 use super::{Live, LiveRows};
 use crate::error::Result;

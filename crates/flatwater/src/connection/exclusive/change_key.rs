@@ -1,6 +1,6 @@
 //! Encrypting a file with another key.
 //!
-//! Owns: the connection that does it, and finding out what became of it. Runs on the thread that holds the token, and
+//! Owns: the connection that does it, and finding out what became of it. Runs on the thread that holds the slot, and
 //! blocks it: every page is read, written and synced, and nothing ends that. Invariants: no other connection has the
 //! file open, here or in another process; the file is encrypted with one of both keys as a whole, whenever the process
 //! is killed. Leaves out: closing the connections of this process (`workers::writer`).

@@ -1,11 +1,12 @@
 //! The checkpointer: keeps the WAL short, so that no user's commit has to checkpoint. Thread `fw-checkpoint`.
 //!
-//! Owns: a connection of its own, the thread, and running the steps that the policy returns. The thread starts when the
-//! WAL has grown and ends when the WAL is short again and nothing was written for a while. Invariants: passive checkpoints and syncs
-//! hold no lock that a writer needs; the WAL is restarted only between two rounds of the writer, which waits for that no
-//! longer than the budget and one sync; a failure is counted and retried on another connection, and no caller waits for
-//! it meanwhile. The exception is a failed sync: after it the database refuses writes. Leaves out: deciding what to do
-//! when (`decision`), and doing it (`thread`).
+//! Owns: what that thread shares with those that write: the length of the WAL as the writer reports it, the limits near which
+//! writes wait, and when the next one may begin. Runs on all of them. Invariants: passive checkpoints and syncs hold
+//! no lock that a writer needs; the WAL is restarted only between two rounds of the writer, which waits for that no longer
+//! than the budget and one sync; a failure is counted and retried on another connection, and no caller waits for it
+//! meanwhile. The exception is a failed sync: after it the database refuses writes. Leaves out: deciding what to do when
+//! (`decision`), doing it, and the connection (`thread`, `passes`), when the thread starts and ends (`life`), how long a
+//! write waits (`write_delay`).
 
 mod decision;
 mod life;
@@ -57,7 +58,7 @@ struct CheckpointerShared {
     managed: CheckpointLimits,
     powers: Powers,
     began: Instant,
-    /// Written by the holder of the token, read by the checkpointer: the frames in the WAL, and when the last one was
+    /// Written by the holder of the slot, read by the checkpointer: the frames in the WAL, and when the last one was
     /// written, in microseconds since `began`.
     frames: AtomicU32,
     last_write_us: AtomicU64,
@@ -78,7 +79,7 @@ struct CheckpointerShared {
     pass_frames: AtomicU32,
     pass_began_us: AtomicU64,
     /// When the next write may begin, in microseconds since `began`, and whether it waits because of the hard limit. Written
-    /// by the holder of the token.
+    /// by the holder of the slot.
     next_write_us: AtomicU64,
     waits_for_room: AtomicBool,
     state: Mutex<ThreadState>,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the read transaction that it runs in, and checking what it may have changed. Runs on the thread that borrowed
 //! the connection. Invariants: the closure sees one snapshot; after it the connection is as it was before, or it is not
-//! used again. Leaves out: queries (`reader`).
+//! used again. Leaves out: queries (`run_query`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! One statement in plain autocommit.
 //!
-//! Owns: the steps around it, and the time of its execution. Runs on the thread that holds the token. Invariants: SQLite begins and ends its
+//! Owns: the steps around it, and the time of its execution. Runs on the thread that holds the slot. Invariants: SQLite begins and ends its
 //! transaction; a failure that may have come from the commit is settled. Leaves out: transactions of several statements
 //! (`run_alone`).
 

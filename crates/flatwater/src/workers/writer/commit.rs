@@ -1,7 +1,7 @@
 //! COMMIT, and finding out what became of one that failed.
 //!
 //! Owns: the step from an open transaction to "committed" or "not committed", with the barrier commit in between. Runs
-//! on the thread that holds the token. Invariant: a commit that is reported as failed is not found after a restart;
+//! on the thread that holds the slot. Invariant: a commit that is reported as failed is not found after a restart;
 //! where that cannot be promised, the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
 
 use std::sync::Arc;

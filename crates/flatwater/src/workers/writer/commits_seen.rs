@@ -1,7 +1,7 @@
 //! What was committed since the slot was last released.
 //!
 //! Owns: the commits that this connection and others made, and what shows them: the change counters of the WALs. Runs on the
-//! thread that holds the token. Leaves out: what is published of them (`publish`), what a failed COMMIT means
+//! thread that holds the slot. Leaves out: what is published of them (`publish`), what a failed COMMIT means
 //! (`failed_commit`).
 
 use flatwater_sqlite::{Connection as Sqlite, WalState};
@@ -12,7 +12,7 @@ use super::writer_connection::WriterConnection;
 use crate::connection::Connection;
 use crate::sql::schema_seen::LeftWal;
 
-/// What was committed since the token was last given back.
+/// What was committed since the slot was last released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Committed {
     Nothing,

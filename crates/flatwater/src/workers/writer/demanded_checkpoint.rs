@@ -1,6 +1,6 @@
 //! A checkpoint that a caller demands, or that something needs which runs on the writer.
 //!
-//! Owns: running it on the writer's connection, and counting it. Runs on the thread that holds the token, and blocks
+//! Owns: running it on the writer's connection, and counting it. Runs on the thread that holds the slot, and blocks
 //! it. Invariant: after a failed sync nothing is written any more. Leaves out: the checkpointer's own
 //! (`workers::checkpoint`).
 

@@ -1,6 +1,6 @@
 //! The writer's exclusive connection, for a closure of the user or for migrations, which may change anything of it.
 //!
-//! Owns: lending it, and what follows. Runs on the thread that holds the token. Invariants: whatever was done with the
+//! Owns: lending it, and what follows. Runs on the thread that holds the slot. Invariants: whatever was done with the
 //! connection, and however that ended, no transaction is open afterwards, nothing that was learnt before is relied on,
 //! and what runs next runs on a connection with its settings: another one, or in memory the same one, reset; a commit
 //! that may have failed meanwhile is followed by a barrier commit. Leaves out: what runs on it.

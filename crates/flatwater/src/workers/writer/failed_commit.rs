@@ -6,7 +6,7 @@
 //! valid commit frame at the end of the WAL (a "phantom commit"), which a recovery after a crash would find; one more
 //! successful commit overwrites it. So the caller is answered only after such a commit, the barrier commit, is done.
 //! With attached files SQLite commits one file after the other (<https://sqlite.org/lang_attach.html>), so each file is
-//! checked. Runs on the thread that holds the token. Invariant: `NotCommitted` is returned only if no phantom commit
+//! checked. Runs on the thread that holds the slot. Invariant: `NotCommitted` is returned only if no phantom commit
 //! can be left. Leaves out: making the barrier commit (`commit`).
 
 use rusqlite::ffi;

@@ -1,7 +1,7 @@
 //! A group: writes that arrived together and run in one transaction, each with its own result.
 //!
 //! Owns: running the writes of one group, and putting them back into the queue when the transaction is lost. Runs on
-//! the writer's thread, which holds the token. Invariants:
+//! the writer's thread, which holds the slot. Invariants:
 //! - a failed write is undone by its own savepoint, or together with the whole group, never by itself: SQLite leaves
 //!   some failed statements half done. A savepoint costs a small write a fifth of its time, so only texts that failed
 //!   before get one;

@@ -1,6 +1,6 @@
 //! Running a script that has a transaction of its own, as the dump of a database has.
 //!
-//! Owns: the steps from BEGIN to COMMIT. Runs on the thread that holds the token. Invariants: the whole script is one
+//! Owns: the steps from BEGIN to COMMIT. Runs on the thread that holds the slot. Invariants: the whole script is one
 //! transaction, whatever it says of transactions; foreign keys hold at its end; the connection on which it ran serves no
 //! other request. Leaves out: scripts without a transaction (`perform`).
 

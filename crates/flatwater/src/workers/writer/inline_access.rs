@@ -1,7 +1,7 @@
 //! The writer's connection in an inline run, on the thread of a caller.
 //!
 //! Owns: the limits of such a run, the read transaction that it may need, and giving up a connection that cannot be trusted
-//! after it. Runs on the thread that holds the token. Invariant: nothing here waits or opens a file, except `renew`, which only
+//! after it. Runs on the thread that holds the slot. Invariant: nothing here waits or opens a file, except `renew`, which only
 //! a worker calls. Leaves out: which writes are eligible (`inline_write`).
 
 use flatwater_sqlite::{Cipher, ReadTime, WalState};

@@ -1,7 +1,7 @@
 //! Inline runs of writes: one short write in plain autocommit, while no other write runs or waits.
 //!
 //! Owns: one write in the writer slot, and which writes are eligible for an inline run. Runs on the thread that polls a
-//! call. Never waits, neither for the token nor for a lock of the file. Invariants: the write ends early only before its
+//! call. Never waits, neither for the slot nor for a lock of the file. Invariants: the write ends early only before its
 //! commit: at a page that it would read too late, or in a loop that takes too long; it never pays for a checkpoint, nor,
 //! unless the last checkpoint ends in just that moment, for the sync of a WAL that starts over; a write that fails runs again
 //! on a worker, which reports the failure, unless the failure may have come from the commit itself. Leaves out: whether

@@ -1,6 +1,6 @@
 //! What is known of the schema, and of the user's functions, on the writer's connection.
 //!
-//! Owns: reading it again, and finding out whether what is known still holds. Runs on the thread that holds the token. Waits
+//! Owns: reading it again, and finding out whether what is known still holds. Runs on the thread that holds the slot. Waits
 //! for no lock where it says so. Leaves out: what is known without reading the cookie (`sql::schema_seen`).
 
 use flatwater_sqlite::WalState;

@@ -1,7 +1,7 @@
 //! What runs on the writer when the database closes, and what a close leaves behind there because it does not end.
 //!
 //! Owns: ending it, its name, and leaving it: from then on nothing is committed, what runs in SQLite is interrupted, no lock is
-//! waited for, and what waits is answered. Runs on the timer's thread; the names are noted by the thread that holds the token.
+//! waited for, and what waits is answered. Runs on the timer's thread; the names are noted by the thread that holds the slot.
 //! Invariant: once it is left, a commit that has not begun is refused by the commit hook, whoever makes it. Leaves out:
 //! when, and what follows (`engine::closing`).
 

@@ -1,6 +1,6 @@
 //! How long the writer's connection waits for a lock of the file, and what it does meanwhile.
 //!
-//! Owns: the busy handler of the connection. Runs on the thread that holds the token. Invariant: a wait ends when the
+//! Owns: the busy handler of the connection. Runs on the thread that holds the slot. Invariant: a wait ends when the
 //! request that it is for is given up, and when a close has left it behind. Leaves out: the pauses (`busy_handler`) and
 //! the line (`turnstile`).
 

@@ -1,6 +1,6 @@
 //! A backup on the writer's connection, for a database that has no other.
 //!
-//! Owns: the steps around the copy, and what ends it. Runs on the thread that holds the token. Invariant: afterwards no
+//! Owns: the steps around the copy, and what ends it. Runs on the thread that holds the slot. Invariant: afterwards no
 //! transaction is open. Leaves out: the copy (`connection::exclusive::copy`).
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the queue, which holds the token, and starting the thread. The thread starts with the first request and ends
 //! after it has been idle for a while; the connection stays open. Runs on callers' threads and on `fw-writer`.
-//! Invariant: only the holder of the token uses the connection. Leaves out: one round of the thread (`round`), and what a
+//! Invariant: only the holder of the slot uses the connection. Leaves out: one round of the thread (`round`), and what a
 //! round runs (`run_alone`, `group`, `serve_transaction`).
 
 mod autocommit;

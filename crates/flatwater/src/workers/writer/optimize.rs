@@ -1,6 +1,6 @@
 //! The statistics of the query planner, which are brought up to date from time to time and when the database is closed.
 //!
-//! Owns: `PRAGMA optimize`, when it is due, and what keeps it from running. Runs on the thread that holds the token; what is
+//! Owns: `PRAGMA optimize`, when it is due, and what keeps it from running. Runs on the thread that holds the slot; what is
 //! due is asked for on the timer's thread. Invariants: a close takes no longer for it than `AT_CLOSE`, and waits for no
 //! lock; between two writes it takes no longer than `MEANWHILE`; where nothing may be written any more, where another
 //! program copies the WAL, and while the database is parked, it does not run. Leaves out: the timer (`time::recurring`).

@@ -1,7 +1,7 @@
 //! Running the statements of one work on the writer's connection, inside the transaction that the caller set up.
 //!
 //! Owns: what each kind of work does statement by statement, and which statements a call refuses. Runs on the thread
-//! that holds the token. Invariant: every statement that `perform` runs is recorded in `Effects`. Leaves out:
+//! that holds the slot. Invariant: every statement that `perform` runs is recorded in `Effects`. Leaves out:
 //! transactions, savepoints, failed commits.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What the live queries are told: what the commits of one slot changed.
 //!
-//! Owns: when changes are recorded, and what is published of them. Runs on the thread that holds the token. Invariant: a
+//! Owns: when changes are recorded, and what is published of them. Runs on the thread that holds the slot. Invariant: a
 //! commit that was not recorded from its first statement is published as a change of everything. Leaves out: what live
 //! queries make of it (`workers::live`).
 //!

@@ -1,6 +1,6 @@
 //! Changing the key of a database: all connections are closed, and opened again with the new key.
 //!
-//! Owns: the order of it. Runs on the thread that holds the token. Invariants: from the first step to the last no other
+//! Owns: the order of it. Runs on the thread that holds the slot. Invariants: from the first step to the last no other
 //! connection of this process is opened, as while a database is parked; whatever fails, the database has the key that
 //! opens its file. Leaves out: encrypting the file (`connection::exclusive::change_key`).
 

@@ -1,7 +1,7 @@
 //! Opening the connection that writes.
 //!
 //! Owns: closing all our connections to the file if a file beside it could only be opened for reading, and opening the
-//! writer's connection again. Runs on the thread that holds the token. Invariant: a connection that `open` returns was
+//! writer's connection again. Runs on the thread that holds the slot. Invariant: a connection that `open` returns was
 //! able to begin a write. Blocks for at most `DRAIN` longer than opening takes. Leaves out: finding out whether a
 //! connection can write (`writable`).
 

@@ -1,6 +1,6 @@
 //! A write that runs by itself: in plain autocommit, or in a transaction of its own if it has several steps.
 //!
-//! Owns: the steps around the statements of such a write. Runs on the thread that holds the token: the writer's thread,
+//! Owns: the steps around the statements of such a write. Runs on the thread that holds the slot: the writer's thread,
 //! or the thread of a blocking caller. Invariants: SQLite's own semantics apply, FAIL included; its caller, its deadline
 //! and a close may interrupt the write, and not after the commit's point of no return. Leaves out: groups, interactive
 //! transactions, single statements (`autocommit`).

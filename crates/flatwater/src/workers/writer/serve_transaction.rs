@@ -1,7 +1,7 @@
 //! Serving an open transaction: the requests of its caller one by one, until there is none or it ends.
 //!
 //! Owns: BEGIN IMMEDIATE of an interactive transaction, its messages, and its end. Runs on the writer's thread, which sleeps
-//! or ends while the transaction, which holds the token, has no message. Invariants: however it ends (commit, rollback, handle
+//! or ends while the transaction, which holds the slot, has no message. Invariants: however it ends (commit, rollback, handle
 //! dropped, idle, lost, closed), no transaction is open afterwards and every request is answered; a failed statement leaves
 //! nothing behind, unless its own conflict clause says FAIL; transaction control runs disarmed. Leaves out: the inbox
 //! (`open_transaction`).

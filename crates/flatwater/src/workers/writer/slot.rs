@@ -7,9 +7,9 @@
 //!         -> release -> start the live queries, deliver answers, wake callers
 //! ```
 //!
-//! Runs on the thread that holds the token. Invariants: however the code in the slot ends, the slot is released, and
+//! Runs on the thread that takes the token. Invariants: however the code in the slot ends, the slot is released, and
 //! after a panic with another connection; answers are delivered, and a thread is started for waiting requests, when the
-//! slot is free and no lock is held. Leaves out: the queue that hands the slot out (`queue`), and what runs in it.
+//! slot is free and no lock is held. Leaves out: the queue that has the token (`queue`), and what runs in it.
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! What the writer's connection has besides SQLite's connection.
 //!
-//! Owns: what these values consist of. Guarded by the token. Leaves out: what becomes of each, which is where its name says:
+//! Owns: what these values consist of. Guarded by the slot. Leaves out: what becomes of each, which is where its name says:
 //! `writer_lease`, `interrupts`, `commits_seen`, `disk_full`.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct OwnSettings {
     pub(super) functions: Arc<Functions>,
 }
 
-/// The state of the lease. Guarded by the token. Of other connections' commits it knows only the change counter of the
+/// The state of the lease. Guarded by the slot. Of other connections' commits it knows only the change counter of the
 /// WAL: SQLite itself checks for them before it writes.
 pub(super) struct WriterLease {
     pub(super) state: Lease<u32>,

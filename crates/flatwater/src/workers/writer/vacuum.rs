@@ -1,7 +1,7 @@
 //! Rebuilding the file without its free pages.
 //!
 //! Owns: VACUUM, and copying what it wrote from the WAL into the file, which gets shorter by that. Runs on the thread
-//! that holds the token. Invariants: a vacuum that fails has changed nothing; after it the connection has the settings
+//! that holds the slot. Invariants: a vacuum that fails has changed nothing; after it the connection has the settings
 //! of its options, or is not used again. Leaves out: the statement itself, which runs as any other (`autocommit`).
 //!
 //! VACUUM builds the new database in a temporary one, commits it to the WAL as one transaction, and needs the lock of

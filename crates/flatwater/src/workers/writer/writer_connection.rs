@@ -1,7 +1,7 @@
-//! The writer's connection and its state: the value whose owner holds the token.
+//! The writer's connection and its state: the value that is the token, so whoever has it holds the slot.
 //!
 //! Owns: the connection and what belongs to it (`state`), beginning and undoing on it, and replacing a connection that cannot
-//! be trusted, or cannot write. Runs on the thread that holds the token. Invariant: a connection that is not in its expected
+//! be trusted, or cannot write. Runs on the thread that holds the slot. Invariant: a connection that is not in its expected
 //! state is closed before anything else runs on it; the next use opens another. Leaves out: the statements that run on it,
 //! and what is decided about it: the schema (`known_schema`), inline runs (`inline_access`), the lease (`writer_lease`), what
 //! interrupts it (`interrupts`), closing it in order (`close_connection`).
@@ -43,7 +43,7 @@ pub(crate) struct WriterConnection {
     pub(super) is_left: Arc<AtomicBool>,
     /// Ends what runs while that is true.
     pub(super) left: Arc<EndsWhenLeft>,
-    /// The commits up to the last time that the token was given back.
+    /// The commits up to the last time that the slot was released.
     pub(super) commits: Option<Commits>,
     /// The commits that connections of callers made in the slot of this one; of such a connection, those that are counted.
     pub(super) commits_beside: u32,

@@ -1,7 +1,7 @@
 //! The writer's lease: the read transaction that its connection keeps open from one short write to the next.
 //!
 //! Owns: beginning and ending the lease as `lease` decides, and the tick that ends a lease that is not used. Runs on
-//! the thread that holds the token, and on the timer's thread. Invariants: only inline runs use the lease, and each of
+//! the thread that holds the slot, and on the timer's thread. Invariants: only inline runs use the lease, and each of
 //! their writes commits by itself; the lease ends with a write that fails, and before a worker uses the connection;
 //! when the token is given back with a lease, a tick follows. Leaves out: when leases begin and end.
 //!
