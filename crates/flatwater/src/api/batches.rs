@@ -7,12 +7,14 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use crate::api::call::Call;
 use crate::api::report::{Collection, is_heard};
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
+use crate::inline::turn::Turn;
 use crate::values::row::Rows;
 use crate::workers::kept_connection::CursorGuard;
 use crate::workers::work::Work;
@@ -47,6 +49,7 @@ pub struct Batches {
     rest: Option<CursorGuard>,
     /// The last part, if it had no rows: what is known of a result without any.
     pub(crate) empty: Option<Rows>,
+    turn: Turn,
     /// Present until all is fetched, if someone listens. Dropped after what is reported into it.
     collection: Option<Arc<Collection>>,
     /// Dropped last: it may be the last handle to the database.
@@ -57,7 +60,14 @@ impl Batches {
     pub(crate) fn new(caller: &Caller, operation: &'static str, work: Result<Work>) -> Self {
         let collection = is_heard(caller).then(Arc::default);
         let first = fetch(caller, operation, work).collected(collection.clone());
-        Self { caller: caller.clone(), next: Next::Fetching(first), rest: None, empty: None, collection }
+        Self {
+            caller: caller.clone(),
+            next: Next::Fetching(first),
+            rest: None,
+            empty: None,
+            turn: Turn::default(),
+            collection,
+        }
     }
 
     /// Returns the next rows, at least one, or `None` after the last. The first batch has at most 1,024 rows, and a
@@ -72,9 +82,17 @@ impl Batches {
     #[doc(alias = "next_batch")]
     #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
     pub async fn next(&mut self) -> Option<Result<Rows>> {
-        poll_fn(|context| self.poll_batch(context)).await.transpose()
+        let next = poll_fn(|context| {
+            // The first poll begins the query; its call counts itself.
+            if self.unbegun().is_none() {
+                ready!(self.turn.poll(Instant::now(), context));
+            }
+            self.poll_batch(context)
+        });
+        next.await.transpose()
     }
 
+    /// Polls for the next batch, for a caller that gives other tasks their turn.
     pub(crate) fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Rows>>> {
         loop {
             let fetched = match std::mem::replace(&mut self.next, Next::Lost) {

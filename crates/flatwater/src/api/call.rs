@@ -3,24 +3,24 @@
 //! Owns: the states of one call (it begins, waits for its result, returns it), and what happens if the caller drops it
 //! in any of them. Runs on the thread that polls it, never blocks there, and depends on no runtime. Invariants: nothing
 //! begins before the first poll; after the caller dropped the call, a waiting request never runs, what runs ends early,
-//! and a write that cannot end any more is finished. Leaves out: which worker serves it (`engine::dispatch`).
+//! and a write that cannot end any more is finished. Leaves out: which worker serves it (`engine::dispatch`),
+//! and blocking for it (`blocking`).
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::api::report::{Collection, Report};
 use crate::engine::cancelled::CancelOutcome;
 use crate::engine::dispatch::{Awaited, Begun, Caller, Submitted};
-use crate::engine::handle::{called_from_within, inherited};
+use crate::engine::handle::inherited;
 use crate::engine::opening::Opening;
 use crate::error::{Error, Result};
 use crate::inline::budget;
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
-use crate::thread::block_on::{block_on, must_not_block};
 use crate::workers::Answer;
 use crate::workers::nesting::Level;
 use crate::workers::shared_errors::{polled_again, too_late};
@@ -31,8 +31,8 @@ use crate::workers::work::Work;
 ///
 /// A poll never blocks. If the statement is known to be short and a connection is free, the first poll runs it on the
 /// polling thread and returns its result at once ([`Tuning::inline`](crate::options::Tuning::inline)); otherwise the request
-/// goes to one of the database's threads, which wakes the task. When such calls have held a thread for 1 ms, one of them
-/// returns `Pending` once before yielding its result, so that other tasks run. Writes run in the order of their first
+/// goes to one of the database's threads, which wakes the task. When results that were there at once have held a thread for
+/// 1 ms, a call returns `Pending` once before yielding its result, so that other tasks run. Writes run in the order of their first
 /// polls.
 ///
 /// Dropping a call cancels it: a request that is still waiting never runs, and what runs is interrupted. A write is then
@@ -42,7 +42,7 @@ use crate::workers::work::Work;
 #[must_use = "a call begins when it is awaited"]
 pub struct Call<T, E = Error> {
     /// `None` while the database is being opened.
-    caller: Option<Caller>,
+    pub(super) caller: Option<Caller>,
     /// The options of the calls of the handle, which what this call returns takes over. `None`: those of `caller`.
     handle_options: Option<Box<CallOptions>>,
     pub(crate) operation: &'static str,
@@ -69,7 +69,7 @@ enum Stage {
     New(Work),
     Start(Start),
     Waiting(Awaited, Reply<Result<Answer>>),
-    /// The call was answered at once. It returns its result at the next poll, after other tasks had their turn.
+    /// The result is there. It is returned at the next poll, after other tasks had their turn.
     Held(Result<Answer>),
     Done,
 }
@@ -140,33 +140,6 @@ impl<T, E: From<Error>> Call<T, E> {
         }
     }
 
-    /// Blocks this thread until the call completes. Do not use it on a thread that runs an event loop. If a connection
-    /// is free, this thread does the work.
-    ///
-    /// # Errors
-    /// Returns the errors of the operation, and `Misuse` where this thread could deadlock: in a closure on a
-    /// connection, or on a thread of the database.
-    pub fn wait(mut self) -> Result<T, E> {
-        if self.caller.is_some() && must_not_block() {
-            return Err(called_from_within().in_operation(self.operation).into());
-        }
-        if matches!(self.stage(), Stage::New(_) | Stage::Start(_))
-            && let Poll::Ready(answer) = self.begin(true, None)
-        {
-            budget::suspend();
-            return self.finish(answer);
-        }
-        block_on(self)
-    }
-
-    /// Blocks this thread, which opens a database, until the result is there. Whoever gives the opening up gives this call up.
-    pub(crate) fn wait_within(mut self, opening: &Opening) -> Result<T, E> {
-        if let Poll::Ready(answer) = self.begin(true, Some(opening)) {
-            return self.finish(answer);
-        }
-        block_on(self)
-    }
-
     /// Cancels the call, as dropping it does, and returns the effect. Does not block.
     ///
     /// A call that was never polled is `Withdrawn`. For a read closure the result is `ReadInterrupted`, although only
@@ -177,22 +150,23 @@ impl<T, E: From<Error>> Call<T, E> {
 
     /// The origin of a call that was not begun yet, unless it ends a transaction.
     pub(crate) fn unbegun(&mut self) -> Option<&mut Caller> {
-        let is_new = matches!(self.stage(), Stage::New(_) | Stage::Start(_));
-        if is_new && self.level.is_none() { self.caller.as_mut() } else { None }
+        if self.is_new() && self.level.is_none() { self.caller.as_mut() } else { None }
     }
 
-    fn begin(&mut self, may_block: bool, opening: Option<&Opening>) -> Poll<Result<Answer>> {
+    pub(super) fn begin(&mut self, may_block: bool, opening: Option<&Opening>) -> Poll<Result<Answer>> {
         // What panics here is not tried again: the stage is `Done` already.
         let submitted = match (std::mem::replace(self.stage(), Stage::Done), &self.caller) {
             (Stage::New(work), Some(caller)) => {
                 self.report = Report::begin(caller, self.operation, Some(&work));
                 match caller.begin(&work) {
-                    Begun::Answered(answer, took) => {
-                        if let (Some(report), Some(took)) = (&self.report, took) {
+                    // Its run has counted.
+                    Begun::Answered(answer, Some(took)) => {
+                        if let Some(report) = &self.report {
                             report.ran_here(took, &answer);
                         }
                         return Poll::Ready(answer);
                     }
+                    Begun::Answered(answer, None) => Ok(Submitted::Now(answer)),
                     Begun::Unsettled(reply) => Ok(Submitted::Waits(Awaited::Outcome, reply)),
                     Begun::ToSend(route) => {
                         let metrics = self.report.as_ref().map(|report| report.metrics.clone());
@@ -203,14 +177,16 @@ impl<T, E: From<Error>> Call<T, E> {
             (Stage::Start(start), _) => start(may_block),
             _ => Err(polled_again()),
         };
-        match submitted {
-            Ok(Submitted::Now(answer)) => Poll::Ready(answer),
+        let answer = match submitted {
+            Ok(Submitted::Now(answer)) => answer,
             Ok(Submitted::Waits(awaited, reply)) => {
                 *self.stage() = Stage::Waiting(awaited, reply);
-                Poll::Pending
+                return Poll::Pending;
             }
-            Err(error) => Poll::Ready(Err(error)),
-        }
+            Err(error) => Err(error),
+        };
+        budget::count(Instant::now());
+        Poll::Ready(answer)
     }
 
     pub(crate) fn finish(&mut self, answer: Result<Answer>) -> Result<T, E> {
@@ -235,15 +211,10 @@ impl<T, E: From<Error>> Call<T, E> {
         &mut self,
         poll: impl FnOnce(&mut Reply<Result<Answer>>) -> Poll<Option<Result<Answer>>>,
     ) -> Stepped {
-        if matches!(self.stage(), Stage::New(_) | Stage::Start(_))
+        if self.is_new()
             && let Poll::Ready(answer) = self.begin(false, None)
         {
-            let Some(caller) = self.caller.as_ref().filter(|_| budget::is_spent()) else {
-                return Stepped::Ready(answer);
-            };
-            caller.handle.engine().yielded();
-            *self.stage() = Stage::Held(answer);
-            return Stepped::Yields;
+            return self.in_turn(answer);
         }
         let answer = match std::mem::replace(self.stage(), Stage::Done) {
             Stage::Waiting(awaited, mut reply) => match poll(&mut reply) {
@@ -261,14 +232,31 @@ impl<T, E: From<Error>> Call<T, E> {
                 Poll::Ready(None) if awaited.is_too_late() => Err(too_late()),
                 Poll::Ready(None) => Err(self.lost(reply.is_inherited())),
             },
-            Stage::Held(answer) => answer,
+            Stage::Held(answer) => {
+                budget::renew();
+                return Stepped::Ready(answer);
+            }
             Stage::Refused(error) => {
                 self.report = self.caller.as_ref().and_then(|caller| Report::begin(caller, self.operation, None));
                 Err(error)
             }
             _ => Err(polled_again()),
         };
-        Stepped::Ready(answer)
+        budget::count(Instant::now());
+        self.in_turn(answer)
+    }
+
+    /// Holds an answer back once if this thread has used up its share, also one that the call has waited for: the task may poll
+    /// other futures besides, and never suspend. The work is complete, so a call that begins later does not overtake it.
+    fn in_turn(&mut self, answer: Result<Answer>) -> Stepped {
+        if !budget::is_spent() {
+            return Stepped::Ready(answer);
+        }
+        if let Some(caller) = &self.caller {
+            caller.handle.engine().yielded();
+        }
+        *self.stage() = Stage::Held(answer);
+        Stepped::Yields
     }
 
     #[cold]
@@ -284,6 +272,11 @@ impl<T, E: From<Error>> Call<T, E> {
 impl<T, E> Call<T, E> {
     fn stage(&mut self) -> &mut Stage {
         self.stage.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true until the call begins.
+    pub(super) fn is_new(&mut self) -> bool {
+        matches!(self.stage(), Stage::New(_) | Stage::Start(_))
     }
 
     /// Returns true while the call waits for its answer.
@@ -330,7 +323,6 @@ impl<T, E: From<Error>> Future for Call<T, E> {
             Stepped::Yields => context.waker().wake_by_ref(),
             Stepped::Waits => {}
         }
-        budget::suspend();
         Poll::Pending
     }
 }

@@ -15,7 +15,6 @@ use crate::engine::cancelled::CancelOutcome;
 use crate::engine::dispatch::Caller;
 use crate::error::Result;
 use crate::error::location::in_row;
-use crate::inline::budget;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::into_params::IntoParams;
 use crate::values::param_rows::ParamRows;
@@ -140,7 +139,6 @@ where
                 match collecting.collect(|rows| rows.is_multiple_of(ROWS) && Instant::now() >= end) {
                     Ok(false) => {
                         self.0 = Progress::Collecting(collecting);
-                        budget::suspend();
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use futures_core::Stream;
 
@@ -17,6 +18,7 @@ use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
+use crate::inline::turn::Turn;
 use crate::sql::tokens::quoted;
 use crate::values::executed::BatchResult;
 use crate::workers::Answer;
@@ -87,7 +89,7 @@ impl Database {
     pub fn integrity_check(&self) -> IntegrityCheck {
         let (session, database) = (self.session.share(), "main".to_owned());
         let what = What { session, database, table: None, quick: false };
-        IntegrityCheck { state: State::New(what), problems: VecDeque::new() }
+        IntegrityCheck { state: State::New(what), problems: VecDeque::new(), turn: Turn::default() }
     }
 }
 
@@ -124,6 +126,7 @@ fn first_number(result: &BatchResult) -> Result<u64> {
 pub struct IntegrityCheck {
     state: State,
     problems: VecDeque<String>,
+    turn: Turn,
 }
 
 enum State {
@@ -181,6 +184,9 @@ impl IntegrityCheck {
     }
 
     fn poll_problem(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<String>>> {
+        if !matches!(self.state, State::New(_)) {
+            ready!(self.turn.poll(Instant::now(), context));
+        }
         loop {
             if let Some(problem) = self.problems.pop_front() {
                 return Poll::Ready(Some(Ok(problem)));

@@ -6,6 +6,7 @@
 mod backup;
 pub(crate) mod batches;
 pub(crate) mod blob;
+mod blocking;
 pub(crate) mod call;
 pub(crate) mod closures;
 pub(crate) mod connection;

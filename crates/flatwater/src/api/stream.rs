@@ -7,13 +7,15 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use futures_core::Stream;
 
 use crate::api::batches::Batches;
 use crate::error::reading::{after_rows, at_row};
 use crate::error::{Error, Result};
+use crate::inline::turn::Turn;
 use crate::values::from_row::{Cells, Found, FromRow};
 use crate::values::row::{Row, Rows};
 
@@ -32,10 +34,11 @@ pub struct RowStream<T = Row<'static>> {
     /// The columns of `T` in the batch.
     found: Vec<Found>,
     form: Form<T>,
+    turn: Turn,
     is_over: bool,
 }
 
-/// After so many rows of a batch the database is told that they are used.
+/// After so many rows of a batch the database is told that they are used, and other tasks get their turn if it is due.
 const TOUCHES: usize = 64;
 
 /// How a row becomes a `T`.
@@ -59,7 +62,8 @@ impl<T: FromRow> RowStream<T> {
 
 impl<T> RowStream<T> {
     fn reading(batches: Batches, form: Form<T>) -> Self {
-        Self { batches, batch: Arc::default(), next: 0, before: 0, found: Vec::new(), form, is_over: false }
+        let (batch, turn) = (Arc::default(), Turn::default());
+        Self { batches, batch, next: 0, before: 0, found: Vec::new(), form, turn, is_over: false }
     }
 
     /// Returns the next row, or `None` after the last. If the future is dropped, no row is lost.
@@ -73,7 +77,11 @@ impl<T> RowStream<T> {
     }
 
     fn poll_row(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
-        if self.next >= self.batch.len() {
+        let is_read = self.next >= self.batch.len();
+        if is_read && self.batches.unbegun().is_none() || !is_read && self.next.is_multiple_of(TOUCHES) {
+            ready!(self.turn.poll(Instant::now(), context));
+        }
+        if is_read {
             if self.is_over {
                 return Poll::Ready(None);
             }

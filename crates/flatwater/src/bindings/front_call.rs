@@ -143,6 +143,9 @@ fn step(call: &mut Call<Output>, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> P
         Stepped::Yields => Polled::Yields,
         Stepped::Waits => Polled::Waits,
     };
-    budget::suspend();
+    if mailbox.is_some() && matches!(polled, Polled::Waits) {
+        // A task of a host polls nothing besides: it suspends.
+        budget::renew();
+    }
     polled
 }

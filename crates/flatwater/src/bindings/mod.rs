@@ -4,7 +4,7 @@
 //! Invariant: a call of a front end does what the call of the API does. Leaves out: polling a call (`front_call`), where it
 //! begins (`call_context`), rows of parameters (`param_rows`), opening a database (`open`), connections of callers
 //! (`connection`), reading a result (`results`), savepoints by name (`savepoints`), functions of the host (`functions`),
-//! telling the host's event loop (`flatwater-bridge`).
+//! what goes on beside calls (`turns`), telling the host's event loop (`flatwater-bridge`).
 
 mod call_context;
 pub mod connection;
@@ -15,12 +15,12 @@ mod open;
 mod param_rows;
 mod results;
 mod savepoints;
+mod turns;
 
 use std::any::Any;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 pub use call_context::Unbegun;
@@ -37,6 +37,7 @@ pub use results::{
     ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, json_of, position, rows_of, shared_rows,
 };
 pub use savepoints::{release, rollback_to, savepoint};
+pub use turns::{host_tells_of_turns, loop_had_turn, poll_batch, poll_live, turn_is_due, turn_was_given};
 
 use crate::api::batches::Batches;
 use crate::api::blob::Blob;
@@ -54,7 +55,6 @@ pub use crate::error::names::Name;
 use crate::error::reading::{OPTIONAL_ROW, OPTIONAL_VALUE};
 use crate::error::{Error, Result};
 use crate::events::statement_event::{Listener, StatementEvent};
-use crate::inline::budget;
 use crate::migrations::Migrations;
 use crate::options::json_options::JsonOptions;
 use crate::options::key::Key;
@@ -289,11 +289,6 @@ pub fn listen(on: &Target, listener: Option<Hear>) {
     on.0.0.handle.set_listener(listener.map(Listener::new));
 }
 
-/// Polls for the next batch of rows, as [`Batches::next`] does.
-pub fn poll_batch(batches: &mut Batches, context: &mut Context<'_>) -> Poll<Result<Option<Rows>>> {
-    batches.poll_batch(context)
-}
-
 /// The names of the parameters in a text, without their sign.
 pub fn parameter_names(sql: &str) -> impl Iterator<Item = &str> {
     parameters::names(sql)
@@ -304,17 +299,6 @@ pub fn parameter_names(sql: &str) -> impl Iterator<Item = &str> {
 #[must_use]
 pub fn refuses_second_copy(path: &Path) -> bool {
     registry::refuses_second_copy(path)
-}
-
-/// Says of this thread that other tasks go on when one suspends, before the event loop has its turn: [`loop_had_turn`] tells
-/// when it had. Until then each call yields once the calls of this thread have run for their share.
-pub fn host_tells_of_turns() {
-    budget::host_tells();
-}
-
-/// The event loop of this thread had its turn.
-pub fn loop_had_turn() {
-    budget::had_turn();
 }
 
 /// Where batches are to begin, unless it has begun.

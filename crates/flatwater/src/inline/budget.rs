@@ -1,23 +1,22 @@
-//! The budget of inline runs: how long they have held this thread since it last suspended, so that the event loop gets
-//! its turn.
+//! The budget of a thread: for how long results that were there at once have held it, so that the event loop gets its turn.
 //!
-//! Owns: the end of each thread's share. The time between two inline runs counts too if it is short: the thread did not
-//! return to its event loop in between, or only for a moment. Of a longer time between them counts what the thread worked:
-//! a task that computes between its calls holds the event loop as well. Runs on the thread that polls a call. Invariant: the call
-//! whose inline run uses up the share suspends once before it returns its result, so that other tasks run. The work of
-//! this call is complete by then, so a call that begins later does not overtake it. Leaves out: waking, and what runs.
+//! Owns: the end of each thread's share. An inline run counts, and so does the time between two results if it is short: the thread
+//! did not return to its event loop in between, or only for a moment. Of a longer time between them counts what the thread worked:
+//! a task that computes between its calls holds the event loop as well. Runs on the thread that polls. Invariant: once the
+//! share is used up, each result suspends its task once, until a task goes on that has suspended. So a task that polls several
+//! futures suspends when all of them have. Leaves out: waking, what runs, and what suspends (`turn`, and the calls).
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::thread_cpu_time;
 
-/// The inline work that one thread does without suspending.
+/// For so long results hold a thread that does not suspend.
 const SHARE: Duration = Duration::from_millis(1);
-/// A longer gap between two runs is no inline work: the event loop may have waited for something else meanwhile.
+/// A longer gap between two results is no work of theirs: the event loop may have waited for something else meanwhile.
 const GAP: Duration = Duration::from_micros(100);
 
-/// The inline runs since the thread last suspended.
+/// The results since the thread had its last share.
 #[derive(Clone, Copy)]
 struct HeldThread {
     /// When the last one ended.
@@ -31,12 +30,12 @@ struct HeldThread {
 }
 
 impl HeldThread {
-    /// The first inline run.
+    /// The first result.
     fn new(began: Instant, time: Duration) -> Self {
         Self { end: began + time, full: began + SHARE, worked_before: None, has_worked: false }
     }
 
-    /// Adds an inline run. The clock of the thread's CPU time is read only after a long gap, because that is a system call.
+    /// Adds a result. The clock of the thread's CPU time is read only after a long gap, because that is a system call.
     fn add(&mut self, began: Instant, time: Duration, cpu_time: impl Fn() -> Option<Duration>) {
         if began > self.end + GAP {
             let now = cpu_time();
@@ -62,6 +61,11 @@ pub(crate) fn spend(began: Instant, time: Duration) {
     });
 }
 
+/// Adds a result that was there at `now`, without an inline run.
+pub(crate) fn count(now: Instant) {
+    spend(now, Duration::ZERO);
+}
+
 /// Returns true if this thread has used up its share, so that other tasks must get their turn.
 pub(crate) fn is_spent() -> bool {
     HELD.with_borrow(|held| held.as_ref().is_some_and(|held| held.end >= held.full || held.has_worked))
@@ -72,15 +76,16 @@ pub(crate) fn is_spent_with(more: Duration) -> bool {
     HELD.with_borrow(|held| held.as_ref().map_or(more >= SHARE, |held| held.end + more >= held.full))
 }
 
-/// Resets the budget: this thread returns to its event loop. Does nothing where the host says itself when it does.
-pub(crate) fn suspend() {
+/// Gives this thread another share: a task goes on that had suspended for the others, or nothing else runs here. Does nothing
+/// where the host says itself when its event loop had its turn.
+pub(crate) fn renew() {
     if !HOST_TELLS.get() {
         HELD.set(None);
     }
 }
 
 /// A task of this thread that suspends does not return to the event loop: other tasks go on before that. From now on only
-/// [`had_turn`] resets the budget of this thread.
+/// [`had_turn`] gives this thread another share.
 pub(crate) fn host_tells() {
     HOST_TELLS.set(true);
 }
@@ -95,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_has_its_share_and_gets_another_after_it_suspended() {
+    fn a_thread_has_its_share_and_gets_another_when_it_is_renewed() {
         let now = Instant::now();
         assert!(!is_spent());
         spend(now, SHARE / 2);
@@ -103,17 +108,17 @@ mod tests {
         assert!(is_spent_with(SHARE / 2));
         spend(now + SHARE / 2, SHARE / 2);
         assert!(is_spent());
-        suspend();
+        renew();
         assert!(!is_spent());
         std::thread::spawn(|| assert!(!is_spent(), "each thread has its own")).join().unwrap();
     }
 
     #[test]
-    fn where_the_host_tells_of_its_turns_a_task_that_suspends_resets_nothing() {
+    fn where_the_host_tells_of_its_turns_a_task_that_goes_on_renews_nothing() {
         let thread = || {
             host_tells();
             spend(Instant::now(), SHARE);
-            suspend();
+            renew();
             assert!(is_spent());
             had_turn();
             assert!(!is_spent());
@@ -124,14 +129,14 @@ mod tests {
     #[test]
     fn what_lies_between_two_runs_counts_unless_it_is_long() {
         let mut now = Instant::now();
-        suspend();
+        renew();
         for _ in 0..10 {
             assert!(!is_spent());
             spend(now, GAP / 10);
             now += GAP + GAP / 10;
         }
         assert!(is_spent(), "ten runs of 10 us and nine gaps of 100 us");
-        suspend();
+        renew();
         for _ in 0..90 {
             spend(now, GAP / 10);
             now += GAP * 2;
@@ -140,7 +145,7 @@ mod tests {
             HELD.with_borrow(|held| held.is_some_and(|held| held.end < held.full)),
             "90 runs of 10 us, with long gaps"
         );
-        suspend();
+        renew();
     }
 
     #[test]

@@ -128,6 +128,6 @@ mod tests {
         let backoff = Backoff::default();
         policy.tried(&backoff, Instant::now(), &InlineRun::<()>::FellBack(Fallback::Interrupted, Duration::ZERO));
         assert!(PLACES.into_iter().all(|place| !policy.may_try(place, &backoff, 0)));
-        budget::suspend();
+        budget::renew();
     }
 }

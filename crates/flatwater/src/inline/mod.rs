@@ -7,3 +7,4 @@ pub(crate) mod eligibility;
 pub(crate) mod limits;
 pub(crate) mod outcome;
 pub(crate) mod router;
+pub(crate) mod turn;

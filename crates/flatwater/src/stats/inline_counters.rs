@@ -28,7 +28,7 @@ counters! {
         /// Calls that did not begin on that thread, because they are not a single short statement, or because no connection
         /// was free. A worker ran them, or the calling thread in the case of a blocking call.
         pub queued: u64 = Counter,
-        /// Times a call suspended so that other tasks could run, after 1 ms of such calls on its thread.
+        /// Times a call suspended so that other tasks could run, after 1 ms of results that were there at once on its thread.
         pub yields: u64 = Counter,
         /// The longest time one call held its caller's thread, in wall-clock microseconds.
         pub longest_us: u64 = Counter,

@@ -78,6 +78,7 @@ mod one_engine;
 mod one_off_texts;
 mod opening_together;
 mod optimizing;
+mod others_turns;
 mod own_connections;
 mod own_inline;
 mod parking;

@@ -23,6 +23,7 @@ use crate::api::statement::Statement;
 use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
+use crate::inline::turn::Turn;
 use crate::queue::reply::wake;
 use crate::time::deadline::Deadline;
 use crate::time::later;
@@ -47,6 +48,7 @@ use crate::workers::work::{LivePart, LiveQuery};
 #[must_use = "a live query begins when it is polled"]
 pub struct Live<T = LiveRows> {
     results: Results,
+    turn: Turn,
     /// Makes an item of what was taken.
     item: fn(&mut Results, Taken) -> Result<T>,
 }
@@ -154,7 +156,7 @@ impl Session {
 
 impl<T> Live<T> {
     fn of(results: Results, item: fn(&mut Results, Taken) -> Result<T>) -> Self {
-        Self { results, item }
+        Self { results, turn: Turn::default(), item }
     }
 
     /// Yields a result when no newer one has come for this long. If changes never pause for this long, nothing is yielded.
@@ -178,11 +180,19 @@ impl<T> Live<T> {
     /// once, and later the next result with unique keys in full.
     #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
     pub async fn next(&mut self) -> Option<Result<T>> {
-        poll_fn(|context| self.poll_item(context)).await
+        poll_fn(|context| self.poll_in_turn(context)).await
     }
 
-    fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
-        let taken = ready!(self.results.poll(context));
+    fn poll_in_turn(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+        self.results.begin();
+        let now = Instant::now();
+        ready!(self.turn.poll(now, context));
+        self.poll_item(now, context)
+    }
+
+    /// Polls for the next item at `now`, for a caller that gives other tasks their turn.
+    pub(crate) fn poll_item(&mut self, now: Instant, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+        let taken = ready!(self.results.poll(now, context));
         Poll::Ready(taken.map(|taken| taken.and_then(|taken| (self.item)(&mut self.results, taken))))
     }
 }
@@ -197,28 +207,31 @@ impl Results {
         Self { state, pace: Pace::default(), gets_differences: false, unread: None, caller: session.0.clone() }
     }
 
+    /// Begins the query. If that fails, the error stays where the query was.
+    fn begin(&mut self) {
+        if let StreamState::Begins(query @ Some(Ok(_))) = &mut self.state
+            && let Some(begins) = query.take()
+        {
+            match begins.and_then(|query| self.caller.subscribe(query, self.gets_differences)) {
+                Ok(subscription) => self.state = StreamState::Open(subscription),
+                Err(error) => *query = Some(Err(error)),
+            }
+        }
+    }
+
     /// Takes the next results of all statements, with what is told of them.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Taken>>> {
+    fn poll(&mut self, now: Instant, context: &mut Context<'_>) -> Poll<Option<Result<Taken>>> {
         if let Some(unread) = self.unread.take() {
             return Poll::Ready(Some(Ok((vec![unread], Told::All))));
         }
-        let taken = loop {
-            match &mut self.state {
-                StreamState::Over => return Poll::Ready(None),
-                StreamState::Open(subscription) => break ready!(self.pace.poll(subscription, context)),
-                StreamState::Begins(query) => {
-                    let begun = match query.take() {
-                        Some(query) => query.and_then(|query| self.caller.subscribe(query, self.gets_differences)),
-                        None => Err(Error::closed()),
-                    };
-                    match begun {
-                        Ok(subscription) => self.state = StreamState::Open(subscription),
-                        Err(error) => {
-                            self.state = StreamState::Over;
-                            return Poll::Ready(Some(Err(error.in_operation("live"))));
-                        }
-                    }
-                }
+        self.begin();
+        let taken = match &mut self.state {
+            StreamState::Over => return Poll::Ready(None),
+            StreamState::Open(subscription) => ready!(self.pace.poll(subscription, now, context)),
+            StreamState::Begins(failed) => {
+                let error = failed.take().and_then(Result::err).unwrap_or_else(Error::closed);
+                self.state = StreamState::Over;
+                return Poll::Ready(Some(Err(error.in_operation("live"))));
             }
         };
         let Some(Item { delivery, told, .. }) = taken else {
@@ -249,8 +262,7 @@ impl Results {
 
 impl Pace {
     /// Takes the result if it is due, and sets the alarm if it is there and not due yet.
-    fn poll(&mut self, subscription: &Subscription, context: &mut Context<'_>) -> Poll<Option<Item>> {
-        let now = Instant::now();
+    fn poll(&mut self, subscription: &Subscription, now: Instant, context: &mut Context<'_>) -> Poll<Option<Item>> {
         let mut due_at = None;
         let polled = subscription.place.poll(context, |delivery| {
             let quiet = later(delivery.at, self.debounce);
@@ -273,7 +285,7 @@ impl<T> Stream for Live<T> {
     type Item = Result<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
-        self.get_mut().poll_item(context)
+        self.get_mut().poll_in_turn(context)
     }
 }
 

@@ -1,0 +1,75 @@
+//! The turn of other tasks, before something goes on that may be ready each time it is polled.
+//!
+//! Owns: whether it was given. Runs on the thread that polls. Invariants: what goes on suspends once when the share of its thread
+//! is used up, and goes on at the next poll whatever happened meanwhile; it suspends before it takes something, so a poll that is
+//! given up loses nothing. Leaves out: the share (`budget`).
+
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use super::budget;
+
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    is_given: bool,
+}
+
+impl Turn {
+    /// Returns true if other tasks are to have their turn first.
+    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
+        if std::mem::take(&mut self.is_given) {
+            budget::renew();
+            return false;
+        }
+        budget::count(now);
+        self.is_given = budget::is_spent();
+        self.is_given
+    }
+
+    /// Suspends the task once if other tasks are to have their turn first.
+    pub(crate) fn poll(&mut self, now: Instant, context: &Context<'_>) -> Poll<()> {
+        if !self.is_due(now) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_turn_is_given_once_however_often_the_share_is_used_up() {
+        let thread = || {
+            let (mut turn, mut now) = (Turn::default(), Instant::now());
+            assert!(!turn.is_due(now));
+            for _ in 0..3 {
+                budget::spend(now, SECOND);
+                now += SECOND;
+                assert!(turn.is_due(now));
+                budget::spend(now, SECOND);
+                now += SECOND;
+                assert!(!turn.is_due(now), "it goes on");
+                assert!(!turn.is_due(now), "the share is a new one");
+            }
+        };
+        std::thread::spawn(thread).join().unwrap();
+    }
+
+    #[test]
+    fn all_that_one_poll_asks_for_suspends_before_one_of_them_goes_on() {
+        let thread = || {
+            let (mut one, mut other, now) = (Turn::default(), Turn::default(), Instant::now() + SECOND);
+            budget::spend(now - SECOND, SECOND);
+            assert!(one.is_due(now) && other.is_due(now));
+            assert!(!other.is_due(now) && !one.is_due(now));
+        };
+        std::thread::spawn(thread).join().unwrap();
+    }
+}
