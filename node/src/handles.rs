@@ -5,18 +5,16 @@
 //! no others. Leaves out: the objects.
 
 use std::cell::{RefCell, RefMut};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater::bindings::{Output, ParamRows, Target, json_of, poll_batch};
+use flatwater::bindings::{Output, ParamRows, Target, json_of, poll_batch, poll_live};
 use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::options::JsonOptions;
 use flatwater::{Database, Params, Rows, Snapshot, Transaction};
 use flatwater_bridge::Tokens;
-use futures_core::Stream;
 
 /// How long the end of an environment waits for its databases to close.
 const CLOSE: Duration = Duration::from_secs(5);
@@ -78,8 +76,8 @@ impl Handle {
                 };
                 Some(poll_batch(batches, context).map(|batch| batch.and_then(json)))
             }
-            Self::Live(live) => Some(Pin::new(live).poll_next(context).map(|next| output(next, Output::Live))),
-            Self::Changes(live) => Some(Pin::new(live).poll_next(context).map(|next| output(next, Output::Change))),
+            Self::Live(live) => Some(poll_live(live, context).map(|next| output(next, Output::Live))),
+            Self::Changes(live) => Some(poll_live(live, context).map(|next| output(next, Output::Change))),
             _ => None,
         }
     }
