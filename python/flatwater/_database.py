@@ -22,6 +22,7 @@ from ._forms import Forms
 from ._functions import Functions, collect
 from ._names import check_options, not_open
 from ._native import Call, Rows
+from ._pause import Pause, is_due
 from ._scopes import Reads, Snapshot, Transaction
 
 if TYPE_CHECKING:
@@ -210,8 +211,10 @@ class Database(Opened, Reads):
                     raise
             else:
                 damaged = await self.query_values(pages)
-            for problem in damaged:
+            for number, problem in enumerate(damaged, 1):
                 yield problem
+                if is_due(number):
+                    await Pause()
             if damaged:
                 # The others follow from these.
                 return
@@ -222,9 +225,11 @@ class Database(Opened, Reads):
     async def _problems(self, sql: str, timeout: Seconds | None) -> AsyncGenerator[str, None]:
         async with self.batches(sql, timeout=timeout) as batches:
             async for rows in batches:
-                for row in rows:
+                for number, row in enumerate(rows, 1):
                     for problem in _native.problems(row[0]):
                         yield problem
+                    if is_due(number):
+                        await Pause()
 
     def serialize(self, *, timeout: Seconds | None = None) -> Call[bytes]:
         """Returns the database as bytes, as of one point in time. `connect(":memory:", deserialize=data)` opens them.
@@ -263,8 +268,10 @@ class Database(Opened, Reads):
                 elif isinstance(step, Lines):
                     async with snapshot.batches(step.sql) as batches:
                         async for batch in batches:
-                            for row in batch:
+                            for number, row in enumerate(batch, 1):
                                 yield f"{row[0]};"
+                                if is_due(number):
+                                    await Pause()
                 else:
                     yield step
 

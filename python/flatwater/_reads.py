@@ -5,24 +5,19 @@ Owns the blocks and the loops. Invariant: when the block ends, the reader is giv
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._errors import misuse
 from ._names import not_awaited, of_batches, refuse_unknown
-from ._native import Executor, NativeBatches, Row, Rows
+from ._native import Executor, NativeBatches, Row, Rows, turn_is_due
+from ._pause import ROWS, Pause
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ._types import Params, Seconds, SqlLike
-
-# After this many seconds of rows from one batch other tasks get their turn. The clock is read once per so many rows.
-SLICE = 0.0005
-ROWS = 64
 
 
 class Parts:
@@ -105,15 +100,13 @@ class Stream(Parts):
 
 async def _rows(is_open: list[NativeBatches]) -> AsyncIterator[Row]:
     while is_open and (rows := await is_open[0].next_batch()) is not None:
-        turn = time.perf_counter()
         for number, row in enumerate(rows, 1):
             yield row
             if not is_open:
                 return
             if number % ROWS == 0:
                 is_open[0].touch()
-                if time.perf_counter() - turn >= SLICE:
-                    await asyncio.sleep(0)
-                    turn = time.perf_counter()
+                if turn_is_due():
+                    await Pause()
                     if not is_open:
                         return

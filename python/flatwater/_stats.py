@@ -40,7 +40,7 @@ class InlineStats(TypedDict):
     """Calls that did not begin on that thread, because they are not a single short statement, or because no connection
     was free."""
     yields: int
-    """Times a call let other tasks run, after 1 ms of such calls on its thread."""
+    """Times a call let other tasks run, after 1 ms of results that were there at once on its thread."""
     longest_us: int
     """The longest time one call held its thread."""
 

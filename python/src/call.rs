@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use flatwater::Rows;
-use flatwater::bindings::{FrontCall, Mailbox, Output, Polled, is_forked};
+use flatwater::bindings::{FrontCall, Mailbox, Output, Polled, is_forked, turn_is_due, turn_was_given};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -143,7 +143,17 @@ impl Body {
                 self.advance(py, work)
             }
             State::Shaping(shaping) => self.shape(py, shaping),
-            State::Refused(error) => Err(error),
+            State::Refused(error) if !was_begun && turn_is_due() => {
+                // A loop of calls that fail at once lets other tasks run too.
+                self.state = State::Refused(error);
+                Ok(Step::Yield(py.None()))
+            }
+            State::Refused(error) => {
+                if was_begun {
+                    turn_was_given();
+                }
+                Err(error)
+            }
             State::Over => Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine")),
         }
     }

@@ -55,6 +55,7 @@ mod stats;
 mod table;
 mod transaction;
 mod tuples;
+mod turns;
 
 use pyo3::prelude::*;
 
@@ -104,6 +105,8 @@ mod _native {
     use crate::records::listen;
     #[pymodule_export]
     use crate::tuples::{converters_of, parameters_of, tuples};
+    #[pymodule_export]
+    use crate::turns::{turn_is_due, turn_was_given};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,15 +3,13 @@
 //! Owns: the native side of `Live` and of its changes. Runs on the loop's thread. Invariant: closing leaves the query.
 //! Leaves out: the results and changes as objects (`shape`, `changes`); blocks and loops, which are in Python (`flatwater._live`).
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater::bindings::{Output, Target};
+use flatwater::bindings::{Output, Target, poll_live};
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::{Database, Params, Result};
-use futures_core::Stream;
 use pyo3::prelude::*;
 
 use crate::call::Body;
@@ -73,8 +71,8 @@ impl Kind {
             return Poll::Ready(Ok(Output::Change(change)));
         }
         match self {
-            Self::Results(live) => Pin::new(live).poll_next(context).map(|next| output(next, Output::Live)),
-            Self::Changes(live) => Pin::new(live).poll_next(context).map(|next| output(next, Output::Change)),
+            Self::Results(live) => poll_live(live, context).map(|next| output(next, Output::Live)),
+            Self::Changes(live) => poll_live(live, context).map(|next| output(next, Output::Change)),
         }
     }
 }

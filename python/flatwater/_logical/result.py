@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from .._native import Executor, NativeBatches, Rows, converters_of, tuples
+from .._native import Executor, NativeBatches, Rows, converters_of, tuples, turn_is_due
+from .._pause import Pause, is_due
 from .rows import Description
 from .statement import column_name
-from .steps import Pause, Running, Steps
+from .steps import Running, Steps
 from .turns import Turns
 
 # So many parts of a result are held. Each is of 256 KiB at most.
@@ -70,8 +71,8 @@ class Result:
         self._rest = None if batches.is_over() else batches
 
     def now(self, text: TextFactory | None) -> tuple[Any, ...] | None:
-        """Returns the next row, if it is there."""
-        if not self._parts:
+        """Returns the next row, if it is there and other tasks need not have their turn before."""
+        if not self._parts or is_due(self._at):
             return None
         part = self._parts[0]
         rows = tuples(part, self._at, self._at + 1, text, self._converters)
@@ -93,6 +94,8 @@ class Result:
 
     def _fetch(self, count: int | None, text: TextFactory | None) -> Steps[list[tuple[Any, ...]]]:
         rows: list[tuple[Any, ...]] = []
+        if turn_is_due():
+            yield Pause()
         began = time.perf_counter()
         while count is None or len(rows) < count:
             if not self._parts:

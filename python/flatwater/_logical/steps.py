@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Generator
 from typing import Any, Protocol, TypeVar
 
 from .._errors import Error
+from .._native import turn_is_due
+from .._pause import Pause
 from .errors import as_of_sqlite3, interrupted
 
 T = TypeVar("T")
@@ -27,8 +29,9 @@ Steps = Generator[Any, Any, T]
 
 
 async def awaited(steps: Steps[T]) -> T:
-    """Does the work, and awaits its steps."""
+    """Does the work, and awaits its steps. A loop of work without steps lets other tasks run too."""
     given: Any = None
+    step: Any = None
     resume: Any = steps.send
     try:
         while True:
@@ -46,6 +49,8 @@ async def awaited(steps: Steps[T]) -> T:
     finally:
         # An error refers to this frame.
         given = None
+        if step is None and turn_is_due():
+            await Pause()
 
 
 def waited(steps: Steps[T]) -> T:
@@ -159,15 +164,3 @@ class Whole(Running[T]):
     def _check(self) -> None:
         if self._error is not None:
             raise self._error
-
-
-class Pause(Step[None]):
-    """Other tasks get their turn."""
-
-    __slots__ = ()
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        yield
-
-    def _wait(self) -> None:
-        pass

@@ -18,6 +18,7 @@ from .._logical import Closed, Logical, LogicalCursor, RowFactory, Settings, awa
 from .._logical.callbacks import create_function, give
 from .._logical.copies import Progress, backup, iterdump
 from .._logical.turns import Turns
+from .._pause import Pause, is_due
 from .context import contextmanager
 from .cursor import Cursor
 
@@ -234,8 +235,10 @@ class Connection:
 
     async def iterdump(self) -> AsyncIterator[str]:
         """The database as SQL, for `async for`."""
-        for line in await awaited(iterdump(self._running())):
+        for number, line in enumerate(await awaited(iterdump(self._running())), 1):
             yield line
+            if is_due(number):
+                await Pause()
 
     async def backup(
         self,

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .._logical import NOT_THERE, Description, LogicalCursor, RowFactory, awaited
+from .._pause import Pause, is_due
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,8 +32,10 @@ class Cursor:
 
     async def _rows(self) -> AsyncIterator[Any]:
         while rows := await self.fetchmany(self.iter_chunk_size):
-            for row in rows:
+            for number, row in enumerate(rows, 1):
                 yield row
+                if is_due(number):
+                    await Pause()
 
     async def execute(self, sql: str, parameters: Any = None) -> Self:
         """Runs one statement. Returns the cursor."""
