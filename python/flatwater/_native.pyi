@@ -44,6 +44,8 @@ __all__ = [
     "set_max_open",
     "sqlite_version",
     "tuples",
+    "turn_is_due",
+    "turn_was_given",
     "version",
     "wait",
 ]

@@ -102,26 +102,27 @@ fn check_with_us(file: &TestFile, before: i64, acknowledged: Option<i64>, call: 
     }
 }
 
-/// Kills the child at its first call, at its second, and so on until it survives; `is_killed` runs one child. Returns
-/// the number of calls at which it was killed.
+/// Kills at call number 1, 2, and so on, on a few threads, until nothing is killed at `BEYOND` numbers in a row: how many calls a
+/// run makes depends on how its threads take turns. Returns the last number at which something was killed.
 pub(crate) fn kill_everywhere(is_killed: impl Fn(i64) -> bool + Sync) -> i64 {
-    let (next, survived) = (AtomicI64::new(1), AtomicI64::new(i64::MAX));
+    const BEYOND: i64 = 8;
+    let (next, last_killed) = (AtomicI64::new(1), AtomicI64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 loop {
                     let call = next.fetch_add(1, Ordering::SeqCst);
-                    if call > survived.load(Ordering::SeqCst) {
+                    if call > last_killed.load(Ordering::SeqCst) + BEYOND {
                         return;
                     }
-                    if !is_killed(call) {
-                        survived.fetch_min(call, Ordering::SeqCst);
+                    if is_killed(call) {
+                        last_killed.fetch_max(call, Ordering::SeqCst);
                     }
                 }
             });
         }
     });
-    survived.into_inner() - 1
+    last_killed.into_inner()
 }
 
 const ROWS: &str = "CREATE TABLE t (a);
