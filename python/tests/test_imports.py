@@ -19,6 +19,7 @@ FIRST = {
     "_logging",
     "_names",
     "_native",
+    "_pause",
     "_reads",
     "_scopes",
     "process",
