@@ -339,7 +339,9 @@ fn child_that_ends() {
 #[tokio::test]
 async fn a_file_that_replaced_one_that_is_being_closed_is_not_opened_before_the_close_ends() {
     let file = TestFile::new();
-    let db = empty_table(file.options()).await;
+    // However slow the machine is, the close waits until the closure is released.
+    let options = || file.options().close_wait(Duration::from_secs(600));
+    let db = empty_table(options()).await;
     let (stuck, wait) = Stuck::new();
     let reading = tokio::spawn(db.read_with(move |_| {
         wait();
@@ -351,7 +353,7 @@ async fn a_file_that_replaced_one_that_is_being_closed_is_not_opened_before_the_
     let other = file.directory().join("other.db");
     rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE other (a)").unwrap();
     std::fs::rename(&other, file.path()).unwrap();
-    let refused = file.options().busy_timeout(Duration::from_millis(10)).open().await.unwrap_err();
+    let refused = options().busy_timeout(Duration::from_millis(10)).open().await.unwrap_err();
     assert_eq!((refused.kind(), refused.is_retryable()), (ErrorKind::Busy, true), "{refused}");
     release.send(()).unwrap();
     closing.await.unwrap().unwrap();
