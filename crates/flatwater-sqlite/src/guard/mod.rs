@@ -178,10 +178,11 @@ pub(crate) fn refuses_read(file: *mut ffi::sqlite3_file) -> Option<c_int> {
             return None;
         }
         let reads = gate.reads.get();
-        let late = || gate.read_time.get().filter(|time| time.is_over(reads, Instant::now()));
-        let Some(late) =
-            (if gate.has_refused.get() { None } else { late() }).filter(|_| gate.callers_snapshot(db).is_there())
-        else {
+        let late = gate.read_time.get().filter(|time| {
+            let is_late = !gate.has_refused.get() && time.is_over(reads, Instant::now());
+            is_late && gate.callers_snapshot(db).is_there()
+        });
+        let Some(late) = late else {
             gate.reads.set(reads.saturating_add(1));
             return None;
         };

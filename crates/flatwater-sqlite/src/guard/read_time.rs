@@ -27,7 +27,7 @@ impl ReadTime {
     pub(super) fn is_over(&self, reads: u32, now: Instant) -> bool {
         let took = now.saturating_duration_since(self.began);
         let comes_fast = took <= FAST * reads;
-        took > if comes_fast { self.time * TIMES } else { self.time }
+        took > if comes_fast { self.time.saturating_mul(TIMES) } else { self.time }
     }
 }
 
@@ -44,5 +44,6 @@ mod tests {
         assert!(is_over(1, 51), "a read that took long");
         assert!(is_over(10, 110) && !is_over(11, 110), "a page in 10 us");
         assert!(!is_over(100, 200) && is_over(100, 201), "however fast they come");
+        assert!(!ReadTime { time: Duration::MAX, ..time }.is_over(1, began), "no limit");
     }
 }
