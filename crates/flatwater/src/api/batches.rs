@@ -14,7 +14,7 @@ use crate::api::call::Call;
 use crate::api::report::{Collection, is_heard};
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
-use crate::inline::turn::Turn;
+use crate::inline::pause::Pause;
 use crate::values::row::Rows;
 use crate::workers::kept_connection::CursorGuard;
 use crate::workers::work::Work;
@@ -49,7 +49,7 @@ pub struct Batches {
     rest: Option<CursorGuard>,
     /// The last part, if it had no rows: what is known of a result without any.
     pub(crate) empty: Option<Rows>,
-    turn: Turn,
+    pause: Pause,
     /// Present until all is fetched, if someone listens. Dropped after what is reported into it.
     collection: Option<Arc<Collection>>,
     /// Dropped last: it may be the last handle to the database.
@@ -65,7 +65,7 @@ impl Batches {
             next: Next::Fetching(first),
             rest: None,
             empty: None,
-            turn: Turn::default(),
+            pause: Pause::default(),
             collection,
         }
     }
@@ -85,7 +85,7 @@ impl Batches {
         let next = poll_fn(|context| {
             // The first poll begins the query; its call counts itself.
             if self.unbegun().is_none() {
-                ready!(self.turn.poll(Instant::now(), context));
+                ready!(self.pause.poll(Instant::now(), context));
             }
             self.poll_batch(context)
         });

@@ -18,7 +18,7 @@ use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
-use crate::inline::turn::Turn;
+use crate::inline::pause::Pause;
 use crate::sql::tokens::quoted;
 use crate::values::executed::BatchResult;
 use crate::workers::Answer;
@@ -89,7 +89,7 @@ impl Database {
     pub fn integrity_check(&self) -> IntegrityCheck {
         let (session, database) = (self.session.share(), "main".to_owned());
         let what = What { session, database, table: None, quick: false };
-        IntegrityCheck { state: State::New(what), problems: VecDeque::new(), turn: Turn::default() }
+        IntegrityCheck { state: State::New(what), problems: VecDeque::new(), pause: Pause::default() }
     }
 }
 
@@ -126,7 +126,7 @@ fn first_number(result: &BatchResult) -> Result<u64> {
 pub struct IntegrityCheck {
     state: State,
     problems: VecDeque<String>,
-    turn: Turn,
+    pause: Pause,
 }
 
 enum State {
@@ -185,7 +185,7 @@ impl IntegrityCheck {
 
     fn poll_problem(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<String>>> {
         if !matches!(self.state, State::New(_)) {
-            ready!(self.turn.poll(Instant::now(), context));
+            ready!(self.pause.poll(Instant::now(), context));
         }
         loop {
             if let Some(problem) = self.problems.pop_front() {

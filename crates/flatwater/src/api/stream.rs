@@ -15,7 +15,7 @@ use futures_core::Stream;
 use crate::api::batches::Batches;
 use crate::error::reading::{after_rows, at_row};
 use crate::error::{Error, Result};
-use crate::inline::turn::Turn;
+use crate::inline::pause::Pause;
 use crate::values::from_row::{Cells, Found, FromRow};
 use crate::values::row::{Row, Rows};
 
@@ -34,7 +34,7 @@ pub struct RowStream<T = Row<'static>> {
     /// The columns of `T` in the batch.
     found: Vec<Found>,
     form: Form<T>,
-    turn: Turn,
+    pause: Pause,
     is_over: bool,
 }
 
@@ -62,8 +62,8 @@ impl<T: FromRow> RowStream<T> {
 
 impl<T> RowStream<T> {
     fn reading(batches: Batches, form: Form<T>) -> Self {
-        let (batch, turn) = (Arc::default(), Turn::default());
-        Self { batches, batch, next: 0, before: 0, found: Vec::new(), form, turn, is_over: false }
+        let (batch, pause) = (Arc::default(), Pause::default());
+        Self { batches, batch, next: 0, before: 0, found: Vec::new(), form, pause, is_over: false }
     }
 
     /// Returns the next row, or `None` after the last. If the future is dropped, no row is lost.
@@ -79,7 +79,7 @@ impl<T> RowStream<T> {
     fn poll_row(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
         let is_read = self.next >= self.batch.len();
         if is_read && self.batches.unbegun().is_none() || !is_read && self.next.is_multiple_of(TOUCHES) {
-            ready!(self.turn.poll(Instant::now(), context));
+            ready!(self.pause.poll(Instant::now(), context));
         }
         if is_read {
             if self.is_over {

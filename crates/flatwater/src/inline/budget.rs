@@ -4,7 +4,7 @@
 //! did not return to its event loop in between, or only for a moment. Of a longer time between them counts what the thread worked:
 //! a task that computes between its calls holds the event loop as well. Runs on the thread that polls. Invariant: once the
 //! share is used up, each result suspends its task once, until a task goes on that has suspended. So a task that polls several
-//! futures suspends when all of them have. Leaves out: waking, what runs, and what suspends (`turn`, and the calls).
+//! futures suspends when all of them have. Leaves out: waking, what runs, and what suspends (`pause`, and the calls).
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};

@@ -6,5 +6,5 @@ pub(crate) mod budget;
 pub(crate) mod eligibility;
 pub(crate) mod limits;
 pub(crate) mod outcome;
+pub(crate) mod pause;
 pub(crate) mod router;
-pub(crate) mod turn;

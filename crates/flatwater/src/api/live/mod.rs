@@ -23,7 +23,7 @@ use crate::api::statement::Statement;
 use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
-use crate::inline::turn::Turn;
+use crate::inline::pause::Pause;
 use crate::queue::reply::wake;
 use crate::time::deadline::Deadline;
 use crate::time::later;
@@ -48,7 +48,7 @@ use crate::workers::work::{LivePart, LiveQuery};
 #[must_use = "a live query begins when it is polled"]
 pub struct Live<T = LiveRows> {
     results: Results,
-    turn: Turn,
+    pause: Pause,
     /// Makes an item of what was taken.
     item: fn(&mut Results, Taken) -> Result<T>,
 }
@@ -156,7 +156,7 @@ impl Session {
 
 impl<T> Live<T> {
     fn of(results: Results, item: fn(&mut Results, Taken) -> Result<T>) -> Self {
-        Self { results, turn: Turn::default(), item }
+        Self { results, pause: Pause::default(), item }
     }
 
     /// Yields a result when no newer one has come for this long. If changes never pause for this long, nothing is yielded.
@@ -186,7 +186,7 @@ impl<T> Live<T> {
     fn poll_in_turn(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
         self.results.begin();
         let now = Instant::now();
-        ready!(self.turn.poll(now, context));
+        ready!(self.pause.poll(now, context));
         self.poll_item(now, context)
     }
 

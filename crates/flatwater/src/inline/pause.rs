@@ -9,12 +9,13 @@ use std::time::Instant;
 
 use super::budget;
 
+/// Suspends a task once, so that others have their turn.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct Pause {
     is_given: bool,
 }
 
-impl Turn {
+impl Pause {
     /// Returns true if other tasks are to have their turn first.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         if std::mem::take(&mut self.is_given) {
@@ -47,16 +48,16 @@ mod tests {
     #[test]
     fn a_turn_is_given_once_however_often_the_share_is_used_up() {
         let thread = || {
-            let (mut turn, mut now) = (Turn::default(), Instant::now());
-            assert!(!turn.is_due(now));
+            let (mut pause, mut now) = (Pause::default(), Instant::now());
+            assert!(!pause.is_due(now));
             for _ in 0..3 {
                 budget::spend(now, SECOND);
                 now += SECOND;
-                assert!(turn.is_due(now));
+                assert!(pause.is_due(now));
                 budget::spend(now, SECOND);
                 now += SECOND;
-                assert!(!turn.is_due(now), "it goes on");
-                assert!(!turn.is_due(now), "the share is a new one");
+                assert!(!pause.is_due(now), "it goes on");
+                assert!(!pause.is_due(now), "the share is a new one");
             }
         };
         std::thread::spawn(thread).join().unwrap();
@@ -65,7 +66,7 @@ mod tests {
     #[test]
     fn all_that_one_poll_asks_for_suspends_before_one_of_them_goes_on() {
         let thread = || {
-            let (mut one, mut other, now) = (Turn::default(), Turn::default(), Instant::now() + SECOND);
+            let (mut one, mut other, now) = (Pause::default(), Pause::default(), Instant::now() + SECOND);
             budget::spend(now - SECOND, SECOND);
             assert!(one.is_due(now) && other.is_due(now));
             assert!(!other.is_due(now) && !one.is_due(now));
