@@ -34,11 +34,13 @@ quick:
 # all features of the crate but `tracing`, and a workspace is built with the sum of them; the crate without any is what
 # test-default-build builds.
 #
-# What has a folder or a virtual environment of its own runs side by side, the longest first.
+# What has a folder or a virtual environment of its own runs side by side, the longest first. `test-tabs` comes last, because it builds
+# the packages for Python and Node in place once more, which the others run.
 test:
 	cargo test --workspace --features flatwater/tracing
 	$(MAKE) --jobs=2 --output-sync=target test-python test-default-build test-of-node test-lanes loom \
-	    test-migrations-with-others test-page test-tabs
+	    test-migrations-with-others test-page
+	$(MAKE) test-tabs
 
 # The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, the
 # scenarios, and the examples. PYTHON says for which interpreter: `make test-python PYTHON=python3.13`. Each version but that of
@@ -49,7 +51,9 @@ VENV = python/.venv$(if $(filter-out python3,$(PYTHON)),-$(VERSION))
 EXAMPLES = ../examples/python
 TYPED = flatwater tools tests/typed.py $(addprefix $(EXAMPLES)/,flights.py jobs.py web tests)
 .PHONY: test-python test-python-package python-package
-test-python: test-python-package test-python-suites test-wheel
+# The wheel is built when nothing else builds in that folder.
+test-python: test-python-package test-python-suites
+	$(MAKE) test-wheel
 
 test-python-package: python-package
 	. $(VENV)/bin/activate && cd python && \
