@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flatwater::calls::TimeoutEffect;
-use flatwater::options::{Checkpoint, Inline, InlineLimits};
+use flatwater::options::{Checkpoint, GroupLimits, Inline, InlineLimits};
 use flatwater::{Call, Database, Error, ErrorKind, Options, Result};
 use flatwater_sqlite::held_step::{HeldStep, count_from_here, look_at_each_step};
 use futures_util::future::{join3, select};
@@ -163,9 +163,11 @@ impl Swept {
         look_at_each_step();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.db");
-        // Nobody else's steps: no checkpointer.
-        let options =
-            Options::new(&path).tuning(|t| t.checkpoint(Checkpoint::External).inline(inline)).close_wait(CLOSE_WAIT);
+        // Nobody else's steps: no checkpointer. However long a step is held, the writes are members of a group.
+        let group = GroupLimits::default().time(Duration::from_secs(3600));
+        let options = Options::new(&path)
+            .tuning(|t| t.checkpoint(Checkpoint::External).group(group).inline(inline))
+            .close_wait(CLOSE_WAIT);
         let told = Arc::<Mutex<Vec<String>>>::default();
         let tells = told.clone();
         let options = options.on_statement(move |event| {
@@ -344,26 +346,32 @@ fn a_deadline_at_any_step_of_a_group_leaves_the_other_members_alone() {
         assert_eq!(swept.integer("SELECT count(*) FROM other"), 2);
         members.set(swept.db.stats().members);
     });
-    assert!(reached > 0 && members.get() > reached, "{reached} {}", members.get());
+    assert!(reached > 0 && members.get() >= 3 * reached, "{reached} {}", members.get());
 }
 
 #[test]
 fn a_deadline_at_any_step_of_a_write_on_its_callers_thread_does_not_interrupt_it() {
     let inline = Inline::Auto(InlineLimits::default().time(Duration::from_secs(1)));
     let mut there = 0;
-    for step in 1..=STEPS {
-        let swept = Swept::new(inline);
-        swept.learn(insert);
-        let before = swept.db.stats().inline.writes;
-        let Some(answer) = swept.late_at(step, insert) else { break };
-        if swept.db.stats().inline.writes > before {
-            there += 1;
-            answer.clone().unwrap();
+    // Now and then the writer's thread is not done yet with what was before.
+    for time in 0.. {
+        for step in 1..=STEPS {
+            let swept = Swept::new(inline);
+            swept.learn(insert);
+            let before = swept.db.stats().inline.writes;
+            let Some(answer) = swept.late_at(step, insert) else { break };
+            if swept.db.stats().inline.writes > before {
+                there += 1;
+                answer.clone().unwrap();
+            }
+            swept.agrees(answer);
+            swept.ends_sound();
         }
-        swept.agrees(answer);
-        swept.ends_sound();
+        if there > 0 {
+            break;
+        }
+        assert!(time < 100, "none ran on its caller's thread");
     }
-    assert!(there > 0);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use flatwater::{Error, ErrorKind, named, params};
 
 use crate::place::{Place, in_both_places};
+use crate::support::{grouped, until};
 
 in_both_places!(
     what_was_written_is_read,
@@ -90,15 +91,19 @@ async fn rows_of_parameters_may_have_names_and_must_fit(place: &Place) {
 }
 
 async fn concurrent_writes_share_commits(place: &Place) {
-    let db = place.open().await;
+    let db = grouped(place.options()).open().await.unwrap();
     db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).await.unwrap();
     db.execute("INSERT INTO t VALUES (?, ?)", (0, "warm")).await.unwrap();
+    // The first of them wait together for its end.
+    let transaction = db.begin().await.unwrap();
     let tasks: Vec<_> = (1..=2000)
         .map(|n| {
             let db = db.clone();
             tokio::spawn(async move { db.execute("INSERT INTO t VALUES (?, ?)", (n, "x")).await.unwrap() })
         })
         .collect();
+    until(|| db.stats().writes_waiting >= 100).await;
+    transaction.commit().await.unwrap();
     for (n, task) in (1..).zip(tasks) {
         assert_eq!(task.await.unwrap().last_insert_rowid, Some(n));
     }

@@ -241,7 +241,7 @@ fn dropping_the_last_handle_closes_in_the_background() {
     let file = TestFile::new();
     let wal = file.beside("-wal");
     run(async {
-        let db = empty_table(file.options()).await;
+        let db = empty_table(file.options().close_wait(Duration::from_secs(3600))).await;
         let clone = db.ungrouped();
         let tx = db.begin().await.unwrap();
         let call = db.query_optional_value::<i64>("SELECT count(*) FROM t", ());

@@ -65,7 +65,11 @@ fn what_changes_rows_becomes_known_to_be_short_in_transactions_too() {
         let db = known(file.options()).await;
         db.execute(INSERT, (1, 1)).await.unwrap();
         let mut at_once = [0; 2];
-        for _ in 0..20 {
+        for time in 0.. {
+            if at_once.iter().all(|count| *count > 0) {
+                break;
+            }
+            assert!(time < 1000, "they were never tried: {at_once:?}");
             let tx = db.begin().await.unwrap();
             let changes = [("UPDATE t SET b = b + 1 WHERE a = ?", 0), ("DELETE FROM t WHERE a = ?", 1)];
             for (text, which) in changes {
@@ -75,7 +79,6 @@ fn what_changes_rows_becomes_known_to_be_short_in_transactions_too() {
             }
             tx.rollback().await.unwrap();
         }
-        assert!(at_once.iter().all(|count| *count > 0), "they were never tried: {at_once:?}");
         db.close().await.unwrap();
     });
 }
@@ -231,7 +234,12 @@ fn a_stay_is_undone_or_done_whole_when_prepared_statements_have_expired() {
     run(async {
         let db = known(file.options()).await;
         let before = stays(&db);
-        for (round, expires) in ["CREATE INDEX t_b ON t (b)", "ANALYZE", "DROP INDEX t_b"].into_iter().enumerate() {
+        for round in 0.. {
+            let expires = ["CREATE INDEX t_b ON t (b)", "ANALYZE", "DROP INDEX t_b"][round % 3];
+            if round >= 3 && round % 3 == 0 && stays(&db) > before {
+                break;
+            }
+            assert!(round < 300, "nothing stayed");
             let first = i64::try_from(round).unwrap() * 100;
             db.execute_script(expires).await.unwrap();
             for n in 0..4 {
@@ -251,7 +259,6 @@ fn a_stay_is_undone_or_done_whole_when_prepared_statements_have_expired() {
             let found: Vec<i64> = found.into_iter().map(|(a,)| a - first).collect();
             assert_eq!(found, [0, 1, 2, 3, 10, 30], "after {expires}");
         }
-        assert!(stays(&db) > before, "nothing stayed");
         db.close().await.unwrap();
     });
 }

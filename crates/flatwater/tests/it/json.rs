@@ -172,18 +172,17 @@ async fn short_reads_run_inline_until_their_json_is_too_long(place: &Place) {
     .unwrap();
     let sql = "SELECT b FROM t WHERE a <= ? ORDER BY a";
     let expected = |rows| format!("[{}]", vec![format!(r#"{{"b":"{}"}}"#, "x".repeat(1000)); rows].join(","));
-    for _ in 0..8 {
-        assert_eq!(db.query_json(sql, (3,)).await.unwrap(), expected(3));
-    }
-    let before = db.stats().inline;
-    if place.has_readers() {
-        assert!(before.reads > 0, "{before:?}");
-    }
-    // Five of these rows have more bytes than an inline run may write.
-    assert_eq!(db.query_json(sql, (9,)).await.unwrap(), expected(9));
-    let after = db.stats().inline;
-    if place.has_readers() {
-        assert!(after.moved > before.moved, "{after:?}");
+    // Five of these rows have more bytes than an inline run may write. Until that was tried, if there are readers.
+    for time in 0.. {
+        for _ in 0..8 {
+            assert_eq!(db.query_json(sql, (3,)).await.unwrap(), expected(3));
+        }
+        assert_eq!(db.query_json(sql, (9,)).await.unwrap(), expected(9));
+        let inline = db.stats().inline;
+        if !place.has_readers() || inline.reads > 0 && inline.moved > 0 {
+            break;
+        }
+        assert!(time < 1000, "{inline:?}");
     }
     db.close().await.unwrap();
 }

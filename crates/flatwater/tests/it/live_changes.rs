@@ -360,8 +360,8 @@ async fn a_late_consumer_gets_all_changes_as_one(place: &Place) {
     ];
     for (write, expected) in writes {
         assert_eq!(after(&db, &mut watch, write).await, expected);
+        until(|| db.stats().live.pending == 0).await;
     }
-    until(|| db.stats().live.pending == 0).await;
     assert_eq!(next(&mut late).await, "+(4),(41) ~(3),(30)>(3),(31) -(1),(10)");
     assert!(db.stats().live.superseded >= 8);
 }

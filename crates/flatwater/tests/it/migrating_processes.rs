@@ -101,6 +101,8 @@ mod between_system_calls {
     use flatwater_sqlite::fault::kill_at_call;
 
     use super::*;
+    use crate::killed_steps::kill_everywhere;
+    use crate::support::run_until_killed;
 
     const CALL: &str = "FLATWATER_MIGRATED_CALL";
     const LIST: [(&str, &str); 3] = [
@@ -120,34 +122,31 @@ mod between_system_calls {
         db.close().wait().unwrap();
     }
 
+    /// Runs the child, and kills it at call number `call`. Returns false if it survived.
+    fn is_killed(call: i64) -> bool {
+        let file = TestFile::new();
+        let mut child = as_child("migrating_processes::between_system_calls::child");
+        let (killed, _) = run_until_killed(child.env(PATH, file.path()).env(CALL, call.to_string()), call);
+        if file.path().exists() {
+            let plain = file.plain();
+            let has = |sql: &str| integer(&plain, &format!("SELECT count(*) FROM {sql}"));
+            let noted = match has("sqlite_schema WHERE name = '_flatwater_migrations'") {
+                0 => 0,
+                _ => has("_flatwater_migrations"),
+            };
+            let columns = has("pragma_table_info('t')");
+            assert_eq!(columns, [0, 1, 2, 2][usize::try_from(noted).unwrap()], "call {call}");
+            assert_eq!(has("sqlite_schema WHERE name = 'u'"), 0, "call {call}");
+        }
+        let db = file.options().migrations(LIST).open().wait().unwrap();
+        assert_eq!(integer(&file.plain(), "SELECT sum(a + b) FROM t"), 3, "call {call}");
+        db.close().wait().unwrap();
+        killed
+    }
+
     #[test]
     fn a_kill_between_any_two_system_calls_leaves_whole_migrations() {
-        let (mut call, mut killed) = (1, 0);
-        loop {
-            let file = TestFile::new();
-            let mut child = as_child("migrating_processes::between_system_calls::child");
-            child.env(PATH, file.path()).env(CALL, call.to_string());
-            let survived = child.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success();
-            if file.path().exists() {
-                let plain = file.plain();
-                let has = |sql: &str| integer(&plain, &format!("SELECT count(*) FROM {sql}"));
-                let noted = match has("sqlite_schema WHERE name = '_flatwater_migrations'") {
-                    0 => 0,
-                    _ => has("_flatwater_migrations"),
-                };
-                let columns = has("pragma_table_info('t')");
-                assert_eq!(columns, [0, 1, 2, 2][usize::try_from(noted).unwrap()], "call {call}");
-                assert_eq!(has("sqlite_schema WHERE name = 'u'"), 0, "call {call}");
-            }
-            let db = file.options().migrations(LIST).open().wait().unwrap();
-            assert_eq!(integer(&file.plain(), "SELECT sum(a + b) FROM t"), 3, "call {call}");
-            db.close().wait().unwrap();
-            if survived {
-                break;
-            }
-            killed += 1;
-            call += 1;
-        }
-        assert!(killed > 30, "hardly a process was killed: {killed}");
+        let calls = kill_everywhere(is_killed);
+        assert!(calls > 30, "{calls} calls are not all of them");
     }
 }

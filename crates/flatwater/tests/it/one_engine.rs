@@ -67,7 +67,9 @@ fn many_who_open_a_new_file_at_once_get_one_engine() {
 fn an_open_waits_for_a_close_no_longer_than_for_a_lock() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(file.options()).await;
+        // However slow the machine is, the close waits until the closure is released.
+        let options = || file.options().close_wait(std::time::Duration::from_secs(600));
+        let db = empty_table(options()).await;
         let (release, released) = std::sync::mpsc::channel::<()>();
         let (begun, began) = std::sync::mpsc::channel();
         let busy = tokio::spawn({
@@ -88,7 +90,7 @@ fn an_open_waits_for_a_close_no_longer_than_for_a_lock() {
         });
         let soon = db.with_timeout(std::time::Duration::from_millis(1));
         while soon.execute("DELETE FROM t", ()).await.unwrap_err().kind() != ErrorKind::Closed {}
-        let impatient = file.options().busy_timeout(std::time::Duration::from_millis(20));
+        let impatient = options().busy_timeout(std::time::Duration::from_millis(20));
         let error = impatient.open().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Busy);
         assert!(error.message().contains("closed in this process"), "{error}");

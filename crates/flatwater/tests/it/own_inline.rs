@@ -270,7 +270,8 @@ fn a_transaction_that_began_here_and_is_idle_is_rolled_back_and_that_is_told_onc
         own.query("SELECT * FROM t", ()).await.unwrap();
         for (number, begin) in ["BEGIN", "BEGIN IMMEDIATE"].into_iter().enumerate() {
             while !watched(&db, own.execute(begin, ())).await.1 {
-                own.execute("ROLLBACK", ()).await.unwrap();
+                // It is over already if the machine was busy for as long.
+                let _ = own.execute("ROLLBACK", ()).await;
             }
             // It waits for the writer.
             db.execute(INSERT, (i64::try_from(number).unwrap(), 0)).await.unwrap();

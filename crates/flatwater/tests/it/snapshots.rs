@@ -202,7 +202,8 @@ fn a_read_that_runs_when_its_snapshot_is_dropped_keeps_its_deadline() {
     let file = TestFile::new();
     run(async {
         let db = accounts(file.options()).await;
-        let snapshot = db.with_timeout(Duration::from_millis(100)).snapshot().await.unwrap();
+        let hasty = db.with_timeout(Duration::from_millis(100));
+        let snapshot = hasty.snapshot().timeout(Duration::from_secs(3600)).await.unwrap();
         let mut read = snapshot.query(ENDLESS, ());
         assert!(futures_util::poll!(&mut read).is_pending());
         drop(snapshot);

@@ -73,7 +73,7 @@ async fn with_one_row(options: Options, table: &Table) -> Database {
 }
 
 /// The time limit of a call that would wait for the writer.
-const FAILS: Duration = Duration::from_secs(10);
+const FAILS: Duration = Duration::from_secs(120);
 
 async fn answers(db: &Database, sql: &str) {
     let one = db.with_timeout(FAILS).query_optional_value::<i64>(sql, ()).await;
