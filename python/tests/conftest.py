@@ -11,9 +11,16 @@ import time
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import flatwater
+
+# How long a machine with other work takes decides nothing.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 SECONDS = int(os.environ.get("FLATWATER_TEST_SECONDS", "300"))
 

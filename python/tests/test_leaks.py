@@ -99,7 +99,7 @@ class Counts:
         return None
 
 
-async def is_flat(db: object, operation: Callable[[], Awaitable[object]], looks: int = 100) -> None:
+async def is_flat(db: object, operation: Callable[[], Awaitable[object]], looks: int = 2000) -> None:
     tasks = len(asyncio.all_tasks())
     for _ in range(OPERATIONS):
         await operation()

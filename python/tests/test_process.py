@@ -18,7 +18,7 @@ import flatwater
 def run(program, *arguments):
     """Runs a program to its end, which it must reach by itself."""
     command = [sys.executable, "-W", "error::RuntimeWarning", "-c", textwrap.dedent(program), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     return done.returncode, done.stdout.strip(), done.stderr.strip()
 
 

@@ -510,7 +510,7 @@ fn a_read_needs_no_mutex_of_the_whole_process() {
         }
         answered.send(()).unwrap();
     });
-    let in_time = answer.recv_timeout(Duration::from_secs(30));
+    let in_time = answer.recv_timeout(Duration::from_secs(300));
     let_go.send(()).unwrap();
     holder.join().unwrap();
     reader.join().unwrap();

@@ -200,6 +200,9 @@ async fn a_client_that_does_not_read_gets_the_newest_page() {
     for number in 1..=300 {
         db.execute("UPDATE tasks SET title = ?", (number.to_string(),)).await.unwrap();
     }
+    while db.stats().live.pending > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
     // One was there, one may have been on its way, and one is of the end.
     let mut count = 1;
     while next(&mut events).await != "300" {

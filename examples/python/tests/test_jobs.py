@@ -85,7 +85,7 @@ def test_the_jobs_of_killed_workers_are_done_by_others_and_none_twice(tmp_path: 
             await check_all_done_once(db, 20)
             assert set(await db.query_values("SELECT id FROM jobs WHERE tries > 1")) == killed
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    asyncio.run(asyncio.wait_for(main(), 600))
 
 
 def test_a_job_that_ends_its_worker_fails_after_three_tries(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_job_that_ends_its_worker_fails_after_three_tries(tmp_path: Path) -> N
             failed = await db.query("SELECT worker, tries, result FROM jobs WHERE id = 1", into=tuple)
             assert failed == [(None, 3, None)]
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    asyncio.run(asyncio.wait_for(main(), 600))
 
 
 def test_what_a_killed_pool_left_the_next_one_does(tmp_path: Path) -> None:
@@ -118,4 +118,4 @@ def test_what_a_killed_pool_left_the_next_one_does(tmp_path: Path) -> None:
             assert (ran.returncode, ran.stderr) == (0, b"")
             await check_all_done_once(db, 50)
 
-    asyncio.run(asyncio.wait_for(main(), 120))
+    asyncio.run(asyncio.wait_for(main(), 600))

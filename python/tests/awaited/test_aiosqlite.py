@@ -81,9 +81,10 @@ async def test_the_wait_for_the_writer_ends_and_nothing_is_begun(module, file):
             await other.rollback()
         assert await values(other) == []
         await one.commit()
+    async with module.connect(file) as other:
         await other.execute(INSERT, (2,))
         await other.commit()
-        assert await values(one) == [1, 2]
+        assert await values(other) == [1, 2]
 
 
 async def test_a_script_commits_first_and_leaves_what_ran_before_a_failure(module, place):

@@ -13,12 +13,12 @@ from flatwater import blocking
 
 async def test_closing_all_closes_every_file_whoever_opened_it(tmp_path):
     files = [tmp_path / f"{number}.db" for number in range(4)]
-    opened = [await flatwater.connect(file) for file in files]
-    threads = blocking.connect(files[0])
+    opened = [await flatwater.connect(file, close_wait=600) for file in files]
+    threads = blocking.connect(files[0], close_wait=600)
     memory = await flatwater.connect(":memory:")
     writes = [asyncio.create_task(db.execute("CREATE TABLE t (a)")) for db in opened]
     await asyncio.sleep(0)
-    await flatwater.process.close_all(datetime.timedelta(seconds=5))
+    await flatwater.process.close_all(datetime.timedelta(seconds=600))
     assert [(await write).changes for write in writes] == [0] * 4
     for db in opened:
         with pytest.raises(flatwater.ProgrammingError, match="closed") as caught:

@@ -107,12 +107,13 @@ async def test_extensions_are_an_option(file):
 
 
 async def test_a_begin_that_a_write_follows_takes_the_writer_then(file):
-    async with await made(file, isolation_level=None) as db, await made(file, timeout=0.05) as other:
+    async with await made(file, isolation_level=None) as db, await made(file) as other:
         await db.execute("BEGIN")
         assert db.in_transaction
         await other.execute(INSERT, (1,))
         await other.commit()
         await db.execute(INSERT, (2,))
+        await other.execute("PRAGMA busy_timeout = 50")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             await other.execute(INSERT, (3,))
         await db.execute("COMMIT")
