@@ -136,8 +136,12 @@ async def test_a_snapshot_that_was_given_up_raises_at_the_next_fetch(file):
     async with aiosqlite.connect(file, tuning={"stream_idle": 0.01}) as db:
         pause, told = 0.05, None
         while told is None:
-            cursor = await db.execute(LARGE)
-            assert await cursor.fetchone() == (1, "text")
+            try:
+                cursor = await db.execute(LARGE)
+                assert await cursor.fetchone() == (1, "text")
+            except sqlite3.OperationalError as error:
+                assert "no rows were fetched" in str(error), error
+                continue  # This machine was busy for as long.
             await asyncio.sleep(pause)
             try:
                 # It had the rows in time.
