@@ -241,7 +241,7 @@ test-lanes:
 	    $(if $(CARGO_TARGET_DIR),--target-dir $(TARGET)/peers)
 
 # The peers that are several processes on one file, each with another way to wait for the lock.
-BUSY = busy-default,busy-backoff,busy-constant-1ms,busy-constant-100us,busy-handler,busy-turnstile
+BUSY = busy-default,busy-backoff,busy-constant-1ms,busy-constant-100us,busy-ring,busy-handler,busy-turnstile
 
 # The lab's page in a browser, and the page of the web services in several tabs. Without a browser they are skipped, and say so,
 # unless FLATWATER_BROWSER=required.

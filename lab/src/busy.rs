@@ -50,6 +50,7 @@ impl Side<'_> {
             "backoff" => "a linear back-off",
             "constant_1ms" => "every 1 ms",
             "constant_100us" => "every 100 us",
+            "ring" => "a ring of pipes",
             "busy_handler" => "Flatwater with `fairness` off",
             "turnstile" => "Flatwater",
             other => other,

@@ -14,6 +14,7 @@ const peers = {
   "busy-backoff": { symbol: "triangle", colour: "var(--c1)", dash: "6 3" },
   "busy-constant-1ms": { symbol: "diamond", colour: "var(--c2)", dash: "1 3" },
   "busy-constant-100us": { symbol: "star", colour: "var(--c3)", dash: "8 3 2 3" },
+  "busy-ring": { symbol: "square2", colour: "var(--ink)", dash: "2 3" },
   base: { symbol: "square", colour: "var(--ink)", dash: null },
   candidate: { symbol: "circle", colour: "var(--ours)", dash: null, ours: true },
 };

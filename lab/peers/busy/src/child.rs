@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Moment;
 use crate::live;
 use crate::mode::{Mode, Writer};
+use crate::ring::Ring;
 
 /// The first argument of a child.
 pub const CHILD: &str = "child";
@@ -39,8 +40,8 @@ pub struct Order {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Work {
-    /// One turn after another until the end of the window, each followed by a pause.
-    Loop { hold: Duration, think: Duration },
+    /// One turn after another until the end of the window, each followed by a pause, beside others: so many with this one.
+    Loop { hold: Duration, think: Duration, of: usize },
     /// One turn of each of so many threads, at the beginning of the window.
     Once { threads: usize },
     /// A change of the row that another process watches, for each line.
@@ -73,24 +74,30 @@ pub struct Report {
 pub fn run(order: &str) -> Result<()> {
     let order: Order = serde_json::from_str(order).context("a child's argument is an order")?;
     match order.work {
-        Work::Loop { hold, think } => take_turns(&order, hold, think),
+        Work::Loop { hold, think, of } => take_turns(&order, hold, think, of),
         Work::Once { threads } => one_each(&order, threads),
         Work::Change => change(&order),
     }
 }
 
 /// Takes turns until the end. The turn that is begun then is finished, so each process has one at least.
-fn take_turns(order: &Order, hold: Duration, think: Duration) -> Result<()> {
+fn take_turns(order: &Order, hold: Duration, think: Duration, of: usize) -> Result<()> {
     let mut writer = ready_writer(order)?;
+    let mut ring = (order.mode == Mode::Ring).then(|| Ring::join(&order.path, order.process, of)).transpose()?;
     let window = begin()?;
     let before = cpu()?;
     let (mut rows, mut turns, mut waits) = (1, 0, Latencies::default());
     let ended = loop {
-        waits.record(writer.turn(order.process, hold)?);
+        let asked = Moment::now();
+        ring.iter_mut().try_for_each(Ring::enter)?;
+        let in_ring = Moment::now().since(asked);
+        waits.record(in_ring + writer.turn(order.process, hold)?);
+        ring.iter_mut().try_for_each(Ring::leave)?;
         rows += 1;
         let now = Moment::now();
         turns += u64::from(turns == 0 || now <= window.ends);
         if now >= window.ends {
+            ring.iter_mut().try_for_each(Ring::pass)?;
             break now;
         }
         if !think.is_zero() {

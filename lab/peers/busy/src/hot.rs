@@ -71,7 +71,7 @@ impl Hot {
         let is_plain = self.mixed && process < self.processes / 2;
         let (hold, think) = (Duration::from_micros(self.hold_us), Duration::from_micros(self.think_us));
         let mode = if is_plain { Mode::Default } else { mode };
-        Order { mode, path: path.to_owned(), process, work: Work::Loop { hold, think } }
+        Order { mode, path: path.to_owned(), process, work: Work::Loop { hold, think, of: self.processes } }
     }
 
     fn figures(&self, mode: Mode, lasts: Duration, orders: &[Order], reports: &[Report]) -> Figures {

@@ -11,6 +11,7 @@ mod figures;
 mod hot;
 mod live;
 mod mode;
+mod ring;
 mod study;
 
 use std::path::Path;
@@ -73,12 +74,18 @@ fn answer(asked: &Asked) -> Result<Value> {
 /// The lanes of a mode.
 fn lanes(mode: Mode) -> Vec<(Info, Kind)> {
     // A plain program that polls is beside Flatwater's in the lanes that are not mixed.
-    let is_offered = |hot: &Hot| !hot.mixed || mode.is_flatwater() || mode == Mode::Default;
+    let is_offered = |hot: &Hot| match mode {
+        // Who thinks has the turn meanwhile.
+        Mode::Ring => !hot.mixed && hot.think_us == 0,
+        _ => !hot.mixed || mode.is_flatwater() || mode == Mode::Default,
+    };
     let hot = hot::all().into_iter().filter(is_offered);
     let mut lanes: Vec<_> =
         hot.map(|hot| (Info::focused("busy", hot.name(), hot.about(), "turns"), Kind::Hot(hot))).collect();
     let study = |study: Study| (Info::focused("busy", study.name(), study.about(), "transactions"), Kind::Study(study));
-    lanes.extend(study::all().into_iter().map(study));
+    if mode != Mode::Ring {
+        lanes.extend(study::all().into_iter().map(study));
+    }
     if live::offered(mode) {
         lanes.push((Info::focused("live", live::NAME, live::ABOUT, "commits"), Kind::Live));
     }

@@ -17,8 +17,15 @@ use serde::{Deserialize, Serialize};
 use crate::clock::spin;
 
 /// Every peer of this program.
-pub const PEERS: [&str; 6] =
-    ["busy-default", "busy-backoff", "busy-constant-1ms", "busy-constant-100us", "busy-handler", "busy-turnstile"];
+pub const PEERS: [&str; 7] = [
+    "busy-default",
+    "busy-backoff",
+    "busy-constant-1ms",
+    "busy-constant-100us",
+    "busy-ring",
+    "busy-handler",
+    "busy-turnstile",
+];
 
 const TURNS: &str = "CREATE TABLE turns (id INTEGER PRIMARY KEY, process INTEGER NOT NULL)";
 const TURN: &str = "INSERT INTO turns (process) VALUES (?)";
@@ -37,6 +44,8 @@ pub enum Mode {
     /// Always 100 us.
     #[serde(rename = "constant_100us")]
     Constant100Us,
+    /// SQLite's busy timeout in processes that take turns in a ring (`ring`).
+    Ring,
     /// Flatwater, which only polls.
     BusyHandler,
     /// Flatwater, which takes turns.
@@ -44,8 +53,15 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const ALL: [Self; 6] =
-        [Self::Default, Self::Backoff, Self::Constant1Ms, Self::Constant100Us, Self::BusyHandler, Self::Turnstile];
+    pub const ALL: [Self; 7] = [
+        Self::Default,
+        Self::Backoff,
+        Self::Constant1Ms,
+        Self::Constant100Us,
+        Self::Ring,
+        Self::BusyHandler,
+        Self::Turnstile,
+    ];
 
     /// The mode of the peer of this name.
     pub fn of(peer: &str) -> Result<Self> {
@@ -65,7 +81,7 @@ impl Mode {
             Self::Backoff => Some(|count| slept(Duration::from_millis(u64::try_from(count).unwrap_or(0)))),
             Self::Constant1Ms => Some(|_| slept(Duration::from_millis(1))),
             Self::Constant100Us => Some(|_| slept(Duration::from_micros(100))),
-            Self::Default | Self::BusyHandler | Self::Turnstile => None,
+            Self::Default | Self::Ring | Self::BusyHandler | Self::Turnstile => None,
         }
     }
 }
@@ -197,7 +213,7 @@ mod tests {
     #[test]
     fn a_mode_has_the_name_of_the_results_and_a_peer() {
         let names: Vec<String> = Mode::ALL.iter().map(|mode| serde_json::to_string(mode).unwrap()).collect();
-        let expected = ["default", "backoff", "constant_1ms", "constant_100us", "busy_handler", "turnstile"];
+        let expected = ["default", "backoff", "constant_1ms", "constant_100us", "ring", "busy_handler", "turnstile"];
         assert_eq!(names, expected.map(|name| format!("{name:?}")));
         assert!(PEERS.iter().zip(Mode::ALL).all(|(peer, mode)| Mode::of(peer).unwrap() == mode));
         assert!(Mode::of("raw").unwrap_err().to_string().contains("busy-turnstile"));
@@ -213,8 +229,8 @@ mod tests {
             assert!(writer.turn(at, Duration::ZERO).unwrap() < Duration::from_secs(60));
             writer.close().unwrap();
         }
-        check(&path, &[1; 6]).unwrap();
-        assert!(check(&path, &[1, 1, 1, 1, 1, 2]).unwrap_err().to_string().contains("process 5 committed 2"));
-        assert!(check(&path, &[1; 5]).unwrap_err().to_string().contains("nobody's"));
+        check(&path, &[1; 7]).unwrap();
+        assert!(check(&path, &[1, 1, 1, 1, 1, 1, 2]).unwrap_err().to_string().contains("process 6 committed 2"));
+        assert!(check(&path, &[1; 6]).unwrap_err().to_string().contains("nobody's"));
     }
 }
