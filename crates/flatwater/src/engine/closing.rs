@@ -33,6 +33,7 @@ use crate::queue::reply::{Promise, wake};
 use crate::thread::background;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
+use crate::turnstile::Turnstile;
 use crate::workers::Answer;
 use crate::workers::readers::Readers;
 use crate::workers::writer::Writer;
@@ -146,6 +147,7 @@ impl Engine {
     fn end_what_is_open(&self) {
         self.writer.as_ref().into_iter().for_each(|writer| writer.ongoing().end());
         self.own.end();
+        self.context.turnstile.iter().for_each(Turnstile::look_again);
         self.readers.as_ref().into_iter().for_each(Readers::end_reads);
     }
 

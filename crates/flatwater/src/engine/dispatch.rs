@@ -24,6 +24,7 @@ use crate::thread::background;
 use crate::thread::block_on::in_closure;
 use crate::thread::reentrancy::is_inside;
 use crate::time::timer::{self, Alarm};
+use crate::turnstile::Turnstile;
 use crate::workers::Answer;
 use crate::workers::kept_connection::KeptConnection;
 use crate::workers::nesting::Inside;
@@ -313,7 +314,10 @@ impl Queued {
                 CancelOutcome::Withdrawn
             }
             _ if self.only_reads => CancelOutcome::ReadInterrupted,
-            Leaves::Interrupted => CancelOutcome::WriteInterrupted,
+            Leaves::Interrupted => {
+                self.handle.engine().context.turnstile.iter().for_each(Turnstile::look_again);
+                CancelOutcome::WriteInterrupted
+            }
             Leaves::Finishing => CancelOutcome::WriteRunning,
         }
     }

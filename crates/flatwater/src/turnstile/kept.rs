@@ -5,11 +5,11 @@
 //! long a turn lasts and is held (`turn`), and for which callers (`holds`).
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::Turnstile;
-use super::turn::Rest;
+use super::turn::{HOLD, Rest};
 use super::turn_ticket::{Stage, Ticket};
+use super::{Turnstile, lock};
 
 /// What became of the turn when a slot was released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +49,10 @@ impl Turnstile {
         let Stage::Turn(turn) = &mut ticket.stage else { return false };
         turn.has_served(now);
         if self.is_kept() {
-            self.holds().was(true);
+            lock(&self.holds).was(true);
             return true;
         }
-        let is_kept = are_more() || self.holds().is_worth_it();
+        let is_kept = are_more() || lock(&self.holds).is_worth_it();
         self.is_kept.store(is_kept, Ordering::Relaxed);
         is_kept
     }
@@ -62,7 +62,18 @@ impl Turnstile {
         self.is_kept.load(Ordering::Relaxed)
     }
 
-    /// Called by the writer's thread when nothing came for `HOLD`: passes the turn on, unless it was used meanwhile. Returns
+    /// While a turn is kept, returns after how long the writer's thread is to call `rests`.
+    pub(crate) fn rests_in(&self) -> Option<Duration> {
+        if !self.is_kept() {
+            return None;
+        }
+        match &*self.mine() {
+            Some(Ticket { stage: Stage::Turn(turn), .. }) => Some(turn.rests_in(Instant::now())),
+            _ => Some(HOLD),
+        }
+    }
+
+    /// Called by the writer's thread when nothing came in that time: passes the turn on, unless it was used meanwhile. Returns
     /// false if there is none.
     pub(crate) fn rests(&self) -> bool {
         if !self.is_kept() {
@@ -74,7 +85,7 @@ impl Turnstile {
             Rest::Outlasted => self.is_kept.store(false, Ordering::Relaxed),
             Rest::Over { in_vain } => {
                 if in_vain {
-                    self.holds().was(false);
+                    lock(&self.holds).was(false);
                 }
                 self.pass();
             }

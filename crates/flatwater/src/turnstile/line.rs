@@ -25,10 +25,11 @@ use flatwater_sqlite::{Counters, TurnFile, Word};
 
 use crate::thread::cores::cores;
 
-/// How long who waits sleeps at most before he looks whether those ahead of him are there.
+/// How long who waits sleeps at most before he looks whether those ahead of him are there: a slice for each of them, `STILL` at
+/// most. A look takes the processor from who has the turn.
 pub(super) const SLICE: Duration = Duration::from_millis(5);
 /// After so many slices in which no turn ended, who is next tries the lock: it may be free, and who has the turn stopped.
-/// Those behind wait a slice longer for every `STEP` that are ahead of them, `LATEST` at most.
+/// Those behind wait at least a slice longer for every `STEP` that are ahead of them, `LATEST` at most.
 const STILL: u32 = 4;
 const STEP: u32 = 2;
 const LATEST: u32 = 8;
@@ -115,8 +116,9 @@ pub(super) fn wait(place: &impl Place, ticket: u32, mut left: impl FnMut() -> Op
         if still >= STILL + ((ahead - 1) / STEP).min(LATEST - STILL) {
             return Ok(Came::Stalled);
         }
-        let is_woken = place.wait(served, ticket, left.min(SLICE))?;
-        still += u32::from(!is_woken);
+        let slices = ahead.min(STILL);
+        let is_woken = place.wait(served, ticket, left.min(SLICE * slices))?;
+        still += if is_woken { 0 } else { slices };
         if is_woken && ahead == 1 {
             place.wait_awake(served, left.min(AWAKE))?;
         }
@@ -126,6 +128,11 @@ pub(super) fn wait(place: &impl Place, ticket: u32, mut left: impl FnMut() -> Op
 /// Calls the one who comes after a ticket, whose turn is over soon.
 pub(super) fn call(place: &impl Place, ticket: u32) {
     place.wake(ticket.wrapping_add(1));
+}
+
+/// Has the thread that waits for the turn of a ticket ask how long it still wants to.
+pub(super) fn look_again(place: &impl Place, ticket: u32) {
+    place.wake(ticket);
 }
 
 /// Ends the turn of a ticket, and wakes the one whose turn it is.
@@ -257,6 +264,7 @@ mod tests {
         woken: RefCell<Vec<u32>>,
         /// A wait ends because somebody wakes the ticket, and not by its time.
         wakes: Cell<bool>,
+        slept: Cell<Duration>,
         waited_awake: RefCell<Vec<u8>>,
     }
 
@@ -289,7 +297,8 @@ mod tests {
             Ok(locked.iter().any(|(ticket, by)| *by != self.1 && ticket.wrapping_sub(first) < count))
         }
 
-        fn wait(&self, _: u32, _: u32, _: Duration) -> io::Result<bool> {
+        fn wait(&self, _: u32, _: u32, time: Duration) -> io::Result<bool> {
+            self.0.slept.set(self.0.slept.get() + time);
             Ok(self.0.wakes.get())
         }
 
@@ -317,16 +326,18 @@ mod tests {
         let people = [0, 1, 2, 3].map(|number| Person(&board, number));
         let tickets = people.each_ref().map(|person| draw(person).unwrap().unwrap());
         assert_eq!(wait(&people[0], tickets[0], || LONG).unwrap(), Came::Turn);
-        let slices = |at: usize| {
-            let mut slices = 0;
+        let slept = |at: usize| {
+            board.slept.set(Duration::ZERO);
+            let mut looks = 0;
             let came = wait(&people[at], tickets[at], || {
-                slices += 1;
+                looks += 1;
                 LONG
             });
-            (came.unwrap(), slices - 1)
+            (came.unwrap(), looks, board.slept.get() / SLICE.as_millis() as u32)
         };
-        assert_eq!(slices(1), (Came::Stalled, STILL));
-        assert_eq!(slices(3), (Came::Stalled, STILL + 1));
+        let slices = Duration::from_millis;
+        assert_eq!(slept(1), (Came::Stalled, 5, slices(4)));
+        assert_eq!(slept(3), (Came::Stalled, 3, slices(6)), "who is farther away looks less often");
     }
 
     #[test]

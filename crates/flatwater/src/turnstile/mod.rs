@@ -38,7 +38,6 @@ pub(crate) use kept::LeftTurn;
 use line::Came;
 use quiet::Quiet;
 use side_file::SideFile;
-pub(crate) use turn::HOLD;
 use turn::Turn;
 use turn_ticket::{Stage, Ticket};
 
@@ -116,7 +115,7 @@ impl Turnstile {
 
     fn waits_again(&self, tries: u32, wait: &BusyWait) -> bool {
         // A race for a lock that is free again is no reason to wait in line.
-        if tries == 0 || self.has_turn() {
+        if tries == 0 || self.mine().as_ref().is_some_and(Ticket::has_turn) {
             return wait.again(tries);
         }
         if wait.is_over() {
@@ -144,6 +143,14 @@ impl Turnstile {
         self.line(now).is_none()
     }
 
+    /// Called when the caller that is waited for may have left, or the database closes: has the thread that waits in line look
+    /// whether it is still to.
+    pub(crate) fn look_again(&self) {
+        if let Some(Ticket { file, number, stage: Stage::InLine }) = &*self.mine() {
+            line::look_again(&**file, *number);
+        }
+    }
+
     /// Gives the file up until the next use, and removes it if no other process uses it. Called when nothing is written, and
     /// at last when the database is closed.
     pub(crate) fn let_go(&self, for_good: bool) {
@@ -169,20 +176,12 @@ impl Drop for Turnstile {
 
 impl Turnstile {
     fn mine(&self) -> MutexGuard<'_, Option<Ticket>> {
-        self.mine.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn holds(&self) -> MutexGuard<'_, Holds> {
-        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn has_turn(&self) -> bool {
-        matches!(*self.mine(), Some(Ticket { stage: Stage::Turn(_), .. }))
+        lock(&self.mine)
     }
 
     /// Returns the file if this process has no turn, and somebody is in line. Called before a write.
     fn line(&self, now: Instant) -> Option<Arc<TurnFile>> {
-        if self.has_turn() {
+        if self.mine().as_ref().is_some_and(Ticket::has_turn) {
             return None;
         }
         let Some(file) = self.file.get(now, false) else {
@@ -267,4 +266,8 @@ impl Turnstile {
         };
         self.file.unless_failed(passed);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

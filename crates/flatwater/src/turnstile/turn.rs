@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 /// A turn serves one slot after the other for so long, while others wait.
 const QUANTUM: Duration = Duration::from_millis(1);
-/// The writer's thread keeps a turn for so long without a request: a caller that was just answered may write again.
-pub(crate) const HOLD: Duration = Duration::from_micros(150);
+/// A turn is kept for so long after its first slot: the caller that was just answered may write again.
+pub(super) const HOLD: Duration = Duration::from_micros(150);
 /// The next one in line is called so long before the turn is over, at least: in which its thread wakes.
 const AHEAD: Duration = Duration::from_micros(100);
 
@@ -47,15 +47,19 @@ impl Turn {
 
     /// Returns true if it has not lasted for too long.
     pub(super) fn may_go_on(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.since) < QUANTUM
+        self.age(now) < QUANTUM
     }
 
     /// Asked when a slot begins. Returns true, once, if it is probably the last one: if the next one began as long after it as
     /// each one before it did, the turn would be over.
     pub(super) fn calls_next(&mut self, now: Instant) -> bool {
-        let each = now.saturating_duration_since(self.since) / self.slots.max(1);
+        let each = self.age(now) / self.slots.max(1);
         let is_last = !self.may_go_on(now + each.max(AHEAD));
         is_last && !std::mem::replace(&mut self.has_called, true)
+    }
+
+    fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
     }
 
     /// Asked when nothing came for a while.
@@ -68,6 +72,13 @@ impl Turn {
             false if may_go_on && now.saturating_duration_since(self.used) < HOLD => Rest::Held,
             false => Rest::Over { in_vain: self.slots == 1 },
         }
+    }
+
+    /// Returns after how long to ask that. From its second slot on, a turn is its caller's until it is over: each look before
+    /// that would take the processor from somebody, in vain where a caller writes in a loop.
+    pub(super) fn rests_in(&self, now: Instant) -> Duration {
+        let is_used = self.is_running || self.slots > 1;
+        if is_used { QUANTUM.saturating_sub(self.age(now)).max(HOLD) } else { HOLD }
     }
 
     /// Notes that a slot was released.
@@ -124,9 +135,12 @@ mod tests {
         let mut turn = Turn::begin(began);
         turn.has_served(at(200));
         assert_eq!((turn.rests(at(349)), turn.rests(at(350))), (Rest::Held, Rest::Over { in_vain: true }));
+        assert_eq!(turn.rests_in(at(200)), HOLD);
         turn.is_running = true;
+        assert_eq!(turn.rests_in(at(350)), Duration::from_micros(650));
         assert_eq!((turn.rests(at(999)), turn.rests(at(1000))), (Rest::Held, Rest::Outlasted));
         turn.has_served(at(900));
+        assert_eq!((turn.rests_in(at(700)), turn.rests_in(at(900))), (Duration::from_micros(300), HOLD));
         assert_eq!((turn.rests(at(999)), turn.rests(at(1000))), (Rest::Held, Rest::Over { in_vain: false }));
     }
 }

@@ -29,6 +29,10 @@ pub(super) enum Stage {
 }
 
 impl Ticket {
+    pub(super) fn has_turn(&self) -> bool {
+        matches!(self.stage, Stage::Turn(_))
+    }
+
     /// Returns true if it is its turn, and not for too long.
     pub(super) fn may_go_on(&self, now: Instant) -> bool {
         matches!(self.stage, Stage::Turn(turn) if turn.may_go_on(now))

@@ -4,7 +4,8 @@
 //! turn takes.
 
 use std::cell::Cell;
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flatwater::Options;
@@ -19,6 +20,26 @@ fn processes_that_write_take_turns_and_the_last_one_removes_the_file() {
     wait_until(|| is_file(&turn_file));
     let all = writers.all();
     writers.progress(&all);
+    writers.end();
+}
+
+/// Starting it takes longer than waking it.
+#[test]
+fn the_thread_that_ends_the_turns_of_a_process_stays_between_them() {
+    let mut writers = Writers::start(4);
+    let all = writers.all();
+    writers.progress(&all);
+    let tasks = format!("/proc/{}/task", writers.children[0].0.id());
+    let threads = || -> HashSet<PathBuf> {
+        let tasks = std::fs::read_dir(&tasks).unwrap().map(|task| task.unwrap().path());
+        tasks
+            .filter(|task| std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name == "fw-writer\n"))
+            .collect()
+    };
+    wait_until(|| !threads().is_empty());
+    let before = threads();
+    writers.progress(&all);
+    assert_eq!(threads(), before);
     writers.end();
 }
 

@@ -11,6 +11,7 @@
 //! after a panic with another connection; answers are delivered, and a thread is started for waiting requests, when the
 //! slot is free and no lock is held. Leaves out: the queue that has the token (`queue`), and what runs in it.
 
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use super::inline_access::{renew, suspect_spoilt, unlimit};
 use super::known_schema::see_functions;
 use super::writer_connection::WriterConnection;
 use crate::thread::linger::Linger;
-use crate::turnstile::{HOLD, LeftTurn, Turnstile};
+use crate::turnstile::{LeftTurn, Turnstile};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
@@ -84,11 +85,14 @@ impl<'a> Slot<'a> {
         let shared = &writer.0;
         let (mut linger, mut held_since) = (None, None);
         let turnstile = shared.context.turnstile.as_ref();
-        let idle = || match turnstile {
-            Some(turnstile) if turnstile.is_kept() => HOLD,
-            _ => linger.get_or_insert_with(Linger::begin).time(),
+        let waits_for_turn = Cell::new(false);
+        let idle = || {
+            let rests_in = turnstile.and_then(Turnstile::rests_in);
+            waits_for_turn.set(rests_in.is_some());
+            rests_in.unwrap_or_else(|| linger.get_or_insert_with(Linger::begin).time())
         };
-        let rests = || turnstile.is_some_and(Turnstile::rests);
+        // After a turn it has not lingered yet.
+        let rests = || turnstile.is_some_and(Turnstile::rests) || waits_for_turn.get();
         let connection = shared.queue.wait(idle, rests, |request| {
             let now = Instant::now();
             let delay = shared.delay(&request.work, now);
