@@ -1,11 +1,12 @@
 //! SQL functions and collations that are written in another language.
 //!
 //! Owns: what a front end makes of one before a database has it, and giving it to a database. Usable on any thread; its code
-//! is called on each that runs statements. Invariant: no statement that calls one runs on the thread that polls a call, which
-//! may have the lock of the host's interpreter. Leaves out: calling the host.
+//! is called on each that runs statements. Invariant: the thread that polls a call, which may have the lock of the host's
+//! interpreter, calls one only if it is timed, and then while it holds no lock of the engine. Leaves out: calling the host.
 
 use std::cmp::Ordering;
 use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::time::Duration;
 
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
 
@@ -13,6 +14,7 @@ use crate::api::connection::Connection;
 use crate::api::database::Database;
 use crate::connection::functions::registration::Registration;
 use crate::error::Result;
+use crate::thread::run_time;
 
 /// An error of the host's code: the source of the error of the statement.
 pub type OwnError = Box<dyn std::error::Error + Send + Sync>;
@@ -31,6 +33,20 @@ impl Function {
         T: SqlFnOutput + 'static,
     {
         let function = Registration::scalar(name, arguments, flags, function).map(Self);
+        function.map_err(|error| error.in_operation("create_function"))
+    }
+
+    /// A timed function: it is deterministic. A read that calls it, and no other function of the user but timed and short ones,
+    /// may run on the thread that polls its call, once its history shows that it is short.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn timed<F, T>(name: &str, arguments: i32, function: F) -> Result<Self>
+    where
+        F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + Sync + 'static,
+        T: SqlFnOutput + 'static,
+    {
+        let function = Registration::timed(name, arguments, function).map(Self);
         function.map_err(|error| error.in_operation("create_function"))
     }
 
@@ -79,6 +95,12 @@ impl Function {
     pub fn known_as(self, address: usize, way: u32) -> Self {
         Self(self.0.known_as((address, way)))
     }
+}
+
+/// Says that this thread has waited for so long for the lock of the host's interpreter, to call a function: that is no time of
+/// its statement.
+pub fn waited_for_host(time: Duration) {
+    run_time::waited(time);
 }
 
 /// Gives it to a connection of the caller's own, in the place of what has its name there. Waits for nothing.

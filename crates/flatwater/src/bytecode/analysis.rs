@@ -37,6 +37,8 @@ pub(crate) struct ProgramAnalysis {
     /// The program passes over all pages of a b-tree in one instruction. Those in the cache are passed over in any case; the
     /// first one that must be read after the time of an inline run is over ends it.
     pub(crate) counts_all: bool,
+    /// The program calls a function of which only its history shows whether it is short, and which may need a lock of its host.
+    pub(crate) calls_timed: bool,
 }
 
 /// `SELECT count(*)` of a table. SQLite interrupts it from another thread only.
@@ -46,9 +48,11 @@ impl ProgramAnalysis {
     pub(crate) fn of(programs: &[Program], strange: &Strange) -> Self {
         let shape = if reads_attached(programs) { Shape::Opaque("attached".into()) } else { shape(programs, strange) };
         let counts_all = programs.iter().flatten().any(|op| &*op.opcode == COUNT);
-        let mut analysis = Self { shape, write: None, counts_all };
-        analysis.write =
-            analysis.ending().filter(|_| !counts_all).and_then(|ending| inline_write(&programs[0], ending));
+        let is_timed = |op: &Op| op.p4.as_deref().is_some_and(|p4| strange.timed.contains(p4));
+        let calls_timed = programs.iter().flatten().any(is_timed);
+        let mut analysis = Self { shape, write: None, counts_all, calls_timed };
+        let ending = analysis.ending().filter(|_| !analysis.needs_history());
+        analysis.write = ending.and_then(|ending| inline_write(&programs[0], ending));
         analysis
     }
 
@@ -61,9 +65,14 @@ impl ProgramAnalysis {
         }
     }
 
+    /// Returns true if only its history shows whether it is short.
+    pub(crate) fn needs_history(&self) -> bool {
+        self.counts_all || self.calls_timed
+    }
+
     /// Returns the analysis of a program that was not read, for the reason `why`.
     pub(crate) fn opaque(why: &str) -> Self {
-        Self { shape: Shape::Opaque(why.into()), write: None, counts_all: false }
+        Self { shape: Shape::Opaque(why.into()), write: None, counts_all: false, calls_timed: false }
     }
 }
 

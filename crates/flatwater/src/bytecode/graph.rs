@@ -29,6 +29,8 @@ pub(crate) struct Strange {
     pub(crate) functions: HashSet<String>,
     /// Those of them that are short, with their number of arguments: `name(1)`.
     pub(crate) short: HashSet<String>,
+    /// Those of which the history of a statement shows whether they are short, likewise.
+    pub(crate) timed: HashSet<String>,
     /// The names of those that are not short, of which nothing is known.
     pub(crate) unknown: HashSet<String>,
     pub(crate) collations: HashSet<String>,
@@ -72,7 +74,7 @@ fn opaque_part(op: &Op, strange: &Strange) -> Option<Box<str>> {
         "Function" | "PureFunc" | "AggStep" | "AggFinal" => {
             let name = p4.split('(').next().unwrap_or_default().to_ascii_lowercase();
             let is_own = is_short_function(p4) && !strange.functions.contains(&name);
-            if !is_own && !strange.short.contains(p4) {
+            if !is_own && !strange.short.contains(p4) && !strange.timed.contains(p4) {
                 return Some(p4.into());
             }
             false

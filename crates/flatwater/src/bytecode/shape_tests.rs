@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use flatwater_sqlite::Connection as Sqlite;
 use flatwater_sqlite::rusqlite::OpenFlags;
+use flatwater_sqlite::rusqlite::functions::FunctionFlags;
 
 use super::analysis::{Ending, InlineWrite, ProgramAnalysis};
 use super::graph::{Shape, Strange};
@@ -80,6 +81,19 @@ fn a_count_of_a_table_has_no_loop_and_is_told_from_others() {
     let scans = analysis(&mut sqlite, "SELECT count(*) FROM t WHERE a = ?");
     assert!(scans.shape != Shape::Opaque("Count".into()) && !scans.counts_all);
     assert_eq!(analysis(&mut sqlite, "INSERT INTO plain (v) SELECT count(*) FROM t").write, None);
+}
+
+#[test]
+fn a_read_that_calls_a_timed_function_needs_its_history_and_a_write_is_opaque() {
+    let mut sqlite = memory();
+    let flags = FunctionFlags::SQLITE_DETERMINISTIC;
+    sqlite.rusqlite().create_scalar_function("timed", 1, flags, |_| Ok(1)).unwrap();
+    let strange = Strange { timed: ["timed(1)".into()].into(), ..Strange::default() };
+    let mut of = |sql: &str| ProgramAnalysis::of(&sqlite.explain(sql).unwrap(), &strange);
+    let read = of("SELECT timed(a) FROM t WHERE id = ?");
+    assert_eq!((read.shape.clone(), read.calls_timed, read.needs_history()), (Shape::Acyclic, true, true));
+    assert!(!of("SELECT abs(a) FROM t WHERE id = ?").needs_history());
+    assert_eq!(of("INSERT INTO plain (v) VALUES (timed(?))").write, None);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::workers::Answer;
 use crate::workers::nesting::Inside;
 use crate::workers::readers::InlineQuery;
 use crate::workers::tried::Tried;
-use crate::workers::work::Work;
+use crate::workers::work::{Wanted, Work};
 use crate::workers::writer::begin_inline;
 
 impl Engine {
@@ -49,9 +49,12 @@ impl Engine {
             (Route::Transaction(Inside { transaction, savepoints }), _) => {
                 transaction.run_inline(work, savepoints, limits, began)
             }
-            (Route::Readers(readers), Work::Query { text, params, .. }) => {
-                let query = InlineQuery { text, params, output: work.output(), limits, began, cookie: None };
-                Tried::Ran(readers.run_inline(query).map(Ok))
+            (Route::Readers(readers), Work::Query { text, params, wanted, .. }) => {
+                // A front end holds a lock while it polls batches.
+                let calls_timed = !matches!(wanted, Wanted::Batches);
+                let (output, cookie) = (work.output(), None);
+                let query = InlineQuery { text, params, output, limits, began, cookie, calls_timed };
+                Tried::Ran(readers.run_inline(query))
             }
             (Route::Kept(kept), _) => kept.run_inline(work, limits, options, began),
             (Route::Readers(_), _) => Tried::Ran(InlineRun::Ineligible),

@@ -20,15 +20,6 @@ pub(crate) enum InlineRun<T> {
 }
 
 impl<T> InlineRun<T> {
-    /// Returns the same outcome with `f` applied to the result.
-    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> InlineRun<U> {
-        match self {
-            Self::Done(answer, took) => InlineRun::Done(f(answer), took),
-            Self::FellBack(why, took) => InlineRun::FellBack(why, took),
-            Self::Ineligible => InlineRun::Ineligible,
-        }
-    }
-
     /// Returns how long the call held the thread.
     pub(crate) fn took(&self) -> Duration {
         match self {

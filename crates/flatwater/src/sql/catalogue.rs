@@ -156,6 +156,11 @@ impl StatementInfo {
         self.groupings().for_each(|grouping| grouping.took(time));
     }
 
+    /// Forgets the times of its executions.
+    pub(crate) fn forget_times(&self) {
+        self.grouping.forget_times();
+    }
+
     /// Returns true if the text was timed often enough, and takes no longer than `short` on average.
     pub(crate) fn has_short_history(&self, short: Duration) -> bool {
         self.grouping.has_short_history(short)

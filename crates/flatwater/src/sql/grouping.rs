@@ -77,6 +77,12 @@ impl Grouping {
         }
     }
 
+    /// Forgets all execution times.
+    pub(super) fn forget_times(&self) {
+        self.timed.store(0, Ordering::Relaxed);
+        self.cost_us.store(0, Ordering::Relaxed);
+    }
+
     /// Returns true if enough executions were timed, and their average is at most `short`.
     pub(super) fn has_short_history(&self, short: Duration) -> bool {
         let cost = self.cost_us.load(Ordering::Relaxed);

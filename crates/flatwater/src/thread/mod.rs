@@ -5,4 +5,5 @@ pub(crate) mod block_on;
 pub(crate) mod cores;
 pub(crate) mod linger;
 pub(crate) mod reentrancy;
+pub(crate) mod run_time;
 pub(crate) mod start;

@@ -107,6 +107,7 @@ mod streams;
 mod support;
 #[cfg(feature = "testing")]
 mod test_databases;
+mod timed_functions;
 mod transaction_bodies;
 mod transactions;
 mod turnstile;

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use flatwater_sqlite::{AuthEvent, Connection as Sqlite};
 use rusqlite::ffi;
 
-use super::registration::{Key, Registered};
+use super::registration::{Key, Length, Registered};
 use super::{Functions, provide_again};
 use crate::connection::Connection;
 use crate::error::Result;
@@ -62,10 +62,10 @@ impl Applied {
         self.seen
     }
 
-    /// The functions that the program says are short, as SQLite's bytecode names them: with their number of arguments.
-    pub(crate) fn short(&self) -> HashSet<String> {
+    /// The functions of this length, as SQLite's bytecode names them: with their number of arguments.
+    pub(crate) fn of(&self, length: Length) -> HashSet<String> {
         let name = |one: &Registered| match &one.key {
-            Key::Function(name, arguments) if one.is_short => Some(format!("{name}({arguments})")),
+            Key::Function(name, arguments) if one.length == length => Some(format!("{name}({arguments})")),
             _ => None,
         };
         self.list.iter().filter_map(name).collect()

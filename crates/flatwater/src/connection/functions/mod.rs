@@ -99,11 +99,12 @@ impl Functions {
 
 #[cfg(test)]
 mod tests {
+    use super::registration::Length;
     use super::*;
 
     fn named(name: &str) -> Registration {
         let key = Key::function(name, 1).unwrap();
-        Registration { key, is_pure: true, is_short: false, register: Box::new(|_, _| Ok(())), identity: None }
+        Registration { key, is_pure: true, length: Length::Unknown, register: Box::new(|_, _| Ok(())), identity: None }
     }
 
     #[test]

@@ -69,11 +69,22 @@ pub(crate) struct Registration {
     pub(crate) key: Key,
     /// It only computes: deterministic and innocuous.
     pub(super) is_pure: bool,
-    /// The program says that it takes microseconds.
-    pub(super) is_short: bool,
+    pub(super) length: Length,
     pub(super) register: Box<Register>,
     /// Two that have the same one do the same.
     pub(super) identity: Option<Identity>,
+}
+
+/// What is known of how long a function takes, and so where a statement that calls it may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// Nothing: never on the thread of its caller.
+    Unknown,
+    /// The program says that it takes microseconds.
+    Short,
+    /// Nothing, but the times of a read that calls it show whether that is short. It may need a lock of its host, and so it is
+    /// called on the thread of its caller only where no lock of the engine is held.
+    Timed,
 }
 
 /// What a front end knows its code by: an address, while the registration keeps the code there, and how it is called.
@@ -101,7 +112,19 @@ impl Registration {
     {
         let pure = FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
         let one = Self::scalar(name, arguments, pure, move |context| mark_closure(|| function(context)))?;
-        Ok(Self { is_short: true, ..one })
+        Ok(Self { length: Length::Short, ..one })
+    }
+
+    /// A deterministic function, which may run on the thread of its caller in reads that were short so far. It is foreign code
+    /// there too.
+    pub(crate) fn timed<F, T>(name: &str, arguments: i32, function: F) -> Result<Self>
+    where
+        F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + Sync + 'static,
+        T: SqlFnOutput + 'static,
+    {
+        let flags = FunctionFlags::SQLITE_DETERMINISTIC;
+        let one = Self::scalar(name, arguments, flags, move |context| mark_closure(|| function(context)))?;
+        Ok(Self { length: Length::Timed, ..one })
     }
 
     pub(crate) fn aggregate<A, D, T>(name: &str, arguments: i32, flags: FunctionFlags, aggregate: D) -> Result<Self>
@@ -149,7 +172,7 @@ impl Registration {
             Error::misuse(format!("SQLite refuses to register {said}: {error}"))
                 .with_hint("the number of arguments is -1 for any")
         })?;
-        Ok(Self { key, is_pure, is_short: false, register, identity: None })
+        Ok(Self { key, is_pure, length: Length::Unknown, register, identity: None })
     }
 
     /// The same, as its front end knows it.

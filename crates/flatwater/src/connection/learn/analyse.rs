@@ -7,18 +7,20 @@
 //! (`bytecode::graph`), running anything inline.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::calls_changes::Asking;
 use crate::bytecode::analysis::{Ending, InlineWrite, ProgramAnalysis};
 use crate::bytecode::graph::{Strange, bare};
 use crate::connection::Connection;
+use crate::connection::functions::registration::Length;
 use crate::connection::run::prepare::is_kept;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
 use crate::error::kind::is_passing;
 use crate::inline::limits::InlineLimits;
 use crate::sql::class::Route;
+use crate::thread::run_time::RunTime;
 use crate::values::params::ParamRow;
 
 impl CachedStatement {
@@ -39,19 +41,29 @@ impl CachedStatement {
         let (cells, _) = self.text.expected_size();
         self.inline_read().is_some()
             && cells <= limits.rows.saturating_mul(self.names.len())
-            && (!self.counts_all() || self.text.has_short_history(limits.time))
+            && (!self.needs_history() || self.text.has_short_history(limits.time))
     }
 
-    /// Returns true if its program counts the rows of a table, which takes as long as the table is large.
-    fn counts_all(&self) -> bool {
-        self.analysis.of_program.get().is_some_and(|analysis| analysis.counts_all)
+    /// Returns true if it counts the rows of a table, which takes as long as the table is large, or calls a timed function.
+    fn needs_history(&self) -> bool {
+        self.analysis.of_program.get().is_some_and(ProgramAnalysis::needs_history)
+    }
+
+    /// Returns true if it calls a timed function.
+    pub(crate) fn calls_timed(&self) -> bool {
+        self.analysis.of_program.get().is_some_and(|analysis| analysis.calls_timed)
     }
 
     /// Records how long the read took, if it is one whose time its history must show.
     pub(crate) fn read_took(&self, time: impl FnOnce() -> Duration) {
-        if self.counts_all() {
+        if self.needs_history() {
             self.text.took(time());
         }
+    }
+
+    /// The same for an inline run. An outlier is due to the machine, unless a timed function was called: nothing ends that.
+    pub(crate) fn read_inline_took(&self, time: Duration, limits: &InlineLimits) {
+        self.read_took(|| if self.calls_timed() { time } else { limits.counted(time) });
     }
 
     /// Returns true if its program was analysed.
@@ -67,11 +79,11 @@ impl CachedStatement {
 }
 
 /// Counts a use of a read, and analyses its program at the second one. Called by a worker, which may take the time of a
-/// prepare. If the read ran from `began` until now, its time is recorded.
-pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement, began: Option<Instant>) {
+/// prepare. If the read has just ended, its time is recorded.
+pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement, time: Option<RunTime>) {
     if ready.class.route == Route::Read {
-        if let Some(began) = began {
-            ready.read_took(|| began.elapsed());
+        if let Some(time) = time {
+            ready.read_took(|| time.took());
         }
         learn_from(connection, ready);
     }
@@ -106,6 +118,10 @@ fn learn_from(connection: &mut Connection, ready: &CachedStatement) {
         Err(error) if error.sqlite_code().is_some_and(is_passing) => return,
         Err(_) => ProgramAnalysis::opaque("EXPLAIN"),
     };
+    if analysis.calls_timed {
+        // What was timed before may have called another function of that name.
+        ready.text.forget_times();
+    }
     // No other thread can have set it: the statement belongs to this connection.
     let _ = ready.analysis.of_program.set(analysis);
 }
@@ -143,7 +159,7 @@ fn strange(connection: &Connection) -> Result<Strange> {
     let sqlite = connection.sqlite.rusqlite();
     let own = ["BINARY", "NOCASE", "RTRIM"];
     let (mut functions, mut unknown) = (HashSet::new(), HashSet::new());
-    let short = connection.functions.short();
+    let (short, timed) = (connection.functions.of(Length::Short), connection.functions.of(Length::Timed));
     let mut listed = sqlite.prepare("PRAGMA function_list")?;
     let mut rows = listed.query([])?;
     while let Some(row) = rows.next()? {
@@ -164,7 +180,7 @@ fn strange(connection: &Connection) -> Result<Strange> {
             collations.extend(name.split(',').map(|name| bare(name).to_ascii_lowercase()));
         }
     }
-    Ok(Strange { functions, short, unknown, collations })
+    Ok(Strange { functions, short, timed, unknown, collations })
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 use flatwater_sqlite::{AuthEvent, Policy};
 
@@ -25,6 +24,7 @@ use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::tokens::quoted;
+use crate::thread::run_time::RunTime;
 use crate::values::params::Params;
 use crate::values::row::Rows;
 
@@ -106,10 +106,10 @@ fn run_held(
         connection.statements.forget(&mut connection.sqlite, text);
     }
     let ready = connection.ready(text, policy::statement, &SchemaFacts::default())?;
-    let began = Instant::now();
+    let time = RunTime::begin();
     let run = run_ready(connection, &ready, bound, known, cookie);
     if run.is_ok() {
-        learn(connection, &ready, Some(began));
+        learn(connection, &ready, Some(time));
     }
     connection.done_with(&ready);
     run

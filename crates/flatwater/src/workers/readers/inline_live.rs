@@ -31,11 +31,11 @@ impl Readers {
         }
         let (output, cookie) = (Output::Rows(usize::MAX), Some(known.cookie()));
         let began = Instant::now();
-        let run = self.run_inline(InlineQuery { text, params, output, limits, began, cookie });
+        let run = self.run_inline(InlineQuery { text, params, output, limits, began, cookie, calls_timed: false });
         shared.context.recorder.tried_to_read(&run);
         shared.context.policy.tried(&text.backoff, began, &run);
         match run {
-            InlineRun::Done(Answer::Rows(rows), _) => Some(vec![LiveRun { rows, derived: known.clone(), found }]),
+            InlineRun::Done(Ok(Answer::Rows(rows)), _) => Some(vec![LiveRun { rows, derived: known.clone(), found }]),
             _ => None,
         }
     }

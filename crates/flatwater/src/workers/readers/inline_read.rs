@@ -1,14 +1,16 @@
 //! Inline reads: a short query runs on its caller's thread, on an idle connection where its statement is prepared.
 //!
 //! Owns: borrowing a connection for an inline run, and reporting the outcome. Runs on the thread that polls a call.
-//! Waits for nothing but the pool's lock: neither for a connection nor for a lock of the file. Invariant: an inline run
-//! returns the result that a reader's thread would return; otherwise it returns none, and a reader's thread runs the
-//! query. Leaves out: reads on the readers' threads.
+//! Waits for nothing but the pool's lock: neither for a connection nor for a lock of the file. Invariants: an inline run
+//! returns the result that a reader's thread would return, or the error of a function of the user; otherwise it returns none,
+//! and a reader's thread runs the query. While the statement runs, this thread holds no lock. Leaves out: reads on the
+//! readers' threads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{PageRefusal, ReadTime};
+use rusqlite::ffi;
 
 use super::pool::Pool;
 use super::reader::Reader;
@@ -18,6 +20,7 @@ use crate::connection::learn::schema::Known;
 use crate::connection::run::execute::{Bounds, Output, StatementRun};
 use crate::connection::run::inline_run;
 use crate::connection::run::statement_cache::CachedStatement;
+use crate::error::{Error, Result};
 use crate::inline::breaker;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
@@ -36,26 +39,28 @@ pub(crate) struct InlineQuery<'a> {
     pub(crate) began: Instant,
     /// The only schema under which it may run.
     pub(crate) cookie: Option<i64>,
+    /// It may call timed functions: no lock is held that a thread with the lock of their host may wait for.
+    pub(crate) calls_timed: bool,
 }
 
 impl Readers {
     /// Runs the query on this thread at once, if it is known to be short and an idle connection holds it prepared.
-    pub(crate) fn run_inline(&self, tried: InlineQuery<'_>) -> InlineRun<Answer> {
-        let (shared, text) = (&*self.0, tried.text);
+    pub(crate) fn run_inline(&self, tried: InlineQuery<'_>) -> InlineRun<Result<Answer>> {
+        let shared = &*self.0;
         let Some(reader) = shared.lock().lend() else { return InlineRun::Ineligible };
         let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, ran_inline: None };
         let Some(reader) = &mut lent.reader else { return InlineRun::Ineligible };
-        let Some(short) = reader.short(shared, text, tried.limits) else { return InlineRun::Ineligible };
+        let Some(short) = reader.short(shared, &tried) else { return InlineRun::Ineligible };
         lent.is_sound = false;
         let Some(continues) = reader.enter(tried.began) else { return InlineRun::Ineligible };
         let (run, now, is_sound) = reader.run_inline(shared, &short, continues, tried);
-        let is_done = matches!(run, InlineRun::Done(..));
-        if is_done {
+        let is_well = matches!(run, InlineRun::Done(Ok(_), _));
+        if is_well {
             reader.connection.statements.give_back(short);
         }
-        lent.is_sound = reader.leave(is_done, now) && is_sound;
+        lent.is_sound = reader.leave(is_well, now) && is_sound;
         if !matches!(run, InlineRun::Ineligible) {
-            lent.ran_inline = Some((is_done, run.took()));
+            lent.ran_inline = Some((matches!(run, InlineRun::Done(..)), run.took()));
         }
         run
     }
@@ -94,17 +99,13 @@ impl Pool {
 
 impl Reader {
     /// Returns the statement of `text`, if it is prepared on this connection and known to be short.
-    fn short(
-        &mut self,
-        shared: &ReadersShared,
-        text: &StatementInfo,
-        limits: &InlineLimits,
-    ) -> Option<Arc<CachedStatement>> {
+    fn short(&mut self, shared: &ReadersShared, tried: &InlineQuery<'_>) -> Option<Arc<CachedStatement>> {
         if self.epoch != shared.context.catalogue.epoch() || self.connection.is_behind() {
             return None;
         }
-        let statement = self.connection.statements.lend(&mut self.connection.sqlite, text)?;
-        statement.reads_shortly(limits).then_some(statement)
+        let statement = self.connection.statements.lend(&mut self.connection.sqlite, tried.text)?;
+        let is_short = statement.reads_shortly(tried.limits) && (tried.calls_timed || !statement.calls_timed());
+        is_short.then_some(statement)
     }
 
     /// Runs the query, in the snapshot of the lease if `continues`. Returns the outcome, when the run ended, and
@@ -115,7 +116,7 @@ impl Reader {
         short: &CachedStatement,
         continues: bool,
         tried: InlineQuery<'_>,
-    ) -> (InlineRun<Answer>, Instant, bool) {
+    ) -> (InlineRun<Result<Answer>>, Instant, bool) {
         let InlineQuery { limits, began, .. } = tried;
         self.busy_timeout.never();
         self.connection.lengths.lower(&mut self.connection.sqlite, limits.bytes);
@@ -132,7 +133,10 @@ impl Reader {
             let bounds = Bounds::Inline { end, rows: limits.rows, bytes: limits.bytes };
             let run = StatementRun { statement: short, params: tried.params.row(), output: tried.output, bounds };
             let outcome = if is_schema {
-                self.connection.execute(&run).map_err(|error| Fallback::after(error.sqlite_code()))
+                match self.connection.execute(&run) {
+                    Err(error) if !is_of_function(&error) => Err(Fallback::after(error.sqlite_code())),
+                    outcome => Ok(outcome),
+                }
             } else {
                 Err(Fallback::SchemaChanged)
             };
@@ -144,18 +148,25 @@ impl Reader {
         let reads = begun.end();
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
-        short.read_took(|| limits.counted(took));
+        short.read_inline_took(took, limits);
         let steps = if short.is_bounded() { self.connection.sqlite.hooks().interrupts.steps_seen() } else { 0 };
         let read = breaker::Read { took, limit: limits.time, read_pages: reads.some, steps };
-        let by_its_steps = shared.context.policy.read(&read, || shared.lock().tally.inline_runs(), now);
+        // What a timed function takes says nothing about the disk.
+        let by_its_steps =
+            short.calls_timed() || shared.context.policy.read(&read, || shared.lock().tally.inline_runs(), now);
         // If a page read was refused and SQLite did not report it, it may have been a read of the schema.
         let is_sound = !reads.refused || matches!(ran, Err(Fallback::LateRead));
         let run = match ran {
-            Ok(outcome) => InlineRun::Done(outcome.into(), took),
+            Ok(outcome) => InlineRun::Done(outcome.map(Answer::from), took),
             // The page reads took the time.
             Err(Fallback::Interrupted) if reads.some && !by_its_steps => InlineRun::FellBack(Fallback::LateRead, took),
             Err(why) => InlineRun::FellBack(why, took),
         };
         (run, now, is_sound)
     }
+}
+
+/// Returns true for the error of a function of the user. A worker would report the same, and call the function once more.
+fn is_of_function(error: &Error) -> bool {
+    error.sqlite_code() == Some(ffi::SQLITE_ERROR) && std::error::Error::source(error).is_some()
 }

@@ -5,7 +5,6 @@
 //! transaction around it (`perform_read`).
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use flatwater_sqlite::Interrupt;
 
@@ -22,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::policy;
+use crate::thread::run_time::RunTime;
 use crate::values::params::ParamRow;
 use crate::workers::Answer;
 use crate::workers::work::{Wanted, Work};
@@ -90,11 +90,11 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         };
     } else {
         reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
-        let began = Instant::now();
+        let time = RunTime::begin();
         let answer = run(reader, &work, &ready, params.row());
         reader.connection.sqlite.hooks().interrupts.disarm();
         if answer.is_ok() && !reader.in_snapshot {
-            learn(&mut reader.connection, &ready, Some(began));
+            learn(&mut reader.connection, &ready, Some(time));
         }
         Some(answer)
     };

@@ -237,7 +237,8 @@ pub(super) fn short_statement(
     limits: &InlineLimits,
 ) -> Option<Arc<CachedStatement>> {
     if only_reads {
-        return writer.known(text).filter(|ready| ready.reads_shortly(limits));
+        // A timed function may need a lock whose holder waits for this transaction.
+        return writer.known(text).filter(|ready| ready.reads_shortly(limits) && !ready.calls_timed());
     }
     // SQLite would end the transaction with a write that is interrupted.
     short_write(writer, text, limits).filter(|ready| !ready.is_bounded())

@@ -23,6 +23,7 @@ use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::script::terminated;
+use crate::thread::run_time::RunTime;
 use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
@@ -161,13 +162,13 @@ impl Performer<'_> {
             }
             let (params, _) = wanted(ready, work)?;
             learn_before(writer.connection()?, ready, params.row());
-            let began = Instant::now();
+            let time = RunTime::begin();
             let answer = run_one(writer, ready, work, Bounds::Armed)?;
             // Outside of a transaction the time includes the commit, and those who commit record it.
             if matches!(rules, Rules::Transaction) && ready.class.route == Route::Write {
-                text.took(began.elapsed());
+                text.took(time.took());
             }
-            learn(writer.connection()?, ready, Some(began));
+            learn(writer.connection()?, ready, Some(time));
             Ok(answer)
         })
     }

@@ -5,7 +5,7 @@
 //! that failed is settled before anything else runs. Leaves out: the connection between two requests (`runner`).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flatwater_sqlite::Interrupt;
 
@@ -28,6 +28,7 @@ use crate::sql::catalogue::StatementInfo;
 use crate::sql::policy;
 use crate::sql::script::terminated;
 use crate::sql::tokens::busy_timeout_set;
+use crate::thread::run_time::RunTime;
 use crate::values::params::{ParamRow, Params};
 use crate::workers::Answer;
 use crate::workers::work::Work;
@@ -188,14 +189,14 @@ impl RequestRun<'_> {
         let ran = may.and_then(|()| {
             let output = output.unwrap_or_else(|| output_of(&ready));
             learn_before(self.runner.writer()?.connection()?, &ready, params.row());
-            let began = Instant::now();
+            let time = RunTime::begin();
             let execution = Execution::begin(self.runner.writer()?)?;
             let ran = self.execute_alone(&ready, params.row(), output)?;
             let writer = self.runner.writer()?;
             if ready.class.changes_rows {
                 text.took(execution.end(writer)?);
             }
-            learn(writer.connection()?, &ready, Some(began));
+            learn(writer.connection()?, &ready, Some(time));
             Ok(ran)
         });
         self.done_with(&ready);
