@@ -1,8 +1,7 @@
 """SQL functions and collations that are written in Python.
 
 Owns the methods that create and remove them: those of a database, and of what `on_connect` is called with. They do not
-block, and are the same whether calls are awaited or wait. Leaves out calling them, which the native part does on the
-threads of the database.
+block, and are the same whether calls are awaited or wait. Leaves out calling them, which the native part does.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 class Functions:
     """Creates SQL functions and collations, and removes them.
 
-    They run on the threads of the database, and must not call it. An exception in one fails the statement, and is the
+    They run on the threads of the database, and must not call it. A deterministic function that has been short may also
+    run on the thread that awaits the call or waits for it. An exception in one fails the statement, and is the
     `__cause__` of its error."""
 
     __slots__ = ()
@@ -33,7 +33,9 @@ class Functions:
         `narg`. `func` is called with None, int, float, str or bytes, and returns what may be a parameter. With None for
         `func`, it is removed.
 
-        `deterministic` says that the result depends on the arguments alone: indexes and generated columns need that."""
+        `deterministic` says that the result depends on the arguments alone: indexes and generated columns need that.
+        Such a function must not wait for the event loop: in reads that were short so far, it may run on the loop's
+        thread."""
         self._create("function", name, narg, func, deterministic)
 
     def create_aggregate(self, name: str, narg: int, aggregate_class: Callable[[], Aggregate] | None) -> None:

@@ -1,10 +1,11 @@
 //! Code of Python that SQLite calls: scalar functions and collations, and what both have in common with aggregates.
 //!
-//! Owns: the arguments and results, and what becomes of an exception. Runs on the threads of the database, inside of SQLite,
-//! and takes the interpreter's lock there. Such a statement never runs on the thread that polls a call (`docs/design/bridge.md`),
-//! which has the lock. Invariants: a worker that waits for the lock holds none that a thread with the lock waits for; an
-//! exception, also one that is no `Exception`, is the cause of the error of the statement, whose text has no value in it. Leaves
-//! out: the methods of aggregates (`aggregates`), and threads of the database when the interpreter ends (`capi::thread_end`).
+//! Owns: the arguments and results, and what becomes of an exception. Runs inside of SQLite: on the threads of the database,
+//! where it takes the interpreter's lock, and if it is deterministic also on the thread that polls a call, which has the lock
+//! (`docs/design/bridge.md`). Invariants: a thread that waits for the lock in here holds none that a thread with the lock waits
+//! for; an exception, also one that is no `Exception`, is the cause of the error of the statement, whose text has no value in it.
+//! Leaves out: the methods of aggregates (`aggregates`), and threads of the database when the interpreter ends
+//! (`capi::thread_end`).
 
 use std::cmp::Ordering;
 

@@ -43,14 +43,12 @@ pub(crate) fn function(
         return Err(PyTypeError::new_err(format!("{name} must be something that can be called, not {class}")));
     }
     let datetimes = if sqlite3_datetimes { Datetimes::Sqlite3 } else { Datetimes::Utc };
-    let flags = match deterministic {
-        true => FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC,
-        false => FunctionFlags::SQLITE_UTF8,
-    };
+    let flags = FunctionFlags::SQLITE_UTF8;
     // The function keeps the object, so no other one has its address meanwhile.
     let address = code.as_ptr().addr();
     let code = Code::new(kind, name, code.unbind(), datetimes);
     let (made, number) = match kind {
+        "function" if deterministic => (Function::timed(name, arguments, move |context| code.scalar(context)), 0),
         "function" => (Function::scalar(name, arguments, flags, move |context| code.scalar(context)), 0),
         "aggregate" => (Function::aggregate(name, arguments, flags, PythonAggregate(code)), 1),
         "window function" => (Function::window(name, arguments, flags, PythonAggregate(code)), 2),

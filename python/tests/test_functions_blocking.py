@@ -221,6 +221,21 @@ def test_a_thread_of_the_database_keeps_what_is_local_to_it_until_it_ends(file):
     assert gone(reference), "the thread ends with the database"
 
 
+def test_a_deterministic_function_runs_on_the_thread_that_waits_once_its_reads_were_short(file):
+    threads, local = [], threading.local()
+    local.name = "waits"
+
+    def here(value):
+        threads.append((threading.get_ident(), getattr(local, "name", None)))
+        return value
+
+    with blocking.connect(file) as db:
+        db.create_function("here", 1, here, deterministic=True)
+        while (threading.get_ident(), "waits") not in threads:
+            assert db.query_value("SELECT here(?)", (7,)) == 7
+        assert threads[0][1] is None
+
+
 def test_what_failed_and_what_aggregates_had_is_freed(file):
     class Held:
         pass

@@ -1,13 +1,16 @@
 //! The state of the interpreter for a thread of the database, which calls functions of Python.
 //!
-//! Owns: the state, from the first such call of the thread to its end, and taking the lock for a call. The interpreter makes one for each time that a thread
-//! takes its lock, and frees it with the lock, unless the thread has one: that takes longer than a short function, and
-//! `threading.local` would be empty in each call. Invariant: the state is freed by its thread, unless the interpreter has
-//! ended: then it was freed with that. Leaves out: whether the interpreter has ended (`thread_end`).
+//! Owns: the state, from the first such call of the thread to its end, and taking the lock for a call; a thread that polls a call
+//! has both already. The interpreter makes a state for each time that a thread takes its lock, and frees it with the lock, unless
+//! the thread has one: that takes longer than a short function, and `threading.local` would be empty in each call. Invariant: the
+//! state is freed by its thread, unless the interpreter has ended: then it was freed with that. Leaves out: whether the
+//! interpreter has ended (`thread_end`).
 
 use std::cell::RefCell;
 use std::ptr::NonNull;
+use std::time::Instant;
 
+use flatwater::bindings::functions::waited_for_host;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -20,22 +23,30 @@ thread_local! {
     static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, a function of Python, on a thread of the database. Returns `None` if the interpreter has ended.
+/// Runs `work`, a function of Python that SQLite calls. Returns `None` if the interpreter has ended.
 pub(crate) fn called_by_database<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     called_unless_gone(|| {
-        keep();
-        Python::try_attach(|py| staying(|| work(py)))
+        // A thread that polls a call has the lock already.
+        let asked = keep().then(Instant::now);
+        Python::try_attach(|py| {
+            if let Some(asked) = asked {
+                waited_for_host(asked.elapsed());
+            }
+            staying(|| work(py))
+        })
     })?
 }
 
-/// Makes the state of this thread, unless it has one. The interpreter has not ended, and does not end meanwhile.
-fn keep() {
+/// Makes the state of this thread, unless it has one. Returns true if it is ours: this is a thread of the database. The
+/// interpreter has not ended, and does not end meanwhile.
+fn keep() -> bool {
     STATE.with(|state| {
-        let Ok(mut state) = state.try_borrow_mut() else { return };
+        let Ok(mut state) = state.try_borrow_mut() else { return true };
         if state.is_none() {
             *state = make();
         }
-    });
+        state.is_some()
+    })
 }
 
 #[cold]

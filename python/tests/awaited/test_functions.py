@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import inspect
+import sys
 import threading
 import time
 import traceback
@@ -290,7 +291,7 @@ async def test_a_function_cannot_call_the_database(place):
         assert await db.query_value("SELECT count(*) FROM sqlite_schema") == 0
 
 
-async def test_a_function_never_runs_on_the_loops_thread_and_does_not_hold_the_loop(place, other_task):
+async def test_a_function_that_waits_does_not_hold_the_loop(place, other_task):
     threads, released = set(), threading.Event()
 
     def waits(value):
@@ -299,7 +300,7 @@ async def test_a_function_never_runs_on_the_loops_thread_and_does_not_hold_the_l
         return value
 
     async with flatwater.connect(place) as db, other_task() as other:
-        for deterministic in [False, True]:
+        for deterministic in [True, False]:
             db.create_function("waits", 1, waits, deterministic=deterministic)
             released.clear()
             call = asyncio.ensure_future(db.query_value("SELECT waits(7)"))
@@ -309,15 +310,263 @@ async def test_a_function_never_runs_on_the_loops_thread_and_does_not_hold_the_l
             assert not call.done()
             released.set()
             assert await call == 7
-            for _ in range(10):
-                await db.query_value("SELECT waits(7)")
-        await db.executescript("CREATE TABLE t (a CHECK (waits(a) > 0)); CREATE INDEX i ON t (waits(a))")
-        async with db.transaction() as tx:
-            for number in range(1, 20):
+        for _ in range(30):
+            await db.query_value("SELECT waits(7)")
+        assert threading.get_ident() not in threads
+
+
+async def test_a_function_in_a_write_a_transaction_or_batches_never_runs_on_the_loops_thread(place):
+    threads = set()
+
+    def here(value):
+        threads.add(threading.get_ident())
+        return value
+
+    async with flatwater.connect(place) as db, db.connection() as own:
+        db.create_function("here", 1, here, deterministic=True)
+        await db.executescript("CREATE TABLE t (a CHECK (here(a) > 0)); CREATE INDEX i ON t (here(a))")
+        for number in range(1, 30):
+            await db.execute("INSERT INTO t VALUES (?)", (number,))
+            await own.query_value("SELECT here(?)", (number,))
+            async with db.batches("SELECT here(?)", (number,)) as batches:
+                assert [len(batch) async for batch in batches] == [1]
+            async with db.transaction() as tx:
                 await tx.execute("INSERT INTO t VALUES (?)", (number,))
-                await tx.query_value("SELECT count(*) FROM t WHERE waits(a) = ?", (number,))
+                await tx.query_value("SELECT count(*) FROM t WHERE here(a) = ?", (number,))
+                await tx.query_value("SELECT here(?)", (number,))
         assert threading.get_ident() not in threads
         await db.execute("DROP TABLE t")
+
+
+class Here:
+    """Returns its argument, and notes how often it was called on the thread that made it, and on others."""
+
+    def __init__(self):
+        self.own, self.here, self.elsewhere = threading.get_ident(), 0, 0
+
+    def __call__(self, value):
+        if threading.get_ident() == self.own:
+            self.here += 1
+        else:
+            self.elsewhere += 1
+        return value
+
+    async def until(self, db, sql="SELECT here(?)"):
+        """Calls until one runs on this thread. Returns the number of calls before."""
+        before, calls = self.here, 0
+        while True:
+            assert await db.query_value(sql, (7,)) == 7
+            if self.here > before:
+                return calls
+            calls += 1
+
+
+async def test_a_deterministic_function_runs_on_the_loops_thread_once_its_reads_were_short(file):
+    async with flatwater.connect(file) as db:
+        for _ in range(3):
+            here = Here()
+            db.create_function("here", 1, here, deterministic=True)
+            assert await here.until(db) >= 8, "nothing is known of another one"
+        other = Here()
+        db.create_function("other", 1, other)
+        for _ in range(30):
+            await db.query_value("SELECT here(other(?))", (7,))
+        assert other.here == 0
+    async with flatwater.connect(file, tuning={"inline": False}) as db:
+        here = Here()
+        db.create_function("here", 1, here, deterministic=True)
+        for _ in range(30):
+            await db.query_value("SELECT here(?)", (7,))
+        assert here.here == 0
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+async def test_an_exception_on_the_loops_thread_is_the_cause_and_the_function_is_not_called_again(file, error):
+    class Fails(Here):
+        def __call__(self, value):
+            super().__call__(value)
+            if value == "secret":
+                raise error(value)
+            return value
+
+    here = Fails()
+    async with flatwater.connect(file) as db:
+        db.create_function("here", 1, here, deterministic=True)
+        for _ in range(3):
+            await here.until(db)
+            counts = (here.here, here.elsewhere)
+            with pytest.raises(flatwater.OperationalError) as raised:
+                await db.query("SELECT here(?)", ("secret",))
+            assert str(raised.value) == f"the function here raised {error.__qualname__}"
+            cause = raised.value.__cause__
+            assert type(cause) is error and cause.args == ("secret",)
+            assert traceback.extract_tb(cause.__traceback__)[-1].name == "__call__"
+            assert (here.here, here.elsewhere) == (counts[0] + 1, counts[1])
+
+
+async def test_a_function_on_the_loops_thread_cannot_call_the_database(file):
+    refused = []
+
+    class Calls(Here):
+        def __call__(self, value):
+            super().__call__(value)
+            if value == "calls":
+                for attempt in [
+                    lambda: db.query_value("SELECT 1").send(None),
+                    lambda: db.execute("CREATE TABLE never (a)").send(None),
+                    lambda: other.query_value("SELECT here(1)").send(None),
+                    lambda: flatwater._native.wait(db.query_value("SELECT 1")),
+                    lambda: db.create_function("another", 0, lambda: 1),
+                    lambda: call.send(None),
+                ]:
+                    try:
+                        attempt()
+                    except (flatwater.ProgrammingError, ValueError) as error:
+                        refused.append(str(error))
+            return value
+
+    here = Calls()
+    async with flatwater.connect(file) as db, flatwater.connect(file.with_name("other.db")) as other:
+        db.create_function("here", 1, here, deterministic=True)
+        await here.until(db)
+        counts = (here.here, here.elsewhere)
+        call = db.query_value("SELECT here(?)", ("calls",))
+        assert await call == "calls"
+        assert (here.here, here.elsewhere) == (counts[0] + 1, counts[1])
+        assert len(refused) == 6, refused
+        assert all("a function" in error for error in refused[:5]), refused
+        assert refused[5] == "coroutine already executing"
+        assert await db.query_value("SELECT count(*) FROM sqlite_schema") == 0
+        await here.until(db)
+
+
+async def test_a_function_that_was_slow_once_on_the_loops_thread_runs_on_another_one_next(file):
+    class Slow(Here):
+        seconds = 0.0
+
+        def __call__(self, value):
+            end = time.perf_counter() + self.seconds
+            while time.perf_counter() < end:
+                pass
+            return super().__call__(value)
+
+    here = Slow()
+    async with flatwater.connect(file) as db:
+        db.create_function("here", 1, here, deterministic=True)
+        await here.until(db)
+        here.seconds = 0.005
+        await here.until(db)
+        count = here.here
+        for _ in range(20):
+            # Each is slow, and so is their average.
+            assert await db.query_value("SELECT here(?)", (7,)) == 7
+        assert here.here == count
+        here.seconds = 0.0
+        await here.until(db)
+
+
+async def test_a_wait_for_the_interpreter_is_no_time_of_the_function(file):
+    """A thread of the database that calls it waits for as long as the loop computes."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+
+    async def compute():
+        while True:
+            end = time.perf_counter() + 0.002
+            while time.perf_counter() < end:
+                pass
+            await asyncio.sleep(0)
+
+    here = Here()
+    try:
+        async with flatwater.connect(file) as db:
+            db.create_function("here", 1, here, deterministic=True)
+            task = asyncio.create_task(compute())
+            await here.until(db)
+            task.cancel()
+    finally:
+        sys.setswitchinterval(interval)
+
+
+async def test_while_a_function_runs_on_a_loops_thread_another_thread_polls_calls(file):
+    """The interpreter lets the other thread run in the middle of the function, which goes on only when that has polled
+    calls of every kind: nothing that these need is held meanwhile."""
+    entered, left, failures = threading.Event(), threading.Event(), []
+
+    class Waits(Here):
+        def __call__(self, value):
+            if value == "waits":
+                entered.set()
+                left.wait()
+            return super().__call__(value)
+
+    here = Waits()
+
+    async def others(db):
+        async with flatwater.connect(file, readers=4) as again:
+            for on in [db, again]:
+                assert await on.query_value("SELECT here(?)", (7,)) == 7
+                await on.execute("INSERT INTO t VALUES (here(?))", (7,))
+                async with on.transaction() as tx:
+                    await tx.execute("INSERT INTO t VALUES (?)", (7,))
+                    assert await tx.query_value("SELECT here(?)", (7,)) == 7
+                async with on.batches("SELECT here(a) FROM t") as batches:
+                    assert [len(batch) async for batch in batches]
+                async with on.snapshot() as snapshot:
+                    await snapshot.query("SELECT here(a) FROM t")
+                async with on.live("SELECT here(a) FROM t") as results:
+                    await anext(results)
+                on.create_function("another", 1, Here(), deterministic=True)
+                assert await on.query_value("SELECT another(?)", (7,)) == 7
+                assert on.stats()["inline"]["reads"] > 0
+
+    def other_thread(db):
+        entered.wait()
+        try:
+            asyncio.run(others(db))
+        except BaseException as error:
+            failures.append(error)
+        left.set()
+
+    async with flatwater.connect(file, readers=4) as db:
+        await db.execute("CREATE TABLE t (a)")
+        db.create_function("here", 1, here, deterministic=True)
+        await here.until(db)
+        count = here.here
+        thread = threading.Thread(target=other_thread, args=(db,))
+        thread.start()
+        assert await db.query_value("SELECT here(?)", ("waits",)) == "waits"
+        thread.join()
+        assert not failures and here.here == count + 1
+
+
+async def test_the_loops_of_two_threads_call_the_same_function(file):
+    """The interpreter changes threads as often as it can, also in the middle of the function."""
+    interval = sys.getswitchinterval()
+    owns = set()
+
+    def twice(value):
+        owns.add(threading.get_ident())
+        return sum([value for _ in range(2)])
+
+    async def calls(db):
+        for n in range(500):
+            assert await db.query_value("SELECT twice(a) FROM t WHERE id = ?", (n % 10,)) == 2 * (n % 10)
+            if n % 100 == 0:
+                await db.execute("UPDATE t SET a = twice(a) / 2 WHERE id = ?", (n % 10,))
+
+    async with flatwater.connect(file) as db:
+        db.create_function("twice", 1, twice, deterministic=True)
+        await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+        await db.executemany("INSERT INTO t VALUES (?, ?)", [(n, n) for n in range(10)])
+        sys.setswitchinterval(1e-6)
+        try:
+            await asyncio.gather(calls(db), *(asyncio.to_thread(lambda: asyncio.run(calls(db))) for _ in range(2)))
+        finally:
+            sys.setswitchinterval(interval)
+        before = db.stats()["inline"]["reads"]
+        await calls(db)
+        assert threading.get_ident() in owns and db.stats()["inline"]["reads"] > before
 
 
 @pytest.mark.parametrize("ends", ["deadline", "cancel"])
