@@ -304,7 +304,11 @@ impl<T, E> Call<T, E> {
                 }
                 cancelled => cancelled,
             },
-            Stage::Refused(_) | Stage::Held(_) | Stage::Done => CancelOutcome::Answered,
+            Stage::Held(_) => {
+                budget::renew();
+                CancelOutcome::Answered
+            }
+            Stage::Refused(_) | Stage::Done => CancelOutcome::Answered,
         };
         if let Some(report) = self.report.take() {
             report.dropped(cancelled, self.collection.as_deref());
@@ -329,7 +333,8 @@ impl<T, E: From<Error>> Future for Call<T, E> {
 
 impl<T, E> Drop for Call<T, E> {
     fn drop(&mut self) {
-        if (self.report.is_some() || self.waits()) && !self.is_inherited() {
+        let has_begun = matches!(self.stage(), Stage::Waiting(..) | Stage::Held(_));
+        if (self.report.is_some() || has_begun) && !self.is_inherited() {
             self.give_up(false);
         }
     }

@@ -76,7 +76,8 @@ pub(crate) fn is_spent_with(more: Duration) -> bool {
     HELD.with_borrow(|held| held.as_ref().map_or(more >= SHARE, |held| held.end + more >= held.full))
 }
 
-/// Gives this thread another share: a task goes on that had suspended for the others, or nothing else runs here. Does nothing
+/// Gives this thread another share: a task goes on that had suspended for the others, or gave up what had suspended it, or nothing
+/// else runs here. Does nothing
 /// where the host says itself when its event loop had its turn.
 pub(crate) fn renew() {
     if !HOST_TELLS.get() {

@@ -37,6 +37,15 @@ impl Pause {
     }
 }
 
+/// Who was suspended and is given up goes on elsewhere.
+impl Drop for Pause {
+    fn drop(&mut self) {
+        if self.is_given {
+            budget::renew();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -59,6 +68,17 @@ mod tests {
                 assert!(!pause.is_due(now), "it goes on");
                 assert!(!pause.is_due(now), "the share is a new one");
             }
+        };
+        std::thread::spawn(thread).join().unwrap();
+    }
+
+    #[test]
+    fn one_that_is_given_up_suspends_nothing_after_it() {
+        let thread = || {
+            let now = Instant::now() + SECOND;
+            budget::spend(now - SECOND, SECOND);
+            assert!(Pause::default().is_due(now));
+            assert!(!Pause::default().is_due(now));
         };
         std::thread::spawn(thread).join().unwrap();
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use flatwater::options::{Checkpoint, Inline, InlineLimits};
 use flatwater::rusqlite::functions::FunctionFlags;
 use flatwater::{Database, Error};
+use futures_util::FutureExt;
 
 use crate::support::{TestFile, count, run, unhurried, until};
 
@@ -24,6 +25,22 @@ async fn known(file: &TestFile) -> Database {
         db.query(FIND, (1,)).await.unwrap();
     }
     db
+}
+
+/// As `select!` does in a loop whose other branch is always ready: each call is polled once, and dropped.
+#[test]
+fn a_call_that_is_given_up_for_the_turn_of_others_holds_up_no_later_call() {
+    let file = TestFile::new();
+    run(async {
+        let db = file.options().open().await.unwrap();
+        db.close().await.unwrap();
+        // Refused at once.
+        let is_answered = || db.query("SELECT 1", ()).now_or_never().is_some();
+        for _ in 0..3 {
+            while is_answered() {}
+            assert!(is_answered(), "the one before gave its turn up");
+        }
+    });
 }
 
 #[test]
