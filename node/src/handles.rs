@@ -5,11 +5,10 @@
 //! no others. Leaves out: the objects.
 
 use std::cell::{RefCell, RefMut};
-use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater::bindings::{Output, ParamRows, Target, json_of, poll_batch, poll_live};
+use flatwater::bindings::{BatchStatements, Output, ParamRows, Target, json_of, poll_batch, poll_live};
 use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::options::JsonOptions;
@@ -46,8 +45,7 @@ pub(crate) enum Handle {
         rows: ParamRows,
         row: Params,
     },
-    /// Equal texts that follow each other are one.
-    Statements(Vec<(Rc<str>, Params)>),
+    Statements(BatchStatements),
 }
 
 impl Handle {

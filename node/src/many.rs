@@ -4,10 +4,8 @@
 //! place in the queue when it has the last one; what is refused is named by its number. Leaves out: iterables, which JavaScript makes
 //! arrays of.
 
-use std::rc::Rc;
-
 use flatwater::Params;
-use flatwater::bindings::{ParamRows, add_row, rows_added};
+use flatwater::bindings::{BatchStatements, ParamRows, add_row, rows_added, rows_of_next, statements_added, take_row};
 use flatwater_bridge::Slice;
 
 use crate::calls::{gone, integers, set_place, timed};
@@ -25,7 +23,7 @@ pub(crate) fn rows<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let sql = call.argument::<0>();
     let many = match call.env.kind(sql) {
         Kind::String => Handle::Rows { sql: call.text::<0>()?, rows: ParamRows::default(), row: Params::default() },
-        _ => Handle::Statements(Vec::new()),
+        _ => Handle::Statements(BatchStatements::default()),
     };
     call.env.number(call.host.handles.add(many))
 }
@@ -35,9 +33,8 @@ pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host, given) = (call.env, call.host, call.argument::<1>());
     let number = call.number::<0>()?;
     // Out of the table, because reading the array may run code of the program.
-    let Some(mut many) =
-        host.handles.get(number).map(|mut many| std::mem::replace(&mut *many, Handle::Statements(Vec::new())))
-    else {
+    let nothing = || Handle::Statements(BatchStatements::default());
+    let Some(mut many) = host.handles.get(number).map(|mut many| std::mem::replace(&mut *many, nothing())) else {
         return host.failed(env, gone());
     };
     let (mut at, length) = (call.number::<2>()? as u32, env.array_length(given).unwrap_or(0));
@@ -73,13 +70,17 @@ fn many_one<'e>(env: Env<'e>, many: &mut Handle, given: Value<'e>, at: u32) -> R
             } else {
                 (one, None)
             };
-            let last = all.last().map(|(sql, _)| sql);
-            let text = |text: &str| last.filter(|last| ***last == *text).map_or_else(|| text.into(), Rc::clone);
-            let sql = env.with_text(sql, text).map_err(|_| {
-                Failure::misuse(format!("statement {} must be SQL, or an array of SQL and parameters", all.len()), None)
-            })?;
+            let number = statements_added(all);
+            let no_sql = || {
+                let message = format!("statement {number} must be SQL, or an array of SQL and parameters");
+                Failure::misuse(message, None)
+            };
+            if env.kind(sql) != Kind::String {
+                return Err(no_sql());
+            }
             let params = params.map_or_else(|| Ok(Params::default()), |params| params::of(env, params));
-            all.push((sql, params.map_err(|failure| failure.at("statement", all.len()))?));
+            let params = params.map_err(|failure| failure.at("statement", number))?;
+            env.with_text(sql, |sql| take_row(rows_of_next(all, Some(sql)), params)).map_err(|_| no_sql())?;
         }
         _ => {}
     }
@@ -94,7 +95,7 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         None => None,
         Some(target) => match many {
             Handle::Rows { sql, rows, .. } => Some(target.execute_many(&sql, Ok(rows))),
-            Handle::Statements(all) => Some(target.batch(Ok(all))),
+            Handle::Statements(all) => Some(target.batch(all)),
             _ => None,
         },
     };

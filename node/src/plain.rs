@@ -3,15 +3,11 @@
 //! Owns: reading the form that `flatwater/plain.ts` writes. Runs on the loop's thread. Invariant: no code of JavaScript runs while it
 //! reads. Leaves out: which rows come in this form.
 
-use std::rc::Rc;
-
-use flatwater::bindings::add_values;
-use flatwater::rusqlite::types::ToSqlOutput;
-use flatwater::{Params, ValueRef};
+use flatwater::ValueRef;
+use flatwater::bindings::{ParamRows, add_values, rows_of_next};
 
 use crate::capi::function::Call;
 use crate::capi::value::{Result, Value};
-use crate::failure::Failure;
 use crate::handles::Handle;
 use crate::host::Host;
 use crate::params::number;
@@ -24,24 +20,21 @@ const TEXT: u8 = 3;
 pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let (env, count, text) = (call.env, call.number::<2>()? as usize, call.text::<3>()?);
     let number = call.number::<0>()?;
-    let added = env.with_numbers(call.argument::<1>(), |numbers| {
+    env.with_numbers(call.argument::<1>(), |numbers| {
         let mut given = Given { numbers, texts: Texts::of(&text) };
         match call.host.handles.get(number).as_deref_mut() {
-            Some(Handle::Rows { rows, .. }) => {
+            Some(Handle::Rows { rows, .. }) => (0..count).for_each(|_| given.row(rows)),
+            Some(Handle::Statements(all)) => {
                 for _ in 0..count {
-                    let width = given.number() as usize;
-                    add_values(rows, width, (0..width).map(|_| given.value()));
+                    let end = given.number();
+                    let sql = (end >= 0.0).then(|| given.texts.until(end as usize));
+                    given.row(rows_of_next(all, sql));
                 }
-                Ok(())
             }
-            Some(Handle::Statements(all)) => (0..count).try_for_each(|_| given.statement(all)),
-            _ => Ok(()),
+            _ => {}
         }
     })?;
-    match added {
-        Ok(()) => env.number(count as f64),
-        Err(error) => call.host.failed(env, Failure::Engine(error)),
-    }
+    env.number(count as f64)
 }
 
 /// What is left of the numbers and the text.
@@ -64,16 +57,9 @@ impl<'a> Given<'a> {
         }
     }
 
-    fn statement(&mut self, all: &mut Vec<(Rc<str>, Params)>) -> flatwater::Result<()> {
-        let end = self.number();
-        let sql = match all.last() {
-            Some((last, _)) if end < 0.0 => Rc::clone(last),
-            _ => self.texts.until(end as usize).into(),
-        };
+    fn row(&mut self, rows: &mut ParamRows) {
         let width = self.number() as usize;
-        let params = Params::positional((0..width).map(|_| ToSqlOutput::Borrowed(self.value())))?;
-        all.push((sql, params));
-        Ok(())
+        add_values(rows, width, (0..width).map(|_| self.value()));
     }
 }
 

@@ -27,7 +27,7 @@ use crate::functions::NativeFunction;
 use crate::keys::AnyKey;
 use crate::live::{NativeLive, Pace};
 use crate::logged_query;
-use crate::many::{Collection, Statements};
+use crate::many::of_pair;
 use crate::paths::AnyPath;
 use crate::seconds::{Seconds, timed};
 use crate::shape::Shape;
@@ -179,9 +179,13 @@ impl NativeDatabase {
         debounce: Seconds,
         throttle: Seconds,
     ) -> PyResult<NativeLive> {
-        let mut statements = Statements::new(Datetimes::of(&self.target()));
-        inside(py, || queries.iter().try_for_each(|query| statements.add(query)))?;
-        Ok(NativeLive::results(&self.database, statements.all, pace(debounce, throttle)?))
+        let datetimes = Datetimes::of(&self.target());
+        let query = |given| {
+            let (sql, params) = of_pair(given)?;
+            statement(&sql, params.as_ref(), datetimes).map(|Statement { sql, params }| (sql.into_owned(), params))
+        };
+        let queries = inside(py, || queries.iter().map(query).collect::<PyResult<_>>())?;
+        Ok(NativeLive::results(&self.database, queries, pace(debounce, throttle)?))
     }
 
     /// Returns the native side of the changes of a live query. Nothing begins.

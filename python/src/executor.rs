@@ -214,7 +214,7 @@ impl Executor {
     /// Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each.
     #[pyo3(signature = (statements, *, timeout=None))]
     fn batch<'py>(&self, statements: &Bound<'py, PyAny>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        let call = |target: &Target, statements: Statements| target.batch(Ok(statements.all));
+        let call = |target: &Target, statements: Statements| target.batch(statements.all);
         self.make_of_many("batch", statements, timeout, false, |datetimes| Ok(Statements::new(datetimes)), call)
     }
 

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use flatwater::Params;
-use flatwater::bindings::{FrontCall, Mailbox, ParamRows, Polled, add_row, number_from, rows_added};
+use flatwater::bindings::{
+    BatchStatements, FrontCall, Mailbox, ParamRows, Polled, add_row, number_from, rows_added, rows_of_next, take_row,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString, PyTuple};
@@ -59,16 +61,16 @@ impl Collection for ManyRows {
     }
 }
 
-/// Statements with their parameters.
+/// The statements of a batch with their parameters.
 #[derive(Default)]
 pub(crate) struct Statements {
-    pub(crate) all: Vec<(String, Params)>,
+    pub(crate) all: BatchStatements,
     datetimes: Datetimes,
 }
 
 impl Statements {
     pub(crate) fn new(datetimes: Datetimes) -> Self {
-        Self { all: Vec::new(), datetimes }
+        Self { all: BatchStatements::default(), datetimes }
     }
 }
 
@@ -77,15 +79,20 @@ impl Collection for Statements {
         ("the statements must not be a string", "pass a list: [(sql, params), sql, ...]; or use `executescript`");
 
     fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (sql, params) = match given.cast::<PyTuple>() {
-            Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, Some(pair.get_item(1)?)),
-            Ok(alone) if alone.len() == 1 => (alone.get_item(0)?, None),
-            Ok(_) => return Err(PyTypeError::new_err("a statement is (sql, params) or sql")),
-            Err(_) => (given.clone(), None),
-        };
+        let (sql, params) = of_pair(given)?;
         let Statement { sql, params } = statement(&sql, params.as_ref(), self.datetimes)?;
-        self.all.push((sql.into_owned(), params));
+        take_row(rows_of_next(&mut self.all, Some(&sql)), params);
         Ok(())
+    }
+}
+
+/// Returns the SQL of a statement and its parameters, as a program gives both or the first alone.
+pub(crate) fn of_pair<'py>(given: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
+    match given.cast::<PyTuple>() {
+        Ok(pair) if pair.len() == 2 => Ok((pair.get_item(0)?, Some(pair.get_item(1)?))),
+        Ok(alone) if alone.len() == 1 => Ok((alone.get_item(0)?, None)),
+        Ok(_) => Err(PyTypeError::new_err("a statement is (sql, params) or sql")),
+        Err(_) => Ok((given.clone(), None)),
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use futures_core::Stream;
 
+use crate::api::batch::statements_of;
 use crate::api::batches::Batches;
 use crate::api::call::Call;
 use crate::api::database::Database;
@@ -99,7 +100,8 @@ pub(crate) fn incremental_vacuum(session: &Session, pages: u32) -> Result<Work> 
     let vacuum = format!("PRAGMA main.incremental_vacuum({pages})");
     let free = "PRAGMA main.freelist_count";
     let texts = ["PRAGMA main.auto_vacuum", free, &vacuum, free];
-    texts.into_iter().map(|sql| session.bind(&sql, ())).collect::<Result<_>>().map(Work::Batch)
+    let texts = texts.map(|sql| (sql, ()));
+    statements_of(texts, |sql| session.text(sql), |sql, none| session.bind(sql, none)).map(Work::Batch)
 }
 
 /// Returns how many pages the work gave back.

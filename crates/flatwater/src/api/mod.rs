@@ -4,6 +4,7 @@
 //! Leaves out: serving calls (`engine`), and the interface for front ends in other languages (`bindings`).
 
 mod backup;
+mod batch;
 pub(crate) mod batches;
 pub(crate) mod blob;
 mod blocking;

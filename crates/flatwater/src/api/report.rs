@@ -171,7 +171,7 @@ impl Report {
 
 impl Text {
     fn of(work: &Work) -> Self {
-        let mut texts = work.texts().cloned();
+        let mut texts = work.text_of_each().cloned();
         match (work.control_sql(), texts.next(), texts.next()) {
             (Some(sql), ..) => Self::Control(sql),
             (None, None, _) => Self::None,

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::api::batch::statements_of;
 use crate::api::batches::Batches;
 use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
@@ -96,8 +97,8 @@ impl Session {
         S: Statement,
         P: IntoParams,
     {
-        let statements = statements.into_iter().map(|(sql, params)| self.bind(&sql, params));
-        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), |answer, _| answer.batch())
+        let statements = statements_of(statements, |sql| self.text(sql), |sql, params| self.bind(sql, params));
+        self.call("batch", statements.map(Work::Batch), |answer, _| answer.batch())
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing. Any rows they return are

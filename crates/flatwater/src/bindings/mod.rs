@@ -32,7 +32,9 @@ pub use maintenance::{
     check_sql, incremental_vacuum, pages_sql, problems, read_blob, serialize, vacuum, vacuum_into, write_blob,
 };
 pub use open::{enforces_foreign_keys, joining, open, open_with};
-pub use param_rows::{add_row, add_values, number_from, rows_added};
+pub use param_rows::{
+    BatchStatements, add_row, add_values, number_from, rows_added, rows_of_next, statements_added, take_row,
+};
 pub use results::{
     ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, json_of, position, rows_of, shared_rows,
 };
@@ -60,7 +62,6 @@ use crate::options::json_options::JsonOptions;
 use crate::options::key::Key;
 pub use crate::queue::reply::{Afterwards, Mailbox};
 use crate::queue::ticket::CallOptions;
-use crate::sql::catalogue::StatementInfo;
 use crate::sql::parameters;
 pub use crate::thread::background::dispose;
 pub use crate::values::param_rows::ParamRows;
@@ -148,20 +149,8 @@ impl Target {
         self.call("executescript", work, |answer, _| answer.done().map(|()| Output::Done))
     }
 
-    pub fn batch(&self, statements: Result<Vec<(impl AsRef<str>, Params)>>) -> FrontCall {
-        let work = statements.and_then(|statements| {
-            // Most batches have one text, many times in a row.
-            let mut last: Option<Arc<StatementInfo>> = None;
-            let texts = statements.into_iter().map(|(sql, params)| {
-                let text = match last.take() {
-                    Some(text) if *text.sql == *sql.as_ref() => text,
-                    _ => self.0.text(sql.as_ref())?,
-                };
-                last = Some(text.clone());
-                Ok((text, params))
-            });
-            texts.collect::<Result<_>>().map(Work::Batch)
-        });
+    pub fn batch(&self, statements: BatchStatements) -> FrontCall {
+        let work = statements.find(|sql| self.0.text(&sql)).map(Work::Batch);
         self.call("batch", work, |answer, _| answer.batch().map(Output::Batch))
     }
 

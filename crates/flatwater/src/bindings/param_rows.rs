@@ -1,9 +1,12 @@
-//! Rows of parameters that a front end fills in slices. Part of the room's interface.
+//! Rows of parameters, and statements with theirs, that a front end fills in slices. Part of the room's interface.
 //!
-//! Owns: adding rows. Runs on the caller's thread. Leaves out: how they are kept (`values`).
+//! Owns: adding rows and statements. Runs on the caller's thread. Leaves out: how they are kept (`values`).
+
+use std::convert::Infallible;
 
 use rusqlite::types::ValueRef;
 
+use crate::values::batch_statements;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 
@@ -13,9 +16,31 @@ pub fn add_row(rows: &mut ParamRows, row: &mut Params) {
     row.clear();
 }
 
+/// Adds a row of parameters, whose long values are not copied.
+pub fn take_row(rows: &mut ParamRows, row: Params) {
+    rows.take(row);
+}
+
 /// Adds a row of this many values without names. None of them is NaN, which SQLite does not store.
 pub fn add_values<'a>(rows: &mut ParamRows, width: usize, values: impl Iterator<Item = ValueRef<'a>>) {
     rows.push_values(width, values);
+}
+
+/// The statements of a batch. A text that follows itself is there once.
+pub type BatchStatements = batch_statements::BatchStatements<Box<str>>;
+
+/// Returns the rows to which the parameters of the next statement are to be added, which is one row. `None`: its text is that
+/// of the statement before.
+pub fn rows_of_next<'a>(statements: &'a mut BatchStatements, sql: Option<&str>) -> &'a mut ParamRows {
+    let text = || Ok::<_, Infallible>(sql.unwrap_or_default().into());
+    let Ok(rows) = statements.rows(|last| sql.is_none_or(|sql| **last == *sql), text);
+    rows
+}
+
+/// The number of statements.
+#[must_use]
+pub fn statements_added(statements: &BatchStatements) -> usize {
+    statements.len()
 }
 
 /// Sets the number of the first row of parameters, by which errors name a row. It is 0 otherwise.

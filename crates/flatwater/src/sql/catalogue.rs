@@ -22,6 +22,7 @@ use super::lru::SegmentedLru;
 use super::schema_seen::LeftWal;
 use super::tokens::{looks_like_a_write, tells_of_its_prepare, without_literals};
 use crate::inline::backoff::Backoff;
+use crate::step_counter::step;
 
 /// The maximum number of texts in the catalogue, and how many of these places are only for texts that were looked up
 /// once.
@@ -265,6 +266,7 @@ impl Catalogue {
 
     /// Returns the entry of `sql`, adding a new one if there is none.
     pub(crate) fn text(&self, sql: &str) -> Arc<StatementInfo> {
+        step(1);
         if sql.len() > KEPT_TEXT_BYTES {
             return Arc::new(StatementInfo::new(sql));
         }

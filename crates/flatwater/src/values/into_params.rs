@@ -34,7 +34,7 @@ pub trait IntoParams {
     where
         Self: Sized,
     {
-        rows.push(&self.into_params()?);
+        rows.take(self.into_params()?);
         Ok(())
     }
 }

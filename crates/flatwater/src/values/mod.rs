@@ -1,5 +1,6 @@
 //! The input and output of statements: values, parameters, rows.
 
+pub(crate) mod batch_statements;
 pub(crate) mod block;
 #[cfg(any(feature = "chrono", feature = "time"))]
 mod calendar;

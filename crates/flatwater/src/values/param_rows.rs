@@ -33,6 +33,8 @@ struct Part {
 /// fault for every 4 KiB.
 const FULL_CELLS: usize = 4_096;
 const FULL_BYTES: usize = 1 << 20;
+/// A row that has this many bytes, and is given as a block of its own, stays one.
+const LONG_BYTES: usize = 16 << 10;
 
 impl Part {
     fn has_form(&self, width: usize, names: &ParamNames) -> bool {
@@ -50,6 +52,16 @@ impl ParamRows {
         let row = params.row();
         let block = self.begin(row.width, params.names());
         row.values().for_each(|value| block.push(value));
+    }
+
+    /// Adds a row, whose long values are not copied.
+    pub(crate) fn take(&mut self, params: Params) {
+        if params.heap_bytes() < LONG_BYTES {
+            return self.push(&params);
+        }
+        self.rows += 1;
+        let (width, names) = (params.row().width, params.names().clone());
+        self.parts.push(Part { rows: 1, width, names, block: params.into_block() });
     }
 
     /// Adds a row of this many values without names, which SQLite stores unchanged.

@@ -23,6 +23,7 @@ use crate::queue::parts::Parts;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::stats::CallKind;
+use crate::values::batch_statements::BatchStatements;
 use crate::values::decoded::Decode;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
@@ -152,7 +153,7 @@ pub(crate) enum Work {
         text: Arc<StatementInfo>,
         rows: ParamRows,
     },
-    Batch(Vec<(Arc<StatementInfo>, Params)>),
+    Batch(BatchStatements<Arc<StatementInfo>>),
     Script(Arc<StatementInfo>),
     /// Runs a live query. It contains what each of its texts read the last time.
     Live(Arc<LiveQuery>, Box<[Option<Derived>]>),
@@ -216,10 +217,17 @@ impl Work {
         }
     }
 
-    /// Returns all its SQL texts, except those of several live queries.
+    /// Returns all its SQL texts, except those of several live queries. Statements of a batch that follow each other and have
+    /// one text have it once.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &Arc<StatementInfo>> {
-        let several = if let Self::Batch(statements) = self { statements.as_slice() } else { &[] };
+        let several = if let Self::Batch(statements) = self { statements.texts() } else { &[] };
         self.text().into_iter().chain(several.iter().map(|(text, _)| text))
+    }
+
+    /// Returns the same with the text of each statement of a batch.
+    pub(crate) fn text_of_each(&self) -> impl Iterator<Item = &Arc<StatementInfo>> {
+        let several = if let Self::Batch(statements) = self { statements.texts() } else { &[] };
+        self.text().into_iter().chain(several.iter().flat_map(|(text, rows)| std::iter::repeat_n(text, rows.len())))
     }
 
     /// Returns the text and the parameters of work that is one run of one statement.
@@ -233,12 +241,15 @@ impl Work {
     /// Returns how many runs of statements it is, and the bytes of their values, if it consists of statements with
     /// parameters.
     pub(crate) fn runs(&self) -> Option<(usize, usize)> {
-        let bytes = |text: &StatementInfo, params: &Params| text.bytes_of_values() + params.heap_bytes();
         match self {
-            Self::Execute { text, params } | Self::Query { text, params, .. } => Some((1, bytes(text, params))),
+            Self::Execute { text, params } | Self::Query { text, params, .. } => {
+                Some((1, text.bytes_of_values() + params.heap_bytes()))
+            }
             Self::Many { rows, .. } => Some((rows.len(), rows.heap_bytes())),
             Self::Batch(statements) => {
-                Some((statements.len(), statements.iter().map(|(text, params)| bytes(text, params)).sum()))
+                let texts = statements.texts().iter();
+                let bytes = texts.map(|(text, rows)| text.bytes_of_values() * rows.len() + rows.heap_bytes());
+                Some((statements.len(), bytes.sum()))
             }
             _ => None,
         }

@@ -6,6 +6,7 @@ mod backups;
 mod bad_input;
 mod bad_paths;
 mod basics;
+mod batches_of_texts;
 mod begun_inline;
 mod blobs;
 mod cancel;

@@ -14,6 +14,7 @@ use rusqlite::ffi;
 use super::failed_writes::explain_write;
 use super::hidden_values::hide_values;
 use super::hints::ONE_FOR_A_LIST;
+use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::Connection;
 use crate::encode::json::{JsonSink, Limits};
@@ -25,7 +26,7 @@ use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::tokens::has_in_with_one_parameter;
 use crate::values::document::Document;
-use crate::values::executed::ExecuteResult;
+use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::param_rows::ParamRows;
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
@@ -183,6 +184,25 @@ impl Connection {
         stepped.map_err(|error| explain_write(&self.sqlite, explain(error, statement, params), &statement.class.writes))
     }
 
+    /// Runs a statement once per row, and adds what each run did. Stops after a run for which the next one needs the
+    /// statement prepared anew.
+    pub(crate) fn execute_each<'a>(
+        &mut self,
+        statement: &CachedStatement,
+        rows: &mut impl Iterator<Item = ParamRow<'a>>,
+        results: &mut Vec<BatchResult>,
+    ) -> Result<()> {
+        let output = output_of(statement);
+        for params in rows {
+            let outcome = self.execute(&StatementRun { statement, params, output, bounds: Bounds::Armed })?;
+            results.push(result_of(outcome));
+            if !is_kept(statement) || self.sqlite.statements().reprepares(statement.id) != 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Runs a statement once per row, and returns the sum of the changes.
     pub(crate) fn execute_many(&mut self, statement: &CachedStatement, all: &ParamRows) -> Result<u64> {
         let mut rows = all.rows();
@@ -208,6 +228,17 @@ impl Connection {
         })?;
         Ok(changes)
     }
+}
+
+/// What is wanted of a statement that may return rows or not.
+pub(crate) fn output_of(ready: &CachedStatement) -> Output<'static> {
+    if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) }
+}
+
+/// What such a statement did.
+pub(crate) fn result_of(outcome: Outcome) -> BatchResult {
+    let rows = if let Collected::Rows(rows) = outcome.result { Some(rows) } else { None };
+    BatchResult { executed: outcome.executed, rows }
 }
 
 #[cold]

@@ -23,6 +23,7 @@ use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_othe
 use crate::sql::policy;
 use crate::sql::tokens::quoted;
 use crate::sql::unreported_changes::may_name;
+use crate::step_counter::step;
 use crate::values::column::{ColumnNames, Names};
 
 impl Connection {
@@ -34,6 +35,7 @@ impl Connection {
         policy: Policy,
         schema: &impl Schema,
     ) -> Result<Arc<CachedStatement>> {
+        step(1);
         if self.is_behind() {
             self.catch_up()?;
         }

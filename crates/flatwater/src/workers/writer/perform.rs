@@ -13,7 +13,7 @@ use super::effects::Effects;
 use super::writer_connection::WriterConnection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
-use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun};
+use crate::connection::run::execute::{Bounds, Output, StatementRun};
 use crate::connection::run::prepare::{refuse_nul, refuse_told_of_earlier};
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::hint::hint;
@@ -24,6 +24,7 @@ use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::script::terminated;
 use crate::thread::run_time::RunTime;
+use crate::values::batch_statements::BatchStatements;
 use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
@@ -70,11 +71,7 @@ pub(super) fn perform(
     match work {
         Work::Execute { text, .. } | Work::Query { text, .. } => performer.single(text, work),
         Work::Many { text, rows } => performer.many(text, rows).map(Answer::Changes),
-        Work::Batch(statements) => statements
-            .iter()
-            .map(|(text, params)| performer.batch_statement(text, params))
-            .collect::<Result<_>>()
-            .map(Answer::Batch),
+        Work::Batch(statements) => performer.batch(statements).map(Answer::Batch),
         Work::Prepare(text) if text.tells_of_its_prepare => Ok(Answer::Prepared(text.clone(), None)),
         Work::Prepare(text) => {
             performer.with_ready(text, |_, ready| Ok(Answer::Prepared(text.clone(), Some(ready.names.clone()))))
@@ -185,15 +182,22 @@ impl Performer<'_> {
         })
     }
 
-    fn batch_statement(&mut self, text: &Arc<StatementInfo>, params: &Params) -> Result<BatchResult> {
-        self.with_ready(text, |writer, ready| {
-            let began = Instant::now();
-            let output = output_of(ready);
-            let run = StatementRun { statement: ready, params: params.row(), output, bounds: Bounds::Armed };
-            let outcome = writer.connection()?.execute(&run)?;
-            ready.text.took(began.elapsed());
-            Ok(result_of(outcome))
-        })
+    fn batch(&mut self, statements: &BatchStatements<Arc<StatementInfo>>) -> Result<Vec<BatchResult>> {
+        let mut results = Vec::with_capacity(statements.len());
+        for (text, rows) in statements.texts() {
+            let mut rows = rows.rows().peekable();
+            while rows.peek().is_some() {
+                self.with_ready(text, |writer, ready| {
+                    let (began, before) = (Instant::now(), results.len());
+                    writer.connection()?.execute_each(ready, &mut rows, &mut results)?;
+                    if let Ok(runs) = u32::try_from(results.len() - before) {
+                        text.took(began.elapsed() / runs.max(1));
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(results)
     }
 
     /// Runs one statement after the other. Each is prepared after the earlier ones ran. Rows are dropped.
@@ -221,17 +225,6 @@ impl Performer<'_> {
             begin += length;
         }
     }
-}
-
-/// What is wanted of a statement that may return rows or not.
-pub(super) fn output_of(ready: &CachedStatement) -> Output<'static> {
-    if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) }
-}
-
-/// What such a statement did.
-pub(super) fn result_of(outcome: Outcome) -> BatchResult {
-    let rows = if let Collected::Rows(rows) = outcome.result { Some(rows) } else { None };
-    BatchResult { executed: outcome.executed, rows }
 }
 
 /// The error of the statement that begins at `begin` in a script.

@@ -281,8 +281,8 @@ impl Runner {
 fn needs_slot(work: &Work) -> bool {
     match work {
         Work::Many { .. } | Work::Script(_) => true,
-        Work::Batch(statements) if statements.len() == 1 => false,
-        Work::Batch(statements) => !statements.iter().all(|(text, _)| text.route() == Some(Route::Read)),
+        Work::Batch(statements) if statements.only().is_some() => false,
+        Work::Batch(statements) => !statements.texts().iter().all(|(text, _)| text.route() == Some(Route::Read)),
         Work::Blob(blob) => !blob.only_reads(),
         _ => false,
     }

@@ -209,7 +209,7 @@ impl OwnConnection {
         Some(match work {
             Work::Execute { text, .. } if rolls_back(&text.sql) => Ok(Answer::Executed(ExecuteResult::default())),
             Work::Batch(statements)
-                if let [(text, _)] = &**statements
+                if let Some((text, _)) = statements.only()
                     && rolls_back(&text.sql) =>
             {
                 Ok(Answer::Batch(vec![BatchResult { executed: ExecuteResult::default(), rows: None }]))

@@ -14,12 +14,12 @@ use super::super::commit::{commit, settle};
 use super::super::commits_seen::changes;
 use super::super::exclusive::whole_policy;
 use super::super::interrupts::disarm;
-use super::super::perform::{failed_in_script, need_rows, output_of, refuse_rows, result_of};
+use super::super::perform::{failed_in_script, need_rows, refuse_rows};
 use super::runner::Runner;
 use crate::connection::Connection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
-use crate::connection::run::execute::{Bounds, Outcome, Output, StatementRun};
+use crate::connection::run::execute::{Bounds, Outcome, Output, StatementRun, output_of, result_of};
 use crate::connection::run::prepare::refuse_nul;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
@@ -29,6 +29,8 @@ use crate::sql::policy;
 use crate::sql::script::terminated;
 use crate::sql::tokens::busy_timeout_set;
 use crate::thread::run_time::RunTime;
+use crate::values::executed::BatchResult;
+use crate::values::param_rows::ParamRows;
 use crate::values::params::{ParamRow, Params};
 use crate::workers::Answer;
 use crate::workers::work::Work;
@@ -56,9 +58,11 @@ impl Runner {
 impl RequestRun<'_> {
     fn run(&mut self, work: &Work) -> Result<Option<Answer>> {
         match work {
-            Work::Execute { text, params } => self.single(text, params, Some(Output::Nothing), work),
-            Work::Query { text, params, .. } => self.single(text, params, Some(work.output()), work),
-            Work::Batch(statements) if let [(text, params)] = &**statements => self.single(text, params, None, work),
+            Work::Execute { text, params } => self.single(text, params.row(), Some(Output::Nothing), work),
+            Work::Query { text, params, .. } => self.single(text, params.row(), Some(work.output()), work),
+            Work::Batch(statements) if let Some((text, params)) = statements.only() => {
+                self.single(text, params, None, work)
+            }
             Work::Prepare(text) if text.tells_of_its_prepare => Ok(Some(Answer::Prepared(text.clone(), None))),
             Work::Prepare(text) => {
                 let ready = self.ready(text)?;
@@ -79,13 +83,11 @@ impl RequestRun<'_> {
                 .map(Some),
             Work::Batch(statements) => self
                 .whole(|run| {
-                    let results = statements.iter().map(|(text, params)| {
-                        let ready = run.ready_in_whole(text)?;
-                        let ran = run.execute(&ready, params.row(), output_of(&ready));
-                        run.done_with(&ready);
-                        ran.map(result_of)
-                    });
-                    results.collect::<Result<_>>().map(Answer::Batch)
+                    let mut results = Vec::with_capacity(statements.len());
+                    for (text, rows) in statements.texts() {
+                        run.batch(text, rows, &mut results)?;
+                    }
+                    Ok(Answer::Batch(results))
                 })
                 .map(Some),
             Work::Blob(blob) => {
@@ -95,6 +97,19 @@ impl RequestRun<'_> {
             }
             _ => Err(Error::misuse("this is not possible on a connection")),
         }
+    }
+
+    /// Runs the statements of a batch that follow each other and have one text.
+    fn batch(&mut self, text: &Arc<StatementInfo>, rows: &ParamRows, results: &mut Vec<BatchResult>) -> Result<()> {
+        let mut rows = rows.rows().peekable();
+        while rows.peek().is_some() {
+            let ready = self.ready_in_whole(text)?;
+            self.note(&ready);
+            let ran = self.runner.writer()?.connection()?.execute_each(&ready, &mut rows, results);
+            self.done_with(&ready);
+            ran?;
+        }
+        Ok(())
     }
 
     fn ready(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
@@ -166,7 +181,7 @@ impl RequestRun<'_> {
     fn single(
         &mut self,
         text: &Arc<StatementInfo>,
-        params: &Params,
+        params: ParamRow<'_>,
         output: Option<Output<'_>>,
         work: &Work,
     ) -> Result<Option<Answer>> {
@@ -188,10 +203,10 @@ impl RequestRun<'_> {
         };
         let ran = may.and_then(|()| {
             let output = output.unwrap_or_else(|| output_of(&ready));
-            learn_before(self.runner.writer()?.connection()?, &ready, params.row());
+            learn_before(self.runner.writer()?.connection()?, &ready, params);
             let time = RunTime::begin();
             let execution = Execution::begin(self.runner.writer()?)?;
-            let ran = self.execute_alone(&ready, params.row(), output)?;
+            let ran = self.execute_alone(&ready, params, output)?;
             let writer = self.runner.writer()?;
             if ready.class.changes_rows {
                 text.took(execution.end(writer)?);
