@@ -107,6 +107,22 @@ function many(trial) {
   });
 }
 
+function batch(trial) {
+  const rounds = trial.size(500, 3);
+  const statements = tRows(AT_ONCE).map((row) => [INSERT_T, Object.values(row)]);
+  return trial.opened(async (peer) => {
+    await peer.execute(T);
+    const timing = new Timing();
+    for (let round = 0; round < rounds; round++) {
+      const [results] = await ask(peer, () => peer.batch(statements), [undefined], timing.samples);
+      assert.ok(results.length === AT_ONCE && results.every(({ changes }) => changes === 1));
+    }
+    const figures = timing.end(rounds * AT_ONCE);
+    await expectCount(peer, rounds * AT_ONCE);
+    return figures;
+  });
+}
+
 function allRows(trial, count, queries, isJson) {
   const rounds = trial.size(queries, 3);
   const sql = "SELECT id, name, value FROM items";
@@ -203,6 +219,8 @@ export const LANES = [
     run: (trial) => insertAtOnce(trial, synchronous),
   })),
   { ...lane, name: "rows_in_100", about: "100 rows of parameters in one call", ops_unit: "rows", run: many },
+  { ...lane, name: "batch_of_100", about: "100 statements with their parameters in one call", ops_unit: "statements",
+    run: batch },
   ...[["10", 10, 10_000], ["1k", 1_000, 500], ["10k", 10_000, 50]].map(([word, count, queries]) => ({
     ...lane, name: `objects_${word}`, about: `${count} rows of 3 columns as objects`, ops_unit: "queries",
     run: (trial) => allRows(trial, count, queries, false),

@@ -17,6 +17,7 @@ export class Peer {
 
   #statements = new Map();
   #many;
+  #batch;
 
   constructor(path, synchronous = "NORMAL") {
     this.database = new Database(path, { timeout: 30_000 });
@@ -24,6 +25,7 @@ export class Peer {
       "mmap_size = 0"];
     settings.forEach((setting) => this.database.pragma(setting));
     this.#many = this.transaction((sql, rows) => this.each(sql, rows));
+    this.#batch = this.transaction((all) => all.map(([sql, params]) => this.#prepared(sql).run(params)));
   }
 
   #prepared(sql) {
@@ -51,6 +53,11 @@ export class Peer {
   /** One statement for each row, in one transaction. */
   many(sql, rows) {
     return this.#many(sql, rows);
+  }
+
+  /** Statements with their parameters, in one transaction; answers what each of them did. */
+  batch(statements) {
+    return this.#batch(statements);
   }
 
   query(sql, ...params) {

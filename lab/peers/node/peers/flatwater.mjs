@@ -30,6 +30,10 @@ export class Peer {
     return this.database.executeMany(sql, rows);
   }
 
+  batch(statements) {
+    return this.database.batch(statements);
+  }
+
   query(sql, ...params) {
     return this.database.query(sql, params);
   }

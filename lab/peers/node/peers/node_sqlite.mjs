@@ -48,6 +48,11 @@ class NodeSqlite {
     return this.transaction(() => this.each(sql, rows))();
   }
 
+  /** Statements with their parameters, in one transaction; answers what each of them did. */
+  batch(statements) {
+    return this.transaction(() => statements.map(([sql, params]) => this.#prepared(sql).run(...params)))();
+  }
+
   query(sql, ...params) {
     return this.#prepared(sql).all(...params);
   }
