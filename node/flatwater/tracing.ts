@@ -20,7 +20,7 @@ export interface QueryContext {
   /** The SQL. The values that are bound are not in it. */
   sql: string | undefined;
   inTransaction: boolean;
-  /** Where it ran: on this thread, on a reader, on the writer, or there in one transaction with others. */
+  /** Where it ran: on this thread, on a reader, on the writer, or there in a transaction that others may share. */
   ranOn?: "caller" | "reader" | "writer" | "group";
   /** How long it waited until it ran, without `lock`. */
   queue?: number;

@@ -22,7 +22,7 @@ pub enum ExecutedOn {
     Reader,
     /// On the writer, by itself or in an open transaction.
     Writer,
-    /// On the writer, in one transaction with other callers' writes.
+    /// On the writer, in a transaction that other callers' writes may share.
     Group,
 }
 

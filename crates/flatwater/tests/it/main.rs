@@ -48,6 +48,7 @@ mod inline_differential;
 mod inline_transactions;
 mod inline_writes;
 mod integrity;
+mod joined_groups;
 mod json;
 mod json_differential;
 #[cfg(feature = "serde_json")]

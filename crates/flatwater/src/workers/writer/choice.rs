@@ -27,6 +27,16 @@ impl Choice {
         Self { limits, members: 0, bytes: 0, ended: false }
     }
 
+    /// A choice that takes no more candidates.
+    pub(crate) fn made() -> Self {
+        Self { ended: true, ..Self::new(None) }
+    }
+
+    /// Returns true if the next candidate may be taken: what was taken may be a group.
+    pub(crate) fn is_open(&self) -> bool {
+        self.members > 0 && !self.ended
+    }
+
     /// Returns true if the candidate is taken. The first one always is, and then runs ungrouped if it is not groupable.
     pub(crate) fn takes(&mut self, candidate: Candidate) -> bool {
         if self.ended {
@@ -67,6 +77,21 @@ mod tests {
         assert_eq!(taken(limits, &[ALONE, MEMBER]), 1);
         assert_eq!(taken(limits, &[MEMBER]), 1);
         assert_eq!(taken(limits, &[]), 0);
+    }
+
+    #[test]
+    fn a_choice_is_open_from_its_first_member_to_what_it_does_not_take() {
+        let limits = Some(GroupLimits { members: 2, ..GroupLimits::default() });
+        let open = |of: &[Candidate]| {
+            let mut choice = Choice::new(limits);
+            of.iter().for_each(|candidate| _ = choice.takes(*candidate));
+            choice.is_open()
+        };
+        assert!(open(&[MEMBER]) && open(&[MEMBER; 2]));
+        assert!(!open(&[]), "what was handed over is in no choice");
+        assert!(!open(&[ALONE]) && !open(&[MEMBER, ALONE]) && !open(&[MEMBER; 3]));
+        let mut made = Choice::made();
+        assert!(!made.is_open() && !made.takes(MEMBER));
     }
 
     #[test]

@@ -19,14 +19,17 @@
 //! Leaves out: which writes may be members (`choice`, `sql::class`), what a failed COMMIT means (`failed_commit`).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Interrupt;
 use rusqlite::ffi;
 
 use super::WriterShared;
+use super::choice::Choice;
 use super::commit::commit;
 use super::effects::Effects;
+use super::gathering::Gathering;
 use super::interrupts::{arm_for_all, disarm};
 use super::known_schema::{knows_schema, learn_schema};
 use super::perform::{Rules, perform};
@@ -58,6 +61,7 @@ pub(super) fn run_group(
     shared: &WriterShared,
     limits: GroupLimits,
     members: &mut Vec<Request>,
+    choice: &mut Choice,
     outbox: &mut Outbox<'_>,
 ) {
     let waited = writer.busy_timeout.waited();
@@ -78,14 +82,23 @@ pub(super) fn run_group(
             return put_back(shared, members);
         }
     }
-    let mut results = Vec::with_capacity(members.len());
+    let began_with = members.len();
+    let mut results = Vec::with_capacity(began_with);
     let mut effects = Effects::default();
     let began = Instant::now();
     let mut last = began;
-    for (at, member) in members.iter_mut().enumerate() {
-        if at > 0 && last.duration_since(began) >= limits.time {
+    loop {
+        if results.len() == members.len() {
+            let is_over = last.duration_since(began) >= limits.time;
+            if is_over || !joined(writer, shared, members, choice, outbox) {
+                break;
+            }
+            last = Instant::now();
+        }
+        if !results.is_empty() && last.duration_since(began) >= limits.time {
             break;
         }
+        let member = &mut members[results.len()];
         if !member.ticket.finishes() {
             results.push(Err(left_request()));
             continue;
@@ -93,6 +106,7 @@ pub(super) fn run_group(
         let outcome = run_member(writer, &mut effects, shared, &member.work);
         let now = Instant::now();
         note_cost(&member.work, now.duration_since(last));
+        let lock = if results.len() < began_with { lock } else { Duration::ZERO };
         member.ticket.note_member(lock, last, now.duration_since(last));
         last = now;
         match outcome {
@@ -117,6 +131,43 @@ pub(super) fn run_group(
     put_back(shared, members);
 }
 
+/// Returns true if more writes have joined the group, which waits for them for a moment where some are expected.
+fn joined(
+    writer: &WriterConnection,
+    shared: &WriterShared,
+    members: &mut Vec<Request>,
+    choice: &mut Choice,
+    outbox: &mut Outbox<'_>,
+) -> bool {
+    if !writer.gathering.goes_on() {
+        return false;
+    }
+    let (count, time) = (members.len(), writer.gathering.time(members.len()));
+    let more_come = || Gathering::look(time, || shared.pending_writes.load(Ordering::Relaxed) > count as u64);
+    join(shared, members, choice, outbox) || choice.is_open() && more_come() && join(shared, members, choice, outbox)
+}
+
+/// Adds the writes that have come, and starts them. Returns true if there are any.
+fn join(shared: &WriterShared, members: &mut Vec<Request>, choice: &mut Choice, outbox: &mut Outbox<'_>) -> bool {
+    let before = members.len();
+    if choice.is_open() {
+        shared.queue.take_while(members, |request| choice.takes(shared.candidate(request)));
+        start_from(shared, before, members, outbox);
+    }
+    members.len() > before
+}
+
+/// Starts the requests from this one on. Drops those whose callers have left.
+pub(super) fn start_from(shared: &WriterShared, first: usize, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) {
+    for gone in batch.extract_if(first.., |request| !request.ticket.start()) {
+        shared.context.recorder.counts.abandoned.count();
+        if gone.ticket.is_interrupted() {
+            // It had begun with its group. Its caller may wait until it is known that nothing of it is kept.
+            shared.answer(outbox, gone, Err(left_request()));
+        }
+    }
+}
+
 /// Commits and answers the writes. If nothing was committed, they stay in `members`, to be put back and run ungrouped.
 fn finish(
     writer: &mut WriterConnection,
@@ -125,9 +176,13 @@ fn finish(
     results: Vec<Result<Answer>>,
     outbox: &mut Outbox<'_>,
 ) {
+    let began = Instant::now();
     match commit(writer, shared, None) {
         Ok(()) => {
-            shared.context.recorder.committed_group(members.len());
+            writer.gathering.committed(members.len(), began.elapsed(), shared.queue.len());
+            if members.len() > 1 {
+                shared.context.recorder.committed_group(members.len());
+            }
             for (member, result) in members.drain(..).zip(results) {
                 shared.answer(outbox, member, result);
             }

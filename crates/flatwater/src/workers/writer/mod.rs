@@ -15,6 +15,7 @@ mod disk_full;
 mod effects;
 mod exclusive;
 mod failed_commit;
+mod gathering;
 mod group;
 mod import_script;
 mod inline_access;
@@ -49,6 +50,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use choice::Choice;
 pub(crate) use inline_transaction::begin_inline;
 use left_behind::Ongoing;
 pub(crate) use optimize::optimize_again_and_again;
@@ -216,7 +218,7 @@ impl Writer {
         let Some(mut slot) = Slot::acquire_idle(self) else { return Some(request) };
         request.pending = Some(PendingWrite::new(self.0.pending_writes.clone()));
         let mut batch = vec![request];
-        self.0.round_in(&mut slot, &mut batch);
+        self.0.round_in(&mut slot, &mut batch, &mut Choice::made());
         None
     }
 

@@ -22,7 +22,7 @@ use super::writer_connection::WriterConnection;
 use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
-use crate::queue::ticket::{Ticket, left_request};
+use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::thread::block_on::mark_closure;
 use crate::time::later;
@@ -51,7 +51,7 @@ impl Writer {
             spin.waited(free_since.elapsed());
             let mut choice = Choice::new(self.0.context.options.group);
             self.0.queue.take_while(&mut batch, |request| choice.takes(self.0.candidate(request)));
-            if self.0.round_in(&mut slot, &mut batch) {
+            if self.0.round_in(&mut slot, &mut batch, &mut choice) {
                 // Nothing runs after the last request.
                 return slot.close();
             }
@@ -63,12 +63,12 @@ impl Writer {
 }
 
 impl WriterShared {
-    /// Runs one round; returns true if it was the last. A panic, which only a bug in this crate can cause, costs the
+    /// Runs one round; returns true if it was the last. More requests may join while `choice` takes them. A panic, which only a bug in this crate can cause, costs the
     /// requests of this round: their callers get an error, and the connection is replaced.
-    pub(super) fn round_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>) -> bool {
+    pub(super) fn round_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>, choice: &mut Choice) -> bool {
         let writes = batch.len();
         slot.run(|writer, outbox| {
-            let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.round(writer, batch, outbox))));
+            let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.round(writer, batch, choice, outbox))));
             if writer.is_lent() {
                 return false;
             }
@@ -111,7 +111,13 @@ impl WriterShared {
         }
     }
 
-    fn round(&self, writer: &mut HeldConnection, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
+    fn round(
+        &self,
+        writer: &mut HeldConnection,
+        batch: &mut Vec<Request>,
+        choice: &mut Choice,
+        outbox: &mut Outbox<'_>,
+    ) -> bool {
         if matches!(&**batch, [Request { work: Work::GoOn, .. }]) {
             // The transaction has the connection.
             serve_transaction::go_on(writer, self, outbox);
@@ -119,28 +125,25 @@ impl WriterShared {
             return false;
         }
         enter(self, writer);
-        for gone in batch.extract_if(.., |request| !request.ticket.start()) {
-            self.context.recorder.counts.abandoned.count();
-            if gone.ticket.is_interrupted() {
-                // It had begun with its group. Its caller may wait until it is known that nothing of it is kept.
-                self.answer(outbox, gone, Err(left_request()));
-            }
-        }
+        group::start_from(self, 0, batch, outbox);
         if let Some(refusal) = writer.refusal().or_else(|| self.is_left().then(Error::closed)) {
             self.refuse_writes(batch, outbox, &refusal);
         }
         self.take_turn(writer, batch);
         match (batch.len(), self.context.options.group) {
             (0, _) => {}
-            (2.., Some(limits)) => {
+            (count, Some(limits)) if count > 1 || choice.is_open() && writer.gathering.expects_others() => {
                 self.ongoing.note("a group of writes");
-                group::run_group(writer, self, limits, batch, outbox);
+                group::run_group(writer, self, limits, batch, choice, outbox);
             }
             _ => {
                 for request in batch.drain(..) {
                     if self.single(writer, request, outbox) {
                         return true;
                     }
+                }
+                if !writer.is_lent() && writer.gathering.goes_on() {
+                    writer.gathering.committed_alone(self.queue.len());
                 }
             }
         }
@@ -238,7 +241,7 @@ impl WriterShared {
     }
 
     /// Returns the properties of a request that matter for the choice of a group.
-    fn candidate(&self, request: &Request) -> Candidate {
+    pub(super) fn candidate(&self, request: &Request) -> Candidate {
         let epoch = self.context.catalogue.epoch();
         let options = request.ticket.options;
         let may_share = !request.must_be_alone && !options.alone && !options.read_only;

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::{WalHeader, WalState};
 
+use super::gathering::Gathering;
 use super::reopen;
 use super::state::{Commits, EndsWhenLeft, OwnSettings, PageLimit, Room, WriterLease};
 use crate::busy_handler::BusyWait;
@@ -26,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::inline::limits::Inline;
 use crate::inline::router::WriteRouter;
 use crate::lease::are_possible;
-use crate::options::{Checkpoint, Options};
+use crate::options::{Checkpoint, Durability, Options};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::workers::context::Context;
@@ -59,6 +60,7 @@ pub(crate) struct WriterConnection {
     pub(super) busy_timeout: BusyWait,
     /// Decides whether short writes run inline or go through the queue.
     pub(super) router: WriteRouter,
+    pub(super) gathering: Gathering,
     pub(super) lease: WriterLease,
     pub(super) room: Room,
     pub(super) page_limit: PageLimit,
@@ -259,6 +261,7 @@ fn closed(context: &Arc<Context>, own: Option<OwnSettings>, is_left: Arc<AtomicB
         facts: SchemaFacts::default(),
         busy_timeout: BusyWait::default(),
         router: WriteRouter::new(Instant::now()),
+        gathering: Gathering::new(context.options.durability == Durability::Full),
         lease: WriterLease::impossible(),
         room: Room::default(),
         page_limit: PageLimit::default(),
