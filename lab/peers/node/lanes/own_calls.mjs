@@ -76,7 +76,7 @@ function oneInsert(trial) {
 }
 
 function insertAtOnce(trial, synchronous) {
-  const rounds = trial.size(synchronous === "FULL" ? 50 : 500, 3);
+  const rounds = trial.size(synchronous === "FULL" ? 200 : 500, 3);
   const rows = tRows(AT_ONCE).map(Object.values);
   const run = async (peer) => {
     await peer.execute(T);
