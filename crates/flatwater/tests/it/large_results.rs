@@ -220,7 +220,7 @@ fn a_result_that_was_being_decoded_for_a_call_that_was_dropped_is_left_to_the_ne
         }
         drop(dropped);
         GOES_ON.store(true, Ordering::SeqCst);
-        let rows = live.next().now_or_never().unwrap().unwrap().unwrap();
+        let rows = live.next().await.unwrap().unwrap();
         assert_eq!(rows.len(), usize::try_from(LARGE).unwrap());
         assert!(live.next().now_or_never().is_none());
     });
