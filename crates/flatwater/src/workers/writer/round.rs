@@ -63,8 +63,9 @@ impl Writer {
 }
 
 impl WriterShared {
-    /// Runs one round; returns true if it was the last. More requests may join while `choice` takes them. A panic, which only a bug in this crate can cause, costs the
-    /// requests of this round: their callers get an error, and the connection is replaced.
+    /// Runs one round; returns true if it was the last. More requests may join while `choice` takes them. A panic, which only
+    /// a bug in this crate can cause, costs the requests of this round: their callers get an error, and the connection is
+    /// replaced.
     pub(super) fn round_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>, choice: &mut Choice) -> bool {
         let writes = batch.len();
         slot.run(|writer, outbox| {
