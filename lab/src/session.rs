@@ -119,7 +119,10 @@ pub fn carry_out(sides: &[Side], settings: &Settings, measured: &mut Measured, i
     if settings.json.is_none() {
         println!("{}", serde_json::to_string(measured)?);
     }
-    Ok(!measured.partial && measured.results.iter().all(|row| row.error().is_none()))
+    let failed: Vec<_> = measured.results.iter().filter(|row| row.error().is_some()).collect();
+    // Once more at the end, where they are seen. They have no figures, so they need no unit.
+    failed.iter().for_each(|row| eprintln!("{}", line(row, "")));
+    Ok(!measured.partial && failed.is_empty())
 }
 
 fn save(measured: &Measured, settings: &Settings) -> Result<()> {

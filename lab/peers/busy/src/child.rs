@@ -92,14 +92,15 @@ fn take_turns(order: &Order, hold: Duration, think: Duration, of: usize) -> Resu
         ring.iter_mut().try_for_each(Ring::enter)?;
         let in_ring = Moment::now().since(asked);
         waits.record(in_ring + writer.turn(order.process, hold)?);
-        ring.iter_mut().try_for_each(Ring::leave)?;
         rows += 1;
         let now = Moment::now();
         turns += u64::from(turns == 0 || now <= window.ends);
+        // Whether it ends is decided before the turn is passed on: after that the turn may have come round again.
         if now >= window.ends {
             ring.iter_mut().try_for_each(Ring::pass)?;
             break now;
         }
+        ring.iter_mut().try_for_each(Ring::leave)?;
         if !think.is_zero() {
             thread::sleep(think);
         }

@@ -2,7 +2,7 @@
 //!
 //! Owns: a pipe with a name for each process, in which the turn is one byte. A turn lasts as long as Flatwater's. Nobody
 //! looks whether the next one is there, wants to write or has died: so it shows what the hand-overs themselves cost on a machine.
-//! Invariant: a process that has ended has passed the turn on.
+//! Invariant: a process that has ended has passed the turn on, and one that has passed it on without an end takes it once more.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
