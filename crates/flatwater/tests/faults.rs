@@ -436,6 +436,58 @@ fn a_transaction_whose_commit_fails_on_its_callers_thread_is_answered_truly() {
     run(db.close()).unwrap();
 }
 
+/// As above, for rows and batches, which begin and commit in one go.
+#[test]
+fn rows_whose_commit_fails_on_their_callers_thread_are_answered_truly() {
+    let (_alone, file) = (alone(), TestFile::new());
+    let unhurried = InlineLimits::default().time(Duration::from_secs(60));
+    let db = file.options().tuning(|t| t.inline(Inline::Auto(unhurried))).open().wait().unwrap();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).wait().unwrap();
+    let insert = "INSERT INTO t VALUES (?)";
+    let plain = file.plain();
+    plain.busy_timeout(Duration::ZERO).unwrap();
+    let (mut failed_here, mut rows) = (0, 0);
+    for n in 0.. {
+        let before = db.stats();
+        let outcome = {
+            let _fault = (n >= 20).then(|| fail_writes(n % 2, if n % 3 == 0 { 1 } else { 0 }, EIO));
+            let batch = db.batch([(insert, (2 * n,)), (insert, (2 * n + 1,))]);
+            // Its caller stays to the end, or has a deadline that passes, or leaves after the first poll.
+            match n % 5 {
+                0 => Some(db.execute_many(insert, [(2 * n,), (2 * n + 1,)]).wait().map(drop)),
+                1 => Some(batch.wait().map(drop)),
+                2 => Some(batch.timeout(Duration::from_millis(2)).wait().map(drop)),
+                3 => batch.now_or_never().map(|outcome| outcome.map(drop)),
+                _ => db.execute_many(insert, [(2 * n,), (2 * n + 1,)]).now_or_never().map(|outcome| outcome.map(drop)),
+            }
+        };
+        wait_until(|| plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok());
+        let there = support::integer(&plain, &format!("SELECT count(*) FROM t WHERE n / 2 = {n}"));
+        assert!(there == 0 || there == 2, "{n}: a part of the rows");
+        match &outcome {
+            None => {}
+            Some(Ok(())) => assert!(there == 2, "{n} was acknowledged and is lost"),
+            Some(Err(error)) if error.kind() == ErrorKind::Timeout => {
+                assert!(there == 0 || error.applied() == Some(TimeoutEffect::Unknown), "{n}: {error}");
+            }
+            Some(Err(error)) => assert!(
+                there == 0 && error.kind() == ErrorKind::Io || error.kind() == ErrorKind::CommitUnknown,
+                "{n}, {there}: {error}"
+            ),
+        }
+        rows += there;
+        assert_eq!(support::integer(&plain, "SELECT count(*) FROM t"), rows, "the others stay");
+        let after = db.stats();
+        let was_here = after.inline.moved == before.inline.moved + 1;
+        let has_failed = outcome.is_none_or(|outcome| outcome.is_err());
+        failed_here += i32::from(was_here && has_failed && after.failed_commits == before.failed_commits + 1);
+        if failed_here == 20 {
+            break;
+        }
+    }
+    run(db.close()).unwrap();
+}
+
 #[test]
 fn every_kind_of_write_survives_a_failing_commit() {
     let (_alone, file) = (alone(), TestFile::new());

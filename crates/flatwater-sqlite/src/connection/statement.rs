@@ -6,6 +6,7 @@
 //! files. Leaves out: preparing (`prepare`), binding and reading (`running`), the columns of the result (`columns`), runs in
 //! several parts (`cursor`), and what the caller does with the rows.
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use rusqlite::ffi;
@@ -63,15 +64,15 @@ impl Statement<'_> {
         })
     }
 
-    /// Runs the statement to its end once for each of `runs`, in their order, and calls `ran` after each. The rows of the
-    /// statement are dropped. Fails if a snapshot cannot begin at once.
+    /// Runs the statement to its end once for each of `runs`, in their order, and calls `ran` after each, until that breaks. The
+    /// rows of the statement are dropped. Fails if a snapshot cannot begin at once.
     ///
     /// # Errors
     /// Returns the first error, as [`run`](Self::run) does. No later run begins.
     pub fn run_many<B: Bindings>(
         self,
         runs: impl IntoIterator<Item = B>,
-        mut ran: impl FnMut(&Connection),
+        mut ran: impl FnMut(&Connection) -> ControlFlow<()>,
     ) -> Result<()> {
         let id = self.id;
         self.stepping(|connection, Compiled { raw, parameters, .. }| {
@@ -80,7 +81,9 @@ impl Statement<'_> {
                 running.bind(parameters, &bindings, || connection.statements.names(id))?;
                 running.rows(&mut Discard)?;
                 running.reset();
-                ran(connection);
+                if ran(connection).is_break() {
+                    break;
+                }
             }
             Ok(())
         })

@@ -15,6 +15,7 @@ use crate::engine::cancelled::CancelOutcome;
 use crate::engine::dispatch::Caller;
 use crate::error::Result;
 use crate::error::location::in_row;
+use crate::queue::ticket::CallOptions;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::into_params::IntoParams;
 use crate::values::param_rows::ParamRows;
@@ -62,12 +63,23 @@ where
     /// Sets the deadline of this call, counted from when it has the last row of parameters. See [`Call::timeout`].
     #[must_use = "a call begins when it is awaited"]
     pub fn timeout(self, timeout: Duration) -> Self {
+        self.with_option(|options| options.timeout = Some(timeout), |call| call.timeout(timeout))
+    }
+
+    /// Sends the rows to the writer's thread even if they are known to be short. See [`Call::never_inline`].
+    #[must_use = "a call begins when it is awaited"]
+    pub fn never_inline(self) -> Self {
+        self.with_option(|options| options.never_inline = true, Call::never_inline)
+    }
+
+    /// Changes the options of this call alone.
+    fn with_option(self, set: impl FnOnce(&mut CallOptions), of: impl FnOnce(Call<u64>) -> Call<u64>) -> Self {
         Self(match self.0 {
             Progress::Collecting(mut collecting) => {
-                collecting.caller.options.timeout = Some(timeout);
+                set(&mut collecting.caller.options);
                 Progress::Collecting(collecting)
             }
-            Progress::Running(call) => Progress::Running(Box::new(call.timeout(timeout))),
+            Progress::Running(call) => Progress::Running(Box::new(of(*call))),
             Progress::Done => Progress::Done,
         })
     }

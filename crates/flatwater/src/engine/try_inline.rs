@@ -3,6 +3,7 @@
 //! Owns: the step from a call to an inline run. Runs on the thread that begins the call, and waits for nothing. Leaves
 //! out: which calls are short enough, which the workers decide.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::dispatch::{Begun, Route};
@@ -14,13 +15,15 @@ use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
+use crate::sql::catalogue::StatementInfo;
 use crate::thread::block_on::mark_closure;
 use crate::workers::Answer;
+use crate::workers::context::Context;
 use crate::workers::nesting::Inside;
 use crate::workers::readers::InlineQuery;
 use crate::workers::tried::Tried;
 use crate::workers::work::{Wanted, Work};
-use crate::workers::writer::begin_inline;
+use crate::workers::writer::{begin_inline, run_rows_inline};
 
 impl Engine {
     /// Runs the work on this thread at once and without waiting, if it is known to be short. The work is
@@ -35,6 +38,9 @@ impl Engine {
         }
         if work.describe().is_bracket() {
             return self.bracket_inline(route, work, limits);
+        }
+        if let Some((_, bytes)) = work.rows() {
+            return rows_inline(&self.context, route, work, bytes, limits, options);
         }
         let Some((text, _)) = work
             .statement()
@@ -90,6 +96,29 @@ impl Engine {
     pub(crate) fn yielded(&self) {
         self.context.recorder.inline.yields.count();
     }
+}
+
+/// Runs rows of parameters on this thread, with so many bytes of values.
+fn rows_inline<'a>(
+    context: &Context,
+    route: Route<'a>,
+    work: &Work,
+    bytes: usize,
+    limits: &InlineLimits,
+    options: CallOptions,
+) -> Begun<'a> {
+    let may_try = |text: &Arc<StatementInfo>| context.policy.may_try(RunPlace::Writer, &text.backoff, bytes);
+    let writer = if let Route::Writer(writer) = route { Some(writer) } else { None };
+    let Some(writer) = writer.filter(|_| work.texts().all(may_try)) else {
+        context.recorder.inline.queued.count();
+        return Begun::ToSend(route);
+    };
+    let began = Instant::now();
+    let (run, unsettled) = parts(mark_closure(|| run_rows_inline(writer, work, limits, options, began)));
+    context.recorder.tried(work.describe().kind, true, &run);
+    work.texts().for_each(|text| text.backoff.tried(&run));
+    budget::spend(began, run.took());
+    begun(route, run, unsettled)
 }
 
 /// Returns the run, and the reply that says what became of it if it cannot know.

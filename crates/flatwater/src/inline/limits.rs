@@ -36,7 +36,8 @@ pub struct InlineLimits {
     /// The maximum duration of a read. The time is checked about every 1,000 steps of SQLite's virtual machine, and
     /// before each page that is read from the file. While pages come as fast as from the operating system's cache, they are
     /// read for up to four times as long. A write runs inline only if it usually takes no longer than this; it is
-    /// interrupted only before it reads such a page, and never inside a transaction. Default 50 us.
+    /// interrupted only before it reads such a page, and never inside a transaction. All rows of a batch or of `execute_many`
+    /// run inline if together they usually take no longer than four times this. Default 50 us.
     pub time: Duration,
     /// The maximum number of rows in a result. Default 256.
     pub rows: usize,

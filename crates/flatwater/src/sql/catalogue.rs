@@ -157,6 +157,13 @@ impl StatementInfo {
         self.groupings().for_each(|grouping| grouping.took(time));
     }
 
+    /// Adds so many executions in a row as one.
+    pub(crate) fn took_for(&self, time: Duration, runs: usize) {
+        if let Some(runs) = u32::try_from(runs).ok().filter(|runs| *runs > 0) {
+            self.took(time / runs);
+        }
+    }
+
     /// Forgets the times of its executions.
     pub(crate) fn forget_times(&self) {
         self.grouping.forget_times();
@@ -165,6 +172,12 @@ impl StatementInfo {
     /// Returns true if the text was timed often enough, and takes no longer than `short` on average.
     pub(crate) fn has_short_history(&self, short: Duration) -> bool {
         self.grouping.has_short_history(short)
+    }
+
+    /// Returns how long so many executions take, if the text was timed often enough.
+    pub(crate) fn expected_time(&self, runs: usize) -> Option<Duration> {
+        let one = self.grouping.average()?;
+        Some(one.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX)))
     }
 
     /// Returns the number of cells and bytes to expect of a result.

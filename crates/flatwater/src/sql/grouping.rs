@@ -24,8 +24,8 @@ pub(crate) struct Grouping {
     aborting: AtomicBool,
     /// It failed in a group that had no savepoint for it.
     failed: AtomicBool,
-    /// The running average of its execution time in microseconds, plus 1; 0 before the first execution.
-    cost_us: AtomicU32,
+    /// The running average of its execution time in nanoseconds, plus 1; 0 before the first execution.
+    cost_ns: AtomicU32,
     /// The number of timed executions, counted up to `HISTORY`.
     timed: AtomicU32,
 }
@@ -43,11 +43,11 @@ impl Grouping {
 
     /// Returns true if it may run in a group whose writes must take no longer than `short`.
     pub(super) fn is_groupable(&self, epoch: u64, short: Duration) -> bool {
-        let cost = self.cost_us.load(Ordering::Relaxed);
+        let cost = self.cost_ns.load(Ordering::Relaxed);
         self.class.load(Ordering::Relaxed) == epoch + FIRST_EPOCH
             && !self.aborting.load(Ordering::Relaxed)
             && cost != 0
-            && u128::from(cost - 1) <= short.as_micros()
+            && u128::from(cost - 1) <= short.as_nanos()
     }
 
     pub(super) fn mark_failed(&self) {
@@ -64,13 +64,13 @@ impl Grouping {
 
     /// Records an execution time. An average of the last eight, because one slow run may be due to the machine.
     pub(super) fn took(&self, time: Duration) {
-        let now = u32::try_from(time.as_micros()).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
-        let before = self.cost_us.load(Ordering::Relaxed);
+        let now = u32::try_from(time.as_nanos()).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
+        let before = self.cost_ns.load(Ordering::Relaxed);
         let average = match before {
             0 => now,
             before => (before - 1) - (before - 1) / 8 + now / 8,
         };
-        self.cost_us.store(average.min(u32::MAX - 1) + 1, Ordering::Relaxed);
+        self.cost_ns.store(average.min(u32::MAX - 1) + 1, Ordering::Relaxed);
         let timed = self.timed.load(Ordering::Relaxed);
         if timed < HISTORY {
             self.timed.store(timed + 1, Ordering::Relaxed);
@@ -80,13 +80,19 @@ impl Grouping {
     /// Forgets all execution times.
     pub(super) fn forget_times(&self) {
         self.timed.store(0, Ordering::Relaxed);
-        self.cost_us.store(0, Ordering::Relaxed);
+        self.cost_ns.store(0, Ordering::Relaxed);
     }
 
     /// Returns true if enough executions were timed, and their average is at most `short`.
     pub(super) fn has_short_history(&self, short: Duration) -> bool {
-        let cost = self.cost_us.load(Ordering::Relaxed);
-        self.timed.load(Ordering::Relaxed) >= HISTORY && u128::from(cost) <= short.as_micros()
+        self.average().is_some_and(|average| average <= short)
+    }
+
+    /// Returns the average of the executions, if enough were timed.
+    pub(super) fn average(&self) -> Option<Duration> {
+        let cost = self.cost_ns.load(Ordering::Relaxed).checked_sub(1)?;
+        let is_known = self.timed.load(Ordering::Relaxed) >= HISTORY;
+        is_known.then(|| Duration::from_nanos(u64::from(cost)))
     }
 }
 

@@ -255,6 +255,11 @@ impl Work {
         }
     }
 
+    /// Returns the same of a work that runs its statements in a transaction of their own.
+    pub(crate) fn rows(&self) -> Option<(usize, usize)> {
+        self.runs().filter(|_| matches!(self, Self::Many { .. } | Self::Batch(_)))
+    }
+
     /// Returns what the caller wants of the rows.
     pub(crate) fn output(&self) -> Output<'_> {
         match self {

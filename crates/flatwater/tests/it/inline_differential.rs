@@ -9,7 +9,7 @@ use std::time::Duration;
 use flatwater::options::{Inline, InlineLimits};
 use flatwater::rusqlite::limits::Limit;
 use flatwater::rusqlite::{Connection, types::Value};
-use flatwater::values::ExecuteResult;
+use flatwater::values::{BatchResult, ExecuteResult};
 use flatwater::{Database, Error, Params, Rows};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -90,6 +90,9 @@ const DEFINITIONS: &[&str] = &[
 #[derive(Clone, Debug)]
 enum Step {
     Execute(&'static str, Vec<Value>),
+    /// Several rows for one text, one after the other.
+    Many(&'static str, Vec<Vec<Value>>),
+    Batch(Vec<(&'static str, Vec<Value>)>),
     Query(&'static str, Vec<Value>),
     QueryOne(&'static str, Vec<Value>),
     QueryJson(&'static str, Vec<Value>),
@@ -105,6 +108,8 @@ enum Step {
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Executed(ExecuteResult),
+    Changed(u64),
+    Results(Vec<BatchResult>),
     Rows(Rows),
     Row(Option<Vec<Value>>),
     Json(String),
@@ -131,6 +136,27 @@ fn params(random: &mut StdRng, sql: &str) -> Vec<Value> {
     // Now and then one too many.
     let more = usize::from(random.random_range(0..100) == 0);
     (0..sql.matches('?').count() + more).map(|_| value(random)).collect()
+}
+
+/// A few rows, or statements that are the same a few times.
+fn several(random: &mut StdRng) -> Step {
+    let text = |random: &mut StdRng| {
+        let (writes, at) = (WRITES.len(), random.random_range(0..WRITES.len() + QUERIES.len()));
+        if at < writes { WRITES[at] } else { QUERIES[at - writes] }
+    };
+    let count = random.random_range(0..6);
+    if random.random() {
+        let sql = text(random);
+        return Step::Many(sql, (0..count).map(|_| params(random, sql)).collect());
+    }
+    let mut sql = text(random);
+    let statement = |_| {
+        if random.random_range(0..3) == 0 {
+            sql = text(random);
+        }
+        (sql, params(random, sql))
+    };
+    Step::Batch((0..count).map(statement).collect())
 }
 
 fn statement(random: &mut StdRng) -> Step {
@@ -160,6 +186,7 @@ fn step(random: &mut StdRng) -> Step {
             let steps = steps.collect();
             Step::Transaction(steps, random.random_range(0..4) > 0)
         }
+        25..45 => several(random),
         _ => statement(random),
     }
 }
@@ -217,6 +244,13 @@ async fn perform(place: &Place, db: &Database, step: &Step) -> Result<Outcome, E
             db.query_optional(sql, Params::positional(values)).await.map(|one| Outcome::Row(row(one)))
         }
         Step::QueryJson(sql, values) => db.query_json(sql, Params::positional(values)).await.map(Outcome::Json),
+        Step::Many(sql, rows) => {
+            db.execute_many(sql, rows.into_iter().map(Params::positional)).await.map(Outcome::Changed)
+        }
+        Step::Batch(statements) => {
+            let statements = statements.into_iter().map(|(sql, values)| (sql, Params::positional(values)));
+            db.batch(statements).await.map(Outcome::Results)
+        }
         Step::Define(sql) => db.execute(sql, ()).await.map(|_| Outcome::Done),
         Step::DefineOutside(sql) => {
             if let Some(file) = place.file() {

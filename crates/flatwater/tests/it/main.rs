@@ -45,6 +45,7 @@ mod hostile_closures;
 mod how_to_open;
 mod inline;
 mod inline_differential;
+mod inline_rows;
 mod inline_transactions;
 mod inline_writes;
 mod integrity;

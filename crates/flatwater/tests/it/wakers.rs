@@ -52,21 +52,27 @@ fn another_writes_while_woken<F: Future<Output = ()>>(db: &Database, mut call: i
     }
 }
 
-/// Each kind of call that the writer's thread completes. A call is repeated if it completed before it could suspend, or
-/// if its waker was called while short writes use the queue, which may be faster for a while on a busy machine.
+/// Each kind of call that the writer's thread completes. A call is repeated if its waker was called while short writes use
+/// the queue, which may be faster for a while on a busy machine.
 #[test]
 fn whoever_is_woken_finds_the_writer_free() {
     let mut bench = Bench::new();
     let db = bench.db.clone();
     let fails = |_: &Transaction<'_>| Err::<(), _>(Error::from(rusqlite::Error::InvalidQuery));
     bench.until_woken(|bench| {
-        bench.finish(db.ungrouped().execute("INSERT INTO t (x) SELECT 1", ())).unwrap();
+        bench.finish(db.ungrouped().execute("INSERT INTO t (x) SELECT 1", ()).never_inline()).unwrap();
     });
-    bench.until_woken(|bench| drop(bench.finish(db.execute("INSERT INTO t (x) SELECT NULL", ())).unwrap_err()));
-    bench.until_woken(|bench| drop(bench.finish(db.query("INSERT INTO t (x) SELECT 2 RETURNING id", ())).unwrap()));
-    bench.until_woken(|bench| assert_eq!(bench.finish(db.execute_many(INSERT, [(3,), (4,)])).unwrap(), 2));
     bench.until_woken(|bench| {
-        bench.finish(db.batch([(INSERT, params![5]), (INSERT, params![6])])).unwrap();
+        drop(bench.finish(db.execute("INSERT INTO t (x) SELECT NULL", ()).never_inline()).unwrap_err())
+    });
+    bench.until_woken(|bench| {
+        drop(bench.finish(db.query("INSERT INTO t (x) SELECT 2 RETURNING id", ()).never_inline()).unwrap())
+    });
+    bench.until_woken(|bench| {
+        assert_eq!(bench.finish(db.execute_many(INSERT, [(3,), (4,)]).never_inline()).unwrap(), 2)
+    });
+    bench.until_woken(|bench| {
+        bench.finish(db.batch([(INSERT, params![5]), (INSERT, params![6])]).never_inline()).unwrap();
     });
     bench.until_woken(|bench| bench.finish(db.execute_script("INSERT INTO t (x) VALUES (7)")).unwrap());
     bench.until_woken(|bench| {
@@ -80,8 +86,8 @@ fn whoever_is_woken_finds_the_writer_free() {
             tx
         })
     };
-    bench.until_woken(|bench| bench.finish(begun().commit()).unwrap());
-    bench.until_woken(|bench| bench.finish(begun().rollback()).unwrap());
+    bench.until_woken(|bench| bench.finish(begun().commit().never_inline()).unwrap());
+    bench.until_woken(|bench| bench.finish(begun().rollback().never_inline()).unwrap());
     db.close().wait().unwrap();
 }
 

@@ -59,7 +59,8 @@ async def merge(trial):
         for round in range(rounds):
             await timing.time(peer.many(MERGE, blocks[round % len(blocks)]))
         figures = timing.end(rounds * ROUND, floor)
-        expect(await peer.total_changes() - before, rounds * ROUND, "rows replaced")
+        # SQLite counts the rows of writes that were undone as well, and Flatwater may undo one and run it again on a worker.
+        expect(await peer.total_changes() - before >= rounds * ROUND, True, "as many rows replaced as were given")
         await expect_rows(peer, SELECT_ITEMS, merged)
         return figures
 

@@ -8,18 +8,16 @@
 
 use std::time::Instant;
 
-use flatwater_sqlite::{Discard, Sink, SqliteError};
+use flatwater_sqlite::{Connection as Sqlite, Discard, Sink, SqliteError};
 use rusqlite::ffi;
 
 use super::failed_writes::explain_write;
 use super::hidden_values::hide_values;
 use super::hints::ONE_FOR_A_LIST;
-use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::Connection;
 use crate::encode::json::{JsonSink, Limits};
 use crate::encode::rows::RowSink;
-use crate::error::location::in_row;
 use crate::error::{Error, Result, after_the_write};
 use crate::options::json_options::JsonOptions;
 use crate::sql::class::Route;
@@ -27,7 +25,6 @@ use crate::sql::policy;
 use crate::sql::tokens::has_in_with_one_parameter;
 use crate::values::document::Document;
 use crate::values::executed::{BatchResult, ExecuteResult};
-use crate::values::param_rows::ParamRows;
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 
@@ -161,16 +158,9 @@ impl Connection {
             self.step(run, sink)?;
             return Ok(ExecuteResult::default());
         }
-        let rowid_before = self.sqlite.handle().last_insert_rowid();
-        if let Some(table) = &statement.class.inserts_into {
-            self.sqlite.hooks().inserts.watch(table);
-        }
+        let before = RowidBefore::of(&self.sqlite, statement);
         self.step(run, sink)?;
-        let rowid = self.sqlite.handle().last_insert_rowid();
-        // The inserts of a virtual table may not be seen. It then sets a rowid for a row, and 0 for a command.
-        let is_new = || rowid != rowid_before && rowid != 0;
-        let inserted = statement.class.inserts_into.is_some() && (self.sqlite.hooks().inserts.saw(rowid) || is_new());
-        Ok(ExecuteResult { changes: self.sqlite.handle().changes(), last_insert_rowid: inserted.then_some(rowid) })
+        Ok(before.after(&self.sqlite, statement))
     }
 
     #[inline]
@@ -183,50 +173,27 @@ impl Connection {
         self.recording.note(&self.sqlite, statement);
         stepped.map_err(|error| explain_write(&self.sqlite, explain(error, statement, params), &statement.class.writes))
     }
+}
 
-    /// Runs a statement once per row, and adds what each run did. Stops after a run for which the next one needs the
-    /// statement prepared anew.
-    pub(crate) fn execute_each<'a>(
-        &mut self,
-        statement: &CachedStatement,
-        rows: &mut impl Iterator<Item = ParamRow<'a>>,
-        results: &mut Vec<BatchResult>,
-    ) -> Result<()> {
-        let output = output_of(statement);
-        for params in rows {
-            let outcome = self.execute(&StatementRun { statement, params, output, bounds: Bounds::Armed })?;
-            results.push(result_of(outcome));
-            if !is_kept(statement) || self.sqlite.statements().reprepares(statement.id) != 0 {
-                break;
-            }
+/// The rowid that was inserted last before a run of a statement that changes rows.
+pub(super) struct RowidBefore(i64);
+
+impl RowidBefore {
+    /// To be called right before the run.
+    pub(super) fn of(sqlite: &Sqlite, statement: &CachedStatement) -> Self {
+        if let Some(table) = &statement.class.inserts_into {
+            sqlite.hooks().inserts.watch(table);
         }
-        Ok(())
+        Self(sqlite.handle().last_insert_rowid())
     }
 
-    /// Runs a statement once per row, and returns the sum of the changes.
-    pub(crate) fn execute_many(&mut self, statement: &CachedStatement, all: &ParamRows) -> Result<u64> {
-        let mut rows = all.rows();
-        let Some(first) = rows.next() else { return Ok(0) };
-        // The first run begins the snapshots of all files, which it may have to wait for.
-        let ran = self.sqlite.statement(statement.id).run(&first, &mut Discard);
-        self.recording.note(&self.sqlite, statement);
-        let writes = &statement.class.writes;
-        ran.map_err(|error| {
-            in_row(explain_write(&self.sqlite, explain(error, statement, first), writes), all.first_number)
-        })?;
-        let changes_of = |sqlite: &flatwater_sqlite::Connection| {
-            if statement.class.changes_rows { sqlite.handle().changes() } else { 0 }
-        };
-        let (mut changes, mut number) = (changes_of(&self.sqlite), 1);
-        let ran = self.sqlite.statement(statement.id).run_many(rows, |sqlite| {
-            changes += changes_of(sqlite);
-            number += 1;
-        });
-        ran.map_err(|error| {
-            let row = all.rows().nth(number).unwrap_or(first);
-            in_row(explain_write(&self.sqlite, explain(error, statement, row), writes), all.first_number + number)
-        })?;
-        Ok(changes)
+    /// Returns what the run did. To be called right after it.
+    pub(super) fn after(&self, sqlite: &Sqlite, statement: &CachedStatement) -> ExecuteResult {
+        let rowid = sqlite.handle().last_insert_rowid();
+        // The inserts of a virtual table may not be seen. It then sets a rowid for a row, and 0 for a command.
+        let is_new = || rowid != self.0 && rowid != 0;
+        let inserted = statement.class.inserts_into.is_some() && (sqlite.hooks().inserts.saw(rowid) || is_new());
+        ExecuteResult { changes: sqlite.handle().changes(), last_insert_rowid: inserted.then_some(rowid) }
     }
 }
 

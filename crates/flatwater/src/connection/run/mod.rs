@@ -6,6 +6,7 @@
 pub(crate) mod blobs;
 pub(crate) mod cursors;
 pub(crate) mod execute;
+pub(crate) mod execute_rows;
 pub(crate) mod failed_writes;
 pub(crate) mod hidden_values;
 pub(crate) mod hints;

@@ -19,7 +19,7 @@ use super::writer_connection::WriterConnection;
 use super::{Writer, WriterShared};
 use crate::connection::Connection;
 use crate::connection::learn::schema::Known;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::Durability;
@@ -100,20 +100,9 @@ pub(super) fn end(
     if commits && !commits_shortly(shared, &at.writer, &wal) {
         return ineligible;
     }
-    let ended = at.run(|at| {
-        run_inline(&mut at.writer, limits.bytes, None, |writer| {
-            let Connection { sqlite, control, .. } = writer.connection()?;
-            if commits {
-                control.commit(sqlite)?
-            } else {
-                control.rollback(sqlite)?
-            }
-            Ok::<_, Error>(())
-        })
-    });
-    let error = match ended {
-        Some((Ok(()), _)) => return (InlineRun::Done(Ok(Answer::Done), began.elapsed()), Step::Ends),
-        Some((Err(error), _)) => error,
+    let error = match at.run(|at| run_end(&mut at.writer, commits, limits)) {
+        Some(Ok(())) => return (InlineRun::Done(Ok(Answer::Done), began.elapsed()), Step::Ends),
+        Some(Err(error)) => error,
         None => return ineligible,
     };
     let fell_back = InlineRun::FellBack(Fallback::after(error.sqlite_code()), began.elapsed());
@@ -124,13 +113,27 @@ pub(super) fn end(
     (fell_back, Step::Stays)
 }
 
+/// Runs COMMIT or ROLLBACK. Returns `None` if nothing was tried.
+pub(super) fn run_end(writer: &mut WriterConnection, commits: bool, limits: &InlineLimits) -> Option<Result<()>> {
+    let (ended, _) = run_inline(writer, limits.bytes, None, |writer| {
+        let Connection { sqlite, control, .. } = writer.connection()?;
+        if commits {
+            control.commit(sqlite)?
+        } else {
+            control.rollback(sqlite)?
+        }
+        Ok(())
+    })?;
+    Some(ended)
+}
+
 /// Returns true if a transaction consists of the main database alone.
 pub(super) fn is_one(writer: &WriterConnection) -> bool {
     writer.connection.as_ref().is_some_and(|connection| connection.attached.names.is_empty())
 }
 
 /// Returns true if a COMMIT only appends to the WAL: neither syncs it, nor starts it over.
-fn commits_shortly(shared: &WriterShared, writer: &WriterConnection, wal: &WalHeader) -> bool {
+pub(super) fn commits_shortly(shared: &WriterShared, writer: &WriterConnection, wal: &WalHeader) -> bool {
     shared.context.options.durability == Durability::Normal && writer.refusal().is_none() && wal.copied < wal.max_frame
 }
 

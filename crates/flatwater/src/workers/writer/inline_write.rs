@@ -51,21 +51,35 @@ impl Writer {
         let Some((ended, took, change)) = slot.run(|writer, _| shared.write_in(writer, &write)) else {
             return INELIGIBLE;
         };
-        match ended {
-            Ended::Well(answer) => Tried::Ran(InlineRun::Done(Ok(answer), took)),
-            Ended::Fallback(why) => Tried::Ran(InlineRun::FellBack(why, took)),
-            Ended::Unsettled(error) => {
-                let ticket = Arc::new(Ticket::new(options, began));
-                let unsettled = Unsettled { error, change, kind: work.describe().kind };
-                let (promise, reply) = reply();
-                slot.hand_over(Request::new(ticket, Work::Settle(unsettled), promise));
-                Tried::Unsettled(reply, took)
-            }
+        tell(slot, ended, took, change, work, options, began)
+    }
+}
+
+/// Releases the slot after a write that ended like this. If it may have been written, the writer's thread finds out before
+/// anything else runs.
+pub(super) fn tell(
+    slot: Slot<'_>,
+    ended: Ended,
+    took: Duration,
+    change: u32,
+    work: &Work,
+    options: CallOptions,
+    began: Instant,
+) -> Tried {
+    match ended {
+        Ended::Well(answer) => Tried::Ran(InlineRun::Done(Ok(answer), took)),
+        Ended::Fallback(why) => Tried::Ran(InlineRun::FellBack(why, took)),
+        Ended::Unsettled(error) => {
+            let ticket = Arc::new(Ticket::new(options, began));
+            let unsettled = Unsettled { error, change, kind: work.describe().kind };
+            let (promise, reply) = reply();
+            slot.hand_over(Request::new(ticket, Work::Settle(unsettled), promise));
+            Tried::Unsettled(reply, took)
         }
     }
 }
 
-const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible);
+pub(super) const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible);
 
 /// A write to run.
 pub(super) struct Write<'a> {
@@ -164,7 +178,7 @@ fn run_write(
 
 /// Returns true if the file system failed, so that the write may have been committed. Every other failure came before
 /// the commit, or, if the disk is full, left no commit, and the write was rolled back.
-fn is_from_commit(error: &Error) -> bool {
+pub(super) fn is_from_commit(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR);
     refused(code).is_none() && matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
 }

@@ -19,6 +19,7 @@ mod gathering;
 mod group;
 mod import_script;
 mod inline_access;
+mod inline_rows;
 mod inline_statement;
 mod inline_transaction;
 mod inline_write;
@@ -51,6 +52,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use choice::Choice;
+pub(crate) use inline_rows::run_rows_inline;
 pub(crate) use inline_transaction::begin_inline;
 use left_behind::Ongoing;
 pub(crate) use optimize::optimize_again_and_again;

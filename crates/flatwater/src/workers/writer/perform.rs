@@ -173,11 +173,12 @@ impl Performer<'_> {
     fn many(&mut self, text: &Arc<StatementInfo>, rows: &ParamRows) -> Result<u64> {
         self.with_ready(text, |writer, ready| {
             refuse_rows(ready)?;
+            if let Some(first) = rows.rows().next() {
+                learn_before(writer.connection()?, ready, first);
+            }
             let began = Instant::now();
             let changes = writer.connection()?.execute_many(ready, rows)?;
-            if let Some(rows) = u32::try_from(rows.len()).ok().filter(|rows| *rows > 0) {
-                ready.text.took(began.elapsed() / rows);
-            }
+            ready.text.took_for(began.elapsed(), rows.len());
             Ok(changes)
         })
     }
@@ -186,13 +187,13 @@ impl Performer<'_> {
         let mut results = Vec::with_capacity(statements.len());
         for (text, rows) in statements.texts() {
             let mut rows = rows.rows().peekable();
-            while rows.peek().is_some() {
+            while let Some(first) = rows.peek().copied() {
                 self.with_ready(text, |writer, ready| {
+                    let connection = writer.connection()?;
+                    learn_before(connection, ready, first);
                     let (began, before) = (Instant::now(), results.len());
-                    writer.connection()?.execute_each(ready, &mut rows, &mut results)?;
-                    if let Ok(runs) = u32::try_from(results.len() - before) {
-                        text.took(began.elapsed() / runs.max(1));
-                    }
+                    connection.execute_each(ready, &mut rows, &mut |result| results.push(result))?;
+                    text.took_for(began.elapsed(), results.len() - before);
                     Ok(())
                 })?;
             }

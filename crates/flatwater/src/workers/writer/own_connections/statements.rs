@@ -105,7 +105,8 @@ impl RequestRun<'_> {
         while rows.peek().is_some() {
             let ready = self.ready_in_whole(text)?;
             self.note(&ready);
-            let ran = self.runner.writer()?.connection()?.execute_each(&ready, &mut rows, results);
+            let connection = self.runner.writer()?.connection()?;
+            let ran = connection.execute_each(&ready, &mut rows, &mut |result| results.push(result));
             self.done_with(&ready);
             ran?;
         }

@@ -1,0 +1,201 @@
+//! Many rows, or a batch, as one inline run: a transaction of short writes, from its BEGIN to its COMMIT.
+//!
+//! Owns: that transaction, and which rows are eligible. Runs on the thread that polls a call. Never waits, neither for the slot nor
+//! for a lock of the file. Invariants: all of the rows are committed, or nothing of them is left and a worker runs them from the
+//! start, unless the COMMIT itself failed: then the writer's thread finds out what became of it; it never pays for a checkpoint or a
+//! sync. Leaves out: BEGIN and COMMIT (`inline_transaction`), single statements (`inline_write`), rows in a caller's transaction.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::{PageRefusal, ReadTime};
+
+use super::inline_access::{run_inline, suspect};
+use super::inline_transaction::{FEW, begin, commits_shortly, run_end};
+use super::inline_write::{Ended, INELIGIBLE, is_from_commit, short_write, tell};
+use super::known_schema::has_settled_schema;
+use super::slot::Slot;
+use super::writer_connection::WriterConnection;
+use super::{Writer, WriterShared};
+use crate::connection::Connection;
+use crate::connection::run::statement_cache::CachedStatement;
+use crate::error::Result;
+use crate::inline::limits::InlineLimits;
+use crate::inline::outcome::Fallback;
+use crate::options::Durability;
+use crate::queue::pending_writes::PendingWrite;
+use crate::queue::ticket::CallOptions;
+use crate::sql::catalogue::StatementInfo;
+use crate::time::later;
+use crate::values::executed::BatchResult;
+use crate::values::param_rows::ParamRows;
+use crate::workers::Answer;
+use crate::workers::tried::Tried;
+use crate::workers::work::Work;
+
+/// What a text is expected to take at least, per row: so the number of rows has a limit whatever the clock tells.
+const LEAST: Duration = Duration::from_nanos(100);
+
+/// Rows that take so many times as long as they may are given up.
+const LATE: u32 = 5;
+
+/// Rows to run.
+struct Rows<'a> {
+    work: &'a Work,
+    limits: &'a InlineLimits,
+    began: Instant,
+    /// How long they may take as far as is known, and how long pages are read for them.
+    time: Duration,
+}
+
+/// Runs the rows on this thread, if they are known to be short in all and the token is free.
+pub(crate) fn run_rows_inline(
+    writer: &Writer,
+    work: &Work,
+    limits: &InlineLimits,
+    options: CallOptions,
+    began: Instant,
+) -> Tried {
+    let shared = &*writer.0;
+    let rows = Rows { work, limits, began, time: limits.time.saturating_mul(FEW) };
+    let is_durable = shared.context.options.durability != Durability::Normal;
+    if is_durable || !rows.are_short(shared.context.catalogue.epoch()) || shared.pauses_writes(began) {
+        return INELIGIBLE;
+    }
+    let _pending = PendingWrite::new(&*shared.pending_writes);
+    let Some(mut slot) = Slot::acquire_idle(writer) else { return INELIGIBLE };
+    let Some((ended, took, change)) = slot.run(|writer, _| rows.run_in(shared, writer)) else {
+        return INELIGIBLE;
+    };
+    tell(slot, ended, took, change, work, options, began)
+}
+
+impl Rows<'_> {
+    /// Returns true if, as far as is known, all rows together take no longer than they may.
+    fn are_short(&self, epoch: u64) -> bool {
+        let mut left = self.time;
+        texts(self.work).all(|(text, rows)| {
+            let expected = text.expected_time(rows.len()).filter(|_| text.is_groupable(epoch, self.limits.time));
+            let least = LEAST.saturating_mul(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+            let after = expected.and_then(|expected| left.checked_sub(expected.max(least)));
+            after.inspect(|after| left = *after).is_some()
+        })
+    }
+
+    /// Runs the rows, and leaves the slot as it is to be released. Returns how they ended, how long that took, and the
+    /// change counter from before the commit; `None` if they did not begin.
+    fn run_in(&self, shared: &WriterShared, writer: &mut WriterConnection) -> Option<(Ended, Duration, u32)> {
+        let (state, wal) = writer.wal_now()?;
+        if !commits_shortly(shared, writer, &wal) {
+            return None;
+        }
+        let statements = eligible(writer, self)?;
+        if let Err(why) = begin(shared, writer, self.limits)? {
+            return Some((Ended::Fallback(why), self.began.elapsed(), state.change()));
+        }
+        let (ended, change) = self.run_and_commit(shared, writer, &statements);
+        if !writer.is_autocommit() {
+            writer.rollback();
+        }
+        let now = Instant::now();
+        let took = now.saturating_duration_since(self.began);
+        let left = writer.wal_now();
+        shared.leave(writer, left.as_ref(), now);
+        shared.context.policy.wrote(&mut writer.router, took, now);
+        Some((ended, took, change))
+    }
+
+    /// Runs the rows in the transaction that is open, and commits it. After a failure it may still be open.
+    fn run_and_commit(
+        &self,
+        shared: &WriterShared,
+        writer: &mut WriterConnection,
+        statements: &[Arc<CachedStatement>],
+    ) -> (Ended, u32) {
+        let fallback = |why| (Ended::Fallback(why), 0);
+        if !has_settled_schema(writer) {
+            return fallback(Fallback::SchemaChanged);
+        }
+        let read_time = ReadTime { began: self.began, time: self.time, refusal: PageRefusal::Failure };
+        let ran = run_inline(writer, self.limits.bytes, Some(read_time), |writer| run_rows(writer, self, statements));
+        let answer = match ran {
+            Some((Ok(answer), _)) => answer,
+            Some((Err(error), reads)) => {
+                let why = Fallback::after(error.sqlite_code());
+                if reads.refused && why != Fallback::LateRead {
+                    suspect(writer);
+                }
+                return fallback(why);
+            }
+            None => return fallback(Fallback::Failed),
+        };
+        // Others may have copied the WAL meanwhile.
+        let now = writer.wal_now().filter(|(_, wal)| commits_shortly(shared, writer, wal));
+        let Some((state, _)) = now else { return fallback(Fallback::Locked) };
+        let ended = match run_end(writer, true, self.limits) {
+            Some(Ok(())) => Ended::Well(answer),
+            Some(Err(error)) if writer.is_autocommit() && is_from_commit(&error) => {
+                shared.context.recorder.commit_failed(&error);
+                Ended::Unsettled(error)
+            }
+            Some(Err(error)) => Ended::Fallback(Fallback::after(error.sqlite_code())),
+            None => Ended::Fallback(Fallback::Failed),
+        };
+        (ended, state.change())
+    }
+}
+
+/// Returns the statement of each text, if all are prepared here and short.
+fn eligible(writer: &mut WriterConnection, rows: &Rows<'_>) -> Option<Vec<Arc<CachedStatement>>> {
+    let may_return_rows = matches!(rows.work, Work::Batch(_));
+    let is_eligible = |ready: &Arc<CachedStatement>| {
+        !ready.is_bounded() && ready.class.told_of_earlier.is_none() && (may_return_rows || ready.class.columns == 0)
+    };
+    texts(rows.work).map(|(text, _)| short_write(writer, text, rows.limits).filter(is_eligible)).collect()
+}
+
+/// Runs the statements of the work.
+fn run_rows(writer: &mut WriterConnection, rows: &Rows<'_>, statements: &[Arc<CachedStatement>]) -> Result<Answer> {
+    let connection = writer.connection()?;
+    let all = statements.iter().zip(texts(rows.work));
+    if let Work::Batch(of) = rows.work {
+        let mut results = Vec::with_capacity(of.len());
+        for (ready, (_, params)) in all {
+            run_text(connection, rows, ready, params, |result| results.push(result))?;
+        }
+        return Ok(Answer::Batch(results));
+    }
+    let mut changes = 0;
+    for (ready, (_, params)) in all {
+        run_text(connection, rows, ready, params, |result| changes += result.executed.changes)?;
+    }
+    Ok(Answer::Changes(changes))
+}
+
+/// Runs one statement with its rows, and records how long each took.
+fn run_text(
+    connection: &mut Connection,
+    rows: &Rows<'_>,
+    ready: &CachedStatement,
+    params: &ParamRows,
+    mut each: impl FnMut(BatchResult),
+) -> Result<()> {
+    let began = Instant::now();
+    let limits = (later(rows.began, rows.time.saturating_mul(LATE)), rows.limits.bytes);
+    let ran = connection.execute_each_inline(ready, params.rows(), limits, &mut each);
+    // What other connections did, or which rows the table held, does not show how long the text takes.
+    if !ran.as_ref().is_err_and(|error| !Fallback::after(error.sqlite_code()).tells_its_time()) {
+        ready.text.took_for(began.elapsed(), params.len());
+    }
+    ran
+}
+
+/// The texts of the work with their rows.
+fn texts(work: &Work) -> impl Iterator<Item = (&StatementInfo, &ParamRows)> {
+    let (one, several) = match work {
+        Work::Many { text, rows } => (Some((&**text, rows)), &[][..]),
+        Work::Batch(statements) => (None, statements.texts()),
+        _ => (None, &[][..]),
+    };
+    one.into_iter().chain(several.iter().map(|(text, rows)| (&**text, rows)))
+}
