@@ -8,8 +8,9 @@ TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 
 # An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, a live query, sixteen
 # writers, three kills; then the same kind of chat in Python, if there is a Python, and in Node, if there is a Node.
+DEMO_PROFILE = --release
 demo:
-	cargo run --release --quiet -p flatwater-demo
+	cargo run $(DEMO_PROFILE) --quiet -p flatwater-demo
 	@if command -v $(PYTHON) >/dev/null; then \
 	    printf '\nAnd in Python, beside aiosqlite:\n\n' && $(MAKE) --no-print-directory demo-python; \
 	else \
@@ -105,12 +106,13 @@ test-wheel-sqlcipher: $(VENV)/.made
 	PATH=$(abspath $(WHEEL_SQLCIPHER)/venv/bin) python -I python/tests/wheel/encrypted.py
 
 # A chat on Flatwater for Python and on aiosqlite: the same traffic, the time until a message is seen, a cancelled query. The
-# package is installed as a user installs it, into an environment of its own.
+# package is installed as a user installs it, into an environment of its own: from its source, or from a wheel.
 DEMO = python/target/demo
+DEMO_PACKAGE = ./python
 .PHONY: demo-python
 demo-python: $(DEMO)/.made
 	@echo "Building the package for Python." >&2
-	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps ./python
+	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(DEMO_PACKAGE)
 	@$(DEMO)/bin/python examples/python/compare.py
 
 $(DEMO)/.made: examples/python/requirements.txt
