@@ -488,6 +488,57 @@ fn rows_whose_commit_fails_on_their_callers_thread_are_answered_truly() {
     run(db.close()).unwrap();
 }
 
+/// A worker analyses a text at its second use, and reads the schema for it. If that fails, SQLite ends the transaction, and rows
+/// that ran after it would be committed one by one.
+#[test]
+fn rows_whose_analysis_loses_their_transaction_are_all_undone() {
+    let (_alone, file) = (alone(), TestFile::new());
+    let plain = file.plain();
+    plain.execute_batch("PRAGMA page_size = 512; PRAGMA journal_mode = wal; CREATE TABLE t (n, text)").unwrap();
+    (0..20).for_each(|table| plain.execute_batch(&format!("CREATE TABLE t{table} (a, b, c, d, e, f)")).unwrap());
+    run(async {
+        let db = file.options().open().await.unwrap();
+        let (mut failed, mut rows) = (0, 0);
+        for text in 0..120 {
+            let insert = format!("INSERT INTO t (n, text) VALUES (?, {text})");
+            let values = || (0..3).map(|n| (n,));
+            let batch = |insert: &str| (0..3).map(|n| (insert.to_owned(), (n,))).collect::<Vec<_>>();
+            assert_eq!(db.execute_many(&*insert, values()).await, Ok(3));
+            // What the writer has in memory is out of date.
+            plain
+                .execute_batch(&format!(
+                    "UPDATE t SET n = n + 1 WHERE text = {text}; DELETE FROM t WHERE text = {text}"
+                ))
+                .unwrap();
+            let faulty = || fail_reads(text / 3 % 10, 1, EIO);
+            let outcome = match text % 3 {
+                0 => {
+                    let _fault = faulty();
+                    db.execute_many(&*insert, values()).await.map(drop)
+                }
+                1 => {
+                    let _fault = faulty();
+                    db.batch(batch(&insert)).await.map(drop)
+                }
+                _ => {
+                    let tx = db.begin().await.unwrap();
+                    let mut outcome = tx.execute("INSERT INTO t VALUES (1, -1), (2, -1)", ()).await.map(drop);
+                    {
+                        let _fault = faulty();
+                        outcome = outcome.and(tx.execute(&*insert, (0,)).await.map(drop));
+                    }
+                    outcome.and(tx.commit().await)
+                }
+            };
+            rows += if outcome.is_ok() { 3 } else { 0 };
+            failed += i32::from(outcome.is_err());
+            assert_eq!(support::integer(&plain, "SELECT count(*) FROM t"), rows, "{text}: {outcome:?}");
+        }
+        assert!(failed > 10, "hardly a call failed: {failed}");
+        db.close().await.unwrap();
+    });
+}
+
 #[test]
 fn every_kind_of_write_survives_a_failing_commit() {
     let (_alone, file) = (alone(), TestFile::new());

@@ -81,7 +81,8 @@ impl Statement<'_> {
                 running.bind(parameters, &bindings, || connection.statements.names(id))?;
                 running.rows(&mut Discard)?;
                 running.reset();
-                if ran(connection).is_break() {
+                // Of a callback's failure that SQLite does not know: it is returned when this ends.
+                if connection.hooks().failure.is_noted() || ran(connection).is_break() {
                     break;
                 }
             }

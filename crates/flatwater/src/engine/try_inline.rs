@@ -109,14 +109,18 @@ fn rows_inline<'a>(
 ) -> Begun<'a> {
     let may_try = |text: &Arc<StatementInfo>| context.policy.may_try(RunPlace::Writer, &text.backoff, bytes);
     let writer = if let Route::Writer(writer) = route { Some(writer) } else { None };
-    let Some(writer) = writer.filter(|_| work.texts().all(may_try)) else {
+    // Each text counts a use, also after one that may not be tried.
+    let Some(writer) = writer.filter(|_| work.texts().filter(|text| !may_try(text)).count() == 0) else {
         context.recorder.inline.queued.count();
         return Begun::ToSend(route);
     };
     let began = Instant::now();
     let (run, unsettled) = parts(mark_closure(|| run_rows_inline(writer, work, limits, options, began)));
     context.recorder.tried(work.describe().kind, true, &run);
-    work.texts().for_each(|text| text.backoff.tried(&run));
+    // A text that is to blame for a fallback was told.
+    if matches!(run, InlineRun::Done(..)) {
+        work.texts().for_each(|text| text.backoff.tried(&run));
+    }
     budget::spend(began, run.took());
     begun(route, run, unsettled)
 }

@@ -38,6 +38,8 @@ pub(crate) enum Fallback {
     TooLarge,
     /// The time limit passed before it read a page from a file. This blames the cache or the disk.
     LateRead,
+    /// The time limit passed between two rows. This blames nobody: how long each text took tells.
+    Late,
     /// Another connection held a lock, or a snapshot could not begin at once.
     Locked,
     /// The schema differs from the one for which the statement was prepared.
@@ -69,6 +71,6 @@ impl Fallback {
 
     /// Returns true if the reason shows how long the statement takes, including the disk.
     pub(crate) fn tells_its_time(self) -> bool {
-        self.blames_the_text() || self == Self::LateRead
+        self.blames_the_text() || matches!(self, Self::LateRead | Self::Late)
     }
 }

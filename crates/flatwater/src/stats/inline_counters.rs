@@ -49,7 +49,7 @@ impl InlineRecorder {
 
     pub(super) fn moved(&self, why: Fallback, took: Duration) {
         self.moved.count();
-        if matches!(why, Fallback::Interrupted | Fallback::LateRead) {
+        if matches!(why, Fallback::Interrupted | Fallback::LateRead | Fallback::Late) {
             self.interrupted.count();
         }
         self.held(took);

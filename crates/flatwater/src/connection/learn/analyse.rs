@@ -79,26 +79,28 @@ impl CachedStatement {
 }
 
 /// Counts a use of a read, and analyses its program at the second one. Called by a worker, which may take the time of a
-/// prepare. If the read has just ended, its time is recorded.
-pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement, time: Option<RunTime>) {
-    if ready.class.route == Route::Read {
-        if let Some(time) = time {
-            ready.read_took(|| time.took());
-        }
-        learn_from(connection, ready);
+/// prepare. If the read has just ended, its time is recorded. Fails only if the open transaction was lost meanwhile.
+pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement, time: Option<RunTime>) -> Result<()> {
+    if ready.class.route != Route::Read {
+        return Ok(());
     }
+    if let Some(time) = time {
+        ready.read_took(|| time.took());
+    }
+    learn_from(connection, ready)
 }
 
 /// The same for a write, which is to run right after with these parameters.
-pub(crate) fn learn_before(connection: &mut Connection, ready: &CachedStatement, params: ParamRow<'_>) {
+pub(crate) fn learn_before(connection: &mut Connection, ready: &CachedStatement, params: ParamRow<'_>) -> Result<()> {
     // Parameters that do not fit are refused, and the write does nothing.
     if ready.class.route == Route::Write
         && writes_may_run_inline(connection)
         && !ready.is_known()
         && connection.sqlite.statement(ready.id).fits(&params)
     {
-        learn_from(connection, ready);
+        return learn_from(connection, ready);
     }
+    Ok(())
 }
 
 /// Returns true in WAL mode. Outside of it no write runs inline.
@@ -106,16 +108,22 @@ fn writes_may_run_inline(connection: &Connection) -> bool {
     connection.journal == "wal"
 }
 
-fn learn_from(connection: &mut Connection, ready: &CachedStatement) {
+/// SQLite ends the open transaction if it cannot read a page, has no memory or no space, even for an EXPLAIN
+/// (`sqlite3VdbeHalt`). That is an error of the statement, because what follows would be committed by itself.
+fn learn_from(connection: &mut Connection, ready: &CachedStatement) -> Result<()> {
     // A PRAGMA, which is not kept, takes effect while it is prepared.
     if !is_kept(ready) || !ready.analysis.is_due() {
-        return;
+        return Ok(());
     }
+    let was_open = !connection.sqlite.handle().is_autocommit();
     let analysis = match analyse(connection, ready) {
         Ok(analysis) => analysis,
+        Err(error) if was_open && connection.sqlite.handle().is_autocommit() => {
+            return Err(error.with_sql(&ready.text.sql));
+        }
         // The deadline of the call may still be armed, or another connection may hold a lock. The next use tries
         // again.
-        Err(error) if error.sqlite_code().is_some_and(is_passing) => return,
+        Err(error) if error.sqlite_code().is_some_and(is_passing) => return Ok(()),
         Err(_) => ProgramAnalysis::opaque("EXPLAIN"),
     };
     if analysis.calls_timed {
@@ -124,6 +132,7 @@ fn learn_from(connection: &mut Connection, ready: &CachedStatement) {
     }
     // No other thread can have set it: the statement belongs to this connection.
     let _ = ready.analysis.of_program.set(analysis);
+    Ok(())
 }
 
 fn analyse(connection: &mut Connection, ready: &CachedStatement) -> Result<ProgramAnalysis> {
@@ -209,10 +218,10 @@ mod tests {
     fn used(connection: &mut Connection, text: &Arc<StatementInfo>) -> Arc<CachedStatement> {
         let ready = connection.ready(text, policy::statement, &SchemaFacts::default()).unwrap();
         let nothing = Params::default();
-        learn_before(connection, &ready, nothing.row());
+        learn_before(connection, &ready, nothing.row()).unwrap();
         let (params, output, bounds) = (nothing.row(), Output::Nothing, Bounds::Armed);
         connection.execute(&StatementRun { statement: &ready, params, output, bounds }).unwrap();
-        learn(connection, &ready, None);
+        learn(connection, &ready, None).unwrap();
         connection.done_with(&ready);
         ready
     }

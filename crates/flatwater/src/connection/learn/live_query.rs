@@ -108,9 +108,7 @@ fn run_held(
     let ready = connection.ready(text, policy::statement, &SchemaFacts::default())?;
     let time = RunTime::begin();
     let run = run_ready(connection, &ready, bound, known, cookie);
-    if run.is_ok() {
-        learn(connection, &ready, Some(time));
-    }
+    let run = run.and_then(|run| learn(connection, &ready, Some(time)).map(|()| run));
     connection.done_with(&ready);
     run
 }

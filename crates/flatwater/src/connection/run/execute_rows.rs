@@ -5,11 +5,11 @@
 //! (`execute`), transactions.
 
 use std::cell::Cell;
+use std::iter;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use flatwater_sqlite::{Connection as Sqlite, SqliteError};
-use rusqlite::ffi;
+use flatwater_sqlite::Connection as Sqlite;
 
 use super::execute::{Bounds, Output, RowidBefore, StatementRun, explain, output_of, result_of};
 use super::failed_writes::explain_write;
@@ -54,14 +54,14 @@ impl Connection {
         Ok(())
     }
 
-    /// The same inline, in the limits of an inline run, which ends at `end`: then it fails with SQLITE_INTERRUPT. Prepares nothing.
+    /// The same inline, within the limits of an inline run. Prepares nothing. Returns false if not all rows ran until `end`.
     pub(crate) fn execute_each_inline<'a>(
         &mut self,
         statement: &CachedStatement,
         rows: impl Iterator<Item = ParamRow<'a>>,
         (end, bytes): (Instant, usize),
         each: &mut impl FnMut(BatchResult),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (is_late, mut number) = (Cell::new(false), 0);
         let mut rows = rows.take_while(|_| {
             is_late.set(number % ROWS_PER_LOOK == 0 && Instant::now() >= end);
@@ -80,7 +80,7 @@ impl Connection {
                 each(result_of(self.execute(&StatementRun { statement, params, output, bounds })?));
             }
         }
-        if is_late.get() { Err(SqliteError::from_code(ffi::SQLITE_INTERRUPT).into()) } else { Ok(()) }
+        Ok(!is_late.get())
     }
 
     /// Runs a statement, which returns no rows, once per row of parameters, until `next` breaks.
@@ -91,8 +91,9 @@ impl Connection {
         each: &mut impl FnMut(BatchResult),
         next: impl Fn(&Sqlite) -> ControlFlow<()>,
     ) -> Result<()> {
+        let Some(first) = rows.next() else { return Ok(()) };
         let mut before = RowidBefore::of(&self.sqlite, statement);
-        self.run_many(statement, rows, |sqlite| {
+        let ran = self.run_many(statement, &mut iter::once(first).chain(rows), |sqlite| {
             let mut executed = ExecuteResult::default();
             if statement.class.changes_rows {
                 executed = before.after(sqlite, statement);
@@ -100,7 +101,10 @@ impl Connection {
             }
             each(BatchResult { executed, rows: None });
             next(sqlite)
-        })
+        });
+        // After the last row it watches for another one.
+        let _ = self.sqlite.hooks().inserts.saw(0);
+        ran
     }
 
     /// Runs a statement once per row, and returns the sum of the changes.

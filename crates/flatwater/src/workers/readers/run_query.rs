@@ -91,10 +91,10 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
     } else {
         reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
         let time = RunTime::begin();
-        let answer = run(reader, &work, &ready, params.row());
+        let mut answer = run(reader, &work, &ready, params.row());
         reader.connection.sqlite.hooks().interrupts.disarm();
-        if answer.is_ok() && !reader.in_snapshot {
-            learn(&mut reader.connection, &ready, Some(time));
+        if !reader.in_snapshot {
+            answer = answer.and_then(|answer| learn(&mut reader.connection, &ready, Some(time)).map(|()| answer));
         }
         Some(answer)
     };
@@ -105,7 +105,8 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
 /// Counts a use of a text whose cursor has ended, as `learn` does: its next batches may run inline.
 fn learn_again(reader: &mut Reader, text: &Arc<StatementInfo>) {
     if let Ok(ready) = reader.connection.ready(text, policy::statement, &SchemaFacts::default()) {
-        learn(&mut reader.connection, &ready, None);
+        // Its transaction has ended, so none can be lost.
+        let _ = learn(&mut reader.connection, &ready, None);
         reader.connection.done_with(&ready);
     }
 }

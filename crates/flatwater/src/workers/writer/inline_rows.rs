@@ -1,14 +1,15 @@
 //! Many rows, or a batch, as one inline run: a transaction of short writes, from its BEGIN to its COMMIT.
 //!
-//! Owns: that transaction, and which rows are eligible. Runs on the thread that polls a call. Never waits, neither for the slot nor
-//! for a lock of the file. Invariants: all of the rows are committed, or nothing of them is left and a worker runs them from the
-//! start, unless the COMMIT itself failed: then the writer's thread finds out what became of it; it never pays for a checkpoint or a
-//! sync. Leaves out: BEGIN and COMMIT (`inline_transaction`), single statements (`inline_write`), rows in a caller's transaction.
+//! Owns: that transaction, and which rows are eligible. Runs on the thread that polls a call. Never waits, neither for the
+//! slot nor for a lock of the file. Invariants: all of the rows are committed, or nothing of them is left and a worker runs
+//! them from the start, unless the COMMIT itself failed: then the writer's thread finds out what became of it; it never
+//! pays for a checkpoint or a sync. Leaves out: BEGIN and COMMIT (`inline_transaction`), single statements
+//! (`inline_write`), rows in a caller's transaction.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{PageRefusal, ReadTime};
+use flatwater_sqlite::{PageRefusal, ReadTime, WalHeader, WalState};
 
 use super::inline_access::{run_inline, suspect};
 use super::inline_transaction::{FEW, begin, commits_shortly, run_end};
@@ -21,7 +22,7 @@ use crate::connection::Connection;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
 use crate::inline::limits::InlineLimits;
-use crate::inline::outcome::Fallback;
+use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::Durability;
 use crate::queue::pending_writes::PendingWrite;
 use crate::queue::ticket::CallOptions;
@@ -37,7 +38,7 @@ use crate::workers::work::Work;
 const LEAST: Duration = Duration::from_nanos(100);
 
 /// Rows that take so many times as long as they may are given up.
-const LATE: u32 = 5;
+const LATE: u32 = 2;
 
 /// Rows to run.
 struct Rows<'a> {
@@ -85,10 +86,7 @@ impl Rows<'_> {
     /// Runs the rows, and leaves the slot as it is to be released. Returns how they ended, how long that took, and the
     /// change counter from before the commit; `None` if they did not begin.
     fn run_in(&self, shared: &WriterShared, writer: &mut WriterConnection) -> Option<(Ended, Duration, u32)> {
-        let (state, wal) = writer.wal_now()?;
-        if !commits_shortly(shared, writer, &wal) {
-            return None;
-        }
+        let (state, _) = short_commit(shared, writer)?;
         let statements = eligible(writer, self)?;
         if let Err(why) = begin(shared, writer, self.limits)? {
             return Some((Ended::Fallback(why), self.began.elapsed(), state.change()));
@@ -116,10 +114,13 @@ impl Rows<'_> {
         if !has_settled_schema(writer) {
             return fallback(Fallback::SchemaChanged);
         }
+        // Whether the WAL starts over was decided by BEGIN, whatever is copied out of it from now on.
+        let Some((state, _)) = short_commit(shared, writer) else { return fallback(Fallback::Locked) };
         let read_time = ReadTime { began: self.began, time: self.time, refusal: PageRefusal::Failure };
         let ran = run_inline(writer, self.limits.bytes, Some(read_time), |writer| run_rows(writer, self, statements));
         let answer = match ran {
-            Some((Ok(answer), _)) => answer,
+            Some((Ok(Some(answer)), _)) => answer,
+            Some((Ok(None), _)) => return fallback(Fallback::Late),
             Some((Err(error), reads)) => {
                 let why = Fallback::after(error.sqlite_code());
                 if reads.refused && why != Fallback::LateRead {
@@ -129,9 +130,6 @@ impl Rows<'_> {
             }
             None => return fallback(Fallback::Failed),
         };
-        // Others may have copied the WAL meanwhile.
-        let now = writer.wal_now().filter(|(_, wal)| commits_shortly(shared, writer, wal));
-        let Some((state, _)) = now else { return fallback(Fallback::Locked) };
         let ended = match run_end(writer, true, self.limits) {
             Some(Ok(())) => Ended::Well(answer),
             Some(Err(error)) if writer.is_autocommit() && is_from_commit(&error) => {
@@ -154,38 +152,58 @@ fn eligible(writer: &mut WriterConnection, rows: &Rows<'_>) -> Option<Vec<Arc<Ca
     texts(rows.work).map(|(text, _)| short_write(writer, text, rows.limits).filter(is_eligible)).collect()
 }
 
-/// Runs the statements of the work.
-fn run_rows(writer: &mut WriterConnection, rows: &Rows<'_>, statements: &[Arc<CachedStatement>]) -> Result<Answer> {
+/// Returns the state of the WAL, if a commit would neither sync it nor start it over.
+fn short_commit(shared: &WriterShared, writer: &mut WriterConnection) -> Option<(WalState, WalHeader)> {
+    writer.wal_now().filter(|(_, wal)| commits_shortly(shared, writer, wal))
+}
+
+/// Runs the statements of the work. Returns `None` if they take too long.
+fn run_rows(
+    writer: &mut WriterConnection,
+    rows: &Rows<'_>,
+    statements: &[Arc<CachedStatement>],
+) -> Result<Option<Answer>> {
     let connection = writer.connection()?;
     let all = statements.iter().zip(texts(rows.work));
     if let Work::Batch(of) = rows.work {
         let mut results = Vec::with_capacity(of.len());
         for (ready, (_, params)) in all {
-            run_text(connection, rows, ready, params, |result| results.push(result))?;
+            if !run_text(connection, rows, ready, params, |result| results.push(result))? {
+                return Ok(None);
+            }
         }
-        return Ok(Answer::Batch(results));
+        return Ok(Some(Answer::Batch(results)));
     }
     let mut changes = 0;
     for (ready, (_, params)) in all {
-        run_text(connection, rows, ready, params, |result| changes += result.executed.changes)?;
+        if !run_text(connection, rows, ready, params, |result| changes += result.executed.changes)? {
+            return Ok(None);
+        }
     }
-    Ok(Answer::Changes(changes))
+    Ok(Some(Answer::Changes(changes)))
 }
 
-/// Runs one statement with its rows, and records how long each took.
+/// Runs one statement with its rows, and records how long each took. Returns false if they take too long.
 fn run_text(
     connection: &mut Connection,
     rows: &Rows<'_>,
     ready: &CachedStatement,
     params: &ParamRows,
     mut each: impl FnMut(BatchResult),
-) -> Result<()> {
-    let began = Instant::now();
+) -> Result<bool> {
+    let (began, mut runs) = (Instant::now(), 0);
     let limits = (later(rows.began, rows.time.saturating_mul(LATE)), rows.limits.bytes);
-    let ran = connection.execute_each_inline(ready, params.rows(), limits, &mut each);
+    let ran = connection.execute_each_inline(ready, params.rows(), limits, &mut |result| {
+        runs += 1;
+        each(result);
+    });
+    let why = ran.as_ref().err().map(|error| Fallback::after(error.sqlite_code()));
     // What other connections did, or which rows the table held, does not show how long the text takes.
-    if !ran.as_ref().is_err_and(|error| !Fallback::after(error.sqlite_code()).tells_its_time()) {
-        ready.text.took_for(began.elapsed(), params.len());
+    if why.is_none_or(Fallback::tells_its_time) && runs > 0 {
+        ready.text.took(rows.limits.counted(began.elapsed() / runs));
+    }
+    if let Some(why) = why {
+        ready.text.backoff.tried(&InlineRun::<()>::FellBack(why, Duration::ZERO));
     }
     ran
 }

@@ -18,7 +18,7 @@ use crate::connection::run::prepare::{refuse_nul, refuse_told_of_earlier};
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::hint::hint;
 use crate::error::location::in_script;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::sql::class::Route;
 use crate::sql::policy;
@@ -138,8 +138,10 @@ impl Performer<'_> {
         text: &Arc<StatementInfo>,
         f: impl FnOnce(&mut WriterConnection, &CachedStatement) -> Result<T>,
     ) -> Result<T> {
+        let was_open = !self.writer.is_autocommit();
         let ready = self.ready(text)?;
-        let result = f(self.writer, &ready);
+        // If SQLite could not read a page, nothing may run after it that would be committed by itself.
+        let result = if was_open && self.writer.is_autocommit() { Err(lost(text)) } else { f(self.writer, &ready) };
         if let Ok(connection) = self.writer.connection() {
             connection.done_with(&ready);
         }
@@ -158,14 +160,14 @@ impl Performer<'_> {
                     .with_sql(&text.sql));
             }
             let (params, _) = wanted(ready, work)?;
-            learn_before(writer.connection()?, ready, params.row());
+            learn_before(writer.connection()?, ready, params.row())?;
             let time = RunTime::begin();
             let answer = run_one(writer, ready, work, Bounds::Armed)?;
             // Outside of a transaction the time includes the commit, and those who commit record it.
             if matches!(rules, Rules::Transaction) && ready.class.route == Route::Write {
                 text.took(time.took());
             }
-            learn(writer.connection()?, ready, Some(time));
+            learn(writer.connection()?, ready, Some(time))?;
             Ok(answer)
         })
     }
@@ -174,7 +176,7 @@ impl Performer<'_> {
         self.with_ready(text, |writer, ready| {
             refuse_rows(ready)?;
             if let Some(first) = rows.rows().next() {
-                learn_before(writer.connection()?, ready, first);
+                learn_before(writer.connection()?, ready, first)?;
             }
             let began = Instant::now();
             let changes = writer.connection()?.execute_many(ready, rows)?;
@@ -190,7 +192,7 @@ impl Performer<'_> {
             while let Some(first) = rows.peek().copied() {
                 self.with_ready(text, |writer, ready| {
                     let connection = writer.connection()?;
-                    learn_before(connection, ready, first);
+                    learn_before(connection, ready, first)?;
                     let (began, before) = (Instant::now(), results.len());
                     connection.execute_each(ready, &mut rows, &mut |result| results.push(result))?;
                     text.took_for(began.elapsed(), results.len() - before);
@@ -226,6 +228,10 @@ impl Performer<'_> {
             begin += length;
         }
     }
+}
+
+fn lost(text: &StatementInfo) -> Error {
+    Error::new(ErrorKind::Io, "SQLite rolled the transaction back while the statement was prepared").with_sql(&text.sql)
 }
 
 /// The error of the statement that begins at `begin` in a script.

@@ -204,7 +204,7 @@ impl RequestRun<'_> {
         };
         let ran = may.and_then(|()| {
             let output = output.unwrap_or_else(|| output_of(&ready));
-            learn_before(self.runner.writer()?.connection()?, &ready, params);
+            learn_before(self.runner.writer()?.connection()?, &ready, params)?;
             let time = RunTime::begin();
             let execution = Execution::begin(self.runner.writer()?)?;
             let ran = self.execute_alone(&ready, params, output)?;
@@ -212,7 +212,7 @@ impl RequestRun<'_> {
             if ready.class.changes_rows {
                 text.took(execution.end(writer)?);
             }
-            learn(writer.connection()?, &ready, Some(time));
+            learn(writer.connection()?, &ready, Some(time))?;
             Ok(ran)
         });
         self.done_with(&ready);
