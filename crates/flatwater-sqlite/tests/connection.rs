@@ -1,5 +1,6 @@
 //! One connection by itself: prepare, bind, run, hooks, interrupts, the wal-index header.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -159,7 +160,10 @@ fn each_of_many_runs_sees_its_own_values_and_one_that_does_not_fit_ends_them() {
         _ => Owned(vec![text(number), Value::Integer(7)]),
     });
     let mut changes = 0;
-    let ended = connection.statement(insert).run_many(runs, |connection| changes += connection.handle().changes());
+    let ended = connection.statement(insert).run_many(runs, |connection| {
+        changes += connection.handle().changes();
+        ControlFlow::Continue(())
+    });
     assert!(matches!(ended, Err(Error::ParameterCount { expected: 2, given: 1 })), "{ended:?}");
     assert_eq!(changes, 3);
     connection.statement(insert).run(&[text(5), Value::Null][..], &mut Discard).unwrap();
@@ -167,6 +171,13 @@ fn each_of_many_runs_sees_its_own_values_and_one_that_does_not_fit_ends_them() {
     let expected =
         [[quoted(0), "7".into()], ["NULL".into(), quoted(1)], [quoted(2), "7".into()], [quoted(5), "NULL".into()]];
     assert_eq!(run(&mut connection, "SELECT a, b FROM t", &[]).unwrap(), expected);
+    let (mut ran, mut rows) = (0, (0..4).map(|_| Owned(vec![Value::Null, Value::Null])));
+    let ended = connection.statement(insert).run_many(&mut rows, |_| {
+        ran += 1;
+        if ran == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    ended.unwrap();
+    assert_eq!((ran, rows.len()), (2, 2), "the others are left");
 }
 
 #[test]
