@@ -20,6 +20,13 @@ pub(crate) fn too_late() -> Error {
     Error::timeout("the deadline of the call passed while it waited", TimeoutEffect::No)
 }
 
+/// Returns the error for a statement around which the schema was read, and could not be: that ended its transaction.
+#[cold]
+pub(crate) fn lost_meanwhile() -> Error {
+    Error::new(ErrorKind::Io, "SQLite rolled the transaction back because the schema could not be read")
+        .with_hint("begin the transaction again")
+}
+
 /// Returns the error for a write in a snapshot.
 #[cold]
 pub(crate) fn snapshot_writes() -> Error {

@@ -3,8 +3,8 @@
 use flatwater::Connection;
 
 use super::{
-    Duration, EIO, ENOSPC, Error, ErrorKind, Inline, InlineLimits, TestFile, alone, fail_commits, fail_writes, run,
-    support, wait_until,
+    Duration, EIO, ENOSPC, Error, ErrorKind, Inline, InlineLimits, TestFile, alone, fail_commits, fail_reads,
+    fail_writes, run, support, wait_until,
 };
 
 /// What one round runs. The connection has run all of it before.
@@ -113,4 +113,40 @@ fn an_own_connection_whose_commit_is_in_doubt_is_given_up_and_the_database_goes_
         assert_eq!(support::integer(&plain, "SELECT sum(n) FROM t WHERE n = 3"), 24);
         assert_eq!(support::integrity(&plain), "ok");
     });
+}
+
+/// What is looked up of the schema before and after a statement reads pages too, and a read that fails ends the transaction.
+#[test]
+fn a_transaction_of_a_connection_that_a_failing_read_ends_is_told_at_once() {
+    let (_alone, file) = (alone(), TestFile::new());
+    let plain = file.plain();
+    plain.execute_batch("PRAGMA page_size = 512; PRAGMA journal_mode = wal; CREATE TABLE t (n, text)").unwrap();
+    (0..20).for_each(|table| plain.execute_batch(&format!("CREATE TABLE t{table} (a, b, c, d, e, f)")).unwrap());
+    let db = file.options().open().wait().unwrap();
+    let own = db.connection();
+    let (mut failed, mut rows) = (0, 0);
+    for text in 0..100 {
+        let insert = format!("INSERT INTO t (n, text) VALUES (?, {text})");
+        own.execute(&*insert, (0,)).wait().unwrap();
+        // What the connection has in memory is out of date.
+        plain.execute_batch(&format!("CREATE TABLE u{text} (a); DELETE FROM t WHERE text = {text}")).unwrap();
+        own.execute("BEGIN IMMEDIATE", ()).wait().unwrap();
+        let ran = {
+            let _fault = fail_reads(text % 10, 1, EIO);
+            own.execute(&*insert, (1,)).wait()
+        };
+        if ran.is_ok() {
+            assert!(own.in_transaction(), "{text}");
+            own.execute(&*insert, (2,)).wait().unwrap();
+            own.execute("COMMIT", ()).wait().unwrap();
+            rows += 2;
+        } else {
+            failed += 1;
+            if own.in_transaction() {
+                own.execute("ROLLBACK", ()).wait().unwrap();
+            }
+        }
+        assert_eq!(support::integer(&plain, "SELECT count(*) FROM t"), rows, "{text}: {ran:?}");
+    }
+    assert!(failed > 10, "hardly a call failed: {failed}");
 }

@@ -18,7 +18,7 @@ use crate::connection::run::prepare::{refuse_nul, refuse_told_of_earlier};
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::hint::hint;
 use crate::error::location::in_script;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::sql::class::Route;
 use crate::sql::policy;
@@ -29,7 +29,7 @@ use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::workers::Answer;
-use crate::workers::shared_errors::snapshot_writes;
+use crate::workers::shared_errors::{lost_meanwhile, snapshot_writes};
 use crate::workers::work::Work;
 
 /// The rules under which a text is prepared, and whether what is learnt from it is shared.
@@ -141,7 +141,8 @@ impl Performer<'_> {
         let was_open = !self.writer.is_autocommit();
         let ready = self.ready(text)?;
         // If SQLite could not read a page, nothing may run after it that would be committed by itself.
-        let result = if was_open && self.writer.is_autocommit() { Err(lost(text)) } else { f(self.writer, &ready) };
+        let is_lost = was_open && self.writer.is_autocommit();
+        let result = if is_lost { Err(lost_meanwhile().with_sql(&text.sql)) } else { f(self.writer, &ready) };
         if let Ok(connection) = self.writer.connection() {
             connection.done_with(&ready);
         }
@@ -228,10 +229,6 @@ impl Performer<'_> {
             begin += length;
         }
     }
-}
-
-fn lost(text: &StatementInfo) -> Error {
-    Error::new(ErrorKind::Io, "SQLite rolled the transaction back while the statement was prepared").with_sql(&text.sql)
 }
 
 /// The error of the statement that begins at `begin` in a script.

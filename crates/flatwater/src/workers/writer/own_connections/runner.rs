@@ -27,7 +27,7 @@ use crate::sql::schema_seen::LeftWal;
 use crate::sql::tokens::{may_attach, may_set};
 use crate::time::later;
 use crate::workers::Answer;
-use crate::workers::shared_errors::not_ended;
+use crate::workers::shared_errors::{lost_meanwhile, not_ended};
 use crate::workers::work::{Unsettled, Work};
 
 /// What runs the requests of one connection of a caller.
@@ -121,7 +121,7 @@ impl Runner {
         if self.slot.is_none() && (self.always || needs_slot(work)) {
             return Step::NeedsSlot;
         }
-        let was_autocommit = self.connection.as_ref().is_none_or(|own| own.is_autocommit());
+        let was_autocommit = !self.is_in_transaction();
         let began = Instant::now();
         let result = self.begin(work, ticket).and_then(|()| {
             let calls = callbacks.is_some();
@@ -133,16 +133,23 @@ impl Runner {
         if let Ok(writer) = self.writer() {
             disarm(writer);
         }
+        let is_open = self.is_in_transaction();
         if !was_autocommit && work.describe().writes() && work.texts().all(|text| text.bracket.is_none()) {
             self.worked += began.elapsed();
             self.note_virtual_tables();
         }
         self.look_again(work);
         match result {
+            // A page of the schema could not be read.
+            Ok(_) if is_open && !self.is_in_transaction() => Step::Answered(Err(work.explain(lost_meanwhile()))),
             Ok(None) => Step::NeedsSlot,
             Ok(Some(answer)) => Step::Answered(Ok(answer)),
             Err(error) => Step::Answered(Err(work.explain(error.timed(ticket)))),
         }
+    }
+
+    fn is_in_transaction(&self) -> bool {
+        self.connection.as_ref().is_some_and(|own| !own.is_autocommit())
     }
 
     /// Finds out what became of a commit that failed on its caller's thread, and returns the error for its caller.
