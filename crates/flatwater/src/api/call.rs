@@ -232,6 +232,7 @@ impl<T, E: From<Error>> Call<T, E> {
                 Poll::Ready(None) if awaited.is_too_late() => Err(too_late()),
                 Poll::Ready(None) => Err(self.lost(reply.is_inherited())),
             },
+            Stage::Held(_) if self.is_inherited() => Err(self.lost(true)),
             Stage::Held(answer) => {
                 budget::renew();
                 return Stepped::Ready(answer);
@@ -247,9 +248,10 @@ impl<T, E: From<Error>> Call<T, E> {
     }
 
     /// Holds an answer back once if this thread has used up its share, also one that the call has waited for: the task may poll
-    /// other futures besides, and never suspend. The work is complete, so a call that begins later does not overtake it.
+    /// other futures besides, and never suspend. The work is complete, so a call that begins later does not overtake it. A forked
+    /// process is told at once that it cannot use the database.
     fn in_turn(&mut self, answer: Result<Answer>) -> Stepped {
-        if !budget::is_spent() {
+        if !budget::is_spent() || self.is_inherited() {
             return Stepped::Ready(answer);
         }
         if let Some(caller) = &self.caller {
