@@ -387,6 +387,21 @@ fn an_open_that_cannot_read_the_wal_is_told_as_such_and_not_as_a_damaged_file() 
     assert!(refused > 5, "hardly an open failed: {refused}");
 }
 
+/// Checks what the caller of write `n` was told, if it stayed, by whether the write is there.
+fn is_true(outcome: Option<&Result<(), Error>>, there: bool, n: i64) {
+    match outcome {
+        None => {}
+        Some(Ok(())) => assert!(there, "{n} was acknowledged and is lost"),
+        Some(Err(error)) if error.kind() == ErrorKind::Timeout => {
+            assert!(!there || error.applied() == Some(TimeoutEffect::Unknown), "{n}: {error}");
+        }
+        Some(Err(error)) => assert!(
+            !there && error.kind() == ErrorKind::Io || error.kind() == ErrorKind::CommitUnknown,
+            "{n}, {there}: {error}"
+        ),
+    }
+}
+
 /// The transaction begins, runs and fails on its caller's thread. The fence is written by the writer's.
 #[test]
 fn a_transaction_whose_commit_fails_on_its_callers_thread_is_answered_truly() {
@@ -414,17 +429,7 @@ fn a_transaction_whose_commit_fails_on_its_callers_thread_is_answered_truly() {
         };
         wait_until(|| plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok());
         let there = support::integer(&plain, &format!("SELECT count(*) FROM t WHERE n = {n}")) == 1;
-        match &outcome {
-            None => {}
-            Some(Ok(())) => assert!(there, "{n} was acknowledged and is lost"),
-            Some(Err(error)) if error.kind() == ErrorKind::Timeout => {
-                assert!(!there || error.applied() == Some(TimeoutEffect::Unknown), "{n}: {error}");
-            }
-            Some(Err(error)) => assert!(
-                !there && error.kind() == ErrorKind::Io || error.kind() == ErrorKind::CommitUnknown,
-                "{n}, {there}: {error}"
-            ),
-        }
+        is_true(outcome.as_ref(), there, n);
         rows += i64::from(there);
         assert_eq!(support::integer(&plain, "SELECT count(*) FROM t"), rows, "the others stay");
         let has_failed = outcome.is_none_or(|outcome| outcome.is_err());
@@ -464,17 +469,7 @@ fn rows_whose_commit_fails_on_their_callers_thread_are_answered_truly() {
         wait_until(|| plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok());
         let there = support::integer(&plain, &format!("SELECT count(*) FROM t WHERE n / 2 = {n}"));
         assert!(there == 0 || there == 2, "{n}: a part of the rows");
-        match &outcome {
-            None => {}
-            Some(Ok(())) => assert!(there == 2, "{n} was acknowledged and is lost"),
-            Some(Err(error)) if error.kind() == ErrorKind::Timeout => {
-                assert!(there == 0 || error.applied() == Some(TimeoutEffect::Unknown), "{n}: {error}");
-            }
-            Some(Err(error)) => assert!(
-                there == 0 && error.kind() == ErrorKind::Io || error.kind() == ErrorKind::CommitUnknown,
-                "{n}, {there}: {error}"
-            ),
-        }
+        is_true(outcome.as_ref(), there == 2, n);
         rows += there;
         assert_eq!(support::integer(&plain, "SELECT count(*) FROM t"), rows, "the others stay");
         let after = db.stats();
@@ -488,14 +483,20 @@ fn rows_whose_commit_fails_on_their_callers_thread_are_answered_truly() {
     run(db.close()).unwrap();
 }
 
+/// Makes a table whose schema has several pages, so that one may have to be read in the middle of a transaction.
+fn with_a_long_schema(file: &TestFile) -> rusqlite::Connection {
+    let plain = file.plain();
+    plain.execute_batch("PRAGMA page_size = 512; PRAGMA journal_mode = wal; CREATE TABLE t (n, text)").unwrap();
+    (0..20).for_each(|table| plain.execute_batch(&format!("CREATE TABLE t{table} (a, b, c, d, e, f)")).unwrap());
+    plain
+}
+
 /// A worker analyses a text at its second use, and reads the schema for it. If that fails, SQLite ends the transaction, and rows
 /// that ran after it would be committed one by one.
 #[test]
 fn rows_whose_analysis_loses_their_transaction_are_all_undone() {
     let (_alone, file) = (alone(), TestFile::new());
-    let plain = file.plain();
-    plain.execute_batch("PRAGMA page_size = 512; PRAGMA journal_mode = wal; CREATE TABLE t (n, text)").unwrap();
-    (0..20).for_each(|table| plain.execute_batch(&format!("CREATE TABLE t{table} (a, b, c, d, e, f)")).unwrap());
+    let plain = with_a_long_schema(&file);
     run(async {
         let db = file.options().open().await.unwrap();
         let (mut failed, mut rows) = (0, 0);

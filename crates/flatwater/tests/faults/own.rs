@@ -4,7 +4,7 @@ use flatwater::Connection;
 
 use super::{
     Duration, EIO, ENOSPC, Error, ErrorKind, Inline, InlineLimits, TestFile, alone, fail_commits, fail_reads,
-    fail_writes, run, support, wait_until,
+    fail_writes, run, support, wait_until, with_a_long_schema,
 };
 
 /// What one round runs. The connection has run all of it before.
@@ -119,9 +119,7 @@ fn an_own_connection_whose_commit_is_in_doubt_is_given_up_and_the_database_goes_
 #[test]
 fn a_transaction_of_a_connection_that_a_failing_read_ends_is_told_at_once() {
     let (_alone, file) = (alone(), TestFile::new());
-    let plain = file.plain();
-    plain.execute_batch("PRAGMA page_size = 512; PRAGMA journal_mode = wal; CREATE TABLE t (n, text)").unwrap();
-    (0..20).for_each(|table| plain.execute_batch(&format!("CREATE TABLE t{table} (a, b, c, d, e, f)")).unwrap());
+    let plain = with_a_long_schema(&file);
     let db = file.options().open().wait().unwrap();
     let own = db.connection();
     let (mut failed, mut rows) = (0, 0);

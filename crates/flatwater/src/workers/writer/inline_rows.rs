@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{PageRefusal, ReadTime, WalHeader, WalState};
+use flatwater_sqlite::{PageRefusal, ReadTime, WalState};
 
 use super::inline_access::{run_inline, suspect};
 use super::inline_transaction::{FEW, begin, commits_shortly, run_end};
@@ -84,12 +84,12 @@ impl Rows<'_> {
     }
 
     /// Runs the rows, and leaves the slot as it is to be released. Returns how they ended, how long that took, and the
-    /// change counter from before the commit; `None` if they did not begin.
+    /// change counter from before a commit that is unsettled; `None` if they did not begin.
     fn run_in(&self, shared: &WriterShared, writer: &mut WriterConnection) -> Option<(Ended, Duration, u32)> {
-        let (state, _) = short_commit(shared, writer)?;
+        short_commit(shared, writer)?;
         let statements = eligible(writer, self)?;
         if let Err(why) = begin(shared, writer, self.limits)? {
-            return Some((Ended::Fallback(why), self.began.elapsed(), state.change()));
+            return Some((Ended::Fallback(why), self.began.elapsed(), 0));
         }
         let (ended, change) = self.run_and_commit(shared, writer, &statements);
         if !writer.is_autocommit() {
@@ -115,7 +115,7 @@ impl Rows<'_> {
             return fallback(Fallback::SchemaChanged);
         }
         // Whether the WAL starts over was decided by BEGIN, whatever is copied out of it from now on.
-        let Some((state, _)) = short_commit(shared, writer) else { return fallback(Fallback::Locked) };
+        let Some(state) = short_commit(shared, writer) else { return fallback(Fallback::Locked) };
         let read_time = ReadTime { began: self.began, time: self.time, refusal: PageRefusal::Failure };
         let ran = run_inline(writer, self.limits.bytes, Some(read_time), |writer| run_rows(writer, self, statements));
         let answer = match ran {
@@ -153,8 +153,9 @@ fn eligible(writer: &mut WriterConnection, rows: &Rows<'_>) -> Option<Vec<Arc<Ca
 }
 
 /// Returns the state of the WAL, if a commit would neither sync it nor start it over.
-fn short_commit(shared: &WriterShared, writer: &mut WriterConnection) -> Option<(WalState, WalHeader)> {
-    writer.wal_now().filter(|(_, wal)| commits_shortly(shared, writer, wal))
+fn short_commit(shared: &WriterShared, writer: &mut WriterConnection) -> Option<WalState> {
+    let (state, wal) = writer.wal_now()?;
+    commits_shortly(shared, writer, &wal).then_some(state)
 }
 
 /// Runs the statements of the work. Returns `None` if they take too long.
