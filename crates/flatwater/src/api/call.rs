@@ -297,9 +297,9 @@ impl<T, E> Call<T, E> {
     pub(crate) fn give_up(&mut self, unless_it_writes: bool) -> CancelOutcome {
         let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
             Stage::New(_) | Stage::Start(_) => CancelOutcome::Withdrawn,
+            // Looked at before it is given up: what is interrupted is answered, too.
+            Stage::Waiting(_, reply) if reply.is_answered() => CancelOutcome::Answered,
             Stage::Waiting(awaited, reply) => match awaited.give_up() {
-                CancelOutcome::Withdrawn => CancelOutcome::Withdrawn,
-                _ if reply.is_answered() => CancelOutcome::Answered,
                 cancelled if unless_it_writes && awaited.has_outcome(cancelled) => {
                     *self.stage() = Stage::Waiting(awaited, reply);
                     return cancelled;

@@ -107,10 +107,10 @@ impl Ticket {
         Self { metrics, ..self }
     }
 
-    /// Marks the request as taken by a worker. Returns false if its caller no longer waits: then it must not run. One that
-    /// is finished without its caller runs.
+    /// Marks the request as taken by a worker, which may ask again before it runs it. Returns false if its caller no longer
+    /// waits: then it must not run. One that is finished without its caller runs.
     pub(crate) fn start(&self) -> bool {
-        self.moves(WAITING, RUNNING) || self.state() == LEFT
+        self.moves(WAITING, RUNNING) || matches!(self.state(), RUNNING | LEFT)
     }
 
     /// Called before the request is finished whatever its caller does: before a grouped write runs, and before the point of
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_request_is_either_started_or_given_up() {
         let ticket = Ticket::new(CallOptions::default(), Instant::now());
-        assert!(ticket.start());
+        assert!(ticket.start() && ticket.start());
         assert!(!ticket.give_up());
         let ticket = Ticket::new(CallOptions::default(), Instant::now());
         assert!(ticket.give_up());

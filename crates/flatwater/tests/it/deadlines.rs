@@ -273,7 +273,7 @@ fn a_write_that_waits_for_a_lock_ends_when_its_caller_leaves() {
         let plain = file.plain();
         plain.execute_batch("BEGIN IMMEDIATE").unwrap();
         let is_running = || db.stats().writes_waiting == 0;
-        for _ in 0..3 {
+        for _ in 0..30 {
             let mut write = db.execute(insert, (7,));
             assert!(futures_util::poll!(&mut write).is_pending());
             until(is_running).await;

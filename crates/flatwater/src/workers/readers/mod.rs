@@ -144,7 +144,7 @@ impl Readers {
         let Some(reader) = (if holds { state.hold(options) } else { state.borrow(options) }) else {
             return Some(request);
         };
-        state.running.push(Running::new(&request));
+        state.running.push(Running::start(&request));
         drop(state);
         let mut outbox = Outbox::decoding(&self.0.context.recorder);
         let job = if holds { Job::Hold(reader, request) } else { Job::Read(reader, request) };

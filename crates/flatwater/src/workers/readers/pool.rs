@@ -95,14 +95,14 @@ impl Pool {
             && let Some(reader) = self.borrow(options)
             && let Some(request) = self.waiting.pop()
         {
-            self.running.push(Running::new(&request));
+            self.running.push(Running::start(&request));
             return Some(Job::Read(reader, request));
         }
         if !self.holding.is_empty()
             && let Some(reader) = self.hold(options)
             && let Some(request) = self.holding.pop()
         {
-            self.running.push(Running::new(&request));
+            self.running.push(Running::start(&request));
             return Some(Job::Hold(reader, request));
         }
         None

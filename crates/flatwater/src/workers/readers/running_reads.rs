@@ -23,8 +23,10 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(request: &Request) -> Self {
+    /// Starts the request: under the pool's lock, so that what waits no more has begun.
+    pub(super) fn start(request: &Request) -> Self {
         let name = Name::of(&request.work);
+        request.ticket.start();
         Self { ticket: request.ticket.clone(), began: Instant::now(), name, session: None }
     }
 

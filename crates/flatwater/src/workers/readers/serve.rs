@@ -118,6 +118,12 @@ impl ReadersShared {
         outbox: &mut Outbox<'_>,
     ) -> Served {
         if !request.ticket.start() {
+            if request.ticket.is_interrupted() {
+                let Request { ticket, work, reply_to, .. } = request;
+                outbox.answer(work.describe().kind, &ticket, reply_to, Err(left_request()));
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
+                return Served::Returned(reader);
+            }
             self.context.recorder.counts.abandoned.count();
             // Dropping a closure of the user may panic.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(request)));

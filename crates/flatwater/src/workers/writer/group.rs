@@ -33,6 +33,7 @@ use super::gathering::Gathering;
 use super::interrupts::{arm_for_all, disarm};
 use super::known_schema::{knows_schema, learn_schema};
 use super::perform::{Rules, perform};
+use super::taken::{put_back, start_from, take};
 use super::writer_connection::WriterConnection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::GroupLimits;
@@ -151,21 +152,10 @@ fn joined(
 fn join(shared: &WriterShared, members: &mut Vec<Request>, choice: &mut Choice, outbox: &mut Outbox<'_>) -> bool {
     let before = members.len();
     if choice.is_open() {
-        shared.queue.take_while(members, |request| choice.takes(shared.candidate(request)));
+        take(shared, members, choice);
         start_from(shared, before, members, outbox);
     }
     members.len() > before
-}
-
-/// Starts the requests from this one on. Drops those whose callers have left.
-pub(super) fn start_from(shared: &WriterShared, first: usize, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) {
-    for gone in batch.extract_if(first.., |request| !request.ticket.start()) {
-        shared.context.recorder.counts.abandoned.count();
-        if gone.ticket.is_interrupted() {
-            // It had begun with its group. Its caller may wait until it is known that nothing of it is kept.
-            shared.answer(outbox, gone, Err(left_request()));
-        }
-    }
 }
 
 /// Commits and answers the writes. If nothing was committed, they stay in `members`, to be put back and run ungrouped.
@@ -332,12 +322,4 @@ fn abandon(writer: &mut WriterConnection, effects: Effects, shared: &WriterShare
     effects.put_right(writer, &shared.context.catalogue);
     members.iter().for_each(|_| shared.context.recorder.counts.replays.count());
     put_back(shared, members);
-}
-
-fn put_back(shared: &WriterShared, members: &mut Vec<Request>) {
-    for member in &*members {
-        // One whose caller has left is not started again.
-        member.ticket.put_back();
-    }
-    shared.queue.put_back(members.drain(..));
 }

@@ -43,6 +43,7 @@ mod savepoint_stack;
 mod serve_transaction;
 mod slot;
 mod state;
+mod taken;
 mod vacuum;
 mod writer_connection;
 mod writer_lease;

@@ -19,7 +19,7 @@ use super::known_schema::see_schema;
 use super::own_connections::lent_slot::LentSlot;
 use super::slot::{HeldConnection, Slot, enter};
 use super::writer_connection::WriterConnection;
-use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction};
+use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction, taken};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
@@ -50,7 +50,7 @@ impl Writer {
         while let Some(mut slot) = Slot::wait(self) {
             spin.waited(free_since.elapsed());
             let mut choice = Choice::new(self.0.context.options.group);
-            self.0.queue.take_while(&mut batch, |request| choice.takes(self.0.candidate(request)));
+            taken::take(&self.0, &mut batch, &mut choice);
             if self.0.round_in(&mut slot, &mut batch, &mut choice) {
                 // Nothing runs after the last request.
                 return slot.close();
@@ -126,7 +126,7 @@ impl WriterShared {
             return false;
         }
         enter(self, writer);
-        group::start_from(self, 0, batch, outbox);
+        taken::start_from(self, 0, batch, outbox);
         if let Some(refusal) = writer.refusal().or_else(|| self.is_left().then(Error::closed)) {
             self.refuse_writes(batch, outbox, &refusal);
         }
