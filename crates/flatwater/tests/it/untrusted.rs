@@ -1,5 +1,6 @@
 //! Files of strangers: what is in the schema runs nothing that has effects, is as small as it has to be, and ends.
 
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -35,6 +36,21 @@ fn counting(options: Options, calls: &Arc<AtomicU64>, flags: FunctionFlags) -> O
             Ok(1)
         })
     })
+}
+
+/// SQLite checks the cells of a page when it reads the page, and finds nothing wrong with one that is in the cache.
+#[test]
+fn damage_that_the_first_read_finds_is_told() {
+    let file = made("CREATE TABLE t (a); CREATE TABLE u (a)");
+    let bytes = std::fs::OpenOptions::new().write(true).open(file.path()).unwrap();
+    // The reserved bytes at the end of each page: the first cell of the schema is not before them any more.
+    bytes.write_all_at(&[3], 20).unwrap();
+    run(async {
+        for options in [untrusted(&file), untrusted(&file).read_only(false)] {
+            assert_eq!(options.open().await.unwrap_err().kind(), ErrorKind::Corrupt);
+        }
+    });
+    bytes.write_all_at(&[0], 20).unwrap();
 }
 
 #[test]
