@@ -16,9 +16,10 @@ use pyo3::prelude::*;
 use crate::blocked::Blocked;
 use crate::converters::Converters;
 use crate::errors::{raised, raised_blocking};
-use crate::inbox::{Waiting, running_loop};
+use crate::inbox::Waiting;
 use crate::place;
 use crate::records;
+use crate::running_loop::needs_loop;
 use crate::shape::{Shape, Shaping};
 use flatwater_bridge::Slice;
 
@@ -130,7 +131,7 @@ impl Body {
             State::Next(work) => {
                 // In a forked child the loop of the parent does not run. That the database is the parent's says the call.
                 if !was_begun && !is_forked() {
-                    running_loop(py)?;
+                    needs_loop(py)?;
                 }
                 self.advance(py, work)
             }

@@ -16,8 +16,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bell::Bell;
-use crate::errors::misuse;
 use crate::records;
+use crate::running_loop::running_loop;
 
 #[pyclass(frozen, module = "flatwater._native")]
 pub(crate) struct Inbox {
@@ -41,23 +41,6 @@ thread_local! {
 
 /// The inboxes of all loops, by loop: a `WeakKeyDictionary`.
 static ALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
-/// Returns the loop that runs on this thread. Without one it says what a call needs.
-pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    FUNCTION.import(py, "asyncio", "get_running_loop")?.call0().map_err(|error| no_loop(py, error))
-}
-
-/// Says that a call was awaited without asyncio: in a task of another library, or resumed by hand.
-#[cold]
-fn no_loop(py: Python<'_>, error: PyErr) -> PyErr {
-    let hint =
-        "under trio use `flatwater.blocking` with `trio.to_thread.run_sync`; under anyio the backend \"asyncio\"";
-    let refused =
-        misuse(py, "a call must be awaited in an asyncio task, but no asyncio event loop runs here", Some(hint));
-    refused.set_cause(py, Some(error));
-    refused
-}
 
 impl Inbox {
     fn waiting(&self) -> MutexGuard<'_, Tokens<Py<PyAny>>> {

@@ -48,6 +48,7 @@ mod process;
 mod records;
 mod results;
 mod rows;
+mod running_loop;
 mod seconds;
 mod shape;
 mod statement;
