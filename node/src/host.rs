@@ -39,7 +39,7 @@ impl Host {
         host_tells_of_turns();
         let wake = Wake::default();
         let bell = wake.clone();
-        let inbox = Inbox::new(move |_| bell.ring());
+        let inbox = Inbox::new(move || bell.ring());
         Self {
             mailbox: inbox.clone(),
             inbox,

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::bindings::{Afterwards, Mailbox};
+use flatwater::bindings::Mailbox;
 use pyo3::prelude::*;
 
 /// How long a thread waits until it looks for signals.
@@ -21,7 +21,7 @@ struct Bell {
 impl Mailbox for Bell {
     fn ready(&self, _: u64) {}
 
-    fn flush(&self, _: Afterwards) {
+    fn flush(&self) {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.heard.notify_one();
     }

@@ -52,18 +52,17 @@ impl Inbox {
         let py = event_loop.py();
         let bell = Arc::new(Bell::new()?);
         let rung = bell.clone();
-        let inbox = flatwater_bridge::Inbox::new(move |afterwards| rung.ring(afterwards));
+        let inbox = flatwater_bridge::Inbox::new(move || rung.ring());
         records::add_bell(&inbox);
         let mailbox = inbox.clone() as Arc<dyn Mailbox>;
         let new = Bound::new(py, Self { inbox, mailbox, waiting: Mutex::default(), bell })?;
         let deliver = new.getattr(intern!(py, "deliver"))?;
-        for (descriptor, of_busy) in new.get().bell.descriptors() {
-            if let Err(error) = event_loop.call_method1(intern!(py, "add_reader"), (descriptor, &deliver, of_busy)) {
-                let refused =
-                    PyRuntimeError::new_err("this event loop cannot watch a socket; on Windows use the selector loop");
-                refused.set_cause(py, Some(error));
-                return Err(refused);
-            }
+        let descriptor = new.get().bell.descriptor();
+        if let Err(error) = event_loop.call_method1(intern!(py, "add_reader"), (descriptor, &deliver)) {
+            let refused =
+                PyRuntimeError::new_err("this event loop cannot watch a socket; on Windows use the selector loop");
+            refused.set_cause(py, Some(error));
+            return Err(refused);
         }
         Ok(new)
     }
@@ -118,8 +117,8 @@ fn forget_closed(all: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pymethods]
 impl Inbox {
     /// Resumes the calls whose tokens were noted, and logs what the engine told. Called by the loop.
-    fn deliver(&self, py: Python<'_>, of_busy: bool) {
-        self.bell.hear(of_busy);
+    fn deliver(&self, py: Python<'_>) {
+        self.bell.hear();
         let mut tokens = Vec::new();
         self.inbox.read(&mut tokens);
         for token in tokens {

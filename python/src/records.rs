@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 
-use flatwater::bindings::{Afterwards, Mailbox};
+use flatwater::bindings::Mailbox;
 use flatwater_bridge::Inbox;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -115,7 +115,7 @@ impl Subscriber for Logging {
         WAITING.store(told.len(), Ordering::Release);
         drop(told);
         let bells: Vec<_> = locked(&BELLS).iter().filter_map(Weak::upgrade).collect();
-        bells.iter().for_each(|inbox| inbox.flush(Afterwards::GoesOn));
+        bells.iter().for_each(|inbox| inbox.flush());
     }
 
     // There are no spans.

@@ -21,19 +21,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 
-use flatwater::bindings::{Afterwards, Mailbox};
+use flatwater::bindings::Mailbox;
 
 /// The tokens that are to be read by one event loop.
 pub struct Inbox {
     noted: Mutex<Vec<u64>>,
     /// The bell was rung after the loop began to read.
     rung: AtomicBool,
-    bell: Box<dyn Fn(Afterwards) + Send + Sync>,
+    bell: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Inbox {
     /// Returns an empty inbox. `bell` wakes the event loop; it is called on workers' threads and must not block.
-    pub fn new(bell: impl Fn(Afterwards) + Send + Sync + 'static) -> Arc<Self> {
+    pub fn new(bell: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { noted: Mutex::default(), rung: AtomicBool::new(false), bell: Box::new(bell) })
     }
 
@@ -49,9 +49,9 @@ impl Mailbox for Inbox {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(token);
     }
 
-    fn flush(&self, afterwards: Afterwards) {
+    fn flush(&self) {
         if !self.rung.swap(true, Ordering::SeqCst) {
-            (self.bell)(afterwards);
+            (self.bell)();
         }
     }
 }
@@ -62,7 +62,7 @@ pub fn waker(mailbox: Arc<dyn Mailbox>, token: u64) -> Waker {
     impl Wake for Note {
         fn wake(self: Arc<Self>) {
             self.0.ready(self.1);
-            self.0.flush(Afterwards::Rests);
+            self.0.flush();
         }
     }
     Arc::new(Note(mailbox, token)).into()
@@ -78,7 +78,7 @@ mod tests {
     fn counting() -> (Arc<Inbox>, Arc<AtomicUsize>) {
         let rings = Arc::new(AtomicUsize::new(0));
         let bell = rings.clone();
-        (Inbox::new(move |_| _ = bell.fetch_add(1, Ordering::SeqCst)), rings)
+        (Inbox::new(move || _ = bell.fetch_add(1, Ordering::SeqCst)), rings)
     }
 
     fn read(inbox: &Inbox) -> Vec<u64> {
@@ -92,7 +92,7 @@ mod tests {
         let (inbox, rings) = counting();
         for token in 0..3 {
             inbox.ready(token);
-            inbox.flush(Afterwards::Rests);
+            inbox.flush();
         }
         assert_eq!((read(&inbox), rings.load(Ordering::SeqCst)), (vec![0, 1, 2], 1));
         waker(inbox.clone(), 7).wake();
@@ -105,13 +105,13 @@ mod tests {
         const THREADS: u64 = 4;
         const EACH: u64 = 2_000;
         let (ring, rung) = mpsc::channel();
-        let inbox = Inbox::new(move |_| _ = ring.send(()));
+        let inbox = Inbox::new(move || _ = ring.send(()));
         let worker = |thread| {
             let inbox = inbox.clone();
             std::thread::spawn(move || {
                 for token in 0..EACH {
                     inbox.ready(thread * EACH + token);
-                    inbox.flush(Afterwards::Rests);
+                    inbox.flush();
                 }
             })
         };

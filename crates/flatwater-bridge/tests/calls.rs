@@ -18,7 +18,7 @@ struct Loop {
 impl Loop {
     fn new() -> Self {
         let (bell, woken) = channel();
-        let inbox = Inbox::new(move |_| _ = bell.send(()));
+        let inbox = Inbox::new(move || _ = bell.send(()));
         Self { mailbox: inbox.clone(), inbox, woken }
     }
 

@@ -60,7 +60,7 @@ use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;
 use crate::options::json_options::JsonOptions;
 use crate::options::key::Key;
-pub use crate::queue::reply::{Afterwards, Mailbox};
+pub use crate::queue::reply::Mailbox;
 use crate::queue::ticket::CallOptions;
 use crate::sql::parameters;
 pub use crate::thread::background::dispose;

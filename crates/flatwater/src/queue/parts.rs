@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::reply::{Afterwards, Mailbox, Teller, Waiter};
+use super::reply::{Mailbox, Waiter, wake};
 use super::sync::{Mutex, lock};
 use crate::thread::background::dispose;
 
@@ -34,7 +34,7 @@ impl<T: Send + 'static> Parts<T> {
         state.parts.push_back(part);
         let waiter = state.waiter.take();
         drop(state);
-        waiter.into_iter().for_each(|waiter| Teller::of_one_that(Afterwards::GoesOn).tell(waiter));
+        wake(waiter);
     }
 
     /// Takes the next part. If there is none and a mailbox is given, the mailbox is told of the next one.
@@ -74,7 +74,7 @@ mod tests {
             self.0.lock().unwrap().push(token);
         }
 
-        fn flush(&self, _: Afterwards) {}
+        fn flush(&self) {}
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod model {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
 
-        fn flush(&self, _: Afterwards) {}
+        fn flush(&self) {}
     }
 
     /// A caller that looks at the reply first and at the parts then finds something, or is told; and when it finds the

@@ -21,16 +21,7 @@ pub trait Mailbox: Send + Sync {
     fn ready(&self, token: u64);
 
     /// Wakes whoever reads the mailbox. Called once after a batch of notes, on the same thread.
-    fn flush(&self, afterwards: Afterwards);
-}
-
-/// What a thread does after it has flushed a mailbox: whether the one that it wakes can run in its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Afterwards {
-    /// It goes on with a statement.
-    GoesOn,
-    /// It has nothing to do, unless another request waits.
-    Rests,
+    fn flush(&self);
 }
 
 /// Who waits for a reply.
@@ -47,22 +38,12 @@ impl From<Waker> for Waiter {
 
 /// Tells waiters. Each belongs to a foreign runtime: one that panics must affect neither other callers nor a worker.
 /// Several calls of one mailbox are told with one flush, when this is dropped at the latest.
+#[derive(Default)]
 pub(crate) struct Teller {
     to_flush: Option<std::sync::Arc<dyn Mailbox>>,
-    afterwards: Afterwards,
-}
-
-impl Default for Teller {
-    fn default() -> Self {
-        Self::of_one_that(Afterwards::Rests)
-    }
 }
 
 impl Teller {
-    pub(crate) fn of_one_that(afterwards: Afterwards) -> Self {
-        Self { to_flush: None, afterwards }
-    }
-
     pub(crate) fn tell(&mut self, waiter: Waiter) {
         match waiter {
             Waiter::Task(waker) => foreign(|| waker.wake()),
@@ -79,7 +60,7 @@ impl Teller {
     /// Called before this thread does anything that takes long.
     pub(crate) fn flush(&mut self) {
         if let Some(mailbox) = self.to_flush.take() {
-            foreign(|| mailbox.flush(self.afterwards));
+            foreign(|| mailbox.flush());
         }
     }
 }
@@ -304,7 +285,7 @@ mod tests {
             lock(&self.0).push(Some(token));
         }
 
-        fn flush(&self, _: Afterwards) {
+        fn flush(&self) {
             lock(&self.0).push(None);
         }
     }
@@ -374,7 +355,7 @@ mod model {
             self.0.fetch_add(token as usize, loom::sync::atomic::Ordering::SeqCst);
         }
 
-        fn flush(&self, _: Afterwards) {}
+        fn flush(&self) {}
     }
 
     /// Either the caller finds the reply when it looks, or it is told afterwards.
