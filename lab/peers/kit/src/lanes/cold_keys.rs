@@ -35,7 +35,10 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     forget(&trial)?;
     let peer = trial.open::<P>().await?;
     for _ in 0..WARM {
-        ensure!(peer.query::<(i64, i64)>(FIND, &[0.into()]).await?.touch() == row_of(0), "row 0 is not what was written");
+        ensure!(
+            peer.query::<(i64, i64)>(FIND, &[0.into()]).await?.touch() == row_of(0),
+            "row 0 is not what was written"
+        );
     }
     let (mut polls, mut keys) = (Polls::default(), Traffic::default());
     let before = process::disk_reads();

@@ -10,7 +10,7 @@ use anyhow::Result;
 use super::noop;
 use crate::data::{self, DELETE_T, INSERT_T, T};
 use crate::lane::{Lane, Trial};
-use crate::measure::{Measured, Timing};
+use crate::measure::{Measured, Timing, time};
 use crate::peer::Peer;
 
 const AT_ONCE: usize = 100;
@@ -46,7 +46,8 @@ async fn sequential<P: Peer>(trial: Trial) -> Result<Measured> {
     let floor = noop::write_floor(&trial, &peer).await?;
     let mut timing = Timing::begin()?;
     for (i, name) in names.iter().enumerate() {
-        timing.time(peer.execute(INSERT_T, &[name.as_str().into(), data::value(i).into()])).await?;
+        let row = [name.as_str().into(), data::value(i).into()];
+        time!(timing.latencies, peer.execute(INSERT_T, &row).await?);
     }
     let mut measured = timing.end(count as u64)?.over(&floor);
     measured.extra("p9999_us", measured.latencies.us(0.9999));

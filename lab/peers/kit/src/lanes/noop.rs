@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 
 use crate::data::{self, INSERT_T, T};
 use crate::lane::{Lane, Trial};
-use crate::measure::{Latencies, Measured, Timing};
-use crate::peer::Peer;
+use crate::measure::{Latencies, Measured, Timing, time};
+use crate::peer::{Peer, Table};
 use crate::record::sum_of;
 
 const UPDATE: &str = "UPDATE t SET value = 0 WHERE 1 = 0";
@@ -52,7 +52,7 @@ async fn select<P: Peer>(trial: Trial) -> Result<Measured> {
 async fn writes<P: Peer>(peer: &P, count: usize) -> Result<Latencies> {
     let mut latencies = Latencies::default();
     for _ in 0..count {
-        let changed = latencies.time(peer.execute(UPDATE, &[])).await?;
+        let changed = time!(latencies, peer.execute(UPDATE, &[]).await?);
         ensure!(changed == 0, "an UPDATE that matches nothing changed {changed} rows");
     }
     Ok(latencies)
@@ -63,7 +63,7 @@ async fn reads<P: Peer>(peer: &P, count: usize) -> Result<Latencies> {
     let expected = sum_of(&[(1_i64,)]);
     let mut latencies = Latencies::default();
     for _ in 0..count {
-        let sum = latencies.query::<P, (i64,)>(peer, SELECT, &[]).await?;
+        let sum = time!(latencies, peer.query::<(i64,)>(SELECT, &[]).await?.touch());
         ensure!(sum == expected, "SELECT 1 answered something else");
     }
     Ok(latencies)

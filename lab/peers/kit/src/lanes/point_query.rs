@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 use super::noop;
 use crate::data::{self, INSERT_T, Item, SELECT_ITEM, T};
 use crate::lane::{Lane, Trial, beside};
-use crate::measure::{Latencies, Measured, Timing};
-use crate::peer::Peer;
+use crate::measure::{Latencies, Measured, Timing, time};
+use crate::peer::{Peer, Table};
 use crate::record::{Sum, sum_of};
 
 const ROWS: usize = 1000;
@@ -66,7 +66,8 @@ async fn points<P: Peer>(trial: &Trial, peer: &P) -> Result<Measured> {
     }
     let mut timing = Timing::begin()?;
     for i in 0..count {
-        let sum = timing.latencies.query::<P, Item>(peer, SELECT_ITEM, &[(i as i64 % ROWS as i64 + 1).into()]).await?;
+        let id = i as i64 % ROWS as i64 + 1;
+        let sum = time!(timing.latencies, peer.query::<Item>(SELECT_ITEM, &[id.into()]).await?.touch());
         ensure!(sum == expected[i % ROWS], "row {} is not what was written", i % ROWS);
     }
     timing.end(count as u64)
@@ -103,7 +104,7 @@ async fn write<P: Peer>(peer: P, stop: Arc<AtomicBool>, commits: Arc<AtomicU64>)
     let mut latencies = Latencies::default();
     let began = Instant::now();
     while !stop.load(Ordering::Relaxed) {
-        let changed = latencies.time(peer.execute(UPDATE, &[])).await?;
+        let changed = time!(latencies, peer.execute(UPDATE, &[]).await?);
         ensure!(changed == 1, "{UPDATE} changed {changed} rows");
         commits.store(latencies.len(), Ordering::Relaxed);
     }
