@@ -4,7 +4,8 @@
 //! longest delay of one that repeatedly sleeps for a millisecond, and the longest write of a page to a file of its own, on
 //! the disk on which the acts have theirs. A long poll is a finding only if neither explains it.
 
-use std::io::{Seek, Write};
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,7 +71,9 @@ impl Gauge {
     pub(crate) fn new() -> Self {
         let longest = Arc::<Longest>::default();
         let (idle, disk) = (longest.clone(), longest.clone());
-        let controls = vec![std::thread::spawn(move || idle.sleep()), std::thread::spawn(move || disk.write())];
+        // Opened here: who counts descriptors when this returns counts it.
+        let file = tempfile::tempfile();
+        let controls = vec![std::thread::spawn(move || idle.sleep()), std::thread::spawn(move || disk.write(file))];
         Self { longest, controls }
     }
 
@@ -127,8 +130,8 @@ impl Longest {
     }
 
     /// The control for the disk. Failing writes do not count: an act may make them fail.
-    fn write(&self) {
-        let Ok(mut file) = tempfile::tempfile() else { return };
+    fn write(&self, file: io::Result<File>) {
+        let Ok(mut file) = file else { return };
         let mut written = 0;
         while !self.is_over() {
             let began = Instant::now();
