@@ -11,7 +11,7 @@ use flatwater::options::{
     AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Inline, Journal, SecondCopy, TempStore,
 };
 
-use crate::names::unknown;
+use crate::nearest_name::unknown;
 
 /// A value that a caller gave for an option.
 #[derive(Debug, Clone, PartialEq)]

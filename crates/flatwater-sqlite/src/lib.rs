@@ -51,7 +51,7 @@ pub use guard::read_time::ReadTime;
 pub use guard::refusals::{PageRefusal, Refused, refused};
 pub use handle::Handle;
 pub use hooks::authorizer::{AuthEvent, Authorizer, Policy, Verdict};
-pub use hooks::called::{Authorize, Callbacks, Progress, Trace};
+pub use hooks::caller_hooks::{Authorize, Callbacks, Progress, Trace};
 pub use hooks::changes::{ChangedRows, Changes, ROWS, RowSet};
 pub use hooks::commits::Commits;
 pub use hooks::failure::Failure;

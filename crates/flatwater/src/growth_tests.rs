@@ -1,7 +1,7 @@
 //! How the work of pure functions grows with their input: tests.
 //!
 //! Owns: for each of them an input that can be made larger, and the check that the steps grow with it and not faster.
-//! Invariant: steps are counted, and no time is measured. Leaves out: counting (`step_counter`), and what the functions return.
+//! Invariant: steps are counted, and no time is measured. Leaves out: counting (`growth_counter`), and what the functions return.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use crate::dependencies::index::Index;
 use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::dependencies::reads::Reads;
 use crate::dependencies::tables::{Kind, Table, Tables};
+use crate::growth_counter::counted::{grows_with, steps};
 use crate::migrations::Migrations;
 use crate::migrations::plan::{Applied, next};
 use crate::sql::tokens::{
@@ -25,7 +26,6 @@ use crate::sql::tokens::{
     without_literals,
 };
 use crate::sql::unreported_changes::may_replace;
-use crate::step_counter::counted::{grows_with, steps};
 use crate::values::block::Block;
 use crate::values::column::ColumnNames;
 use crate::values::difference::Difference;

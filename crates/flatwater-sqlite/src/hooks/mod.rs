@@ -8,7 +8,7 @@
 
 pub(crate) mod authorizer;
 mod callbacks;
-pub(crate) mod called;
+pub(crate) mod caller_hooks;
 pub(crate) mod changes;
 pub(crate) mod commits;
 pub(crate) mod failure;
@@ -25,7 +25,7 @@ use rusqlite::ffi;
 use crate::handle::Handle;
 use crate::hooks::authorizer::{AuthEvent, Authorizer};
 use crate::hooks::callbacks::{on_authorize, on_busy, on_commit, on_progress, on_update, on_wal};
-use crate::hooks::called::Called;
+use crate::hooks::caller_hooks::Called;
 use crate::hooks::changes::Changes;
 use crate::hooks::commits::Commits;
 use crate::hooks::failure::Failure;

@@ -1,6 +1,7 @@
 //! The file on Linux: locks of a descriptor, and a futex at an address of the mapped file.
 //!
-//! Owns: the descriptor and the mapping. Leaves out: what all systems have in common (`turn_file`).
+//! Owns: the descriptor and the mapping. Runs on any thread; only the wait for the futex blocks. Invariant: the file is removed
+//! only by a process that alone has it open. Leaves out: what all systems have in common (`turn_file`).
 //!
 //! ```text
 //! a process that opens                     the last process, which closes

@@ -1,4 +1,6 @@
 //! Systems without locks of a descriptor and without futexes: there is no file, and processes only poll.
+//!
+//! Owns: saying so, in the interface of `linux`.
 
 use std::convert::Infallible;
 use std::io;

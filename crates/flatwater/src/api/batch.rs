@@ -33,7 +33,7 @@ pub(crate) fn statements_of<S: Statement, P: IntoParams>(
 #[cfg(test)]
 mod tests {
     use crate::api::database::Database;
-    use crate::step_counter::counted::steps;
+    use crate::growth_counter::counted::steps;
 
     /// On the thread of the caller, which runs it: by the catalogue, and by the connection.
     #[test]

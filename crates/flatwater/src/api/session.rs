@@ -13,7 +13,7 @@ use crate::api::execute_many::ExecuteMany;
 use crate::api::statement::{Given, Statement, bound_twice, has_values};
 use crate::api::stream::RowStream;
 use crate::engine::dispatch::Caller;
-use crate::error::reading::OPTIONAL_ROW;
+use crate::error::of_rows::OPTIONAL_ROW;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::values::convert::FromSql;

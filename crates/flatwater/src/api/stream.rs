@@ -13,7 +13,7 @@ use std::time::Instant;
 use futures_core::Stream;
 
 use crate::api::batches::Batches;
-use crate::error::reading::{after_rows, at_row};
+use crate::error::of_rows::{after_rows, at_row};
 use crate::error::{Error, Result};
 use crate::inline::pause::Pause;
 use crate::values::from_row::{Cells, Found, FromRow};

@@ -14,7 +14,7 @@ use crate::api::call::{Call, Stepped};
 use crate::api::database::Database;
 use crate::api::live::LiveRows;
 use crate::api::live::row_changes::Change;
-use crate::bindings::call_context::Unbegun;
+use crate::bindings::call_nesting::Unbegun;
 use crate::error::Result;
 use crate::inline::budget;
 

@@ -2,11 +2,11 @@
 //!
 //! Owns: making the calls of a front end; hints in the words of another language. Runs on the caller's thread.
 //! Invariant: a call of a front end does what the call of the API does. Leaves out: polling a call (`front_call`), where it
-//! begins (`call_context`), rows of parameters (`param_rows`), opening a database (`open`), connections of callers
+//! begins (`call_nesting`), rows of parameters (`param_rows`), opening a database (`open`), connections of callers
 //! (`connection`), reading a result (`results`), savepoints by name (`savepoints`), functions of the host (`functions`),
 //! what goes on beside calls (`turns`), telling the host's event loop (`flatwater-bridge`).
 
-mod call_context;
+mod call_nesting;
 pub mod connection;
 mod front_call;
 pub mod functions;
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use call_context::Unbegun;
+pub use call_nesting::Unbegun;
 pub use connection::close_connection;
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
@@ -54,7 +54,7 @@ use crate::connection::run::blobs::BlobUse;
 use crate::engine::dispatch::Caller;
 use crate::engine::registry;
 pub use crate::error::names::Name;
-use crate::error::reading::{OPTIONAL_ROW, OPTIONAL_VALUE};
+use crate::error::of_rows::{OPTIONAL_ROW, OPTIONAL_VALUE};
 use crate::error::{Error, Result};
 use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;

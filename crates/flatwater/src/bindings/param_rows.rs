@@ -1,4 +1,4 @@
-//! Rows of parameters, and statements with theirs, that a front end fills in slices. Part of the room's interface.
+//! Rows of parameters, and statements with theirs, that a front end fills in slices.
 //!
 //! Owns: adding rows and statements. Runs on the caller's thread. Leaves out: how they are kept (`values`).
 

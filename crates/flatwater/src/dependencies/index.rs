@@ -12,7 +12,7 @@ use flatwater_sqlite::RowSet;
 
 use super::change::{Change, Met};
 use super::reads::{Reads, TableReads};
-use crate::step_counter::step;
+use crate::growth_counter::step;
 
 /// The number of a live query.
 pub(crate) type Id = u64;

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use flatwater_sqlite::{Op, Program};
 
-use crate::step_counter::step;
+use crate::growth_counter::step;
 
 /// A rowid that a program looks up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

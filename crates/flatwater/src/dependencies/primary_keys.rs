@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use flatwater_sqlite::ColumnSource;
 
 use super::tables::{Kind, Tables};
-use crate::step_counter::step;
+use crate::growth_counter::step;
 
 /// The key of one table of the main database.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use rusqlite::ffi;
 use super::Columns;
 use super::point_lookup::{LookedUp, Uses, opened};
 use super::tables::{Index, Kind, Table, Tables};
-use crate::step_counter::step;
+use crate::growth_counter::step;
 
 /// What the result of a query depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::InUse;
 
 use super::Engine;
-use super::checkpoint_limit::CheckpointPermit;
+use super::closing_copies::CheckpointPermit;
 use super::file_table::left_behind;
 use super::parking::unlist;
 use super::registry::FileReservation;

@@ -5,8 +5,8 @@
 //! everything that a worker decides by itself.
 
 pub(crate) mod cancelled;
-mod checkpoint_limit;
 mod closing;
+mod closing_copies;
 mod connect_checkpointer;
 mod connect_live;
 pub(crate) mod dispatch;

@@ -1,6 +1,6 @@
 //! The place of a failure in a script, or in the rows of parameters.
 //!
-//! Owns: adding it to an error. Runs where the failure happens. Leaves out: the rows of a result (`reading`).
+//! Owns: adding it to an error. Runs where the failure happens. Leaves out: the rows of a result (`of_rows`).
 
 use super::Error;
 

@@ -11,9 +11,9 @@ pub(crate) mod hint;
 pub(crate) mod kind;
 pub(crate) mod location;
 pub(crate) mod names;
+pub(crate) mod of_rows;
 mod of_sqlite;
 pub(crate) mod panics;
-pub(crate) mod reading;
 pub(crate) mod system;
 
 use std::borrow::Cow;

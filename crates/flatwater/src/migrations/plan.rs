@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::Step;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
-use crate::step_counter::step;
+use crate::growth_counter::step;
 
 /// A row of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]

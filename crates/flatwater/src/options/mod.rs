@@ -1,11 +1,11 @@
 //! Every setting of a database and its default.
 //!
 //! Owns: `Options`, a plain value, usable on any thread. Invariant: the defaults are part of the API. Leaves out:
-//! checking which settings contradict each other (`resolve`), and applying them, which the connection and the backend
-//! do.
+//! checking which settings contradict each other (`resolve`), and applying them, which connections, workers and the
+//! engine do.
 
 mod choices;
-mod files;
+mod file_settings;
 pub(crate) mod foreign_code;
 pub(crate) mod image;
 pub(crate) mod json_options;

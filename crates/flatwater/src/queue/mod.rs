@@ -20,11 +20,11 @@
 
 pub(crate) mod bounded;
 pub(crate) mod parts;
-pub(crate) mod pending_writes;
 pub(crate) mod reply;
 pub(crate) mod run_metrics;
 mod sync;
 pub(crate) mod ticket;
+pub(crate) mod write_count;
 
 use std::time::Duration;
 

@@ -21,8 +21,8 @@ use super::grouping::Grouping;
 use super::lru::SegmentedLru;
 use super::schema_seen::LeftWal;
 use super::tokens::{looks_like_a_write, tells_of_its_prepare, without_literals};
+use crate::growth_counter::step;
 use crate::inline::backoff::Backoff;
-use crate::step_counter::step;
 
 /// The maximum number of texts in the catalogue, and how many of these places are only for texts that were looked up
 /// once.

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::step_counter::step;
+use crate::growth_counter::step;
 
 /// Returns true if the text has a conflict clause or RAISE that ends a statement without undoing it (FAIL), or ends the
 /// whole transaction (ROLLBACK).

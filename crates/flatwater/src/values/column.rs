@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use flatwater_sqlite::{ColumnOrigin, ColumnSource};
 
 use crate::error::{Error, Result};
-use crate::step_counter::step;
+use crate::growth_counter::step;
 
 /// What a result shares with all its rows, and with later results of the same prepared statement.
 pub(crate) type Names = Arc<ColumnNames>;

@@ -12,7 +12,7 @@ use rusqlite::types::ValueRef;
 
 use super::block::Block;
 use super::row::Rows;
-use crate::step_counter::step;
+use crate::growth_counter::step;
 
 /// The rows in which a new result differs from an old one, by their positions there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,4 +1,6 @@
-//! The results of a write: of one statement, and of one statement of a batch. Plain data, without invariants.
+//! The results of a write: of one statement, and of one statement of a batch.
+//!
+//! Owns: their fields. Plain data without invariants, usable on any thread. Leaves out: filling them (`execute`).
 
 use super::row::Rows;
 

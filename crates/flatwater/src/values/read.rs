@@ -7,7 +7,7 @@ use super::convert::FromSql;
 use super::from_row::{Cells, Columns, Found, FromRow};
 use super::row::{Row, Rows};
 use crate::error::Result;
-use crate::error::reading::{OPTIONAL_AS, OPTIONAL_VALUE, row_not_found};
+use crate::error::of_rows::{OPTIONAL_AS, OPTIONAL_VALUE, row_not_found};
 
 impl Rows {
     /// Converts every row to a `T`. The columns of `T` are looked up once.

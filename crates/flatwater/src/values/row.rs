@@ -12,7 +12,7 @@ use super::block::Block;
 use super::column::{Column, ColumnIndex, ColumnNames, Names};
 use super::convert::FromSql;
 use super::mismatch::mismatch;
-use crate::error::reading::at_row;
+use crate::error::of_rows::at_row;
 use crate::error::{Error, Result};
 
 /// The rows of one query, in order.

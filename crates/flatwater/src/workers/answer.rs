@@ -12,7 +12,7 @@ use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;
 use crate::connection::run::execute::{Collected, Outcome};
 use crate::error::hint::Sentence;
-use crate::error::reading::row_not_found;
+use crate::error::of_rows::row_not_found;
 use crate::error::{Error, Result};
 use crate::queue::run_metrics::Counts;
 use crate::sql::catalogue::StatementInfo;

@@ -8,7 +8,6 @@ mod answer;
 pub(crate) mod checkpoint;
 pub(crate) mod commit_listeners;
 pub(crate) mod context;
-pub(crate) mod description;
 pub(crate) mod handoff;
 pub(crate) mod kept_connection;
 pub(crate) mod live;
@@ -21,6 +20,7 @@ pub(crate) mod request;
 pub(crate) mod shared_errors;
 pub(crate) mod tried;
 pub(crate) mod work;
+pub(crate) mod work_kinds;
 pub(crate) mod writer;
 
 use std::any::Any;

@@ -3,9 +3,9 @@
 //! Owns: the inbox of an open transaction and how the transaction ended. Invariants: messages are served in the order
 //! in which they were sent; a transaction without messages occupies no thread, and the first message has the writer's thread
 //! serve it; after the end no message is accepted, and every waiting caller gets the reason for the end. One lock guards the
-//! inbox. It is never held while a waker runs, nor while SQLite runs, except for a stay (a short step on its caller's thread): a
-//! message sent meanwhile comes after the stay, and its sender waits no longer than a stay may take. Leaves out: what the
-//! messages do, and the rights of callers (`nesting`).
+//! inbox. It is never held while a waker runs, nor while SQLite runs, except for an inline run: a message sent meanwhile comes
+//! after it, and its sender waits no longer than an inline run may take. Leaves out: what the messages do, and the rights of
+//! callers (`nesting`).
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::queue::pending_writes::PendingWrite;
 use crate::queue::ticket::Ticket;
+use crate::queue::write_count::PendingWrite;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::work::Work;
 

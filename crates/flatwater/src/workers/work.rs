@@ -1,7 +1,7 @@
 //! The work of a request: the closed list of what a worker can be asked for.
 //!
 //! Owns: the list, and reading from it what the statements of a work are. Runs on callers' and workers' threads. Plain values.
-//! Leaves out: what is true of each kind (`description`), who asks (`request`), running it (the workers).
+//! Leaves out: what is true of each kind (`work_kinds`), who asks (`request`), running it (the workers).
 
 use std::any::Any;
 use std::hash::{Hash, Hasher};

@@ -7,7 +7,7 @@ use flatwater::bindings::Name;
 
 /// The floors of `src`, lowest first. Folders of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
-    &["step_counter"],
+    &["growth_counter"],
     &["busy_handler", "dependencies", "error", "inline", "bytecode", "thread"],
     &["events", "migrations"],
     &["options", "sql", "time", "values"],

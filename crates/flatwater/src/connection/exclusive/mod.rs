@@ -5,7 +5,7 @@
 
 pub(crate) mod change_key;
 pub(crate) mod copy;
-mod export;
+mod copy_with_key;
 pub(crate) mod history;
 pub(crate) mod import_statements;
 pub(crate) mod lend;

@@ -15,7 +15,7 @@ use rusqlite::backup::{Backup, StepResult};
 use tempfile::NamedTempFile;
 
 use crate::connection::Connection;
-use crate::connection::exclusive::export::export;
+use crate::connection::exclusive::copy_with_key::export;
 use crate::error::cause::caused_by_io;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;

@@ -10,7 +10,7 @@ pub(crate) mod applied;
 mod math;
 mod regexp;
 pub(crate) mod registration;
-mod shared;
+mod user_code;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -13,7 +13,7 @@ use flatwater_sqlite::Failure;
 use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
 
-use super::shared::{OwnError, Shared, SharedCollation};
+use super::user_code::{OwnError, Shared, SharedCollation};
 use crate::error::{Error, Result};
 use crate::thread::block_on::mark_closure;
 

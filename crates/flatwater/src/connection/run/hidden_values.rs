@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use rusqlite::types::ValueRef;
 
-use crate::step_counter::step;
+use crate::growth_counter::step;
 use crate::values::params::ParamRow;
 
 /// A piece shorter than this is taken for a coincidence, unless it stands in quotes.

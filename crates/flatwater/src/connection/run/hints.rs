@@ -8,9 +8,9 @@
 use flatwater_sqlite::Connection as Sqlite;
 
 use crate::error::hint::{Hint, Sentence, hint};
+use crate::growth_counter::step;
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::has_in_with_one_parameter;
-use crate::step_counter::step;
 
 const JSON_LIST: &str = "use IN (SELECT value FROM json_each(?)) with a JSON list";
 

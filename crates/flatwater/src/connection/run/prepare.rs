@@ -17,13 +17,13 @@ use crate::connection::open::pragma_answers::{Judged, judge};
 use crate::error::hint::hint;
 use crate::error::location::{in_script, offset_by};
 use crate::error::{Error, Result};
+use crate::growth_counter::step;
 use crate::sql::catalogue::{KEPT_TEXT_BYTES, StatementInfo};
 use crate::sql::change_functions;
 use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_other_tables};
 use crate::sql::policy;
 use crate::sql::tokens::quoted;
 use crate::sql::unreported_changes::may_name;
-use crate::step_counter::step;
 use crate::values::column::{ColumnNames, Names};
 
 impl Connection {

@@ -10,8 +10,8 @@ use super::Readers;
 use super::read_session::{End, ReadSession};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
-use crate::workers::description::Name;
 use crate::workers::request::Request;
+use crate::workers::work_kinds::Name;
 
 #[derive(Clone)]
 pub(super) struct Running {

@@ -2,7 +2,7 @@
 //!
 //! Owns: that run, or that of a savepoint, and which are eligible. Runs on the thread of a caller, while the
 //! writer's thread has no message of the transaction. Invariant: an inline run that fails leaves nothing behind, and a worker
-//! runs the statement again. Leaves out: the place of the connection (`resting`), the order of messages
+//! runs the statement again. Leaves out: the place of the connection (`resting_connection`), the order of messages
 //! (`open_transaction`), beginning and ending a transaction inline (`inline_transaction`).
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::inline_transaction;
 use super::inline_write::short_write;
 use super::known_schema::has_settled_schema;
 use super::perform::run_one;
-use super::resting::{OpenState, RestingConnection};
+use super::resting_connection::{OpenState, RestingConnection};
 use super::savepoint_stack::Savepoint;
 use super::writer_connection::WriterConnection;
 use crate::connection::run::execute::Bounds;

@@ -13,7 +13,7 @@ use flatwater_sqlite::WalHeader;
 
 use super::failed_commit::{Change, Changes};
 use super::inline_access::run_inline;
-use super::resting::OpenState;
+use super::resting_connection::OpenState;
 use super::slot::Slot;
 use super::writer_connection::WriterConnection;
 use super::{Writer, WriterShared};
@@ -23,8 +23,8 @@ use crate::error::Result;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::Durability;
-use crate::queue::pending_writes::PendingWrite;
 use crate::queue::ticket::{CallOptions, Ticket};
+use crate::queue::write_count::PendingWrite;
 use crate::workers::Answer;
 use crate::workers::nesting::TransactionGuard;
 use crate::workers::open_transaction::{OpenTransaction, Step};

@@ -1,7 +1,7 @@
 //! What interrupts a statement on the writer's connection.
 //!
 //! Owns: arming the connection for one request, or for several. Runs on the thread that holds the slot. Invariant: nothing is
-//! interrupted after a commit's point of no return. Leaves out: when a close leaves the connection behind (`left_behind`).
+//! interrupted after a commit's point of no return. Leaves out: when a close leaves the connection behind (`ongoing`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

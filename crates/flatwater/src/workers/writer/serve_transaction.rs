@@ -17,7 +17,7 @@ use super::inline_access::unlimit;
 use super::interrupts::{arm, disarm};
 use super::known_schema::{may_write_virtual_tables, see_schema};
 use super::perform::{Rules, perform};
-use super::resting::OpenState;
+use super::resting_connection::OpenState;
 use super::savepoint_stack::{LONG, Savepoint, Stack};
 use super::slot::HeldConnection;
 use super::writer_connection::WriterConnection;

@@ -1,7 +1,7 @@
 //! Short statements of a connection of a caller, on the thread that polls their call: the inbox around them.
 //!
 //! Owns: when the connection is free for one, and what follows. Runs on callers' threads, under the lock of the inbox, for no
-//! longer than a stay in an open transaction. Invariants: nothing waits that was sent before; the slot is given back
+//! longer than an inline run in an open transaction. Invariants: nothing waits that was sent before; the slot is given back
 //! without the lock; a commit whose outcome is not known is the first thing that a helper thread finds. Leaves out: which
 //! statements are short, and running them (`short`).
 

@@ -15,7 +15,7 @@ use super::super::slot::{HeldConnection, Slot, enter, leave_beside};
 use super::super::writer_connection::WriterConnection;
 use super::super::{Writer, WriterShared};
 use crate::error::{Error, Result};
-use crate::queue::pending_writes::PendingWrite;
+use crate::queue::write_count::PendingWrite;
 use crate::sql::catalogue::Catalogue;
 use crate::workers::Answer;
 

@@ -1,4 +1,5 @@
-//! The options of files: what a new one has from its first page on, and how much of one is mapped.
+//! The options of files: what a new one has from its first page on, how much of one is mapped, and how often `PRAGMA optimize`
+//! runs on it.
 //!
 //! Owns: setting them. Plain values, usable on any thread. Leaves out: applying them to a connection.
 

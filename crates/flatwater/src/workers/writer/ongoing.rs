@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{Writer, WriterShared};
 use crate::queue::ticket::Ticket;
-use crate::workers::description::Name;
 use crate::workers::open_transaction::{End, OpenTransaction};
 use crate::workers::outbox::refuse_closed;
 use crate::workers::work::Work;
+use crate::workers::work_kinds::Name;
 
 /// The open transaction and the running request, so that a close can end them.
 #[derive(Default)]
