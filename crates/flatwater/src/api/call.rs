@@ -195,9 +195,7 @@ impl<T, E: From<Error>> Call<T, E> {
             report.end(&answer, self.collection.as_deref());
         }
         let answer = answer?;
-        if let Some(level) = &mut self.level {
-            level.ended();
-        }
+        self.level.iter_mut().for_each(|level| level.ended());
         if let Some(options) = self.handle_options.take()
             && let Some(caller) = &mut self.caller
         {
@@ -297,13 +295,16 @@ impl<T, E> Call<T, E> {
     pub(crate) fn give_up(&mut self, unless_it_writes: bool) -> CancelOutcome {
         let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
             Stage::New(_) | Stage::Start(_) => CancelOutcome::Withdrawn,
-            // Looked at before it is given up: what is interrupted is answered, too.
-            Stage::Waiting(_, reply) if reply.is_answered() => CancelOutcome::Answered,
+            Stage::Waiting(_, reply) if reply.is_inherited() => CancelOutcome::Answered,
+            // Asked before giving up: an interrupted request is answered too. One that is too late never ran.
+            Stage::Waiting(awaited, reply) if reply.is_answered() && !awaited.is_too_late() => CancelOutcome::Answered,
             Stage::Waiting(awaited, reply) => match awaited.give_up() {
                 cancelled if unless_it_writes && awaited.has_outcome(cancelled) => {
                     *self.stage() = Stage::Waiting(awaited, reply);
                     return cancelled;
                 }
+                // It was done before it could learn that its caller had left.
+                _ if matches!(reply.look(), Poll::Ready(Some(Ok(_)))) => CancelOutcome::Answered,
                 cancelled => cancelled,
             },
             Stage::Held(_) => {

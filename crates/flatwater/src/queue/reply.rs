@@ -145,7 +145,7 @@ impl<T> Drop for Promise<T> {
 impl<T> Reply<T> {
     /// Returns true if there is nothing to wait for any more.
     pub(crate) fn is_answered(&self) -> bool {
-        self.is_inherited() || !matches!(*lock(&self.0.slot), ReplyState::Empty(_))
+        !matches!(*lock(&self.0.slot), ReplyState::Empty(_))
     }
 
     /// Returns true if this process was forked since the request.

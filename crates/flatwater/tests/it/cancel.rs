@@ -147,7 +147,8 @@ async fn a_read_that_is_given_up_while_it_waits_is_never_begun(place: &Place) {
     let mut behind: Vec<_> = (0..10).map(|_| db.query(ENDLESS, ())).collect();
     begin(&mut behind).await;
     assert_eq!(waiting(&db), 10);
-    drop((endless, behind));
+    // In this order: a reader that is free takes the next one.
+    drop((behind, endless));
     assert_eq!(count(&db).await, 0);
     assert_eq!(db.stats().abandoned, 10);
 }
@@ -218,10 +219,7 @@ async fn who_cancels_is_told_what_became_of_the_call(place: &Place) {
     let mut read = [db.query(ENDLESS, ())];
     begin(&mut read).await;
     until(|| waiting(&db) == 0).await;
-    // It may be out of the queue and not begun yet.
-    let [read] = read;
-    let cancelled = read.cancel();
-    assert!(matches!(cancelled, CancelOutcome::ReadInterrupted | CancelOutcome::Withdrawn), "{cancelled:?}");
+    assert_eq!(read.map(|call| call.cancel()), [CancelOutcome::ReadInterrupted]);
 
     let (started, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (running, may_end) = (started.clone(), goes_on.clone());

@@ -2,6 +2,8 @@
 //! a separate process, because the bound is the process's.
 #![cfg(target_os = "linux")]
 
+use std::time::Duration;
+
 use flatwater::options::{Inline, Journal};
 use flatwater::process::set_max_open;
 use flatwater::{Database, Error, ErrorKind, Options};
@@ -20,13 +22,14 @@ fn open_ones(files: &[TestFile]) -> usize {
     files.iter().filter(|file| !is_parked(file)).count()
 }
 
-/// Opens so many databases with one row each, of which `most` may have connections.
+/// Opens so many databases with one row each, of which `most` may have connections. Their calls wait for room however slow the
+/// machine is.
 async fn opened(databases: usize, most: usize) -> (Vec<TestFile>, Vec<Database>) {
     let files: Vec<_> = (0..databases).map(|_| TestFile::new()).collect();
     let mut dbs = Vec::new();
     set_max_open(most);
     for file in &files {
-        let db = empty_table(file.options()).await;
+        let db = empty_table(file.options().busy_timeout(Duration::from_secs(3600))).await;
         db.execute(INSERT, (1,)).await.unwrap();
         dbs.push(db);
     }

@@ -102,8 +102,8 @@ impl Latencies {
     }
 }
 
-/// Does the work, which may await, and records how long it took. For calls of less than a microsecond: each function between a lane
-/// and a call moves the call's future once more.
+/// Does the work, which may await, and records how long it took. For short calls, and those from which a floor is subtracted: each
+/// function between a lane and a call moves the call's future once more.
 macro_rules! time {
     ($latencies:expr, $work:expr) => {{
         let began = std::time::Instant::now();

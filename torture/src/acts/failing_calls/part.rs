@@ -75,8 +75,7 @@ async fn all(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Res
     let options = load::options(case, directory);
     let db = options.clone().open().await?;
     db.execute_script(SCHEMA).await?;
-    // Starts the timer's thread, which never ends, before the check for leftovers.
-    db.with_timeout(Duration::from_secs(1)).execute_script("ANALYZE").await?;
+    db.execute_script("ANALYZE").await?;
     db.close().await?;
     let before = Belongings::now();
     let db = if case.while_opening { None } else { Some(options.clone().open().await?) };

@@ -58,8 +58,8 @@ fn shape_new_file(sqlite: &Sqlite, options: &Options) -> Result<()> {
 
 /// Runs the first read of a file. It opens the file's WAL and reads it, still with SQLite's own methods, which report a
 /// failed read of the disk as corruption. So after SQLITE_CORRUPT the read is repeated with our methods; a failure of
-/// the disk is then reported in place of the corruption. Pages that were read are dropped before: of one that is in the cache
-/// SQLite does not check the sizes of the cells again (<https://sqlite.org/pragma.html#pragma_cell_size_check>).
+/// the disk is then reported in place of the corruption. Before that the cached pages are dropped: SQLite checks the sizes of
+/// a page's cells only when it reads the page (<https://sqlite.org/pragma.html#pragma_cell_size_check>).
 fn first_read<T>(
     sqlite: &mut Sqlite,
     read: impl Fn(&mut Sqlite) -> flatwater_sqlite::Result<T>,
@@ -69,7 +69,9 @@ fn first_read<T>(
         read => return read,
     };
     sqlite.files().guard();
-    sqlite.execute_batch("PRAGMA shrink_memory")?;
+    if sqlite.execute_batch("PRAGMA shrink_memory").is_err() {
+        return Err(damage);
+    }
     let is_the_disk =
         |error: &flatwater_sqlite::Error| error.code().is_some_and(|code| code & 0xff == ffi::SQLITE_IOERR);
     read(sqlite).map_err(|again| if is_the_disk(&again) { again } else { damage })

@@ -223,13 +223,15 @@ impl ReadersShared {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
     use std::time::Duration;
 
     use super::*;
     use crate::engine::opening::Opening;
     use crate::engine::registry;
+    use crate::error::ErrorKind;
     use crate::queue::reply::reply;
-    use crate::queue::ticket::{CallOptions, Ticket};
+    use crate::queue::ticket::{CallOptions, Leaves, Ticket};
     use crate::workers::Answer;
     use crate::workers::request::Request;
     use crate::workers::work::Work;
@@ -265,6 +267,34 @@ mod tests {
         readers.0.work(job, &mut outbox);
         outbox.deliver();
         assert!(reply.is_answered());
+        readers.0.lock().threads -= 1;
+        engine.close(None, registry::leave(&engine, false).unwrap(), Duration::ZERO);
+    }
+
+    /// What a thread has taken has begun, so its caller is told of the interruption, and waits for the answer.
+    #[test]
+    fn a_read_whose_caller_leaves_before_it_runs_is_answered() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options::new(directory.path().join("a.db")).readers(1).resolve().unwrap();
+        let engine = registry::open(&options, &Opening::new()).unwrap();
+        let readers = engine.readers.as_ref().unwrap();
+        readers.open_one(&Arc::new(Ticket::new(CallOptions::default(), Instant::now()))).unwrap();
+        let (request, reply) = read("SELECT 1");
+        let ticket = request.ticket.clone();
+        let mut state = readers.0.lock();
+        state.threads += 1;
+        state.waiting.push(request);
+        let job = state.next_job(&options).unwrap();
+        drop(state);
+        assert_eq!(ticket.leave(), Leaves::Interrupted);
+        let mut outbox = Outbox::decoding(&readers.0.context.recorder);
+        readers.0.work(job, &mut outbox);
+        outbox.deliver();
+        let Poll::Ready(Some(Err(error))) = reply.look() else { panic!("it is not answered") };
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        let counts = engine.stats();
+        assert_eq!((counts.abandoned, counts.interrupted), (0, 1));
+        assert_eq!(readers.0.lock().idle.len(), 1);
         readers.0.lock().threads -= 1;
         engine.close(None, registry::leave(&engine, false).unwrap(), Duration::ZERO);
     }

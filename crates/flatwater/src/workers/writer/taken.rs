@@ -1,8 +1,8 @@
 //! Requests between the queue and a round: they are taken and started, or go back.
 //!
 //! Owns: taking them from the queue, starting them, and putting back what is to run later. Runs on the thread that holds the
-//! slot. Invariants: what does not wait any more has begun, so a caller who leaves learns whether it was in time; what a
-//! caller has left is not run, but one that had begun is answered. Leaves out: which requests are taken (`choice`).
+//! slot. Invariants: what does not wait any more has begun, except for the crate's own requests that are handed over, so a caller
+//! who leaves learns whether it was in time; what a caller has left is not run, but one that had begun is answered. Leaves out: which requests are taken (`choice`).
 
 use super::WriterShared;
 use super::choice::Choice;

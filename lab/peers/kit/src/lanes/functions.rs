@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use super::noop;
 use crate::data;
 use crate::lane::{Lane, Trial};
-use crate::measure::{Measured, Timing};
-use crate::peer::Peer;
+use crate::measure::{Measured, Timing, time};
+use crate::peer::{Peer, Table};
 use crate::record::{Sum, sum_of};
 
 const ROWS: usize = 1000;
@@ -38,7 +38,8 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     }
     let mut timing = Timing::begin()?;
     for i in 0..count {
-        let sum = timing.latencies.query::<P, Row>(&peer, SELECT, &[(i as i64 % ROWS as i64 + 1).into()]).await?;
+        let id = i as i64 % ROWS as i64 + 1;
+        let sum = time!(timing.latencies, peer.query::<Row>(SELECT, &[id.into()]).await?.touch());
         ensure!(sum == expected[i % ROWS], "row {} is not what was written, and its half", i % ROWS);
     }
     let measured = timing.end(count as u64)?.over(&floor);

@@ -68,7 +68,8 @@ async fn single<P: Peer>(trial: Trial) -> Result<Measured> {
         peer.execute(DELETE_T, &[]).await?;
         timing.resume()?;
         for (i, name) in names.iter().enumerate() {
-            timing.time(peer.execute(INSERT_T, &[name.as_str().into(), data::value(i).into()])).await?;
+            let row = [name.as_str().into(), data::value(i).into()];
+            time!(timing.latencies, peer.execute(INSERT_T, &row).await?);
         }
     }
     let measured = timing.end((rounds * AT_ONCE) as u64)?.over(&floor);

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use super::noop;
 use crate::data::{self, DELETE_T, INSERT_T, INSERT_WIDE, SELECT_ITEMS, SELECT_WIDE, T, WIDE};
 use crate::lane::{Lane, Trial};
-use crate::measure::{Measured, Timing};
+use crate::measure::{Measured, Timing, time};
 use crate::peer::Peer;
 use crate::record::Wide;
 use crate::value::Rows;
@@ -95,7 +95,7 @@ async fn merge<P: Peer>(trial: Trial) -> Result<Measured> {
     let floor = noop::write_floor(&trial, &peer).await?;
     let mut timing = Timing::begin()?;
     for round in 0..rounds {
-        let changed = timing.time(peer.many(MERGE, &blocks[round % blocks.len()])).await?;
+        let changed = time!(timing.latencies, peer.many(MERGE, &blocks[round % blocks.len()]).await?);
         ensure!(changed == ROUND as u64, "{changed} of {ROUND} rows were replaced");
     }
     let measured = timing.end((rounds * ROUND) as u64)?.over(&floor);
