@@ -1,10 +1,10 @@
 //! What a call does: from the first await to its result.
 //!
 //! Owns: the states of one call, and what happens if its task is cancelled in any of them. Runs on the loop's thread,
-//! with the interpreter's lock, and never waits there. Invariants: nothing begins before the first await, nor without a loop; a result is
-//! returned once; a write that runs is waited for, also by a task that was cancelled, so that its outcome is known when
-//! the task goes on: it was interrupted and undone, or it could not be any more. Leaves out: the object around it
-//! (`capi::call_type`), what becomes of a result (`shape`).
+//! with the interpreter's lock, and never waits there. Invariants: nothing begins before the first await, nor, but for what
+//! `running_loop` says, without a loop; a result is returned once; a write that runs is waited for, also by a task that was
+//! cancelled, so that its outcome is known when the task goes on: it was interrupted and undone, or it could not be any more.
+//! Leaves out: the object around it (`capi::call_type`), what becomes of a result (`shape`).
 
 use std::sync::Arc;
 

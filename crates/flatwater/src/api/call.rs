@@ -18,7 +18,7 @@ use crate::engine::dispatch::{Awaited, Begun, Caller, Submitted};
 use crate::engine::handle::inherited;
 use crate::engine::opening::Opening;
 use crate::error::{Error, Result};
-use crate::inline::budget;
+use crate::inline::{budget, pause};
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
@@ -239,7 +239,7 @@ impl<T, E: From<Error>> Call<T, E> {
                 self.report = self.caller.as_ref().and_then(|caller| Report::begin(caller, self.operation, None));
                 Err(error)
             }
-            _ => Err(polled_again()),
+            _ => return Stepped::Ready(Err(polled_again())),
         };
         budget::count(Instant::now());
         self.in_turn(answer)
@@ -327,7 +327,7 @@ impl<T, E: From<Error>> Future for Call<T, E> {
         let this = self.get_mut();
         match this.step(|reply| Pin::new(reply).poll(context)) {
             Stepped::Ready(answer) => return Poll::Ready(this.finish(answer)),
-            Stepped::Yields => context.waker().wake_by_ref(),
+            Stepped::Yields => pause::wake(context),
             Stepped::Waits => {}
         }
         Poll::Pending

@@ -15,6 +15,7 @@ use crate::engine::cancelled::CancelOutcome;
 use crate::engine::dispatch::Caller;
 use crate::error::Result;
 use crate::error::location::in_row;
+use crate::inline::pause;
 use crate::queue::ticket::CallOptions;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::into_params::IntoParams;
@@ -151,7 +152,7 @@ where
                 match collecting.collect(|rows| rows.is_multiple_of(ROWS) && Instant::now() >= end) {
                     Ok(false) => {
                         self.0 = Progress::Collecting(collecting);
-                        context.waker().wake_by_ref();
+                        pause::wake(context);
                         return Poll::Pending;
                     }
                     collected => Box::new(collecting.call(collected.map(drop))),

@@ -4,6 +4,7 @@
 //! is used up, and goes on at the next poll whatever happened meanwhile; it suspends before it takes something, so a poll that is
 //! given up loses nothing. Leaves out: the share (`budget`).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -32,9 +33,14 @@ impl Pause {
         if !self.is_due(now) {
             return Poll::Ready(());
         }
-        context.waker().wake_by_ref();
+        wake(context);
         Poll::Pending
     }
+}
+
+/// Has the task polled again after the others. A waker is code of a foreign runtime: its panic is not passed on to who polls.
+pub(crate) fn wake(context: &Context<'_>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| context.waker().wake_by_ref()));
 }
 
 /// Who was suspended and is given up goes on elsewhere.
