@@ -75,7 +75,6 @@ async fn all(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Res
     let options = load::options(case, directory);
     let db = options.clone().open().await?;
     db.execute_script(SCHEMA).await?;
-    db.execute_script("ANALYZE").await?;
     db.close().await?;
     let before = Belongings::now();
     let db = if case.while_opening { None } else { Some(options.clone().open().await?) };

@@ -1,7 +1,8 @@
 //! What is to be done when the lock of the live queries is released.
 //!
-//! Owns: the list, made under the lock and done without it, on the thread that had the lock. Invariant: it is the place of all that may take long or run other
-//! code: starting runs, waking tasks, comparing results, freeing them. Leaves out: doing it (`run`).
+//! Owns: the list, made under the lock and done without it, on the thread that had the lock. Invariant: it is the place of all
+//! that may take long or run other code: starting runs, waking tasks, comparing results, freeing them. Leaves out: doing it
+//! (`run`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

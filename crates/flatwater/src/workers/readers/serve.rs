@@ -118,15 +118,15 @@ impl ReadersShared {
         outbox: &mut Outbox<'_>,
     ) -> Served {
         if !request.ticket.start() {
-            if request.ticket.is_interrupted() {
-                let Request { ticket, work, reply_to, .. } = request;
-                outbox.answer(work.describe().kind, &ticket, reply_to, Err(left_request()));
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
-                return Served::Returned(reader);
-            }
-            self.context.recorder.counts.abandoned.count();
+            let Request { ticket, work, reply_to, .. } = request;
+            let kind = work.describe().kind;
             // Dropping a closure of the user may panic.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(request)));
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
+            if ticket.is_interrupted() {
+                outbox.answer(kind, &ticket, reply_to, Err(left_request()));
+            } else {
+                self.context.recorder.counts.abandoned.count();
+            }
             // `None` here is the right to open a connection, returned unused.
             return Served::Returned(reader);
         }

@@ -227,6 +227,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::engine::Engine;
     use crate::engine::opening::Opening;
     use crate::engine::registry;
     use crate::error::ErrorKind;
@@ -244,58 +245,59 @@ mod tests {
         (Request::new(ticket, Work::Prepare(text), promise), reply)
     }
 
-    #[test]
-    fn a_read_that_comes_while_the_last_thread_ends_is_served_by_it() {
+    /// Runs the test with a database that has one idle reader. This thread is one of the pool's.
+    fn with_one_reader(test: impl FnOnce(&Engine, &Arc<ReadersShared>, &Options)) {
         let directory = tempfile::tempdir().unwrap();
         let options = Options::new(directory.path().join("a.db")).readers(1).resolve().unwrap();
         let engine = registry::open(&options, &Opening::new()).unwrap();
         let readers = engine.readers.as_ref().unwrap();
         readers.open_one(&Arc::new(Ticket::new(CallOptions::default(), Instant::now()))).unwrap();
-        // This thread is the pool's, and its time is over.
-        let mut state = readers.0.lock();
-        state.threads += 1;
-        let coldest = std::mem::take(&mut state.idle);
-        assert_eq!(coldest.len(), 1);
-        drop(state);
-        let (request, reply) = read("SELECT 1");
-        readers.push(request).unwrap();
-        assert_eq!(readers.0.lock().threads, 1, "no connection is free, so no thread is started");
-        let mut state = readers.0.end(coldest).expect("the thread goes on");
-        let job = state.next_job(&options).expect("the read found no thread");
-        drop(state);
-        let mut outbox = Outbox::decoding(&readers.0.context.recorder);
-        readers.0.work(job, &mut outbox);
-        outbox.deliver();
-        assert!(reply.is_answered());
+        readers.0.lock().threads += 1;
+        test(&engine, &readers.0, &options);
         readers.0.lock().threads -= 1;
         engine.close(None, registry::leave(&engine, false).unwrap(), Duration::ZERO);
+    }
+
+    fn work(pool: &Arc<ReadersShared>, job: Job) {
+        let mut outbox = Outbox::decoding(&pool.context.recorder);
+        pool.work(job, &mut outbox);
+        outbox.deliver();
+    }
+
+    #[test]
+    fn a_read_that_comes_while_the_last_thread_ends_is_served_by_it() {
+        with_one_reader(|engine, pool, options| {
+            // The time of this thread is over.
+            let coldest = std::mem::take(&mut pool.lock().idle);
+            assert_eq!(coldest.len(), 1);
+            let (request, reply) = read("SELECT 1");
+            engine.readers.as_ref().unwrap().push(request).unwrap();
+            assert_eq!(pool.lock().threads, 1, "no connection is free, so no thread is started");
+            let mut state = pool.end(coldest).expect("the thread goes on");
+            let job = state.next_job(options).expect("the read found no thread");
+            drop(state);
+            work(pool, job);
+            assert!(reply.is_answered());
+        });
     }
 
     /// What a thread has taken has begun, so its caller is told of the interruption, and waits for the answer.
     #[test]
     fn a_read_whose_caller_leaves_before_it_runs_is_answered() {
-        let directory = tempfile::tempdir().unwrap();
-        let options = Options::new(directory.path().join("a.db")).readers(1).resolve().unwrap();
-        let engine = registry::open(&options, &Opening::new()).unwrap();
-        let readers = engine.readers.as_ref().unwrap();
-        readers.open_one(&Arc::new(Ticket::new(CallOptions::default(), Instant::now()))).unwrap();
-        let (request, reply) = read("SELECT 1");
-        let ticket = request.ticket.clone();
-        let mut state = readers.0.lock();
-        state.threads += 1;
-        state.waiting.push(request);
-        let job = state.next_job(&options).unwrap();
-        drop(state);
-        assert_eq!(ticket.leave(), Leaves::Interrupted);
-        let mut outbox = Outbox::decoding(&readers.0.context.recorder);
-        readers.0.work(job, &mut outbox);
-        outbox.deliver();
-        let Poll::Ready(Some(Err(error))) = reply.look() else { panic!("it is not answered") };
-        assert_eq!(error.kind(), ErrorKind::Cancelled);
-        let counts = engine.stats();
-        assert_eq!((counts.abandoned, counts.interrupted), (0, 1));
-        assert_eq!(readers.0.lock().idle.len(), 1);
-        readers.0.lock().threads -= 1;
-        engine.close(None, registry::leave(&engine, false).unwrap(), Duration::ZERO);
+        with_one_reader(|engine, pool, options| {
+            let (request, reply) = read("SELECT 1");
+            let ticket = request.ticket.clone();
+            let mut state = pool.lock();
+            state.waiting.push(request);
+            let job = state.next_job(options).unwrap();
+            drop(state);
+            assert_eq!(ticket.leave(), Leaves::Interrupted);
+            work(pool, job);
+            let Poll::Ready(Some(Err(error))) = reply.look() else { panic!("it is not answered") };
+            assert_eq!(error.kind(), ErrorKind::Cancelled);
+            let counts = engine.stats();
+            assert_eq!((counts.abandoned, counts.interrupted), (0, 1));
+            assert_eq!(pool.lock().idle.len(), 1);
+        });
     }
 }

@@ -1,7 +1,7 @@
 //! What the writer's connection has besides SQLite's connection.
 //!
-//! Owns: what these values consist of. Guarded by the slot, on whichever thread holds it. Leaves out: what becomes of each, which is where its name says:
-//! `writer_lease`, `interrupts`, `commits_seen`, `disk_full`.
+//! Owns: what these values consist of. Guarded by the slot, on whichever thread holds it. Leaves out: what becomes of each,
+//! which is where its name says: `writer_lease`, `interrupts`, `commits_seen`, `disk_full`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

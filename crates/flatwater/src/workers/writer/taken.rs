@@ -1,8 +1,9 @@
 //! Requests between the queue and a round: they are taken and started, or go back.
 //!
 //! Owns: taking them from the queue, starting them, and putting back what is to run later. Runs on the thread that holds the
-//! slot. Invariants: what does not wait any more has begun, except for the crate's own requests that are handed over, so a caller
-//! who leaves learns whether it was in time; what a caller has left is not run, but one that had begun is answered. Leaves out: which requests are taken (`choice`).
+//! slot. Invariants: what does not wait any more has begun, except for the crate's own requests that are handed over, so a
+//! caller who leaves learns whether it was in time; what a caller has left is not run, but one that had begun is answered.
+//! Leaves out: which requests are taken (`choice`).
 
 use super::WriterShared;
 use super::choice::Choice;
@@ -21,7 +22,7 @@ pub(super) fn take(shared: &WriterShared, into: &mut Vec<Request>, choice: &mut 
     });
 }
 
-/// Starts the requests from this one on. Drops those whose callers have left.
+/// Starts those requests, from this one on, that did not start when they were taken. Drops those whose callers have left.
 pub(super) fn start_from(shared: &WriterShared, first: usize, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) {
     for gone in batch.extract_if(first.., |request| !request.ticket.start()) {
         if gone.ticket.is_interrupted() {
