@@ -2,24 +2,28 @@
 //!
 //! Owns: the longest wall time and CPU time of one poll, and two controls that show what the machine does to a thread: the
 //! longest delay of one that repeatedly sleeps for a millisecond, and the longest write of a page to a file of its own, on
-//! the disk on which the acts have theirs. A long poll is a finding only if neither explains it.
+//! the disk on which the acts have theirs. A long poll is a finding only if neither explains it; the finding then says in
+//! which functions of the kernel its thread was seen to wait.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{Pid, gettid};
 use serde::{Deserialize, Serialize};
 
 use crate::round::Finding;
 
 /// The longest a poll may take beyond the delays of the controls.
 const TOO_LONG: Duration = Duration::from_millis(500);
+/// A poll that takes longer is looked at, once.
+const LOOKED_AT: Duration = Duration::from_millis(200);
 const NAP: Duration = Duration::from_millis(1);
 /// The control's file gets no longer than this.
 const FILE_BYTES: u64 = 1 << 20;
@@ -59,6 +63,17 @@ struct Longest {
     idle_us: AtomicU64,
     disk_us: AtomicU64,
     over: AtomicBool,
+    /// The polls that run now, of all threads.
+    running: Mutex<Vec<Running>>,
+    /// What was seen of the longest one that was looked at.
+    seen: Mutex<String>,
+}
+
+/// A poll that runs.
+struct Running {
+    thread: Pid,
+    began: Instant,
+    is_looked_at: bool,
 }
 
 /// A future that measures its polls.
@@ -99,8 +114,12 @@ impl Gauge {
         if hold.wall_us > micros(TOO_LONG) + 2 * hold.idle_us.max(hold.disk_us) {
             return Err(Finding::new(format!(
                 "a poll held its thread for {} us ({} us of CPU at most), where an idle thread was held up {} us, and a \
-                 write to another file {} us",
-                hold.wall_us, hold.cpu_us, hold.idle_us, hold.disk_us
+                 write to another file {} us; the thread was last seen in: {}",
+                hold.wall_us,
+                hold.cpu_us,
+                hold.idle_us,
+                hold.disk_us,
+                lock(&self.longest.seen)
             )));
         }
         Ok(())
@@ -126,6 +145,17 @@ impl Longest {
             let began = Instant::now();
             std::thread::sleep(NAP);
             self.idle_us.fetch_max(micros(began.elapsed().saturating_sub(NAP)), Ordering::Relaxed);
+            self.look();
+        }
+    }
+
+    /// Notes where the threads of long polls wait.
+    fn look(&self) {
+        for poll in lock(&self.running).iter_mut() {
+            if !poll.is_looked_at && poll.began.elapsed() > LOOKED_AT {
+                poll.is_looked_at = true;
+                *lock(&self.seen) = seen(poll.thread);
+            }
         }
     }
 
@@ -157,14 +187,32 @@ impl<F: Future> Future for Gauged<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let (began, cpu) = (Instant::now(), thread_cpu());
+        let (thread, began, cpu) = (gettid(), Instant::now(), thread_cpu());
+        lock(&self.longest.running).push(Running { thread, began, is_looked_at: false });
         let poll = self.future.as_mut().poll(context);
         let (wall, cpu) = (began.elapsed(), thread_cpu().saturating_sub(cpu));
+        // A poll inside of this one has ended before it.
+        let mut running = lock(&self.longest.running);
+        if let Some(at) = running.iter().rposition(|poll| poll.thread == thread) {
+            running.remove(at);
+        }
+        drop(running);
         self.longest.polls.fetch_add(1, Ordering::Relaxed);
         self.longest.wall_us.fetch_max(micros(wall), Ordering::Relaxed);
         self.longest.cpu_us.fetch_max(micros(cpu), Ordering::Relaxed);
         poll
     }
+}
+
+/// Returns in which function of the kernel a thread waits, with those who called it if this process may read them.
+fn seen(thread: Pid) -> String {
+    let read = |name| std::fs::read_to_string(format!("/proc/self/task/{thread}/{name}")).unwrap_or_default();
+    let [stack, function, call] = ["stack", "wchan", "syscall"].map(read);
+    format!("{function} (system call {}) {}", call.trim(), stack.replace('\n', " "))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the CPU time of this thread.
@@ -174,4 +222,23 @@ fn thread_cpu() -> Duration {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Gauge, NAP, lock};
+
+    #[test]
+    fn a_long_poll_is_looked_at_while_it_lasts() {
+        let gauge = Gauge::new();
+        let longest = gauge.longest.clone();
+        let poll = gauge.watch(async move {
+            while lock(&longest.seen).is_empty() {
+                std::thread::sleep(NAP);
+            }
+        });
+        futures_util::FutureExt::now_or_never(poll).expect("it ends in its first poll");
+        assert!(lock(&gauge.longest.seen).contains("system call"), "{}", lock(&gauge.longest.seen));
+        assert!(lock(&gauge.longest.running).is_empty());
+    }
 }
