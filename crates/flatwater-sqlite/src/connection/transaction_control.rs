@@ -142,6 +142,7 @@ impl Control {
     /// # Errors
     /// SQLite's error.
     pub fn rollback_to(&self, connection: &mut Connection) -> Result<()> {
+        connection.hooks().commits.undoes();
         run(connection, self.rollback_to)
     }
 }

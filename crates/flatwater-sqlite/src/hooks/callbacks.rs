@@ -1,4 +1,4 @@
-//! The callbacks from C: authorizer, busy handler, progress handler, commit, WAL and update hook.
+//! The callbacks from C: authorizer, busy handler, progress handler, commit, rollback, WAL and update hook.
 //!
 //! Owns: what each callback asks and notes. Each runs on the thread that is inside a SQLite call on the connection.
 //! Invariant: no panic crosses into C; each callback catches it and returns the safe result. Leaves out: the state
@@ -89,6 +89,12 @@ pub(super) unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
         let lets = !hooks.failure.is_noted() && hooks.interrupts.lets_commit() && hooks.commits.begins();
         c_int::from(!lets)
     })
+}
+
+/// Called when a transaction is rolled back, also by SQLite itself (<https://sqlite.org/c3ref/commit_hook.html>).
+pub(super) unsafe extern "C" fn on_rollback(context: *mut c_void) {
+    // SAFETY: SQLite passes the context registered here.
+    unsafe { hooks(context) }.commits.undoes();
 }
 
 /// Called after a commit into a WAL, with no lock held.

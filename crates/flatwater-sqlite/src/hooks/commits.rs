@@ -1,6 +1,7 @@
-//! The commits of a connection: whether they are refused, when one began, and how many were published.
+//! The commits of a connection: whether they are refused, when one began, how many were published, and how often something was
+//! undone.
 //!
-//! Owns: what the commit and the WAL hook record. Runs on the thread that uses the connection, also inside of the hooks; the
+//! Owns: what the commit, the rollback and the WAL hook record. Runs on the thread that uses the connection, also inside of the hooks; the
 //! refusal may be set on any thread. Invariant: a commit that is refused counts for nothing. Leaves out: the hooks.
 
 use std::cell::{Cell, OnceCell};
@@ -23,6 +24,8 @@ pub struct Commits {
     commit: Cell<Commit>,
     /// The number of commits that wrote to the WAL of the main database.
     published: Cell<u32>,
+    /// How often a transaction was rolled back, or undone up to a savepoint.
+    undone: Cell<u32>,
     /// A commit began, and none was published since.
     unpublished: Cell<bool>,
     /// A commit began while an earlier one was unpublished.
@@ -63,6 +66,19 @@ impl Commits {
     #[must_use]
     pub fn published(&self) -> u32 {
         self.published.get()
+    }
+
+    /// Called when changes that were not committed were undone, or may have been.
+    pub(crate) fn undoes(&self) {
+        self.undone.set(self.undone.get().wrapping_add(1));
+    }
+
+    /// How often changes of this connection were undone, wrapping: by a rollback of a transaction, whatever its reason, or
+    /// up to a savepoint of [`Control`](crate::Control). A statement that leaves nothing behind because it failed does not
+    /// count.
+    #[must_use]
+    pub fn undone(&self) -> u32 {
+        self.undone.get()
     }
 
     /// Forgets the commits so far, for `missed`.

@@ -24,7 +24,7 @@ use rusqlite::ffi;
 
 use crate::handle::Handle;
 use crate::hooks::authorizer::{AuthEvent, Authorizer};
-use crate::hooks::callbacks::{on_authorize, on_busy, on_commit, on_progress, on_update, on_wal};
+use crate::hooks::callbacks::{on_authorize, on_busy, on_commit, on_progress, on_rollback, on_update, on_wal};
 use crate::hooks::caller_hooks::Called;
 use crate::hooks::changes::Changes;
 use crate::hooks::commits::Commits;
@@ -102,6 +102,7 @@ impl Hooks {
             ffi::sqlite3_busy_handler(db, Some(on_busy), context);
             ffi::sqlite3_progress_handler(db, self.interrupts.steps(), Some(on_progress), context);
             ffi::sqlite3_wal_hook(db, Some(on_wal), context);
+            ffi::sqlite3_rollback_hook(db, Some(on_rollback), context);
             let commit = ffi::sqlite3_commit_hook(db, Some(on_commit), context);
             let update = ffi::sqlite3_update_hook(db, Some(on_update), context);
             commit == context && update == context
@@ -112,6 +113,8 @@ impl Hooks {
     /// still this crate's.
     pub(crate) fn restore(&self) -> bool {
         let handlers = self.install_handlers();
+        // Whoever had other handlers called may have undone something.
+        self.commits.undoes();
         let reports_rows = self.report_rows(self.changes.is_recording());
         self.interrupts.disarm();
         handlers && reports_rows

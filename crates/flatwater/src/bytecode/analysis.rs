@@ -27,6 +27,8 @@ pub(crate) struct InlineWrite {
     /// After its first change of a b-tree nothing but such changes follows. So the write either fails before it has changed
     /// anything, or because of the file system, the memory or a damaged file.
     pub(crate) fails_before_changes: bool,
+    /// Its one loop scans a table or an index from one end to the other, once.
+    pub(crate) scans: bool,
 }
 
 /// The analysis of one program.
@@ -108,6 +110,7 @@ fn inline_write(program: &Program, ending: Ending) -> Option<InlineWrite> {
         ending,
         changes_existing_rows: changes_existing_rows(program),
         fails_before_changes: fails_before_changes(program),
+        scans: scans(program),
     })
 }
 
@@ -125,6 +128,24 @@ fn fails_before_changes(program: &Program) -> bool {
         |at: usize| (0..program.len()).any(|next| graph.reaches(at, next) && !cannot_fail(&program[next]));
     let counts_violations = program.iter().any(|op| &*op.opcode == "FkCounter");
     !counts_violations && !(0..program.len()).any(|at| changes(&program[at]) && fails_after(at))
+}
+
+/// Returns true if the program has one loop, which scans a table or an index from one end to the other: it has as many passes
+/// as there are entries, whatever values are bound.
+fn scans(program: &Program) -> bool {
+    let graph = Graph::of(program);
+    let is_step = |at: &usize| matches!(&*program[*at].opcode, "Next" | "Prev") && graph.reaches(*at, *at);
+    let steps: Vec<usize> = (0..program.len()).filter(is_step).collect();
+    let [step] = steps[..] else { return false };
+    let on_cursor = |op: &&Op| op.p1 == program[step].p1;
+    let is_at_an_end = |op: &Op| matches!(&*op.opcode, "Rewind" | "Last");
+    let moves = |op: &Op| {
+        op.opcode.starts_with("Seek")
+            || matches!(&*op.opcode, "Found" | "NotFound" | "NotExists" | "NoConflict" | "IfNoHope" | "NewRowid")
+    };
+    program.iter().filter(on_cursor).any(is_at_an_end)
+        && !program.iter().filter(on_cursor).any(moves)
+        && graph.without(|from, _| from == step).is_acyclic()
 }
 
 /// Returns true if the program can delete, update or overwrite an existing row. An `Insert` overwrites the row with its

@@ -170,7 +170,7 @@ impl Graph {
     }
 
     /// Removes nodes without predecessors until there are none. The graph is acyclic if no node is left.
-    fn is_acyclic(&self) -> bool {
+    pub(crate) fn is_acyclic(&self) -> bool {
         let mut leading = vec![0_u32; self.0.len()];
         self.0.iter().flatten().for_each(|to| leading[*to] += 1);
         let mut free: Vec<usize> = (0..leading.len()).filter(|at| leading[*at] == 0).collect();

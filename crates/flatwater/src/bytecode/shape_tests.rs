@@ -170,7 +170,7 @@ const OPAQUE: &[(&str, &str)] = &[
 ];
 
 const NEW_ROW: InlineWrite =
-    InlineWrite { ending: Ending::Acyclic, changes_existing_rows: false, fails_before_changes: true };
+    InlineWrite { ending: Ending::Acyclic, changes_existing_rows: false, fails_before_changes: true, scans: false };
 const OLD_ROW: InlineWrite = InlineWrite { changes_existing_rows: true, ..NEW_ROW };
 const NEW_ROWS: InlineWrite = InlineWrite { ending: Ending::Bounded, ..NEW_ROW };
 const OLD_ROWS: InlineWrite = InlineWrite { ending: Ending::Bounded, ..OLD_ROW };
@@ -179,8 +179,9 @@ const OLD_ROWS: InlineWrite = InlineWrite { ending: Ending::Bounded, ..OLD_ROW }
 fn a_write_of_one_table_may_be_inline() {
     let mut sqlite = memory();
     let lessons = WRITES.iter().map(|(sql, write)| (sql, write, analysis(&mut sqlite, sql)));
-    let is_other =
-        |write: InlineWrite, wanted: InlineWrite| InlineWrite { fails_before_changes: true, ..write } != wanted;
+    let is_other = |write: InlineWrite, wanted: InlineWrite| {
+        InlineWrite { fails_before_changes: true, scans: false, ..write } != wanted
+    };
     let wrong: Vec<_> = lessons
         .filter(|(_, wanted, analysis)| match (analysis.write, **wanted) {
             (Some(write), Some(wanted)) => is_other(write, wanted),
@@ -264,6 +265,36 @@ const FAIL_LATE: &[&str] = &[
     "UPDATE plain SET v = ? WHERE v = ?",
     "UPDATE u SET t_id = ? WHERE id = ?",
     "DELETE FROM plain WHERE id < ?",
+];
+
+#[test]
+fn what_scans_one_table_is_told_from_what_seeks_and_from_loops_inside_loops() {
+    let mut sqlite = memory();
+    for (sql, wanted) in SCANS.iter().map(|sql| (sql, true)).chain(NO_SCANS.iter().map(|sql| (sql, false))) {
+        assert_eq!(analysis(&mut sqlite, sql).write.unwrap().scans, wanted, "{sql}");
+    }
+}
+const SCANS: &[&str] = &[
+    "DELETE FROM plain WHERE v = ?",
+    "DELETE FROM w WHERE v = ?",
+    "UPDATE plain SET v = ? WHERE v > ?",
+    "UPDATE plain SET v = v + 1",
+    "UPDATE s SET n = n + 1 WHERE v = ?",
+];
+const NO_SCANS: &[&str] = &[
+    "INSERT INTO plain VALUES (?, ?)",
+    "INSERT INTO plain VALUES (1, 2), (3, 4)",
+    "DELETE FROM plain WHERE id = ?",
+    "DELETE FROM plain WHERE id < ?",
+    "DELETE FROM plain WHERE id > ?",
+    "DELETE FROM plain WHERE id IN (?, ?)",
+    "DELETE FROM u WHERE t_id = ?",
+    "DELETE FROM t WHERE id = ?",
+    "DELETE FROM plain WHERE v IN (SELECT n FROM u)",
+    "DELETE FROM plain WHERE EXISTS (SELECT 1 FROM u WHERE n = plain.v)",
+    "INSERT INTO plain SELECT NULL, n FROM u",
+    "INSERT INTO plain SELECT NULL, n FROM u JOIN s",
+    "INSERT INTO plain SELECT NULL, n FROM u WHERE t_id = ?",
 ];
 
 /// Returns the source of the linked SQLite from cargo's registry, if it is there.

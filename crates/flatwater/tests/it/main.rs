@@ -46,6 +46,7 @@ mod how_to_open;
 mod inline;
 mod inline_differential;
 mod inline_rows;
+mod inline_scans;
 mod inline_transactions;
 mod inline_writes;
 mod integrity;

@@ -256,7 +256,8 @@ mod tests {
         assert_eq!((read.inline_read(), read.inline_write()), (Some(Ending::Acyclic), None));
         let write = used_twice(&mut connection, "REPLACE INTO t VALUES (1, 'x')");
         let fails_before_changes = !flatwater_sqlite::REPORTS_ALL_ROWS;
-        let inline = InlineWrite { ending: Ending::Acyclic, changes_existing_rows: true, fails_before_changes };
+        let inline =
+            InlineWrite { ending: Ending::Acyclic, changes_existing_rows: true, fails_before_changes, scans: false };
         assert_eq!((write.inline_read(), write.inline_write()), (None, Some(inline)));
         let sorts = used_twice(&mut connection, "SELECT * FROM t ORDER BY a");
         assert_eq!(sorts.inline_read(), None);

@@ -53,9 +53,9 @@ pub(crate) enum Output<'a> {
 pub(crate) enum Bounds {
     /// Whatever the connection is armed with.
     Armed,
-    /// An inline run: what does not end by itself ends at `end`; more than `rows` rows, or `bytes` bytes of JSON,
-    /// are a failure of a read.
-    Inline { end: Instant, rows: usize, bytes: usize },
+    /// An inline run: what does not end by itself ends at `end`, if there is one; more than `rows` rows, or `bytes` bytes of
+    /// JSON, are a failure of a read.
+    Inline { end: Option<Instant>, rows: usize, bytes: usize },
 }
 
 /// The result of a run.
@@ -80,12 +80,12 @@ impl Connection {
         let Bounds::Inline { end, .. } = run.bounds else { return self.execute_unbounded(run) };
         let statement = run.statement;
         let before = self.sqlite.hooks().authorizer.set_policy(policy::nothing);
-        let is_bounded = statement.is_bounded();
-        if is_bounded {
+        let end = end.filter(|_| statement.is_bounded());
+        if let Some(end) = end {
             self.sqlite.statement(statement.id).arm_until(end);
         }
         let outcome = self.execute_unbounded(run);
-        if is_bounded {
+        if end.is_some() {
             self.sqlite.hooks().interrupts.disarm();
         }
         self.sqlite.hooks().authorizer.set_policy(before);

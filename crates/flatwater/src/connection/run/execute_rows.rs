@@ -75,7 +75,7 @@ impl Connection {
             self.sqlite.hooks().authorizer.set_policy(before);
             ran?;
         } else {
-            let bounds = Bounds::Inline { end, rows: usize::MAX, bytes };
+            let bounds = Bounds::Inline { end: Some(end), rows: usize::MAX, bytes };
             for params in rows {
                 each(result_of(self.execute(&StatementRun { statement, params, output, bounds })?));
             }

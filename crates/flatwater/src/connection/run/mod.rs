@@ -14,4 +14,5 @@ pub(crate) mod in_parts;
 pub(crate) mod inline_run;
 pub(crate) mod prepare;
 pub(crate) mod recording;
+pub(crate) mod scan_history;
 pub(crate) mod statement_cache;

@@ -7,10 +7,11 @@
 //! analysing their programs (`analyse`); which of them is evicted (`sql::lru`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use flatwater_sqlite::{Connection as Sqlite, StatementId};
 
+use super::scan_history::RowChanges;
 use crate::bytecode::analysis::ProgramAnalysis;
 use crate::encode::json::Keys;
 use crate::error::Result;
@@ -47,17 +48,37 @@ pub(crate) struct CachedStatement {
     pub(crate) analysis: Analysis,
     /// Made when the statement's rows are first wanted as JSON.
     keys: OnceLock<Result<Keys>>,
+    /// Of a write that scans a table: what was noted after it, if it was short. Used by the thread that has the connection.
+    short_scan: Mutex<Option<RowChanges>>,
 }
 
 impl CachedStatement {
     pub(crate) fn new(id: StatementId, class: Arc<Class>, names: Names, text: Arc<StatementInfo>) -> Self {
-        Self { id, class, names, text, analysis: Analysis::default(), keys: OnceLock::new() }
+        Self {
+            id,
+            class,
+            names,
+            text,
+            analysis: Analysis::default(),
+            keys: OnceLock::new(),
+            short_scan: Mutex::default(),
+        }
     }
 
     /// Returns the keys of its rows as objects of JSON.
     pub(crate) fn keys(&self) -> Result<&Keys> {
         let keys = self.keys.get_or_init(|| Keys::new(&self.names));
         keys.as_ref().map_err(|error| error.clone().with_sql(&self.text.sql))
+    }
+
+    /// Notes what was changed up to a short scan; `None` after one that was not short.
+    pub(crate) fn note_scan(&self, changes: Option<RowChanges>) {
+        *self.short_scan.lock().unwrap_or_else(PoisonError::into_inner) = changes;
+    }
+
+    /// Returns what was changed up to the last scan, if that was short.
+    pub(crate) fn short_scan(&self) -> Option<RowChanges> {
+        *self.short_scan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

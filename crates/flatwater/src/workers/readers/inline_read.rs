@@ -130,7 +130,7 @@ impl Reader {
             if continues { Ok(Known::Before) } else { schema.knows(sqlite, control, &shared.context.catalogue.left) };
         let is_schema = tried.cookie.is_none_or(|cookie| schema.seen.is(cookie));
         let ran = known.and_then(|known| {
-            let bounds = Bounds::Inline { end, rows: limits.rows, bytes: limits.bytes };
+            let bounds = Bounds::Inline { end: Some(end), rows: limits.rows, bytes: limits.bytes };
             let run = StatementRun { statement: short, params: tried.params.row(), output: tried.output, bounds };
             let outcome = if is_schema {
                 match self.connection.execute(&run) {

@@ -21,6 +21,7 @@ use super::resting_connection::{OpenState, RestingConnection};
 use super::savepoint_stack::Savepoint;
 use super::writer_connection::WriterConnection;
 use crate::connection::run::execute::Bounds;
+use crate::connection::run::scan_history::RowChanges;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
@@ -30,6 +31,10 @@ use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::open_transaction::{OpenTransaction, Savepoints, Step, WriterSide};
 use crate::workers::work::Work;
+
+/// A scan counts as short if it took no more than this part of the limit in time. With other values the same statement may
+/// change each row that it passes, which takes several times as long as to pass it.
+const PART_OF_THE_LIMIT: u32 = 4;
 
 impl WriterSide for RestingConnection {
     fn run_inline(
@@ -122,6 +127,7 @@ pub(super) fn run_short(
     ready.read_took(|| counted);
     if write.is_some() && answer.is_ok() {
         ready.text.took(counted);
+        note_scan(writer, ready, took);
     }
     Some((answer, took))
 }
@@ -204,8 +210,9 @@ fn run(
     let only_reads = work.describe().only_reads();
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
     let read_time = only_reads.then_some(ReadTime { began, time: limits.time, refusal: PageRefusal::Interrupt });
+    let end = only_reads.then(|| later(began, limits.time));
     let rows = if only_reads { limits.rows } else { usize::MAX };
-    let bounds = Bounds::Inline { end: later(began, limits.time), rows, bytes: limits.bytes };
+    let bounds = Bounds::Inline { end, rows, bytes: limits.bytes };
     let (result, reads) = run_inline(writer, limits.bytes, read_time, |writer| run_one(writer, ready, work, bounds))?;
     let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
     if reads.refused && !result.as_ref().is_err_and(is_late) && writer.is_autocommit() {
@@ -226,7 +233,11 @@ fn eligible_inside(
     if effects.defined || !has_settled_schema(writer) {
         return None;
     }
-    short_statement(writer, text, work.describe().only_reads(), limits)
+    if work.describe().only_reads() {
+        return short_statement(writer, text, true, limits);
+    }
+    let ready = short_write(writer, text, limits)?;
+    (!ready.is_bounded() || is_short_scan(writer, &ready)).then_some(ready)
 }
 
 /// Returns the statement of `text`, if it is prepared here and short in a transaction.
@@ -242,4 +253,23 @@ pub(super) fn short_statement(
     }
     // SQLite would end the transaction with a write that is interrupted.
     short_write(writer, text, limits).filter(|ready| !ready.is_bounded())
+}
+
+/// Returns true for a write whose last scan of the table was short, if the table cannot have got many rows since.
+fn is_short_scan(writer: &WriterConnection, ready: &CachedStatement) -> bool {
+    let changes = ready.short_scan().zip(changes_so_far(writer));
+    changes.is_some_and(|(before, now)| now.are_few_since(before))
+}
+
+/// Called after a write in a transaction that succeeded and took so long, on any thread: if it scans a table, notes whether it
+/// was short.
+pub(super) fn note_scan(writer: &WriterConnection, ready: &CachedStatement, took: Duration) {
+    if ready.inline_write().is_some_and(|write| write.scans) {
+        let limit = writer.context.policy.limits().map(|limits| limits.time / PART_OF_THE_LIMIT);
+        ready.note_scan(changes_so_far(writer).filter(|_| limit.is_some_and(|limit| took <= limit)));
+    }
+}
+
+fn changes_so_far(writer: &WriterConnection) -> Option<RowChanges> {
+    RowChanges::so_far(&writer.connection.as_ref()?.sqlite)
 }

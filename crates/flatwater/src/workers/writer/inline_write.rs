@@ -153,7 +153,7 @@ fn run_write(
     let Write { work, limits, began, read_time, .. } = *write;
     let (ran, reads) = run_inline(writer, limits.bytes, read_time, |writer| {
         let entered = enter_lease(writer, state, &shared.context.catalogue.left, began)?;
-        let bounds = Bounds::Inline { end: later(began, limits.time), rows: usize::MAX, bytes: limits.bytes };
+        let bounds = Bounds::Inline { end: Some(later(began, limits.time)), rows: usize::MAX, bytes: limits.bytes };
         let ran = run_one(writer, ready, work, bounds);
         match (entered, &ran) {
             (Entered::ForThisWrite, _) => let_go(writer),

@@ -10,6 +10,7 @@ use std::time::Instant;
 use flatwater_sqlite::Policy;
 
 use super::effects::Effects;
+use super::inline_statement::note_scan;
 use super::writer_connection::WriterConnection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
@@ -166,7 +167,9 @@ impl Performer<'_> {
             let answer = run_one(writer, ready, work, Bounds::Armed)?;
             // Outside of a transaction the time includes the commit, and those who commit record it.
             if matches!(rules, Rules::Transaction) && ready.class.route == Route::Write {
-                text.took(time.took());
+                let took = time.took();
+                text.took(took);
+                note_scan(writer, ready, took);
             }
             learn(writer.connection()?, ready, Some(time))?;
             Ok(answer)
