@@ -88,7 +88,8 @@ impl ParamRows {
     fn begin_part(&mut self, width: usize, names: &ParamNames) {
         // After a full part of the same form another full one is likely.
         let full = self.parts.last().filter(|part| part.has_form(width, names));
-        let block = Block::with_room(full.map_or(0, |part| part.block.cells()), 0);
+        let (cells, bytes) = full.map_or((0, 0), |part| (part.block.cells(), part.block.bytes()));
+        let block = Block::with_room(cells, bytes);
         self.parts.push(Part { rows: 0, width, names: names.clone(), block });
     }
 

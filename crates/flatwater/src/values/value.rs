@@ -20,7 +20,8 @@ pub(crate) fn add(block: &mut Block, value: &(impl ToSql + ?Sized)) -> Result<()
         _ => return Err(elsewhere()),
     };
     match value {
-        ValueRef::Text(text) if std::str::from_utf8(text).is_err() => return Err(not_utf8()),
+        // Most texts are short, and in ASCII, which is the quicker check.
+        ValueRef::Text(text) if !text.is_ascii() && std::str::from_utf8(text).is_err() => return Err(not_utf8()),
         ValueRef::Real(real) if real.is_nan() => return Err(nan()),
         value => block.push(value),
     }
