@@ -2,13 +2,16 @@
 //!
 //! Owns: the tables of methods that files point to (<https://sqlite.org/c3ref/io_methods.html>), installing them, and
 //! calling SQLite's own. SQLite calls the methods on the thread that is inside a call. Invariants: a table equals
-//! SQLite's own but for three methods, and lives for ever, because files point to it; only layers that are part of
-//! SQLite get one, because their own tables are static. Leaves out: the decision what to refuse (`guard`).
+//! SQLite's own but for the methods below, and lives for ever, because files point to it; only layers that are part of
+//! SQLite get one, because their own tables are static. Leaves out: the decision what to refuse (`guard`), what becomes of a
+//! frame that is written (`frame_writes`).
 //!
 //! - xRead asks `guard` whether the page may be read, and reports a failed read as an I/O error (`system_failure`).
 //! - xShmLock asks `guard` whether the lock may be taken.
 //! - xShmBarrier is only the memory fence that SQLite requires. SQLite's own also takes a process-wide mutex, "for
 //!   redundancy", which a thread holds while it opens or closes a database.
+//! - Of the WAL of the connection's own database, xWrite holds the header of a frame until its page is written, and every other
+//!   method that can look at the file or publish what is in it writes that header first.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::catch_unwind;
@@ -19,25 +22,44 @@ use rusqlite::ffi;
 
 use crate::error::system_failure;
 use crate::guard;
+use crate::guard::frame_writes;
 use crate::guard::snapshot_locks::Request;
 use crate::process::PerProcess;
 use crate::wal::files::{File, Files};
 use crate::wal::mapping::GuardedFiles;
 
 type Read = unsafe extern "C" fn(*mut ffi::sqlite3_file, *mut c_void, c_int, ffi::sqlite3_int64) -> c_int;
+type Close = unsafe extern "C" fn(*mut ffi::sqlite3_file) -> c_int;
+type FileSize = unsafe extern "C" fn(*mut ffi::sqlite3_file, *mut ffi::sqlite3_int64) -> c_int;
+type Sync = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int) -> c_int;
+type Truncate = unsafe extern "C" fn(*mut ffi::sqlite3_file, ffi::sqlite3_int64) -> c_int;
 type ShmLock = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int, c_int, c_int) -> c_int;
 
 /// A table with this crate's methods, and SQLite's own methods that they call.
 #[repr(C)]
 struct Table {
     methods: ffi::sqlite3_io_methods,
+    close: Close,
     read: Read,
+    write: frame_writes::Write,
+    truncate: Truncate,
+    sync: Sync,
+    file_size: FileSize,
     shm_lock: ShmLock,
+    is_of: Kind,
     /// The address of SQLite's own table.
     own: usize,
 }
 
-/// One table for each of SQLite's own tables met so far.
+/// The files for which a table is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The WAL of a connection's own database.
+    Wal,
+    Any,
+}
+
+/// One table of each kind for each of SQLite's own tables met so far.
 static TABLES: PerProcess<Vec<&Table>> = PerProcess::new(Vec::new);
 
 /// The version of the method table that this code supports.
@@ -60,7 +82,7 @@ impl Files {
             let name = unsafe { CStr::from_ptr(name) };
             for control in [ffi::SQLITE_FCNTL_FILE_POINTER, ffi::SQLITE_FCNTL_JOURNAL_POINTER] {
                 if let Some(file) = self.find_of(name, control) {
-                    self.put_methods(name, file);
+                    self.put_methods(name, file, Kind::Any);
                 }
             }
         }
@@ -72,7 +94,9 @@ impl Files {
     pub(crate) fn guarded(&self) -> Option<GuardedFiles> {
         self.mapping.files().or_else(|| {
             let files = [self.find(File::Database)?, self.find(File::Wal)?];
-            let has_methods = files.map(|file| self.put_methods(c"main", file)) == [true, true];
+            let [database, wal] = files;
+            let has_methods =
+                self.put_methods(c"main", database, Kind::Any) && self.put_methods(c"main", wal, Kind::Wal);
             has_methods.then(|| {
                 self.mapping.guarded(files);
                 files
@@ -81,14 +105,14 @@ impl Files {
     }
 
     /// Installs the methods. Returns true if the file has this crate's methods now.
-    fn put_methods(&self, database: &CStr, file: *mut ffi::sqlite3_file) -> bool {
+    fn put_methods(&self, database: &CStr, file: *mut ffi::sqlite3_file, kind: Kind) -> bool {
         if !self.has_own_layer(database) {
             return false;
         }
         // SAFETY: the file is open, and no other code uses its connection.
         let methods = unsafe { &mut (*file).pMethods };
         // SAFETY: the methods of an open file of SQLite's own layers are static, and so are this crate's.
-        match unsafe { methods.as_ref() }.and_then(table) {
+        match unsafe { methods.as_ref() }.and_then(|methods| table(methods, kind)) {
             Some(table) => {
                 *methods = &raw const table.methods;
                 true
@@ -110,28 +134,60 @@ impl Files {
     }
 }
 
-/// The table for methods that are SQLite's own, or this crate's already; `None` if they have another layout.
-fn table(methods: &ffi::sqlite3_io_methods) -> Option<&'static Table> {
+/// The table of a kind for methods that are SQLite's own, or this crate's already; `None` if they have another layout. That of a
+/// WAL serves as the one of any file.
+fn table(methods: &ffi::sqlite3_io_methods, kind: Kind) -> Option<&'static Table> {
     let mut all = TABLES.lock();
-    let address = ptr::from_ref(methods).addr();
-    let known = |table: &&&Table| table.own == address || ptr::eq(&raw const table.methods, methods);
-    if let Some(table) = all.iter().find(known) {
+    let is_own = |table: &&Table| ptr::eq(&raw const table.methods, methods);
+    let present = all.iter().copied().find(is_own);
+    if let Some(table) = present.filter(|table| table.is_of == kind || table.is_of == Kind::Wal) {
+        return Some(table);
+    }
+    let address = present.map_or(ptr::from_ref(methods).addr(), |table| table.own);
+    if let Some(table) = all.iter().find(|table| table.own == address && table.is_of == kind) {
         return Some(table);
     }
     if methods.iVersion != VERSION {
         return None;
     }
-    let (read_before, shm_lock_before) = (methods.xRead?, methods.xShmLock?);
-    let methods = ffi::sqlite3_io_methods {
-        xRead: Some(read),
-        xShmLock: Some(shm_lock),
-        xShmBarrier: Some(shm_barrier),
-        ..*methods
+    let table = match present {
+        Some(table) => Table { methods: with_writes(table.methods), is_of: kind, ..*table },
+        None => guarded(methods, kind, address)?,
     };
-    let table = Table { methods, read: read_before, shm_lock: shm_lock_before, own: address };
     let table: &'static Table = Box::leak(Box::new(table));
     all.push(table);
     Some(table)
+}
+
+/// The table of a kind for SQLite's own methods, which are at this address.
+fn guarded(own: &ffi::sqlite3_io_methods, kind: Kind, address: usize) -> Option<Table> {
+    let methods =
+        ffi::sqlite3_io_methods { xRead: Some(read), xShmLock: Some(shm_lock), xShmBarrier: Some(shm_barrier), ..*own };
+    Some(Table {
+        methods: if kind == Kind::Wal { with_writes(methods) } else { methods },
+        close: own.xClose?,
+        read: own.xRead?,
+        write: own.xWrite?,
+        truncate: own.xTruncate?,
+        sync: own.xSync?,
+        file_size: own.xFileSize?,
+        shm_lock: own.xShmLock?,
+        is_of: kind,
+        own: address,
+    })
+}
+
+/// The methods of a WAL.
+fn with_writes(methods: ffi::sqlite3_io_methods) -> ffi::sqlite3_io_methods {
+    ffi::sqlite3_io_methods {
+        xClose: Some(close),
+        xRead: Some(read_wal),
+        xWrite: Some(write),
+        xTruncate: Some(truncate),
+        xSync: Some(sync),
+        xFileSize: Some(file_size),
+        ..methods
+    }
 }
 
 /// # Safety
@@ -153,6 +209,54 @@ unsafe extern "C" fn read(
     // SAFETY: SQLite calls this for files that point to a `Table`, with the arguments for the method that it would have
     // called.
     system_failure::of_read(unsafe { (table_of(file).read)(file, data, bytes, offset) })
+}
+
+unsafe extern "C" fn read_wal(
+    file: *mut ffi::sqlite3_file,
+    data: *mut c_void,
+    bytes: c_int,
+    offset: ffi::sqlite3_int64,
+) -> c_int {
+    // SAFETY: as in `read`.
+    after_held(frame_writes::reads(file, offset), || unsafe { read(file, data, bytes, offset) })
+}
+
+unsafe extern "C" fn write(
+    file: *mut ffi::sqlite3_file,
+    data: *const c_void,
+    bytes: c_int,
+    offset: ffi::sqlite3_int64,
+) -> c_int {
+    // SAFETY: as in `read`.
+    let write = || unsafe { frame_writes::write(table_of(file).write, file, data, bytes, offset) };
+    catch_unwind(write).unwrap_or(ffi::SQLITE_IOERR_WRITE)
+}
+
+unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, bytes: ffi::sqlite3_int64) -> c_int {
+    // SAFETY: as in `read`.
+    after_held(frame_writes::write_held(), || unsafe { (table_of(file).truncate)(file, bytes) })
+}
+
+unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
+    // SAFETY: as in `read`.
+    after_held(frame_writes::write_held(), || unsafe { (table_of(file).sync)(file, flags) })
+}
+
+unsafe extern "C" fn file_size(file: *mut ffi::sqlite3_file, bytes: *mut ffi::sqlite3_int64) -> c_int {
+    // SAFETY: as in `read`.
+    after_held(frame_writes::write_held(), || unsafe { (table_of(file).file_size)(file, bytes) })
+}
+
+unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
+    let held = frame_writes::write_held();
+    // SAFETY: as in `read`. It is closed in any case.
+    let closed = unsafe { (table_of(file).close)(file) };
+    after_held(held, || closed)
+}
+
+/// Returns the code of writing the header that was held, or goes on.
+fn after_held(code: c_int, own: impl FnOnce() -> c_int) -> c_int {
+    if code == ffi::SQLITE_OK { own() } else { code }
 }
 
 unsafe extern "C" fn shm_lock(file: *mut ffi::sqlite3_file, first: c_int, count: c_int, flags: c_int) -> c_int {

@@ -14,6 +14,7 @@
 //! the connection must not be used again.
 
 pub(crate) mod file_methods;
+mod frame_writes;
 pub(crate) mod read_time;
 pub(crate) mod refusals;
 mod snapshot_locks;
