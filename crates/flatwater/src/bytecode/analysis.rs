@@ -131,12 +131,19 @@ fn fails_before_changes(program: &Program) -> bool {
 }
 
 /// Returns true if the program has one loop, which scans a table or an index from one end to the other: it has as many passes
-/// as there are entries, whatever values are bound.
+/// as there are entries, whatever values are bound. `WHERE id < ?` leaves its loop early.
 fn scans(program: &Program) -> bool {
     let graph = Graph::of(program);
-    let is_step = |at: &usize| matches!(&*program[*at].opcode, "Next" | "Prev") && graph.reaches(*at, *at);
+    let is_inside: Vec<bool> = (0..program.len()).map(|at| graph.reaches(at, at)).collect();
+    let is_step = |at: &usize| is_inside[*at] && matches!(&*program[*at].opcode, "Next" | "Prev");
     let steps: Vec<usize> = (0..program.len()).filter(is_step).collect();
     let [step] = steps[..] else { return false };
+    // A rowid that is NULL does not occur; an error ends all.
+    let is_usual = |from: usize, to: usize| {
+        let fails = &*program[to].opcode == "Halt" && program[to].p1 != 0;
+        from == step || fails || &*program[from].opcode == "IsNull"
+    };
+    let leaves_early = |from: usize, to: usize| is_inside[from] && !is_inside[to] && !is_usual(from, to);
     let on_cursor = |op: &&Op| op.p1 == program[step].p1;
     let is_at_an_end = |op: &Op| matches!(&*op.opcode, "Rewind" | "Last");
     let moves = |op: &Op| {
@@ -145,6 +152,7 @@ fn scans(program: &Program) -> bool {
     };
     program.iter().filter(on_cursor).any(is_at_an_end)
         && !program.iter().filter(on_cursor).any(moves)
+        && !graph.has(leaves_early)
         && graph.without(|from, _| from == step).is_acyclic()
 }
 

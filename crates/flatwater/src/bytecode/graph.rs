@@ -152,6 +152,11 @@ impl Graph {
         Self(self.0.iter().enumerate().map(kept).collect())
     }
 
+    /// Returns whether an edge is such a one.
+    pub(crate) fn has(&self, is_such: impl Fn(usize, usize) -> bool) -> bool {
+        self.0.iter().enumerate().any(|(from, ways)| ways.iter().any(|to| is_such(from, *to)))
+    }
+
     /// Returns whether a path of at least one step leads from `from` to `to`.
     pub(crate) fn reaches(&self, from: usize, to: usize) -> bool {
         let mut seen = vec![false; self.0.len()];
