@@ -11,6 +11,17 @@ use rusqlite::ffi;
 use crate::error::system_failure::SystemFailure;
 use crate::error::{Error, SqliteError};
 
+/// What the page caches of a connection did: counters, which wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheUse {
+    /// The pages that were read into a cache.
+    pub missed: u32,
+    /// The pages that were written from a cache.
+    pub written: u32,
+    /// The size of the caches now.
+    pub bytes: u32,
+}
+
 /// SQLite's own connection. Neither `Send` nor `Sync`.
 pub struct Handle(*mut ffi::sqlite3);
 
@@ -55,6 +66,23 @@ impl Handle {
     pub fn total_changes(&self) -> u64 {
         // SAFETY: the connection is open.
         unsafe { ffi::sqlite3_total_changes64(self.0) }.unsigned_abs()
+    }
+
+    /// What the page caches of the connection did up to now
+    /// (<https://sqlite.org/c3ref/c_dbstatus_options.html#sqlitedbstatuscachemiss>).
+    #[must_use]
+    pub fn cache_use(&self) -> CacheUse {
+        let value = |which| {
+            let (mut current, mut highest): (c_int, c_int) = (0, 0);
+            // SAFETY: the connection is open; both out-pointers live for the call.
+            unsafe { ffi::sqlite3_db_status(self.0, which, &raw mut current, &raw mut highest, 0) };
+            current.cast_unsigned()
+        };
+        CacheUse {
+            missed: value(ffi::SQLITE_DBSTATUS_CACHE_MISS),
+            written: value(ffi::SQLITE_DBSTATUS_CACHE_WRITE),
+            bytes: value(ffi::SQLITE_DBSTATUS_CACHE_USED),
+        }
     }
 
     /// Returns true if a deferred foreign key is violated right now, so that a COMMIT would fail

@@ -49,7 +49,7 @@ pub use filesystem::{filesystem_magic, free_bytes, why_not_readable, why_not_wri
 pub use guard::Unheld;
 pub use guard::read_time::ReadTime;
 pub use guard::refusals::{PageRefusal, Refused, refused};
-pub use handle::Handle;
+pub use handle::{CacheUse, Handle};
 pub use hooks::authorizer::{AuthEvent, Authorizer, Policy, Verdict};
 pub use hooks::caller_hooks::{Authorize, Callbacks, Progress, Trace};
 pub use hooks::changes::{ChangedRows, Changes, ROWS, RowSet};

@@ -76,6 +76,8 @@ pub(crate) const DIRECTORY: u32 = u32::MAX;
 /// No file; the number of everything that is not recorded.
 const NONE: u32 = 0;
 const FRAME_HEADER: usize = 24;
+/// The smallest page of a database, in bytes.
+const SMALLEST_PAGE: usize = 512;
 const DESCRIPTORS: usize = 1 << 16;
 
 static FILES: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(NONE) }; DESCRIPTORS];
@@ -171,8 +173,13 @@ impl Log {
     }
 
     /// Returns whether `data`, if the file is a WAL, is the page of a commit frame. SQLite writes the header of a frame
-    /// (<https://sqlite.org/fileformat2.html#walformat>) and then its page.
+    /// (<https://sqlite.org/fileformat2.html#walformat>) and then its page; Flatwater makes one write of them.
     pub(crate) fn completes_commit(&mut self, file: u32, data: &[u8]) -> bool {
+        let page = data.len().saturating_sub(FRAME_HEADER);
+        if page >= SMALLEST_PAGE && page.is_power_of_two() {
+            self.commits = None;
+            return data[4..8] != [0; 4];
+        }
         let is_header = data.len() == FRAME_HEADER;
         let before = self.commits.replace(file).is_some_and(|before| before == file);
         if !is_header || data[4..8] == [0; 4] {

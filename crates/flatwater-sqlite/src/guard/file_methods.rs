@@ -10,8 +10,8 @@
 //! - xShmLock asks `guard` whether the lock may be taken.
 //! - xShmBarrier is only the memory fence that SQLite requires. SQLite's own also takes a process-wide mutex, "for
 //!   redundancy", which a thread holds while it opens or closes a database.
-//! - Of the WAL of the connection's own database, xWrite holds the header of a frame until its page is written, and every other
-//!   method that can look at the file or publish what is in it writes that header first.
+//! - Of the WAL of the connection's own database, xWrite holds the header of a frame until its page is written, and xRead, xTruncate,
+//!   xSync, xFileSize and xClose write it first. So does xShmBarrier of the database, before a commit is published.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::catch_unwind;
@@ -95,8 +95,9 @@ impl Files {
         self.mapping.files().or_else(|| {
             let files = [self.find(File::Database)?, self.find(File::Wal)?];
             let [database, wal] = files;
-            let has_methods =
-                self.put_methods(c"main", database, Kind::Any) && self.put_methods(c"main", wal, Kind::Wal);
+            // Otherwise SQLite fills sectors with further frames, and writes parts of pages.
+            let of_wal = if has_powersafe_overwrite(database) { Kind::Wal } else { Kind::Any };
+            let has_methods = self.put_methods(c"main", database, Kind::Any) && self.put_methods(c"main", wal, of_wal);
             has_methods.then(|| {
                 self.mapping.guarded(files);
                 files
@@ -132,6 +133,13 @@ impl Files {
             layer.as_ref().is_some_and(|layer| LAYERS.contains(&CStr::from_ptr(layer.zName)))
         }
     }
+}
+
+/// Returns true if a write to the device leaves the bytes beside it as they were (<https://sqlite.org/psow.html>). `file` is open.
+fn has_powersafe_overwrite(file: *mut ffi::sqlite3_file) -> bool {
+    // SAFETY: the file is open, so it has methods, which belong to it.
+    let device = unsafe { (*(*file).pMethods).xDeviceCharacteristics.map(|device| device(file)) };
+    device.is_some_and(|device| device & ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE != 0)
 }
 
 /// The table of a kind for methods that are SQLite's own, or this crate's already; `None` if they have another layout. That of a
@@ -269,5 +277,8 @@ unsafe extern "C" fn shm_lock(file: *mut ffi::sqlite3_file, first: c_int, count:
 }
 
 unsafe extern "C" fn shm_barrier(_file: *mut ffi::sqlite3_file) {
+    // SQLite calls this between the two copies of the header of the wal-index that publish a commit. It holds no header then:
+    // this is for a SQLite that would write the last one in another way. The fence cannot report that the write failed.
+    let _ = frame_writes::write_held();
     fence(Ordering::SeqCst);
 }

@@ -1,12 +1,12 @@
 //! Writing a frame of a WAL with one system call instead of two.
 //!
-//! Owns: the header of a frame that SQLite wrote, until SQLite writes the frame's page. Called by the file methods of WALs, on
-//! the thread that is inside a SQLite call. SQLite writes the two right after each other (`walWriteOneFrame`), and nothing depends
-//! on their order: other connections read a frame after its commit is published in the wal-index, and after a crash it counts
-//! if its checksum, which covers both, is right. Invariants: a header is held only until the next call of a method on this thread, which writes it first if it is not
-//! the write of its page; so files are as they would be without this code whenever anything else can look at them. A header
-//! that SQLite read just before, with its page, is written again alone (`walRewriteChecksums`), and is never held. Leaves out:
-//! which files are WALs (`file_methods`).
+//! Owns: the header of a frame that SQLite wrote, until SQLite writes the frame's page. Called by the file methods, on the thread
+//! that is inside a SQLite call. SQLite writes the two right after each other (`walWriteOneFrame`), and nothing depends on their
+//! order: other connections read a frame after its commit is published in the wal-index, and after a crash it counts if its
+//! checksum, which covers both, is right. Invariants: what comes after a header and is not the write of its page writes the
+//! header first, if it can look at the file or publish what is in it; so whoever looks finds what SQLite wrote. A header that
+//! SQLite read just before, with its page, is written again alone (`walRewriteChecksums`), and is never held. Leaves out: which
+//! files are WALs (`file_methods`).
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};

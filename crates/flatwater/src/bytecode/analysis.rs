@@ -131,7 +131,8 @@ fn fails_before_changes(program: &Program) -> bool {
 }
 
 /// Returns true if the program has one loop, which scans a table or an index from one end to the other: it has as many passes
-/// as there are entries, whatever values are bound. `WHERE id < ?` leaves its loop early.
+/// as there are entries, whatever values are bound, and no pass calls a function. `WHERE id < ?` leaves its loop early, and
+/// `WHERE ? AND v = ?` may not enter it.
 fn scans(program: &Program) -> bool {
     let graph = Graph::of(program);
     let is_inside: Vec<bool> = (0..program.len()).map(|at| graph.reaches(at, at)).collect();
@@ -150,8 +151,12 @@ fn scans(program: &Program) -> bool {
         op.opcode.starts_with("Seek")
             || matches!(&*op.opcode, "Found" | "NotFound" | "NotExists" | "NoConflict" | "IfNoHope" | "NewRowid")
     };
-    program.iter().filter(on_cursor).any(is_at_an_end)
-        && !program.iter().filter(on_cursor).any(moves)
+    let begins = |at: usize| on_cursor(&&program[at]) && is_at_an_end(&program[at]);
+    let not_begun = graph.without(|from, _| begins(from));
+    let ends = |at: usize| &*program[at].opcode == "Halt" && program[at].p1 == 0;
+    let calls = |at: usize| is_inside[at] && matches!(&*program[at].opcode, "Function" | "PureFunc");
+    !program.iter().filter(on_cursor).any(moves)
+        && !(0..program.len()).any(|at| calls(at) || (ends(at) && not_begun.reaches(0, at)))
         && !graph.has(leaves_early)
         && graph.without(|from, _| from == step).is_acyclic()
 }

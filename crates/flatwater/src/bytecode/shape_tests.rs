@@ -283,7 +283,6 @@ const SCANS: &[&str] = &[
     "UPDATE plain SET v = ? WHERE v > ?",
     "UPDATE plain SET v = v + 1",
     "UPDATE s SET n = n + 1 WHERE v = ?",
-    "UPDATE s SET v = ? WHERE n > ?",
 ];
 const NO_SCANS: &[&str] = &[
     "INSERT INTO plain VALUES (?, ?)",
@@ -293,6 +292,12 @@ const NO_SCANS: &[&str] = &[
     "DELETE FROM plain WHERE id > ?",
     "UPDATE plain SET v = ? WHERE id BETWEEN 0 AND ?",
     "UPDATE plain SET v = ? WHERE id <= ? AND v = ?",
+    "DELETE FROM plain WHERE ? = 1 AND v = ?",
+    "DELETE FROM w WHERE ? AND v = ?",
+    "UPDATE plain SET v = ? WHERE ? IS NOT NULL AND v = ?",
+    "UPDATE plain SET v = ? WHERE length(v) > ?",
+    // Its CHECK calls a function.
+    "UPDATE s SET v = ? WHERE n > ?",
     "UPDATE u SET n = ? WHERE t_id = ?",
     "DELETE FROM t WHERE id = ?",
     "INSERT INTO plain SELECT NULL, n FROM u",

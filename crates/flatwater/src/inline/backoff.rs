@@ -32,6 +32,13 @@ impl Backoff {
         left == 0
     }
 
+    /// Records a run that took far too long, although it was not ended. It also counts as one that ended well.
+    pub(crate) fn was_long(&self) {
+        let doublings = self.fallbacks.load(Ordering::Relaxed).min(DOUBLINGS);
+        self.left.store(FIRST << doublings, Ordering::Relaxed);
+        self.fallbacks.store(doublings + 2, Ordering::Relaxed);
+    }
+
     /// Records the outcome of an inline run.
     pub(crate) fn tried<T>(&self, run: &InlineRun<T>) {
         let fallbacks = self.fallbacks.load(Ordering::Relaxed);

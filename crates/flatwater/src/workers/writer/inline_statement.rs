@@ -19,9 +19,9 @@ use super::known_schema::has_settled_schema;
 use super::perform::run_one;
 use super::resting_connection::{OpenState, RestingConnection};
 use super::savepoint_stack::Savepoint;
+use super::short_scans::{is_short_scan, note_scan};
 use super::writer_connection::WriterConnection;
 use crate::connection::run::execute::Bounds;
-use crate::connection::run::scan_history::RowChanges;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
@@ -31,10 +31,6 @@ use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::open_transaction::{OpenTransaction, Savepoints, Step, WriterSide};
 use crate::workers::work::Work;
-
-/// A scan counts as short if it took no more than this part of the limit in time. With other values the same statement may
-/// change each row that it passes, which takes several times as long as to pass it.
-const PART_OF_THE_LIMIT: u32 = 4;
 
 impl WriterSide for RestingConnection {
     fn run_inline(
@@ -253,23 +249,4 @@ pub(super) fn short_statement(
     }
     // SQLite would end the transaction with a write that is interrupted.
     short_write(writer, text, limits).filter(|ready| !ready.is_bounded())
-}
-
-/// Returns true for a write whose last scan of the table was short, if the table cannot have got many rows since.
-fn is_short_scan(writer: &WriterConnection, ready: &CachedStatement) -> bool {
-    let changes = ready.short_scan().zip(changes_so_far(writer));
-    changes.is_some_and(|(before, now)| now.are_few_since(before))
-}
-
-/// Called after a write in a transaction that succeeded and took so long, on any thread: if it scans a table, notes whether it
-/// was short.
-pub(super) fn note_scan(writer: &WriterConnection, ready: &CachedStatement, took: Duration) {
-    if ready.inline_write().is_some_and(|write| write.scans) {
-        let limit = writer.context.policy.limits().map(|limits| limits.time / PART_OF_THE_LIMIT);
-        ready.note_scan(changes_so_far(writer).filter(|_| limit.is_some_and(|limit| took <= limit)));
-    }
-}
-
-fn changes_so_far(writer: &WriterConnection) -> Option<RowChanges> {
-    RowChanges::so_far(&writer.connection.as_ref()?.sqlite)
 }

@@ -41,6 +41,7 @@ mod round;
 mod run_alone;
 mod savepoint_stack;
 mod serve_transaction;
+mod short_scans;
 mod slot;
 mod state;
 mod taken;

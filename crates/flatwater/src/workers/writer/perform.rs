@@ -10,7 +10,7 @@ use std::time::Instant;
 use flatwater_sqlite::Policy;
 
 use super::effects::Effects;
-use super::inline_statement::note_scan;
+use super::short_scans::note_scan;
 use super::writer_connection::WriterConnection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
