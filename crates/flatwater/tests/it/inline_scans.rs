@@ -13,7 +13,7 @@ const MANY: i64 = 100;
 /// Opens a database whose transactions scan a small table on their caller's thread.
 async fn known(options: Options) -> Database {
     let db = unhurried(options).open().await.unwrap();
-    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).await.unwrap();
+    db.execute_script("CREATE TABLE t (a INTEGER PRIMARY KEY, b); CREATE TABLE long (v)").await.unwrap();
     db.execute_many(INSERT, (0..20).map(|number| (number, -number))).await.unwrap();
     until_here(&db).await;
     db
@@ -54,6 +54,9 @@ fn a_table_that_got_many_rows_is_scanned_by_the_writers_thread() {
         let db = known(file.options()).await;
         db.execute_many(INSERT, (1000..1000 + MANY).map(|number| (number, 0))).await.unwrap();
         assert!(!next_scans_here(&db).await, "the rows of a write before");
+        until_here(&db).await;
+        db.execute("INSERT INTO long VALUES (?)", (vec![0; 4 << 20],)).await.unwrap();
+        assert!(!next_scans_here(&db).await, "the pages of one long row");
         until_here(&db).await;
         let tx = db.begin().await.unwrap();
         tx.execute_many(INSERT, (2000..2000 + MANY).map(|number| (number, 0))).await.unwrap();
