@@ -97,15 +97,15 @@ impl Hooks {
     /// Registers all other handlers. Returns true if those that can be read back were still this crate's.
     fn install_handlers(&self) -> bool {
         let (db, context) = (self.handle.raw(), self.as_context());
-        // SAFETY: as in `install_authorizer`; the two hook setters return the previously registered context.
+        // SAFETY: as in `install_authorizer`; the three hook setters return the previously registered context.
         unsafe {
             ffi::sqlite3_busy_handler(db, Some(on_busy), context);
             ffi::sqlite3_progress_handler(db, self.interrupts.steps(), Some(on_progress), context);
             ffi::sqlite3_wal_hook(db, Some(on_wal), context);
-            ffi::sqlite3_rollback_hook(db, Some(on_rollback), context);
+            let rollback = ffi::sqlite3_rollback_hook(db, Some(on_rollback), context);
             let commit = ffi::sqlite3_commit_hook(db, Some(on_commit), context);
             let update = ffi::sqlite3_update_hook(db, Some(on_update), context);
-            commit == context && update == context
+            [commit, rollback, update] == [context; 3]
         }
     }
 

@@ -79,8 +79,8 @@ impl Options {
     /// on the one that opens the database. Each has its settings and its attached files by then; the SQL of
     /// [`on_open`](Self::on_open) comes after. The closure may run SQL. Transaction control, ATTACH, TEMP objects, and
     /// PRAGMAs for which there is an option are refused, and reader connections are read-only. What the closure sets by other
-    /// means is set back: the busy timeout, the progress handler, foreign keys. The closure must not set a commit hook, an
-    /// update hook or an authorizer, nor leave a statement in the middle of its rows, and cannot call the database.
+    /// means is set back: the busy timeout, the progress handler, foreign keys. The closure must not set a commit, rollback
+    /// or update hook or an authorizer, nor leave a statement in the middle of its rows, and cannot call the database.
     ///
     /// If it fails or panics, what opens the connection fails: [`open`](Self::open), or later the call that needs the
     /// connection, whose error names `on_connect`. To open the file again in this process, pass a clone of these options.

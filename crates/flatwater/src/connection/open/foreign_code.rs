@@ -63,7 +63,7 @@ fn run(sqlite: &mut Sqlite, code: impl FnOnce(&Sqlite) -> Result<()>) -> Result<
 fn check(sqlite: &Sqlite, is_ours: bool) -> Result<()> {
     if !is_ours {
         return Err(Error::misuse(
-            "it replaced the commit hook, the update hook or the authorizer, which Flatwater needs",
+            "it replaced the commit hook, the rollback hook, the update hook or the authorizer, which Flatwater needs",
         ));
     }
     if !sqlite.handle().is_autocommit() || sqlite.handle().has_busy_statement() {
