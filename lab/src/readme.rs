@@ -39,7 +39,7 @@ const OURS: &str = "flatwater";
 const PEERS: [&str; 4] = [FLOOR, "mutex", "tokio-rusqlite", "sqlx"];
 
 /// The rows: a lane, its figure if it is not the lane's headline, and its title.
-const ROWS: [(&str, Option<&str>, &str); 11] = [
+const ROWS: [(&str, Option<&str>, &str); 10] = [
     ("point_query", None, "one awaited point query"),
     ("insert_sequential", None, "one awaited INSERT after another"),
     ("insert_concurrent_100", None, "100 tasks, small INSERTs, durability normal"),
@@ -50,7 +50,6 @@ const ROWS: [(&str, Option<&str>, &str); 11] = [
     ("burst_8k", None, "6,000 INSERTs of 8 KiB: p99"),
     ("burst_8k", Some(P999), "6,000 INSERTs of 8 KiB: p99.9"),
     ("burst_8k_long", Some(P999), "60,000 INSERTs of 8 KiB: p99.9"),
-    ("sustained_8k_readers", None, "paced 8 KiB INSERTs beside three readers: p99"),
 ];
 const P999: &str = "p999_us";
 
