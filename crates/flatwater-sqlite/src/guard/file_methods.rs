@@ -10,8 +10,8 @@
 //! - xShmLock asks `guard` whether the lock may be taken.
 //! - xShmBarrier is only the memory fence that SQLite requires. SQLite's own also takes a process-wide mutex, "for
 //!   redundancy", which a thread holds while it opens or closes a database.
-//! - Of the WAL of the connection's own database, xWrite holds the header of a frame until its page is written, and xRead, xTruncate,
-//!   xSync, xFileSize and xClose write it first. So does xShmBarrier of the database, before a commit is published.
+//! - Of the WAL of the connection's own database, xWrite holds the header of a frame until its page is written, and xRead,
+//!   xTruncate, xSync, xFileSize and xClose write it first. So does xShmBarrier of the database, before a commit is published.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::catch_unwind;

@@ -1,8 +1,8 @@
-//! The commits of a connection: whether they are refused, when one began, how many were published, and how often something was
-//! undone.
+//! The commits of a connection: whether they are refused, when one began, how many were published, and how often something
+//! was undone.
 //!
-//! Owns: what the commit, the rollback and the WAL hook record. Runs on the thread that uses the connection, also inside of the hooks; the
-//! refusal may be set on any thread. Invariant: a commit that is refused counts for nothing. Leaves out: the hooks.
+//! Owns: what the commit, the rollback and the WAL hook record. Runs on the thread that uses the connection, also inside of
+//! the hooks; the refusal may be set on any thread. Invariant: a commit that is refused counts for nothing. Leaves out: the hooks.
 
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
