@@ -65,7 +65,7 @@ struct Longest {
     over: AtomicBool,
     /// The polls that run now, of all threads.
     running: Mutex<Vec<Running>>,
-    /// What was seen of the longest one that was looked at.
+    /// What was seen of the last one that was looked at.
     seen: Mutex<String>,
 }
 

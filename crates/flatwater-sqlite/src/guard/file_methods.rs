@@ -47,8 +47,8 @@ struct Table {
     file_size: FileSize,
     shm_lock: ShmLock,
     is_of: Kind,
-    /// The address of SQLite's own table.
-    own: usize,
+    /// SQLite's own table.
+    own: &'static ffi::sqlite3_io_methods,
 }
 
 /// The files for which a table is.
@@ -144,31 +144,26 @@ fn has_powersafe_overwrite(file: *mut ffi::sqlite3_file) -> bool {
 
 /// The table of a kind for methods that are SQLite's own, or this crate's already; `None` if they have another layout. That of a
 /// WAL serves as the one of any file.
-fn table(methods: &ffi::sqlite3_io_methods, kind: Kind) -> Option<&'static Table> {
+fn table(methods: &'static ffi::sqlite3_io_methods, kind: Kind) -> Option<&'static Table> {
     let mut all = TABLES.lock();
-    let is_own = |table: &&Table| ptr::eq(&raw const table.methods, methods);
-    let present = all.iter().copied().find(is_own);
+    let present = all.iter().copied().find(|table| ptr::eq(&raw const table.methods, methods));
     if let Some(table) = present.filter(|table| table.is_of == kind || table.is_of == Kind::Wal) {
         return Some(table);
     }
-    let address = present.map_or(ptr::from_ref(methods).addr(), |table| table.own);
-    if let Some(table) = all.iter().find(|table| table.own == address && table.is_of == kind) {
+    let own = present.map_or(methods, |table| table.own);
+    if let Some(table) = all.iter().find(|table| ptr::eq(table.own, own) && table.is_of == kind) {
         return Some(table);
     }
-    if methods.iVersion != VERSION {
+    if own.iVersion != VERSION {
         return None;
     }
-    let table = match present {
-        Some(table) => Table { methods: with_writes(table.methods), is_of: kind, ..*table },
-        None => guarded(methods, kind, address)?,
-    };
-    let table: &'static Table = Box::leak(Box::new(table));
+    let table: &'static Table = Box::leak(Box::new(guarded(own, kind)?));
     all.push(table);
     Some(table)
 }
 
-/// The table of a kind for SQLite's own methods, which are at this address.
-fn guarded(own: &ffi::sqlite3_io_methods, kind: Kind, address: usize) -> Option<Table> {
+/// The table of a kind for SQLite's own methods.
+fn guarded(own: &'static ffi::sqlite3_io_methods, kind: Kind) -> Option<Table> {
     let methods =
         ffi::sqlite3_io_methods { xRead: Some(read), xShmLock: Some(shm_lock), xShmBarrier: Some(shm_barrier), ..*own };
     Some(Table {
@@ -181,7 +176,7 @@ fn guarded(own: &ffi::sqlite3_io_methods, kind: Kind, address: usize) -> Option<
         file_size: own.xFileSize?,
         shm_lock: own.xShmLock?,
         is_of: kind,
-        own: address,
+        own,
     })
 }
 

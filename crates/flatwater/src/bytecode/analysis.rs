@@ -110,7 +110,7 @@ fn inline_write(program: &Program, ending: Ending) -> Option<InlineWrite> {
         ending,
         changes_existing_rows: changes_existing_rows(program),
         fails_before_changes: fails_before_changes(program),
-        scans: scans(program),
+        scans: ending == Ending::Bounded && scans(program),
     })
 }
 
@@ -145,18 +145,15 @@ fn scans(program: &Program) -> bool {
         from == step || fails || &*program[from].opcode == "IsNull"
     };
     let leaves_early = |from: usize, to: usize| is_inside[from] && !is_inside[to] && !is_usual(from, to);
-    let on_cursor = |op: &&Op| op.p1 == program[step].p1;
-    let is_at_an_end = |op: &Op| matches!(&*op.opcode, "Rewind" | "Last");
-    let moves = |op: &Op| {
-        op.opcode.starts_with("Seek")
-            || matches!(&*op.opcode, "Found" | "NotFound" | "NotExists" | "NoConflict" | "IfNoHope" | "NewRowid")
-    };
-    let begins = |at: usize| on_cursor(&&program[at]) && is_at_an_end(&program[at]);
+    let is = |at: usize, opcodes: &[&str]| opcodes.contains(&&*program[at].opcode);
+    let is_of_cursor = |at: usize| program[at].p1 == program[step].p1;
+    let begins = |at: usize| is_of_cursor(at) && is(at, &["Rewind", "Last"]);
+    let lookups = ["Found", "NotFound", "NotExists", "NoConflict", "IfNoHope", "NewRowid"];
+    let moves = |at: usize| is_of_cursor(at) && (program[at].opcode.starts_with("Seek") || is(at, &lookups));
+    let calls = |at: usize| is_inside[at] && is(at, &["Function", "PureFunc"]);
     let not_begun = graph.without(|from, _| begins(from));
-    let ends = |at: usize| &*program[at].opcode == "Halt" && program[at].p1 == 0;
-    let calls = |at: usize| is_inside[at] && matches!(&*program[at].opcode, "Function" | "PureFunc");
-    !program.iter().filter(on_cursor).any(moves)
-        && !(0..program.len()).any(|at| calls(at) || (ends(at) && not_begun.reaches(0, at)))
+    let ends_before = |at: usize| is(at, &["Halt"]) && program[at].p1 == 0 && not_begun.reaches(0, at);
+    !(0..program.len()).any(|at| moves(at) || calls(at) || ends_before(at))
         && !graph.has(leaves_early)
         && graph.without(|from, _| from == step).is_acyclic()
 }
