@@ -16,7 +16,7 @@ use pyo3::sync::PyOnceLock;
 use crate::errors::misuse;
 
 /// For so long a thread does not ask again.
-const MOMENT: Duration = Duration::from_micros(20);
+const MOMENT: Duration = Duration::from_micros(100);
 
 thread_local! {
     /// When a loop was found last.

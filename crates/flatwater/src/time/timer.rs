@@ -5,8 +5,10 @@
 //! Invariants: an alarm runs at most once, not before its time, and without any lock held; an alarm that was dropped
 //! does not start to run; an alarm never waits for a reply, because the end of that wait may itself be an alarm, nor for
 //! a file system, because all other alarms wait meanwhile; while a database is open the thread runs (`keep`), so that no
-//! alarm is lost because a thread cannot be started. A forked child has no such thread and begins with an empty timer.
-//! Leaves out: alarms that are moved (`deadline`) or come again (`recurring`); precision below about a millisecond.
+//! alarm is lost because a thread cannot be started; setting an alarm wakes the thread only if it would sleep past it, so
+//! that what sets and drops one for each step, as transactions do, costs no wake-up. A forked child has no such thread and
+//! begins with an empty timer. Leaves out: alarms that are moved (`deadline`) or come again (`recurring`); precision below
+//! about a millisecond.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,10 +26,23 @@ struct TimerState {
     alarms: BTreeMap<(Instant, u64), Action>,
     next: u64,
     running: bool,
+    /// When the thread, which sleeps, looks at the alarms again. `None` while it does not sleep: it looks before it does.
+    looks_at: Option<Instant>,
+}
+
+impl TimerState {
+    /// Returns true if the thread must be woken to look at the alarms by `when`. It need not be twice.
+    fn wakes_for(&mut self, when: Instant) -> bool {
+        let sleeps_past = self.looks_at.is_some_and(|looks_at| when < looks_at);
+        if sleeps_past {
+            self.looks_at = Some(when);
+        }
+        sleeps_past
+    }
 }
 
 static STATE: PerProcess<TimerState> =
-    PerProcess::new(|| TimerState { alarms: BTreeMap::new(), next: 0, running: false });
+    PerProcess::new(|| TimerState { alarms: BTreeMap::new(), next: 0, running: false, looks_at: None });
 static CHANGED: Condvar = Condvar::new();
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -87,10 +102,10 @@ pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> Alarm
     let _ = start(&mut state);
     let key = (when, state.next);
     state.next += 1;
-    let is_first = state.alarms.first_key_value().is_none_or(|(first, _)| key < *first);
     state.alarms.insert(key, Box::new(action));
+    let wakes = state.wakes_for(when);
     drop(state);
-    if is_first {
+    if wakes {
         CHANGED.notify_one();
     }
     Alarm(key, Origin::here())
@@ -112,8 +127,10 @@ fn run() {
             Some(first) => first.key().0 - now,
             None => IDLE,
         };
+        state.looks_at = Some(later(now, wait));
         let (next, timeout) = CHANGED.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
         state = next;
+        state.looks_at = None;
         if timeout.timed_out() && state.alarms.is_empty() {
             state.running = false;
             return;
@@ -157,6 +174,29 @@ mod tests {
         assert_eq!(fired.iter().map(|(ms, _)| *ms).collect::<Vec<_>>(), [10, 20, 30]);
         assert!(fired.iter().all(|(ms, at)| *at >= now + Duration::from_millis(*ms)));
         drop(alarms);
+    }
+
+    #[test]
+    fn the_thread_is_woken_for_what_it_would_sleep_past_and_once() {
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        let mut state = TimerState { alarms: BTreeMap::new(), next: 0, running: true, looks_at: None };
+        assert!(!state.wakes_for(at(0)), "it does not sleep");
+        state.looks_at = Some(at(20));
+        assert_eq!([30, 20, 10, 10, 15, 5].map(|ms| state.wakes_for(at(ms))), [false, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn an_alarm_before_the_one_that_is_slept_for_is_not_late() {
+        let (send, receive) = mpsc::channel();
+        let first = at(later(Instant::now(), Duration::from_secs(3600)), || unreachable!("it is far away"));
+        // The thread goes to sleep until then, or for less if other tests have alarms.
+        while STATE.lock().looks_at.is_none() {
+            std::thread::yield_now();
+        }
+        let second = at(Instant::now(), move || send.send(()).unwrap());
+        receive.recv_timeout(Duration::from_secs(60)).unwrap();
+        drop((first, second));
     }
 
     #[test]
