@@ -77,7 +77,7 @@ impl Engine {
         begun(route, run, unsettled)
     }
 
-    /// Begins a transaction or a nested one on this thread, or ends it.
+    /// Begins or ends a transaction on this thread, or does a step with a savepoint of one.
     fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work, limits: &InlineLimits) -> Begun<'a> {
         let began = Instant::now();
         let (run, unsettled) = parts(mark_closure(|| match route {

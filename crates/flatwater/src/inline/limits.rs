@@ -10,6 +10,8 @@ use std::time::Duration;
 /// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the
 /// disk was busy.
 const OUTLIER: u32 = 2;
+/// So many times the limit may several runs take.
+const TOGETHER: u32 = 4;
 
 /// Whether an awaited call may run on the thread that polls it. A call that is known to be short then costs about as
 /// much as the SQLite call itself, and saves two thread switches.
@@ -63,6 +65,12 @@ impl InlineLimits {
     #[must_use]
     pub fn bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }
+    }
+
+    /// How long the writes of a transaction, or the rows of one call, may take together, so that to end them is short too: the
+    /// pages that they changed are written then, or freed.
+    pub(crate) fn together(&self) -> Duration {
+        self.time.saturating_mul(TOGETHER)
     }
 
     /// Returns the part of the time of an inline write that counts for its text's history.

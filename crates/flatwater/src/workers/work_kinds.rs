@@ -35,15 +35,13 @@ enum Effect {
     Writes,
     /// It begins a transaction.
     Begins,
-    /// It opens a nested transaction, or keeps one.
-    Nests,
     /// It commits the transaction that it belongs to.
     Commits,
     /// It undoes the transaction that it belongs to.
     RollsBack,
     /// It undoes a nested transaction.
     Undoes,
-    /// It is a step with a savepoint that has a name.
+    /// It opens or keeps a nested transaction, or is a step with a savepoint that has a name.
     Marks,
     /// It copies the WAL into the file.
     Checkpoints,
@@ -85,14 +83,9 @@ impl Description {
         matches!(self.effect, Effect::Writes | Effect::Begins | Effect::Commits) || self.is_control()
     }
 
-    /// Returns true if the work begins or ends a transaction or a nested one, and may do so inline.
+    /// Returns true if the work begins or ends a transaction, or is a step with a savepoint, and may run inline.
     pub(crate) fn is_bracket(&self) -> bool {
-        self.nests() || self.ends() || self.effect == Effect::Begins
-    }
-
-    /// Returns true if the work opens or keeps a nested transaction.
-    pub(crate) fn nests(&self) -> bool {
-        self.effect == Effect::Nests
+        self.is_control() || self.ends() || self.effect == Effect::Begins
     }
 
     /// Returns true if the work commits a transaction, or rolls it back.
@@ -107,7 +100,7 @@ impl Description {
 
     /// Returns true if the work runs the engine's own statements inside a transaction.
     pub(crate) fn is_control(&self) -> bool {
-        self.undoes() || matches!(self.effect, Effect::Nests | Effect::Marks)
+        self.undoes() || self.effect == Effect::Marks
     }
 }
 
@@ -116,9 +109,7 @@ impl Work {
     #[inline]
     pub(crate) fn describe(&self) -> Description {
         use CallKind as Kind;
-        use Effect::{
-            Begins, Checkpoints, Commits, Marks, Nests, Ours, OursWithoutLock, Reads, RollsBack, Undoes, Writes,
-        };
+        use Effect::{Begins, Checkpoints, Commits, Marks, Ours, OursWithoutLock, Reads, RollsBack, Undoes, Writes};
         let (kind, name, effect) = match self {
             Self::Execute { .. } => (Kind::Execute, "a statement", Writes),
             Self::Query { text, .. } => (Kind::Query, "a query", effect_of_query(text)),
@@ -141,8 +132,8 @@ impl Work {
             Self::Begin => (Kind::Begin, "the begin of a transaction", Begins),
             Self::Commit => (Kind::Commit, "a commit", Commits),
             Self::Rollback => (Kind::Control, "a rollback", RollsBack),
-            Self::Savepoint(_) => (Kind::Begin, "the begin of a nested transaction", Nests),
-            Self::Release => (Kind::Commit, "the end of a nested transaction", Nests),
+            Self::Savepoint(_) => (Kind::Begin, "the begin of a nested transaction", Marks),
+            Self::Release => (Kind::Commit, "the end of a nested transaction", Marks),
             Self::Undo => (Kind::Control, "the rollback of a nested transaction", Undoes),
             Self::Named(..) => (Kind::Control, "a savepoint", Marks),
             Self::Checkpoint(_) => (Kind::Control, "a checkpoint", Checkpoints),

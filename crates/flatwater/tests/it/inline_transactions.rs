@@ -318,6 +318,45 @@ fn nested_transactions_that_are_kept_leave_nothing_to_do_for_the_writers_thread(
     });
 }
 
+#[test]
+fn savepoints_and_what_is_undone_run_on_the_callers_thread_unless_much_was_done_in_them() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        let mut tx = db.begin().await.unwrap();
+        let before = stays(&db);
+        while stays(&db) < before + 4 {
+            tx.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
+        }
+        let kept = tx.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap().unwrap();
+        let queued = || db.stats().inline.queued;
+        let before = queued();
+        for _ in 0..20 {
+            tx.savepoint("a").await.unwrap();
+            tx.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
+            tx.savepoint("b").await.unwrap();
+            tx.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
+            tx.release("b").await.unwrap();
+            tx.rollback_to("A").await.unwrap();
+            assert_eq!(tx.release("b").await.unwrap_err().kind(), ErrorKind::Misuse);
+            tx.release("a").await.unwrap();
+            let nested = tx.begin().await.unwrap();
+            nested.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
+            nested.rollback().await.unwrap();
+        }
+        assert_eq!(queued(), before, "each step ran here");
+        // Nobody knows how many pages the script changed: the script and the two steps are the writer's thread's.
+        tx.savepoint("a").await.unwrap();
+        tx.execute_script("INSERT INTO t VALUES (NULL, NULL)").await.unwrap();
+        tx.rollback_to("a").await.unwrap();
+        tx.release("a").await.unwrap();
+        assert_eq!(queued(), before + 3);
+        tx.commit().await.unwrap();
+        assert_eq!(count(&db).await, kept);
+        db.close().await.unwrap();
+    });
+}
+
 /// SQLite evaluates RETURNING when the row is written, and does not undo it by itself.
 #[test]
 fn a_new_row_whose_returning_fails_is_not_left_for_the_worker_to_insert_again() {

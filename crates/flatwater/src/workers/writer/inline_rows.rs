@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{PageRefusal, ReadTime, WalState};
 
 use super::inline_access::{run_inline, suspect};
-use super::inline_transaction::{FEW, begin, commits_shortly, run_end};
+use super::inline_transaction::{begin, commits_shortly, run_end};
 use super::inline_write::{Ended, INELIGIBLE, is_from_commit, short_write, tell};
 use super::known_schema::has_settled_schema;
 use super::slot::Slot;
@@ -58,7 +58,7 @@ pub(crate) fn run_rows_inline(
     began: Instant,
 ) -> Tried {
     let shared = &*writer.0;
-    let rows = Rows { work, limits, began, time: limits.time.saturating_mul(FEW) };
+    let rows = Rows { work, limits, began, time: limits.together() };
     let is_durable = shared.context.options.durability != Durability::Normal;
     if is_durable || !rows.are_short(shared.context.catalogue.epoch()) || shared.pauses_writes(began) {
         return INELIGIBLE;

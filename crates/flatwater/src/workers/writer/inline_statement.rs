@@ -18,7 +18,6 @@ use super::inline_write::short_write;
 use super::known_schema::has_settled_schema;
 use super::perform::run_one;
 use super::resting_connection::{OpenState, RestingConnection};
-use super::savepoint_stack::Savepoint;
 use super::short_scans::{is_short_scan, note_scan};
 use super::writer_connection::WriterConnection;
 use crate::connection::run::execute::Bounds;
@@ -53,9 +52,8 @@ impl WriterSide for RestingConnection {
             let Some(shared) = self.shared.upgrade() else { return ineligible };
             return inline_transaction::end(&shared, at, work, limits, began);
         }
-        if is.nests() {
-            let is_short = matches!(work, Work::Savepoint(_)) || at.savepoints.is_shortly_released();
-            return if is_short { savepoint(at, work, began) } else { ineligible };
+        if is.is_control() {
+            return if at.savepoints.is_short(work, limits) { savepoint(at, work, began) } else { ineligible };
         }
         let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, limits) else { return ineligible };
         let Some((answer, took)) = at.run(|at| run_short(&mut at.writer, &ready, work, limits, began)) else {
@@ -66,7 +64,7 @@ impl WriterSide for RestingConnection {
             Ok(answer) => {
                 if !is.only_reads() {
                     at.worked += took;
-                    at.savepoints.ran(1);
+                    at.savepoints.ran(1, took);
                 }
                 (InlineRun::Done(Ok(answer), took), Step::Stays)
             }
@@ -88,15 +86,12 @@ impl WriterSide for RestingConnection {
     }
 }
 
-/// Opens a nested transaction, or keeps the innermost one. SQLite writes nothing for it: no virtual table has anything
-/// left to write, see `serve_transaction::settle_tables`.
+/// Does a step with a savepoint. SQLite writes nothing for it: no virtual table has anything left to write, see
+/// `serve_transaction::settle_tables`.
 fn savepoint(at: &mut OpenState, work: &Work, began: Instant) -> (InlineRun<Result<Answer>>, Step) {
-    let answer = at.run(|OpenState { writer, savepoints, .. }| match work {
-        Work::Savepoint(number) => {
-            savepoints.open(writer, Savepoint::Nested(*number)).map(|()| Answer::Savepoint(*number))
-        }
-        _ => savepoints.release_nested(writer).map(|()| Answer::Done),
-    });
+    let Some(answer) = at.run(|OpenState { writer, savepoints, .. }| savepoints.step(writer, work)) else {
+        return (InlineRun::Ineligible, Step::Stays);
+    };
     let lost = answer.as_ref().err().filter(|_| at.writer.is_autocommit()).cloned();
     (InlineRun::Done(answer, began.elapsed()), lost.map_or(Step::Stays, Step::Lost))
 }

@@ -32,10 +32,6 @@ use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
 
-/// If the writes took longer than so many inline runs may, the writer's thread ends the transaction: the pages that they
-/// changed are to be written, or freed.
-pub(super) const FEW: u32 = 4;
-
 /// Begins a transaction on this thread, if the token is free and no lock has to be waited for.
 pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instant) -> InlineRun<Result<Answer>> {
     let shared = &*writer.0;
@@ -95,7 +91,7 @@ pub(super) fn end(
 ) -> (InlineRun<Result<Answer>>, Step) {
     let commits = matches!(work, Work::Commit);
     let ineligible = (InlineRun::Ineligible, Step::Stays);
-    let is_short = at.worked <= limits.time.saturating_mul(FEW) && !at.effects.go_beyond_tables();
+    let is_short = at.worked <= limits.together() && !at.effects.go_beyond_tables();
     let Some((state, wal)) = at.writer.wal_now().filter(|_| is_short && is_one(&at.writer)) else { return ineligible };
     if commits && !commits_shortly(shared, &at.writer, &wal) {
         return ineligible;

@@ -6,20 +6,24 @@
 //! only inside the innermost nested transaction. Leaves out: the savepoint of each request, which is closed when the
 //! request is answered.
 
+use std::time::Duration;
+
 use super::writer_connection::WriterConnection;
 use crate::connection::run::hints::most_alike;
 use crate::error::{Error, Result};
+use crate::inline::limits::InlineLimits;
+use crate::workers::Answer;
 use crate::workers::open_transaction::Savepoints;
-use crate::workers::work::NamedStep;
+use crate::workers::work::{NamedStep, Work};
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Savepoint {
+enum Savepoint {
     /// A nested transaction, with its number.
     Nested(u64),
     Named(Box<str>),
 }
 
-/// A nested transaction with more statements is ended by the writer's thread: SQLite frees what it kept of their pages.
+/// Savepoints with more statements are closed by the writer's thread: SQLite frees what it kept of their pages.
 const FEW: u32 = 64;
 /// A statement that ran there counts as so many: it may have written any number of pages.
 pub(super) const LONG: u32 = FEW + 1;
@@ -30,23 +34,71 @@ pub(super) struct Stack(Vec<OpenSavepoint>);
 #[derive(Debug)]
 struct OpenSavepoint {
     savepoint: Savepoint,
-    /// The statements since it was opened, without those inside a later savepoint that is still open.
+    /// What was done since it was opened, without what was done inside a later savepoint that is still open.
+    done: Done,
+}
+
+/// Statements that ran, and how long the short ones took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Done {
     statements: u32,
+    took: Duration,
+}
+
+impl Done {
+    fn and(self, other: Self) -> Self {
+        Self {
+            statements: self.statements.saturating_add(other.statements),
+            took: self.took.saturating_add(other.took),
+        }
+    }
 }
 
 impl Stack {
-    /// Notes that a statement ran, which counts as so many.
-    pub(super) fn ran(&mut self, statements: u32) {
+    /// Notes that a statement ran for so long, and counts as so many.
+    pub(super) fn ran(&mut self, statements: u32, took: Duration) {
+        self.add(Done { statements, took });
+    }
+
+    fn add(&mut self, done: Done) {
         if let Some(innermost) = self.0.last_mut() {
-            innermost.statements = innermost.statements.saturating_add(statements);
+            innermost.done = innermost.done.and(done);
         }
     }
 
-    /// Returns true if keeping the innermost nested transaction takes SQLite no longer than a short statement.
-    pub(super) fn is_shortly_released(&self) -> bool {
-        let inside = &self.0[self.level().saturating_sub(1)..];
-        // Each savepoint inside is a step of its own.
-        inside.iter().fold(0, |sum: u32, open| sum.saturating_add(open.statements).saturating_add(1)) <= FEW
+    /// Returns true if the step takes SQLite no longer than a short statement.
+    pub(super) fn is_short(&self, work: &Work, limits: &InlineLimits) -> bool {
+        match work {
+            Work::Savepoint(_) | Work::Named(NamedStep::Open, _) => true,
+            Work::Release | Work::Named(NamedStep::Release, _) => self.inside().statements <= FEW,
+            // To undo is to restore each page that was changed.
+            Work::Undo | Work::Named(NamedStep::RollbackTo, _) => {
+                let inside = self.inside();
+                inside.statements <= FEW && inside.took <= limits.together()
+            }
+            _ => false,
+        }
+    }
+
+    /// Does a step with a savepoint. `None`: the work is none.
+    pub(super) fn step(&mut self, writer: &mut WriterConnection, work: &Work) -> Option<Result<Answer>> {
+        let done = match work {
+            Work::Savepoint(number) => {
+                let opened = self.open(writer, Savepoint::Nested(*number));
+                return Some(opened.map(|()| Answer::Savepoint(*number)));
+            }
+            Work::Release => self.release(writer, self.innermost()),
+            Work::Undo => self.undo(writer, self.innermost()),
+            Work::Named(step, name) => self.named(writer, *step, name),
+            _ => return None,
+        };
+        Some(done.map(|()| Answer::Done))
+    }
+
+    /// What was done in the innermost nested transaction, or outside of all. Each savepoint inside is a step of its own.
+    fn inside(&self) -> Done {
+        let step = Done { statements: 1, took: Duration::ZERO };
+        self.0[self.innermost()..].iter().fold(Done::default(), |sum, open| sum.and(open.done).and(step))
     }
 
     /// Returns true if the open nested transactions are those of `place`, and no others.
@@ -81,25 +133,15 @@ impl Stack {
         }
     }
 
-    pub(super) fn open(&mut self, writer: &mut WriterConnection, savepoint: Savepoint) -> Result<()> {
+    fn open(&mut self, writer: &mut WriterConnection, savepoint: Savepoint) -> Result<()> {
         let connection = writer.connection()?;
         connection.control.savepoint(&mut connection.sqlite)?;
-        self.0.push(OpenSavepoint { savepoint, statements: 0 });
+        self.0.push(OpenSavepoint { savepoint, done: Done::default() });
         Ok(())
     }
 
-    /// Keeps the changes of the innermost nested transaction.
-    pub(super) fn release_nested(&mut self, writer: &mut WriterConnection) -> Result<()> {
-        self.release(writer, self.level().saturating_sub(1))
-    }
-
-    /// Undoes the changes of the innermost nested transaction.
-    pub(super) fn undo_nested(&mut self, writer: &mut WriterConnection) -> Result<()> {
-        self.undo(writer, self.level().saturating_sub(1))
-    }
-
     /// Does a step with the innermost savepoint of this name.
-    pub(super) fn named(&mut self, writer: &mut WriterConnection, step: NamedStep, name: &str) -> Result<()> {
+    fn named(&mut self, writer: &mut WriterConnection, step: NamedStep, name: &str) -> Result<()> {
         match step {
             NamedStep::Open => self.open(writer, Savepoint::Named(name.into())),
             NamedStep::Release => self.release(writer, self.find(name)?),
@@ -116,6 +158,11 @@ impl Stack {
         let number =
             |open: &OpenSavepoint| if let Savepoint::Nested(number) = open.savepoint { Some(number) } else { None };
         self.0.iter().filter_map(number)
+    }
+
+    /// Returns where the innermost nested transaction is.
+    fn innermost(&self) -> usize {
+        self.level().saturating_sub(1)
     }
 
     /// Returns where the savepoints inside the innermost nested transaction begin.
@@ -139,8 +186,8 @@ impl Stack {
         while self.0.len() > at {
             let connection = writer.connection()?;
             connection.control.release(&mut connection.sqlite)?;
-            let kept = self.0.pop().map_or(0, |open| open.statements);
-            self.ran(kept);
+            let kept = self.0.pop().map(|open| open.done).unwrap_or_default();
+            self.add(kept);
         }
         Ok(())
     }
@@ -151,8 +198,8 @@ impl Stack {
             let connection = writer.connection()?;
             connection.control.undo(&mut connection.sqlite)?;
             // What SQLite kept of the pages stays with the savepoint around it.
-            let undone = self.0.pop().map_or(0, |open| open.statements);
-            self.ran(undone);
+            let undone = self.0.pop().map(|open| open.done).unwrap_or_default();
+            self.add(undone);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 //! (`open_transaction`).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::WriterShared;
 use super::commit::{commit, settle};
@@ -18,7 +18,7 @@ use super::interrupts::{arm, disarm};
 use super::known_schema::{may_write_virtual_tables, see_schema};
 use super::perform::{Rules, perform};
 use super::resting_connection::OpenState;
-use super::savepoint_stack::{LONG, Savepoint, Stack};
+use super::savepoint_stack::{LONG, Stack};
 use super::slot::HeldConnection;
 use super::writer_connection::WriterConnection;
 use crate::error::{Error, Result};
@@ -219,26 +219,21 @@ fn step(
     request: &Request,
     open: &mut Stack,
 ) -> Result<Answer> {
-    let done = |()| Answer::Done;
     let ticket = &request.ticket;
     match &request.work {
         Work::Commit => {
             writer.wait_for_locks(Instant::now(), ticket);
-            commit(writer, shared, Some(ticket)).map(done).map_err(|error| error.timed(ticket))
+            commit(writer, shared, Some(ticket)).map(|()| Answer::Done).map_err(|error| error.timed(ticket))
         }
         work if work.describe().is_control() && !ticket.finishes() => Err(left_request()),
         Work::Rollback => {
             writer.rollback();
             Ok(Answer::Done)
         }
-        Work::Savepoint(number) => open.open(writer, Savepoint::Nested(*number)).map(|()| Answer::Savepoint(*number)),
-        Work::Release => open.release_nested(writer).map(done),
-        Work::Undo => open.undo_nested(writer).map(done),
-        Work::Named(step, name) => open.named(writer, *step, name).map(done),
-        work => {
-            open.ran(LONG);
+        work => open.step(writer, work).unwrap_or_else(|| {
+            open.ran(LONG, Duration::ZERO);
             statement(writer, effects, work, ticket)
-        }
+        }),
     }
 }
 

@@ -13,7 +13,7 @@ use flatwater_sqlite::WalHeader;
 use super::super::Writer;
 use super::super::inline_access::run_inline;
 use super::super::inline_statement::{run_short, short_statement};
-use super::super::inline_transaction::{FEW, begin, is_one};
+use super::super::inline_transaction::{begin, is_one};
 use super::super::inline_write::{Ended, Write, short_write};
 use super::super::known_schema::{has_seen_schema, has_settled_schema};
 use super::super::writer_connection::WriterConnection;
@@ -148,7 +148,7 @@ impl ShortRun<'_> {
     fn end(&mut self, commits: bool) -> Option<Ran> {
         let (runner, limits) = (&mut *self.runner, self.limits);
         let is_short = runner.slot.is_some()
-            && runner.worked <= limits.time.saturating_mul(FEW)
+            && runner.worked <= limits.together()
             && !runner.effects.go_beyond_tables()
             && !(commits && runner.commits_slowly);
         let own = runner.connection.as_mut()?;
