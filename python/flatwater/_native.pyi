@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar, final, overload, type_check_only
 
 from typing_extensions import Buffer, Self, disjoint_base
@@ -27,6 +28,7 @@ __all__ = [
     "Row",
     "Rows",
     "SnapshotGuard",
+    "TransactionBlock",
     "TransactionGuard",
     "check_sql",
     "close_all",
@@ -338,6 +340,24 @@ class Executor:
         self, table: str, column: str, rowid: int, name: str, timeout: Seconds | None
     ) -> OwnCall[NativeBlob]: ...
 
+@disjoint_base
+class TransactionBlock(Executor):
+    """A transaction, for `async with`."""
+
+    def __new__(cls, outer: Executor, timeout: Seconds | None) -> Self: ...
+    def __aenter__(self) -> OwnCall[Self]: ...
+    def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> OwnCall[None]: ...
+    def rollback(self) -> Call[None]:
+        """Rolls the transaction back before its block ends, without an exception. Later calls on it raise
+        `ProgrammingError`, and the end of the block does nothing. Succeeds if SQLite, the idle limit or a close has
+        already rolled it back."""
+    @property
+    def in_transaction(self) -> bool:
+        """True until the transaction is over."""
+    def _begun(self) -> TransactionGuard: ...
+
 @final
 class NativeDatabase:
     """An open database."""
@@ -405,7 +425,9 @@ class TransactionGuard:
     def savepoint(self, name: str) -> OwnCall[None]: ...
     def release(self, name: str) -> OwnCall[None]: ...
     def rollback_to(self, name: str) -> OwnCall[None]: ...
-    def own(self, who: object) -> None: ...
+    def own(self, block: int | None) -> None: ...
+    def enter(self) -> None: ...
+    def leave(self) -> None: ...
     def is_open(self) -> bool: ...
 
 @final

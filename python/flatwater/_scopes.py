@@ -5,14 +5,12 @@ Owns their beginning and their end. Invariant: however a block is left, what it 
 
 from __future__ import annotations
 
-import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import _flow
-from ._errors import Error, misuse
+from ._errors import misuse
 from ._names import no_attribute, not_awaited, not_in_transaction
-from ._native import Call, Executor, SnapshotGuard, TransactionGuard
+from ._native import Call, Executor, SnapshotGuard, TransactionBlock
 from ._reads import Batches, Stream
 
 if TYPE_CHECKING:
@@ -50,59 +48,9 @@ class Reads(Executor):
             no_attribute(self, name)
 
 
-class Transaction(Reads):
+class Transaction(TransactionBlock, Reads):
     """A transaction: `async with db.transaction() as tx`. It is committed when the block ends, and rolled back if the
     block raises or its task is cancelled. It holds the writer, so other writes wait for it."""
-
-    def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
-        self._outer = outer
-        self._timeout = timeout
-        self._guard: TransactionGuard | None = None
-        self._is_undone = False
-        self._is_committed = False
-
-    async def __aenter__(self) -> Self:
-        if self._guard is not None:
-            raise misuse("a transaction is used once", "call `transaction()` for another one")
-        guard: TransactionGuard = await self._outer._begin(self._timeout)
-        self._guard = guard
-        self._open(guard)
-        if isinstance(self._outer, Transaction):
-            _flow.enter(guard)
-        else:
-            guard.own(asyncio.current_task())
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        guard = self._guard
-        if guard is None:
-            return
-        _flow.leave(guard)
-        if self._was_undone():
-            return
-        if exc_type is None:
-            self._is_committed = True
-            try:
-                await guard.commit()
-            except Error as error:
-                self._is_undone = error.kind != "commit_unknown"
-                raise
-            return
-        self._is_undone = True
-        if exc_type is GeneratorExit:
-            # A coroutine that is closed cannot wait.
-            guard.abandon()
-            return
-        try:
-            await guard.rollback()
-        except Exception:
-            # The error of the block is raised. If the rollback fails, the connection is replaced.
-            pass
-
-    def _was_undone(self) -> bool:
-        return self._is_undone or (isinstance(self._outer, Transaction) and self._outer._was_undone())
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Returns a nested transaction. If its block raises, its changes are rolled back; this one stays open. While
@@ -123,20 +71,6 @@ class Transaction(Reads):
         """Undoes all changes since the savepoint of this name, which stays open. Those after it are closed."""
         return self._begun().rollback_to(name)
 
-    def _begun(self) -> TransactionGuard:
-        if self._guard is None:
-            raise misuse("the transaction has not begun", "use `async with`")
-        return self._guard
-
-    async def rollback(self) -> None:
-        """Rolls the transaction back before its block ends, without an exception. Later calls on it raise
-        `ProgrammingError`, and the end of the block does nothing. Succeeds if SQLite, the idle limit or a close has
-        already rolled it back."""
-        guard = self._begun()
-        if not self._was_undone():
-            self._is_undone = not self._is_committed
-            await guard.rollback()
-
     if not TYPE_CHECKING:
 
         def __await__(self) -> NoReturn:
@@ -144,11 +78,6 @@ class Transaction(Reads):
 
         def __getattr__(self, name: str) -> Any:
             not_in_transaction(self, name)
-
-    @property
-    def in_transaction(self) -> bool:
-        """True until the transaction is over."""
-        return self._guard is not None and self._guard.is_open()
 
 
 class Snapshot(Reads):

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _blocking_process as process
-from . import _flow, _logging, _native
+from . import _logging, _native, _with_blocks
 from ._blocking_blob import Blob
 from ._blocking_calls import Calls
 from ._blocking_prepared import Prepared
@@ -121,9 +121,9 @@ class Transaction(Executor):
         self._guard = self._outer._on._begin(self._timeout)._wait()
         self._on._open(self._guard)
         if isinstance(self._outer, Transaction):
-            _flow.enter(self._guard)
+            self._guard.enter()
         else:
-            self._guard.own(_flow.block())
+            self._guard.own(_with_blocks.block())
         return self
 
     def __exit__(
@@ -132,7 +132,7 @@ class Transaction(Executor):
         guard = self._guard
         if guard is None:
             return
-        _flow.leave(guard)
+        guard.leave()
         if self._was_undone():
             return
         if exc_type is None:

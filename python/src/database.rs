@@ -80,7 +80,7 @@ pub(crate) fn connect<'py>(
         let functions = functions.iter().map(|function| function.get().take(py)).collect::<PyResult<_>>()?;
         Ok(open_with(options, functions))
     });
-    new_call(py, Body::call("connect", call, Shape::Handle(NativeDatabase::of)))
+    new_call(py, Body::call("connect", call, Shape::Handle(Box::new(NativeDatabase::of))))
 }
 
 /// Returns the statement that checks a database, or one of its tables.

@@ -44,11 +44,22 @@ impl Executor {
         self.target.get().ok_or_else(|| misuse(py, "this is not open", Some(hint)))
     }
 
+    pub(crate) fn unopened() -> Self {
+        Self { target: OnceLock::new() }
+    }
+
+    /// Takes what calls are made on. Called once.
+    pub(crate) fn open(&self, py: Python<'_>, target: Target) -> PyResult<()> {
+        let is_first = self.target.set(target).is_ok();
+        if is_first { Ok(()) } else { Err(misuse(py, "it was opened before", Some("make another one"))) }
+    }
+
     fn converters(&self) -> Option<Arc<Converters>> {
         self.target.get().and_then(Forms::converters)
     }
 
-    fn make<'py>(
+    /// A call on the target.
+    pub(crate) fn make<'py>(
         &self,
         py: Python<'py>,
         name: &'static str,
@@ -122,7 +133,7 @@ impl Executor {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { target: OnceLock::new() }
+        Self::unopened()
     }
 
     /// Refuses to set what it does not have, with what reading it raises: otherwise a setting of another library would be
@@ -149,8 +160,7 @@ impl Executor {
         } else {
             on.cast::<SnapshotGuard>()?.get().target()
         };
-        let is_first = self.target.set(target).is_ok();
-        if is_first { Ok(()) } else { Err(misuse(on.py(), "it was opened before", Some("make another one"))) }
+        self.open(on.py(), target)
     }
 
     /// Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted.
@@ -354,7 +364,7 @@ impl Executor {
         name: &str,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make(py, "open_blob", timeout, Shape::Handle(NativeBlob::of), |target| {
+        self.make(py, "open_blob", timeout, Shape::Handle(Box::new(NativeBlob::of)), |target| {
             Ok(target.open_blob((name, table), column, rowid))
         })
     }
@@ -362,12 +372,18 @@ impl Executor {
     /// Begins a transaction, or in a transaction a nested one. Returns its guard.
     #[pyo3(signature = (timeout))]
     fn _begin<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.make(py, "transaction", timeout, Shape::Handle(TransactionGuard::of), |target| Ok(target.begin()))
+        self.make(
+            py,
+            "transaction",
+            timeout,
+            Shape::Handle(Box::new(TransactionGuard::of)),
+            |target| Ok(target.begin()),
+        )
     }
 
     /// Opens a snapshot. Returns its guard.
     #[pyo3(signature = (timeout))]
     fn _snapshot<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.make(py, "snapshot", timeout, Shape::Handle(SnapshotGuard::of), |target| Ok(target.snapshot()))
+        self.make(py, "snapshot", timeout, Shape::Handle(Box::new(SnapshotGuard::of)), |target| Ok(target.snapshot()))
     }
 }

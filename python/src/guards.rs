@@ -12,10 +12,11 @@ use pyo3::prelude::*;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
+use crate::capi::thread_end::inside;
 use crate::errors::unexpected;
-use crate::owners;
 use crate::shape::Shape;
 use crate::transaction::{TransactionGuard, is_over};
+use crate::{nested, owners};
 
 fn end<'py>(
     py: Python<'py>,
@@ -39,8 +40,7 @@ fn step<'py>(
 impl TransactionGuard {
     /// Makes the guard of a transaction that was begun.
     pub(crate) fn of(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
-        let Output::Transaction(transaction) = output else { return Err(unexpected()) };
-        Py::new(py, Self::new(transaction)).map(Py::into_any)
+        Py::new(py, Self::of_output(output)?).map(Py::into_any)
     }
 }
 
@@ -76,9 +76,23 @@ impl TransactionGuard {
         drop(self.take());
     }
 
-    /// Notes who must go on so that the transaction ends: a task, or the address of the frame with its `with` block.
-    fn own(&self, who: &Bound<'_, PyAny>) -> PyResult<()> {
-        owners::note(self.target(who.py())?, who)
+    /// Notes who must go on so that the transaction ends: the address of the frame with its `with` block.
+    fn own(&self, py: Python<'_>, block: Option<usize>) -> PyResult<()> {
+        if let Some(block) = block {
+            // Without one it is unknown whose end it waits for.
+            owners::note_block(self.target(py)?, block);
+        }
+        Ok(())
+    }
+
+    /// The code that goes on from here is in this nested transaction.
+    fn enter(this: &Bound<'_, Self>) -> PyResult<()> {
+        inside(this.py(), || nested::enter(this))
+    }
+
+    /// The code that goes on from here is in it no more.
+    fn leave(this: &Bound<'_, Self>) -> PyResult<()> {
+        inside(this.py(), || nested::leave(this))
     }
 
     /// True until the transaction is over.

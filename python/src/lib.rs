@@ -9,6 +9,7 @@ mod awaiting;
 mod batches;
 mod bell;
 mod blob;
+mod block;
 mod blocked;
 mod call;
 mod callbacks;
@@ -36,6 +37,7 @@ mod listing;
 mod live;
 mod logged_query;
 mod many;
+mod nested;
 mod options;
 mod own_exceptions;
 mod owners;
@@ -69,6 +71,8 @@ mod _native {
     use crate::batches::NativeBatches;
     #[pymodule_export]
     use crate::blob::NativeBlob;
+    #[pymodule_export]
+    use crate::block::TransactionBlock;
     #[pymodule_export]
     use crate::changes::Change;
     #[pymodule_export]

@@ -3,7 +3,7 @@
 //! Owns: who has the open transaction of a database. Runs on the loop's thread, or on the thread that waits, with the
 //! interpreter's lock. Invariants: a note is as old as its transaction's guard, and counts for as long as the transaction
 //! is open, whoever ends it; it keeps neither a task nor a frame. Leaves out: what a frame's
-//! block is (`flatwater._flow`); telling a call where it begins (`place`).
+//! block is (`flatwater._with_blocks`); telling a call where it begins (`place`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,19 +33,26 @@ fn owners() -> MutexGuard<'static, BTreeMap<usize, Owner>> {
     OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes who has the transaction open: a task, or the address of a frame. `None`: it is unknown whose end it waits for.
-pub(crate) fn note(transaction: Target, who: &Bound<'_, PyAny>) -> PyResult<()> {
-    let who = match who.extract() {
-        _ if who.is_none() => return Ok(()),
-        Ok(block) => Who::Block(block),
-        Err(_) => Who::Task(PyWeakrefReference::new(who)?.unbind()),
-    };
+/// Notes that the task which runs now has the transaction open.
+pub(crate) fn note_task(py: Python<'_>, transaction: Target) -> PyResult<()> {
+    let task = current_task(py)?;
+    if !task.is_none() {
+        note(transaction, Who::Task(PyWeakrefReference::new(&task)?.unbind()));
+    }
+    Ok(())
+}
+
+/// Notes that the frame with this address has the transaction open.
+pub(crate) fn note_block(transaction: Target, frame: usize) {
+    note(transaction, Who::Block(frame));
+}
+
+fn note(transaction: Target, who: Who) {
     let mut owners = owners();
     // It may have ended, and the next one have begun.
     if transaction.in_transaction() {
         owners.insert(transaction.database(), Owner { transaction, who });
     }
-    Ok(())
 }
 
 /// Removes the note, because the guard of the transaction is gone.
@@ -76,7 +83,7 @@ pub(crate) fn is_inside(py: Python<'_>, database: usize) -> PyResult<bool> {
             let frame = *frame;
             drop(owners);
             static IS_RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-            IS_RUNNING.import(py, "flatwater._flow", "is_running")?.call1((frame,))?.extract()
+            IS_RUNNING.import(py, "flatwater._with_blocks", "is_running")?.call1((frame,))?.extract()
         }
     }
 }

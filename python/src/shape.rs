@@ -28,12 +28,15 @@ const SHORT: usize = 128 << 10;
 /// So many objects are freed at once.
 const FEW: usize = 32;
 
+/// Makes an object of an output.
+type Make = dyn FnOnce(Python<'_>, Output) -> PyResult<Py<PyAny>> + Send + Sync;
+
 /// What a call returns.
 pub(crate) enum Shape {
     /// What the output is by itself.
     Plain,
     /// What this makes of the output, such as the handle of a database that was opened.
-    Handle(fn(Python<'_>, Output) -> PyResult<Py<PyAny>>),
+    Handle(Box<Make>),
     Rows(Into),
     /// A list, of which parts are there.
     Begun(Box<Listing>),

@@ -6,10 +6,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flatwater::Transaction;
-use flatwater::bindings::{Target, Unbegun};
+use flatwater::bindings::{Output, Target, Unbegun};
 use pyo3::prelude::*;
 
-use crate::errors::misuse;
+use crate::errors::{misuse, unexpected};
 use crate::owners;
 
 /// The right to an open transaction, or to a nested one.
@@ -17,8 +17,10 @@ use crate::owners;
 pub(crate) struct TransactionGuard(Mutex<Option<Transaction<'static>>>);
 
 impl TransactionGuard {
-    pub(crate) fn new(transaction: Transaction<'static>) -> Self {
-        Self(Mutex::new(Some(transaction)))
+    /// Makes the guard of a transaction that was begun.
+    pub(crate) fn of_output(output: Output) -> PyResult<Self> {
+        let Output::Transaction(transaction) = output else { return Err(unexpected()) };
+        Ok(Self(Mutex::new(Some(transaction))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Transaction<'static>>> {
@@ -33,6 +35,11 @@ impl TransactionGuard {
     /// is in the same transaction.
     pub(crate) fn is_place_of(&self, call: &mut Unbegun<'_>) -> bool {
         self.lock().as_ref().is_some_and(|nested| call.set_nested(nested))
+    }
+
+    /// Returns true if it is the right to nothing any more.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.lock().is_none()
     }
 
     /// True until the transaction is over.

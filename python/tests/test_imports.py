@@ -13,7 +13,6 @@ import flatwater
 FIRST = {
     "_database",
     "_errors",
-    "_flow",
     "_forms",
     "_functions",
     "_logging",

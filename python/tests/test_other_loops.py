@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 import trio
@@ -47,3 +48,50 @@ def test_the_way_in_the_hint_works(file):
             return await trio.to_thread.run_sync(db.query_value, "SELECT 5")
 
     assert trio.run(ask) == 5
+
+
+def test_a_block_that_is_left_where_no_loop_runs_keeps_its_error_and_is_rolled_back(file):
+    loop = asyncio.new_event_loop()
+    wait = loop.run_until_complete
+    db = wait(flatwater.connect(file))
+    wait(db.execute("CREATE TABLE t (a)"))
+    inserted = asyncio.Event()
+
+    async def stays():
+        async with db.transaction() as tx:
+            await tx.execute("INSERT INTO t VALUES (1)")
+            inserted.set()
+            await asyncio.Event().wait()
+
+    task = loop.create_task(stays())
+    wait(inserted.wait())
+    time.sleep(0.01)
+    with pytest.raises(ValueError, match="of the block"):
+        task.get_coro().throw(ValueError("of the block"))
+    assert wait(db.query_value("SELECT count(*) FROM t")) == 0
+    assert wait(db.execute("INSERT INTO t VALUES (2)")).changes == 1
+    task.cancel()
+    wait(asyncio.gather(task, return_exceptions=True))
+    wait(db.close())
+    loop.close()
+
+
+def test_a_commit_that_is_refused_without_a_loop_is_a_rollback(file):
+    loop = asyncio.new_event_loop()
+    wait = loop.run_until_complete
+    db = wait(flatwater.connect(file))
+    wait(db.execute("CREATE TABLE t (a)"))
+    block = db.transaction()
+
+    async def begins():
+        tx = await block.__aenter__()
+        await tx.execute("INSERT INTO t VALUES (1)")
+
+    wait(begins())
+    time.sleep(0.01)
+    with pytest.raises(flatwater.ProgrammingError, match="no asyncio event loop"):
+        block.__aexit__(None, None, None).send(None)
+    assert not block.in_transaction
+    assert wait(db.query_value("SELECT count(*) FROM t")) == 0
+    wait(db.close())
+    loop.close()

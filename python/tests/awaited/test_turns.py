@@ -140,6 +140,14 @@ async def test_a_loop_of_calls_that_fail_at_once(file, turns):
                     await db.execute("SELECT ?", (object(),))
 
             await others.until_many(refused)
+            async with db.transaction() as tx:
+                pass
+
+            async def over():
+                with pytest.raises(flatwater.ProgrammingError, match="finished"):
+                    await tx.rollback()
+
+            await others.until_many(over)
 
         async def closed():
             with pytest.raises(flatwater.ProgrammingError):
@@ -148,7 +156,7 @@ async def test_a_loop_of_calls_that_fail_at_once(file, turns):
         await others.until_many(closed)
 
 
-async def test_a_loop_of_short_transactions(file, turns):
+async def test_a_loop_of_short_transactions_and_snapshots(file, turns):
     async with flatwater.connect(file) as db, turns() as others:
         await db.execute("CREATE TABLE t (a)")
 
@@ -157,6 +165,12 @@ async def test_a_loop_of_short_transactions(file, turns):
                 await tx.execute("INSERT INTO t VALUES (1)")
 
         await others.until_many(transaction)
+
+        async def snapshot():
+            async with db.snapshot() as snapshot:
+                await snapshot.query("SELECT a FROM t LIMIT 1")
+
+        await others.until_many(snapshot)
         async with db.connection() as own:
 
             async def by_text():

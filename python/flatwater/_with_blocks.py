@@ -1,7 +1,8 @@
-"""Where in a program a call is made: in which nested transactions, and in which `with` blocks.
+"""In which `with` blocks a call is made.
 
-Owns what tells the flows of a program apart. Invariants: nothing here keeps a transaction, a task or a frame; a flow is
-said to be in a block only if that is certain. Leaves out what becomes of a call, which the engine decides.
+Owns what tells the threads of a program apart. Invariants: nothing here keeps a frame; a thread is said to be in a
+block only if that is certain. Leaves out what becomes of a call, which the engine decides, and nested transactions,
+which the native part knows.
 """
 
 from __future__ import annotations
@@ -9,39 +10,11 @@ from __future__ import annotations
 import inspect
 import opcode
 import sys
-from contextvars import ContextVar
 from types import FrameType
-from typing import TYPE_CHECKING
-from weakref import ref
-
-if TYPE_CHECKING:
-    from ._native import TransactionGuard
-
-# The nested transactions that the code is in, the outermost first. A task begins with those of the one that started it.
-_nested: ContextVar[tuple[ref[TransactionGuard], ...]] = ContextVar("flatwater_nested", default=())
 
 # What a `with` statement runs to call `__enter__`: one instruction before Python 3.14, and the two of a method since.
 _ENTERS = [opcode.opmap[name] for name in ("SETUP_WITH", "BEFORE_WITH") if name in opcode.opmap]
 _ENTERS_AFTER = opcode.opmap.get("LOAD_SPECIAL")
-
-
-def enter(guard: TransactionGuard) -> None:
-    """The code that goes on from here is in a nested transaction."""
-    # Those that another context left are still there.
-    _nested.set((*(one for one in _nested.get() if (known := one()) is not None and known.is_open()), ref(guard)))
-
-
-def leave(guard: TransactionGuard) -> None:
-    """The code that goes on from here is in it no more."""
-    before = _nested.get()
-    after = tuple(one for one in before if one() is not guard)
-    if after != before:
-        _nested.set(after)
-
-
-def nested() -> list[TransactionGuard]:
-    """The nested transactions that this code is in, the innermost first."""
-    return [guard for one in reversed(_nested.get()) if (guard := one()) is not None]
 
 
 def block() -> int | None:
