@@ -171,6 +171,15 @@ impl Peer for Flatwater {
         Ok(answer)
     }
 
+    async fn snapshot<R: Record>(&self, sql: &'static str, ids: [i64; 3]) -> Result<Sum> {
+        let snapshot = self.0.snapshot().await?;
+        let mut sum = Sum::default();
+        for id in ids {
+            sum += touched(&snapshot.query(sql, (id,)).await?, R::COLUMNS);
+        }
+        Ok(sum)
+    }
+
     async fn read_for(&self, lasts: Duration) -> Result<()> {
         self.0
             .read_with(move |connection| {

@@ -149,6 +149,9 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     /// Runs `body` in an immediate transaction, and commits.
     fn transaction<B: Body>(&self, body: B) -> impl Future<Output = Result<B::Answer>> + Send;
 
+    /// The rows of a query for each of these ids, all of one point in time; answers what touching all of them sums to.
+    fn snapshot<R: Record>(&self, sql: &'static str, ids: [i64; 3]) -> impl Future<Output = Result<Sum>> + Send;
+
     /// Begins a read, stays in it for so long without doing anything, and ends it: a program's own code while a read is
     /// open. A peer with one connection does nothing else meanwhile.
     fn read_for(&self, lasts: Duration) -> impl Future<Output = Result<()>> + Send;

@@ -3,6 +3,8 @@
 //! Owns: `Record` for tuples, and the `Sum` that a consumer of rows ends with. A field is touched by adding the number
 //! or the text's length and ends to the sum, so that no peer can answer rows it has not read. Leaves out: the queries.
 
+use std::ops::AddAssign;
+
 use anyhow::{Result, bail};
 
 use crate::value::{Cells, Value};
@@ -34,6 +36,14 @@ impl Sum {
         let ends = bytes.first().map_or(0, |first| u64::from(*first) << 32)
             + bytes.last().map_or(0, |last| u64::from(*last) << 16);
         self.number(ends + bytes.len() as u64);
+    }
+}
+
+/// What was seen of other rows is added.
+impl AddAssign for Sum {
+    fn add_assign(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.number(other.cells);
     }
 }
 

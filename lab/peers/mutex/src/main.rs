@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lab_kit::value::owned;
-use lab_kit::{About, Body, NoLive, Peer, Record, Result, Rows, Setup, Value, anyhow, version_in};
+use lab_kit::{About, Body, NoLive, Peer, Record, Result, Rows, Setup, Sum, Value, anyhow, version_in};
 use lab_rusqlite::rusqlite::Connection;
 
 #[derive(Clone)]
@@ -62,6 +62,10 @@ impl Peer for Shared {
 
     async fn transaction<B: Body>(&self, body: B) -> Result<B::Answer> {
         self.call(move |connection| lab_rusqlite::transaction(connection, body)).await
+    }
+
+    async fn snapshot<R: Record>(&self, sql: &'static str, ids: [i64; 3]) -> Result<Sum> {
+        self.call(move |connection| lab_rusqlite::snapshot::<R>(connection, sql, ids)).await
     }
 
     async fn read_for(&self, lasts: Duration) -> Result<()> {

@@ -1,4 +1,5 @@
-"""transaction_interactive, transaction_batched, transaction_loop, transaction_reads, savepoints, savepoints_deep.
+"""transaction_interactive, transaction_batched, transaction_loop, transaction_reads, snapshot_reads, savepoints,
+savepoints_deep.
 
 A sample is one whole transaction, awaited statement by statement. A nested one is SAVEPOINT to RELEASE, or the
 library's own nested transaction.
@@ -6,7 +7,7 @@ library's own nested transaction.
 
 from functools import partial
 
-from data import DELETE_T, INSERT_T, SELECT_ITEMS, T, expect, expect_rows, expect_t, fill_items, items, same, t_rows
+from data import DELETE_T, INSERT_T, SELECT_ITEM, SELECT_ITEMS, T, expect, expect_rows, expect_t, fill_items, items, same, t_rows
 from lane import Lane
 from measure import Timing
 
@@ -97,6 +98,26 @@ async def reads(trial):
         return timing.end(count)
 
 
+async def snapshot(peer, at):
+    await peer.open_snapshot()
+    rows = [await peer.query(SELECT_ITEM, (at + n + 1,)) for n in range(3)]
+    await peer.close_snapshot()
+    return rows
+
+
+async def snapshots(trial):
+    count = trial.size(10_000, 50)
+    async with trial.open() as peer:
+        await fill_items(peer, READ)
+        expected = [[row] for row in items(READ)]
+        timing = Timing()
+        for n in range(count):
+            at = n % (READ - 2)
+            rows = await timing.time(snapshot(peer, at))
+            expect(rows, expected[at : at + 3], "the rows of a snapshot")
+        return timing.end(count)
+
+
 LANES = [
     Lane("transactions", "transaction_interactive", "insert, count, delete if there are many, commit", "transactions",
          interactive, release=True),
@@ -105,6 +126,8 @@ LANES = [
     Lane("transactions", "transaction_loop", "100 single inserts inside a transaction", "rows",
          partial(writes, body=loop, rows=100, count=300), release=True),
     Lane("transactions", "transaction_reads", "500 rows of 6 columns read inside a transaction", "transactions", reads,
+         release=True),
+    Lane("transactions", "snapshot_reads", "3 rows by primary key, all of one point in time", "snapshots", snapshots,
          release=True),
     Lane("transactions", "savepoints", "50 nested transactions one after another, an insert in each", "savepoints",
          partial(writes, body=shallow, rows=50, count=200), release=True),

@@ -43,6 +43,13 @@ class Idiomatic(Aiosqlite):
         await self.database.execute("BEGIN IMMEDIATE")
         self.in_transaction = True
 
+    async def open_snapshot(self):
+        await self.database.execute("BEGIN")
+        self.in_transaction = True
+
+    async def close_snapshot(self):
+        await self.commit()
+
     async def commit(self):
         await self.database.commit()
         self.in_transaction = False

@@ -63,6 +63,12 @@ class Peer:
     async def commit(self):
         await self.execute("COMMIT")
 
+    async def open_snapshot(self):
+        await self.execute("BEGIN")
+
+    async def close_snapshot(self):
+        await self.execute("COMMIT")
+
     async def savepoint(self):
         await self.execute("SAVEPOINT step")
 

@@ -59,6 +59,11 @@ class Flatwater(Peer):
         self.on = self.transactions[-1] if self.transactions else self.database
         await ended.__aexit__(None, None, None)
 
+    async def open_snapshot(self):
+        self.transactions.append(self.on.snapshot())
+        self.on = await self.transactions[-1].__aenter__()
+
+    close_snapshot = commit
     savepoint = begin
     release = commit
 

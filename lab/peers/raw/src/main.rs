@@ -139,6 +139,10 @@ impl Peer for Raw {
         self.with(|connection| lab_rusqlite::transaction(connection, body))
     }
 
+    async fn snapshot<R: Record>(&self, sql: &'static str, ids: [i64; 3]) -> Result<Sum> {
+        self.with(|connection| lab_rusqlite::snapshot::<R>(connection, sql, ids))
+    }
+
     async fn read_for(&self, lasts: Duration) -> Result<()> {
         self.with(|connection| lab_rusqlite::read_for(connection, lasts))
     }

@@ -78,6 +78,17 @@ pub fn query<R: Record>(connection: &Connection, sql: &str, params: &[Value<'_>]
     Ok(records)
 }
 
+/// The rows of the query for each id, in one transaction.
+pub fn snapshot<R: Record>(connection: &mut Connection, sql: &str, ids: [i64; 3]) -> Result<Sum> {
+    let transaction = connection.transaction()?;
+    let mut records = Vec::new();
+    for id in ids {
+        records.append(&mut query::<R>(&transaction, sql, &[id.into()])?);
+    }
+    transaction.commit()?;
+    Ok(lab_kit::record::sum_of(&records))
+}
+
 /// Creates the SQL function `half`.
 pub fn create_half(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;

@@ -91,6 +91,16 @@ impl Peer for Pools {
         Ok(answer)
     }
 
+    async fn snapshot<R: Record>(&self, sql: &'static str, ids: [i64; 3]) -> Result<Sum> {
+        let mut open = Open(self.readers.begin().await?);
+        let mut sum = Sum::default();
+        for id in ids {
+            sum += open.query::<R>(sql, &[id.into()]).await?;
+        }
+        open.0.commit().await?;
+        Ok(sum)
+    }
+
     async fn read_for(&self, lasts: Duration) -> Result<()> {
         let mut read = self.readers.begin().await?;
         sqlx::query("SELECT count(*) FROM sqlite_schema").execute(&mut *read).await?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lab_kit::value::owned;
-use lab_kit::{About, Body, NoLive, Peer, Record, Result, Rows, Setup, Value, anyhow, version_in};
+use lab_kit::{About, Body, NoLive, Peer, Record, Result, Rows, Setup, Sum, Value, anyhow, version_in};
 use tokio_rusqlite::{Connection, Error, rusqlite};
 
 #[derive(Clone)]
@@ -62,6 +62,10 @@ impl Peer for Called {
 
     async fn transaction<B: Body>(&self, body: B) -> Result<B::Answer> {
         self.call(move |connection| lab_rusqlite::transaction(connection, body)).await
+    }
+
+    async fn snapshot<R: Record>(&self, sql: &'static str, ids: [i64; 3]) -> Result<Sum> {
+        self.call(move |connection| lab_rusqlite::snapshot::<R>(connection, sql, ids)).await
     }
 
     async fn read_for(&self, lasts: Duration) -> Result<()> {

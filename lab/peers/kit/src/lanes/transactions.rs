@@ -1,14 +1,14 @@
-//! transaction_interactive, transaction_batched, transaction_loop, transaction_reads, savepoints, savepoints_deep.
+//! transaction_interactive, transaction_batched, transaction_loop, transaction_reads, snapshot_reads, savepoints, savepoints_deep.
 //!
 //! A sample is one whole transaction. Where a library's transactions are closures on its own thread the whole body runs
 //! there; where they await between statements it awaits. `savepoints` nests 50 one after another, `savepoints_deep` 5
-//! into each other, with one insert in each.
+//! into each other, with one insert in each. `snapshot_reads` only reads, in a transaction that need not be immediate.
 
 use anyhow::{Result, ensure};
 
-use crate::data::{self, DELETE_T, INSERT_T, Item, SELECT_ITEMS, T};
+use crate::data::{self, DELETE_T, INSERT_T, Item, SELECT_ITEM, SELECT_ITEMS, T};
 use crate::lane::{Lane, Trial};
-use crate::measure::{Measured, Timing};
+use crate::measure::{Measured, Timing, time};
 use crate::peer::{Body, Peer, Step, Transaction};
 use crate::record::{Sum, sum_of};
 use crate::value::Rows;
@@ -38,6 +38,10 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
         .release(),
         lane("transaction_reads", "500 rows of 6 columns read inside a transaction", "transactions", |trial| {
             Box::pin(reads::<P>(trial))
+        })
+        .release(),
+        lane("snapshot_reads", "3 rows by primary key, all of one point in time", "snapshots", |trial| {
+            Box::pin(snapshots::<P>(trial))
         })
         .release(),
         lane("savepoints", "50 nested transactions one after another, an insert in each", "savepoints", |trial| {
@@ -185,6 +189,23 @@ async fn reads<P: Peer>(trial: Trial) -> Result<Measured> {
     for _ in 0..count {
         let sum = timing.time(peer.transaction(Reads)).await?;
         ensure!(sum == expected, "the rows are not those that were written");
+    }
+    let measured = timing.end(count as u64)?;
+    peer.close().await?;
+    Ok(measured)
+}
+
+async fn snapshots<P: Peer>(trial: Trial) -> Result<Measured> {
+    let count = trial.size(10_000, 50);
+    let peer = trial.open::<P>().await?;
+    data::fill_items(&peer, READ).await?;
+    let items = data::items(READ);
+    let mut timing = Timing::begin()?;
+    for n in 0..count {
+        let at = n % (READ - 2);
+        let id = i64::try_from(at)? + 1;
+        let sum = time!(timing.latencies, peer.snapshot::<Item>(SELECT_ITEM, [id, id + 1, id + 2]).await?);
+        ensure!(sum == sum_of(&items[at..at + 3]), "the rows are not those that were written");
     }
     let measured = timing.end(count as u64)?;
     peer.close().await?;
