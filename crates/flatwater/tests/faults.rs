@@ -358,6 +358,51 @@ fn a_read_that_the_disk_fails_is_told_as_such_and_not_as_a_damaged_file() {
     });
 }
 
+/// SQLite ends the transaction of a snapshot with a read that fails, so no thread can read it again.
+#[test]
+fn a_read_in_a_snapshot_that_the_disk_fails_is_told_as_such_and_is_the_reason_of_later_calls() {
+    let (_alone, file) = (alone(), TestFile::new());
+    let plain = file.plain();
+    plain
+        .execute_batch(
+            "PRAGMA journal_mode = wal; CREATE TABLE t (a INTEGER PRIMARY KEY, b);
+             WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+             INSERT INTO t SELECT i, randomblob(3000) FROM n; PRAGMA wal_checkpoint(TRUNCATE)",
+        )
+        .unwrap();
+    run(async {
+        let db = support::unhurried(file.options()).open().await.unwrap();
+        let find = "SELECT length(b) FROM t WHERE a = ?";
+        while db.stats().inline.reads == 0 {
+            db.query(find, (1,)).await.unwrap();
+        }
+        let (mut here, mut elsewhere) = (0, 0);
+        for round in 0..80 {
+            // Somebody else's commit empties the page caches.
+            plain.execute("UPDATE t SET a = a WHERE a = 1", []).unwrap();
+            // The connection sees the schema again.
+            db.query(find, (1,)).await.unwrap();
+            let snapshot = db.snapshot().await.unwrap();
+            let queued = db.stats().inline.queued;
+            let fault = fail_reads(round % 4, 1, EIO);
+            let outcome = snapshot.query(find, (round + 2,)).await;
+            drop(fault);
+            if let Err(error) = outcome {
+                *(if db.stats().inline.queued == queued { &mut here } else { &mut elsewhere }) += 1;
+                assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Io, Some("SQLITE_IOERR_READ")), "{error}");
+                let later = snapshot.query(find, (1,)).await.unwrap_err();
+                assert_eq!(later.kind(), ErrorKind::Misuse);
+                assert!(later.message().contains(error.message()), "{later}");
+            }
+            drop(snapshot);
+            assert_eq!(db.query_value::<i64>(find, (round + 2,)).await, Ok(3_000), "it goes on");
+        }
+        assert!(here > 10, "hardly a read failed here: {here}, elsewhere {elsewhere}");
+        wait_until(|| db.stats().readers_held == 0);
+        db.close().await.unwrap();
+    });
+}
+
 /// The first read opens the WAL and reads all of it, with SQLite's own methods still.
 #[test]
 fn an_open_that_cannot_read_the_wal_is_told_as_such_and_not_as_a_damaged_file() {

@@ -77,17 +77,21 @@ impl Engine {
         begun(route, run, unsettled)
     }
 
-    /// Begins or ends a transaction on this thread, or does a step with a savepoint of one.
+    /// Begins or ends a transaction on this thread, does a step with a savepoint of one, or begins a snapshot.
     fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work, limits: &InlineLimits) -> Begun<'a> {
         let began = Instant::now();
         let (run, unsettled) = parts(mark_closure(|| match route {
             Route::Transaction(Inside { transaction, savepoints }) => {
                 transaction.run_inline(work, savepoints, limits, began)
             }
-            Route::Writer(writer) if self.context.policy.may_begin() => Tried::Ran(begin_inline(writer, limits, began)),
+            Route::Readers(readers) => Tried::Ran(readers.begin_snapshot_inline(limits, began)),
+            Route::Writer(writer) if matches!(work, Work::Begin) && self.context.policy.may_begin() => {
+                Tried::Ran(begin_inline(writer, limits, began))
+            }
             _ => Tried::Ran(InlineRun::Ineligible),
         }));
-        self.context.recorder.tried(work.describe().kind, true, &run);
+        let is = work.describe();
+        self.context.recorder.tried(is.kind, !is.only_reads(), &run);
         budget::spend(began, run.took());
         begun(route, run, unsettled)
     }
@@ -143,7 +147,8 @@ fn begun<'a>(route: Route<'a>, run: InlineRun<Result<Answer>>, unsettled: Option
 impl Route<'_> {
     fn place(&self) -> RunPlace {
         match self {
-            Self::Transaction(_) | Self::Kept(_) => RunPlace::Transaction,
+            Self::Transaction(_) => RunPlace::Transaction,
+            Self::Kept(kept) => kept.place(),
             Self::Writer(_) => RunPlace::Writer,
             Self::Readers(_) => RunPlace::Readers,
         }

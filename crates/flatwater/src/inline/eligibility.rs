@@ -45,11 +45,16 @@ impl InlinePolicy {
     pub(crate) fn may_try(&self, place: RunPlace, backoff: &Backoff, bytes: usize) -> bool {
         // Where many callers write, even the check for an inline run costs time: the queue comes first.
         let is_closed = match place {
-            RunPlace::Readers => self.breaker.is_off(Instant::now),
+            RunPlace::Readers => !self.may_read(),
             RunPlace::Writer => !self.may_begin(),
             RunPlace::Transaction => false,
         };
         !is_closed && self.limits().is_some_and(|limits| bytes <= limits.bytes) && backoff.may_try()
+    }
+
+    /// Returns true if a snapshot may begin inline.
+    pub(crate) fn may_read(&self) -> bool {
+        !self.breaker.is_off(Instant::now)
     }
 
     /// Returns true if a write or a transaction may begin inline.

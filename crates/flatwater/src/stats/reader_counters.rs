@@ -14,13 +14,15 @@ pub(crate) struct ReaderCounters {
     pub(super) answered: Times,
     /// Reads that began on their caller's thread and were given up there.
     moved: u64,
+    /// Reads of snapshots that ran on their caller's thread. Their latencies are counted with those of transactions.
+    in_snapshots: u64,
     /// Reads that used a lease again.
     pub(super) reused: u64,
 }
 
 impl ReaderCounters {
     pub(crate) fn new() -> Self {
-        Self { answered: times(), moved: 0, reused: 0 }
+        Self { answered: times(), moved: 0, in_snapshots: 0, reused: 0 }
     }
 
     /// Records a read that ran on its caller's thread, and how long it took.
@@ -32,9 +34,14 @@ impl ReaderCounters {
         }
     }
 
+    /// Records a read of a snapshot that ran on its caller's thread.
+    pub(crate) fn ran_in_snapshot(&mut self) {
+        self.in_snapshots += 1;
+    }
+
     /// Returns the number of reads that ran on their caller's thread.
     pub(crate) fn inline_runs(&self) -> u64 {
-        self.answered.len() + self.moved
+        self.answered.len() + self.moved + self.in_snapshots
     }
 
     /// Adds to the number of reads that used a lease again.

@@ -11,6 +11,7 @@ use flatwater_sqlite::Origin;
 
 use crate::connection::functions::Functions;
 use crate::error::Result;
+use crate::inline::eligibility::RunPlace;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
 use crate::queue::ticket::CallOptions;
@@ -37,6 +38,11 @@ pub(crate) trait KeptConnection: Send + Sync {
     /// Returns true if short statements on it run on the thread of their caller.
     fn runs_inline(&self) -> bool {
         false
+    }
+
+    /// On which connection that is, for the policy.
+    fn place(&self) -> RunPlace {
+        RunPlace::Transaction
     }
 
     /// Runs the work on this thread now, if it is known to be short and nothing waits that was sent before.

@@ -83,9 +83,10 @@ impl Description {
         matches!(self.effect, Effect::Writes | Effect::Begins | Effect::Commits) || self.is_control()
     }
 
-    /// Returns true if the work begins or ends a transaction, or is a step with a savepoint, and may run inline.
+    /// Returns true if the work begins or ends a transaction, is a step with a savepoint, or begins a snapshot, and may run
+    /// inline.
     pub(crate) fn is_bracket(&self) -> bool {
-        self.is_control() || self.ends() || self.effect == Effect::Begins
+        self.is_control() || self.ends() || self.effect == Effect::Begins || self.kind == CallKind::Snapshot
     }
 
     /// Returns true if the work commits a transaction, or rolls it back.

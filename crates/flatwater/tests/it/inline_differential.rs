@@ -103,6 +103,8 @@ enum Step {
     LimitLength(i32),
     /// The statements of a transaction, each with whether it runs in a savepoint, and whether the transaction commits.
     Transaction(Vec<(Step, bool)>, bool),
+    /// The statements while a snapshot is open, each with whether it runs in there.
+    Snapshot(Vec<(Step, bool)>),
 }
 
 #[derive(Debug, PartialEq)]
@@ -187,6 +189,14 @@ fn step(random: &mut StdRng) -> Step {
             Step::Transaction(steps, random.random_range(0..4) > 0)
         }
         25..45 => several(random),
+        45..60 => {
+            let one = |random: &mut StdRng| match random.random_range(0..20) {
+                0 => (Step::Define(DEFINITIONS[random.random_range(0..DEFINITIONS.len())]), false),
+                1 => (Step::DefineOutside(DEFINITIONS[random.random_range(0..DEFINITIONS.len())]), false),
+                _ => (statement(random), random.random_range(0..4) > 0),
+            };
+            Step::Snapshot((0..random.random_range(0..12)).map(|_| one(random)).collect())
+        }
         _ => statement(random),
     }
 }
@@ -195,7 +205,7 @@ fn row(row: Option<flatwater::Row<'_>>) -> Option<Vec<Value>> {
     row.map(|row| (0..row.len()).map(|at| row.get::<Value>(at).unwrap()).collect())
 }
 
-async fn inside(tx: &flatwater::Transaction<'_>, step: &Step) -> Result<Outcome, Error> {
+async fn inside(tx: &flatwater::Session, step: &Step) -> Result<Outcome, Error> {
     match step.clone() {
         Step::Execute(sql, values) => tx.execute(sql, Params::positional(values)).await.map(Outcome::Executed),
         Step::Query(sql, values) => tx.query(sql, Params::positional(values)).await.map(Outcome::Rows),
@@ -236,6 +246,20 @@ async fn transaction(db: &Database, steps: &[(Step, bool)], commits: bool) -> Re
     Ok(Outcome::Each(each))
 }
 
+async fn snapshot(place: &Place, db: &Database, steps: &[(Step, bool)]) -> Result<Outcome, Error> {
+    let snapshot = db.snapshot().await?;
+    let mut each = Vec::new();
+    for (step, is_inside) in steps {
+        if *is_inside {
+            each.push(inside(&snapshot, step).await);
+        } else if place.file().is_some() {
+            // With one connection a write would wait for the end of the snapshot.
+            each.push(Box::pin(perform(place, db, step)).await);
+        }
+    }
+    Ok(Outcome::Each(each))
+}
+
 async fn perform(place: &Place, db: &Database, step: &Step) -> Result<Outcome, Error> {
     match step.clone() {
         Step::Execute(sql, values) => db.execute(sql, Params::positional(values)).await.map(Outcome::Executed),
@@ -264,6 +288,7 @@ async fn perform(place: &Place, db: &Database, step: &Step) -> Result<Outcome, E
             set.await.map(|_| Outcome::Done)
         }
         Step::Transaction(steps, commits) => transaction(db, &steps, commits).await,
+        Step::Snapshot(steps) => snapshot(place, db, &steps).await,
     }
 }
 

@@ -47,6 +47,7 @@ mod inline;
 mod inline_differential;
 mod inline_rows;
 mod inline_scans;
+mod inline_snapshots;
 mod inline_transactions;
 mod inline_writes;
 mod integrity;

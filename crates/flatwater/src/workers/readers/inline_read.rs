@@ -47,8 +47,7 @@ impl Readers {
     /// Runs the query on this thread at once, if it is known to be short and an idle connection holds it prepared.
     pub(crate) fn run_inline(&self, tried: InlineQuery<'_>) -> InlineRun<Result<Answer>> {
         let shared = &*self.0;
-        let Some(reader) = shared.lock().lend() else { return InlineRun::Ineligible };
-        let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, ran_inline: None };
+        let Some(mut lent) = Lent::of(self, |_| true) else { return InlineRun::Ineligible };
         let Some(reader) = &mut lent.reader else { return InlineRun::Ineligible };
         let Some(short) = reader.short(shared, &tried) else { return InlineRun::Ineligible };
         lent.is_sound = false;
@@ -68,13 +67,23 @@ impl Readers {
 
 /// A connection borrowed for an inline run. Dropping this value gives the connection back, unless it is not sound:
 /// after a panic the connection is closed.
-struct Lent<'a> {
-    readers: &'a Readers,
-    reader: Option<Box<Reader>>,
+pub(super) struct Lent<'a> {
+    pub(super) readers: &'a Readers,
+    pub(super) reader: Option<Box<Reader>>,
     /// No statement runs on the connection, and no code panicked while it used the connection.
-    is_sound: bool,
+    pub(super) is_sound: bool,
     /// Whether the inline run returned a result, and how long it took. `None` if no statement ran.
     ran_inline: Option<(bool, Duration)>,
+}
+
+impl<'a> Lent<'a> {
+    /// Borrows an idle connection, if the pool may lend one.
+    pub(super) fn of(readers: &'a Readers, may_lend: impl FnOnce(&Pool) -> bool) -> Option<Self> {
+        let mut pool = readers.0.lock();
+        let reader = if may_lend(&pool) { pool.lend() } else { None };
+        drop(pool);
+        reader.map(|reader| Self { readers, reader: Some(reader), is_sound: true, ran_inline: None })
+    }
 }
 
 impl Drop for Lent<'_> {
@@ -99,7 +108,7 @@ impl Pool {
 
 impl Reader {
     /// Returns the statement of `text`, if it is prepared on this connection and known to be short.
-    fn short(&mut self, shared: &ReadersShared, tried: &InlineQuery<'_>) -> Option<Arc<CachedStatement>> {
+    pub(super) fn short(&mut self, shared: &ReadersShared, tried: &InlineQuery<'_>) -> Option<Arc<CachedStatement>> {
         if self.epoch != shared.context.catalogue.epoch() || self.connection.is_behind() {
             return None;
         }
@@ -110,7 +119,7 @@ impl Reader {
 
     /// Runs the query, in the snapshot of the lease if `continues`. Returns the outcome, when the run ended, and
     /// whether the connection can be used again.
-    fn run_inline(
+    pub(super) fn run_inline(
         &mut self,
         shared: &ReadersShared,
         short: &CachedStatement,
@@ -134,6 +143,8 @@ impl Reader {
             let run = StatementRun { statement: short, params: tried.params.row(), output: tried.output, bounds };
             let outcome = if is_schema {
                 match self.connection.execute(&run) {
+                    // Without its snapshot no worker can run it.
+                    Err(error) if self.in_snapshot.is_some() && !self.is_in_snapshot() => Ok(Err(error)),
                     Err(error) if !is_of_function(&error) => Err(Fallback::after(error.sqlite_code())),
                     outcome => Ok(outcome),
                 }

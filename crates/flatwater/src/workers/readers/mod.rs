@@ -12,6 +12,8 @@ mod due_leases;
 mod external_commits;
 mod inline_live;
 mod inline_read;
+mod inline_snapshot;
+mod open_session;
 mod perform_read;
 mod pool;
 mod read_session;

@@ -55,8 +55,8 @@ fn open_held(reader: &mut Reader, catalogue: &Catalogue, work: Work, ticket: &Ar
         let begun = reader.begin_snapshot(ticket);
         reader.connection.sqlite.hooks().interrupts.disarm();
         match begun {
-            Ok(()) => {
-                reader.in_snapshot = true;
+            Ok(schema) => {
+                reader.in_snapshot = Some(schema);
                 Performed::Opened(None)
             }
             Err(error) => Performed::Answered(Err(error)),

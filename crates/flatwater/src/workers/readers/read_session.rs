@@ -1,13 +1,13 @@
 //! A read session: a reader that is kept for one snapshot or one cursor, and the inbox of its requests.
 //!
 //! Owns: the order of the requests, the reader between two of them, and how the session ends. One lock guards the inbox;
-//! it is never held while SQLite runs or a waker does, nor together with the pool's. Runs on callers' threads, on the
-//! timer's, and on the pool's. Invariants: a session with a message is in the pool's list of ready sessions once, so that
+//! it is never held while a waker runs, nor while SQLite does, except for an inline run, in which it is taken before the pool's
+//! lock. Runs on callers' threads, on the timer's, and on the pool's. Invariants: a session with a message is in the pool's list of ready sessions once, so that
 //! one thread at a time has its reader; after the end no request is accepted, and every request that waits gets the
 //! reason. Leaves out: what the requests do.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::ReadersShared;
@@ -17,7 +17,6 @@ use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::time::later;
 use crate::time::recurring::Recurring;
-use crate::workers::kept_connection::KeptConnection;
 use crate::workers::request::Request;
 
 /// What a session is for.
@@ -109,6 +108,23 @@ struct Inbox {
     idle_since: Option<Instant>,
 }
 
+impl Inbox {
+    /// Returns the reader, if the session is open, and no message is served or waits.
+    fn at_rest(&mut self) -> Option<&mut Box<Reader>> {
+        let is_at_rest = self.end.is_none() && self.idle_since.is_some();
+        self.resting.as_mut().filter(|_| is_at_rest)
+    }
+}
+
+/// Ended by a panic, which only a bug in this crate can cause.
+pub(super) fn fault() -> Error {
+    Error::misuse("a fault inside Flatwater ended it; please report it")
+}
+
+pub(super) fn ended_by_statement() -> Error {
+    Error::misuse("a statement ended it")
+}
+
 impl ReadSession {
     /// Creates the session of a request that began then. `begin` sets its limit.
     pub(super) fn new(
@@ -145,11 +161,15 @@ impl ReadSession {
         self.began
     }
 
+    pub(super) fn pool(&self) -> &Arc<ReadersShared> {
+        &self.pool
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn post(self: &Arc<Self>, message: Message, end: Option<End>) -> Result<()> {
+    pub(super) fn post(self: &Arc<Self>, message: Message, end: Option<End>) -> Result<()> {
         self.post_into(self.lock(), message, end)
     }
 
@@ -170,6 +190,13 @@ impl ReadSession {
             self.pool.make_ready(self.clone());
         }
         Ok(())
+    }
+
+    /// Its rows are used: it is not idle.
+    pub(super) fn touch(&self) {
+        if let Some(since) = &mut self.lock().idle_since {
+            *since = Instant::now();
+        }
     }
 
     /// Ends the session, after what was sent before.
@@ -201,6 +228,40 @@ impl ReadSession {
         inbox.resting = Some(reader);
         inbox.idle_since = inbox.messages.is_empty().then(Instant::now);
         inbox.idle_since.is_none()
+    }
+
+    /// Calls `f` with the reader, on the thread of a caller, if nobody else uses the session now, and no message is served or
+    /// waits. What is sent meanwhile comes after it. `f` returns the end, if it ended the session.
+    pub(super) fn at_rest<T>(self: &Arc<Self>, f: impl FnOnce(&mut Reader) -> (T, Option<End>)) -> Option<T> {
+        let mut inbox = match self.inbox.try_lock() {
+            Ok(inbox) => inbox,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let reader = inbox.at_rest()?;
+        let (result, end) = f(reader);
+        inbox.idle_since = Some(Instant::now());
+        if let Some(end) = end {
+            let _ = self.post_into(inbox, Message::End, Some(end));
+        }
+        Some(result)
+    }
+
+    /// Ends the session, and takes its reader, if no message is served or waits, and no cursor is open.
+    pub(super) fn take_to_end(&self) -> Option<Box<Reader>> {
+        let mut inbox = self.lock();
+        inbox.at_rest().filter(|reader| !reader.cursors.are_open())?;
+        (inbox.end, inbox.idle_since) = (Some(End::Finished), None);
+        inbox.resting.take()
+    }
+
+    /// Has a thread of the pool close the reader of a session that has ended.
+    pub(super) fn put_back_to_end(self: &Arc<Self>, reader: Box<Reader>) {
+        let mut inbox = self.lock();
+        inbox.resting = Some(reader);
+        inbox.messages.push_back(Message::End);
+        drop(inbox);
+        self.pool.make_ready(self.clone());
     }
 
     /// Closes the inbox. Returns the end, which may have been noted before, and the requests that will not be served.
@@ -238,29 +299,5 @@ impl ReadSession {
         let _ = self.post_into(inbox, Message::End, Some(end));
         self.ticket.end();
         None
-    }
-}
-
-/// The caller's side.
-pub(super) struct OpenSession(pub(super) Arc<ReadSession>);
-
-impl KeptConnection for OpenSession {
-    fn send(&self, request: Request) -> Result<()> {
-        self.0.post(Message::Request(Box::new(request)), None)
-    }
-
-    fn end_cursor(&self, number: u64) {
-        // A session that has ended has no cursors.
-        let _ = self.0.post(Message::EndCursor(number), None);
-    }
-
-    fn end(&self) {
-        self.0.finish(End::Finished);
-    }
-
-    fn touch(&self) {
-        if let Some(since) = &mut self.0.lock().idle_since {
-            *since = Instant::now();
-        }
     }
 }

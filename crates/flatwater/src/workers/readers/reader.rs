@@ -50,8 +50,19 @@ pub(super) struct Reader {
     /// The number of the last drain when the connection was opened.
     pub(super) drain: u64,
     pub(super) cursors: Cursors,
-    /// The transaction of a snapshot is open. It may see an older schema, so nothing is learnt from it.
-    pub(super) in_snapshot: bool,
+    /// The transaction of a snapshot is open.
+    pub(super) in_snapshot: Option<SnapshotSchema>,
+    /// An inline run in a snapshot left it in doubt. It is closed when the snapshot ends.
+    pub(super) is_suspect: bool,
+}
+
+/// The schema of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SnapshotSchema {
+    /// The one that the connection has seen when it was the newest: what is known of texts holds in the snapshot.
+    Seen,
+    /// It may be an older one, so nothing is learnt from it.
+    Other,
 }
 
 impl Reader {
@@ -74,7 +85,8 @@ impl Reader {
             last_used: now,
             drain,
             cursors: Cursors::default(),
-            in_snapshot: false,
+            in_snapshot: None,
+            is_suspect: false,
         })
     }
 
@@ -113,11 +125,12 @@ impl Reader {
     /// Ends the cursors and the transaction of a held reader. Returns false if the connection cannot be used again.
     pub(super) fn end_held(&mut self) -> bool {
         self.cursors.end_all(&mut self.connection);
-        self.in_snapshot = false;
-        self.epoch = u64::MAX;
+        if self.in_snapshot.take() != Some(SnapshotSchema::Seen) {
+            self.epoch = u64::MAX;
+        }
         let is_over = self.connection.sqlite.handle().is_autocommit()
             || self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
-        is_over && is_idle(&self.connection) && !self.connection.is_spoilt()
+        is_over && is_idle(&self.connection) && !self.is_suspect && !self.connection.is_spoilt()
     }
 
     /// Continues the lease, renews it, begins one, or makes sure that there is none. Returns whether the next read
@@ -149,7 +162,7 @@ impl Reader {
 
     /// Returns true if no transaction is open except that of a lease. In any other open transaction the next statement
     /// would see an old snapshot.
-    fn is_usable(&self) -> bool {
+    pub(super) fn is_usable(&self) -> bool {
         self.leases.as_ref().is_some_and(Holder::is_held) || self.connection.sqlite.handle().is_autocommit()
     }
 
@@ -175,16 +188,34 @@ impl Reader {
         self.last_used
     }
 
-    /// Begins the transaction of a closure and takes its snapshot here, so that the wait for locks ends with the time
+    /// Begins the transaction of a snapshot or of a closure, and takes its snapshot here, so that the wait for locks ends with the time
     /// of the request. A snapshot that the user's code began would wait as SQLite does.
-    pub(super) fn begin_snapshot(&mut self, ticket: &Arc<Ticket>) -> Result<()> {
+    pub(super) fn begin_snapshot(&mut self, ticket: &Arc<Ticket>) -> Result<SnapshotSchema> {
         let Connection { sqlite, control, schema, attached, .. } = &mut self.connection;
         control.begin_read(sqlite)?;
         sqlite.hooks().interrupts.arm(ticket.clone());
-        schema.cookie(sqlite)?;
+        let cookie = schema.cookie(sqlite)?;
         // The closure may list what is in the schema.
         schema.load_newest(sqlite)?;
-        attached.begin(sqlite)
+        attached.begin(sqlite)?;
+        Ok(if schema.seen.is(cookie) { SnapshotSchema::Seen } else { SnapshotSchema::Other })
+    }
+
+    /// The snapshot goes on. If the schema was changed since it began, nothing is learnt from it any more.
+    pub(super) fn continue_snapshot(&mut self, catalogue: &Catalogue) {
+        if self.epoch != catalogue.epoch() {
+            self.in_snapshot = self.in_snapshot.map(|_| SnapshotSchema::Other);
+        }
+    }
+
+    /// Returns true if what is found out of a text holds outside too.
+    pub(super) fn learns(&self) -> bool {
+        self.in_snapshot != Some(SnapshotSchema::Other)
+    }
+
+    /// Returns true if the transaction of the snapshot is open.
+    pub(super) fn is_in_snapshot(&self) -> bool {
+        !self.connection.sqlite.handle().is_autocommit()
     }
 }
 

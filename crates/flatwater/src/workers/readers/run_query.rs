@@ -54,7 +54,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),
         Err(error) => return Performed::Answered(Err(error)),
     };
-    if !reader.in_snapshot {
+    if reader.learns() {
         text.learn_route(ready.class.route);
     }
     if let Err(error) = refuse_told_of_earlier(&ready) {
@@ -77,7 +77,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
     } else if in_batches && reader.connection.journal == "wal" {
         reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
-        let is_to_learn = !reader.in_snapshot && !ready.is_known();
+        let is_to_learn = reader.in_snapshot.is_none() && !ready.is_known();
         let started = reader.cursors.start(&mut reader.connection, ready, params.clone());
         reader.connection.sqlite.hooks().interrupts.disarm();
         if is_to_learn && matches!(started, Ok(Batch { cursor: None, .. })) {
@@ -93,7 +93,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         let time = RunTime::begin();
         let mut answer = run(reader, &work, &ready, params.row());
         reader.connection.sqlite.hooks().interrupts.disarm();
-        if !reader.in_snapshot {
+        if reader.learns() {
             answer = answer.and_then(|answer| learn(&mut reader.connection, &ready, Some(time)).map(|()| answer));
         }
         Some(answer)

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 
 use super::ReadersShared;
+use super::open_session::OpenSession;
 use super::perform_read::perform;
-use super::read_session::{OpenSession, Purpose, ReadSession};
+use super::read_session::{Purpose, ReadSession};
 use super::reader::{Performed, Reader};
 use super::running_reads::Running;
 use crate::connection::open::writable::{is_read_only, of_read};
@@ -176,7 +177,7 @@ impl ReadersShared {
     }
 
     /// Opens a read session for a reader with a cursor, whose first rows these are, or with a snapshot.
-    fn keep(
+    pub(super) fn keep(
         self: &Arc<Self>,
         reader: Box<Reader>,
         first: Option<(Rows, u64)>,

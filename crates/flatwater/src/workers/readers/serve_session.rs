@@ -10,11 +10,12 @@ use std::sync::Arc;
 use flatwater_sqlite::Interrupt;
 
 use super::ReadersShared;
-use super::read_session::{End, Message, OpenSession, Purpose, ReadSession};
+use super::open_session::OpenSession;
+use super::read_session::{End, Message, Purpose, ReadSession, ended_by_statement, fault};
 use super::reader::{Performed, Reader};
 use super::run_query::query;
 use crate::connection::run::cursors::Batch;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
 use crate::thread::block_on::mark_closure;
@@ -49,8 +50,7 @@ impl ReadersShared {
             Ok(Some(end)) => self.end_session(session, Some(reader), end, outbox),
             Err(_) => {
                 drop(reader);
-                let error = Error::misuse("a fault inside Flatwater ended it; please report it");
-                self.end_session(session, None, End::Lost(error), outbox);
+                self.end_session(session, None, End::Lost(fault()), outbox);
             }
         }
     }
@@ -73,7 +73,9 @@ impl ReadersShared {
                 }
                 let Request { ticket, work, reply_to, .. } = *request;
                 let kind = work.describe().kind;
+                reader.connection.lengths.restore(&mut reader.connection.sqlite);
                 reader.wait_for_locks(&self.context.options, &ticket);
+                reader.continue_snapshot(&self.context.catalogue);
                 let interrupt: Arc<dyn Interrupt> = Arc::new(Either(ticket.clone(), session.ticket.clone()));
                 let started = ticket.note_start(ExecutedOn::Reader, || reader.busy_timeout.waited());
                 // SQL functions of the user run here.
@@ -90,7 +92,7 @@ impl ReadersShared {
                 let error = answer.as_ref().err().cloned();
                 outbox.answer(kind, &ticket, reply_to, answer);
                 if session.purpose == Purpose::Snapshot && !reader.is_in_snapshot() {
-                    return Some(End::Lost(error.unwrap_or_else(|| Error::misuse("a statement ended it"))));
+                    return Some(End::Lost(error.unwrap_or_else(ended_by_statement)));
                 }
             }
         }
@@ -114,11 +116,6 @@ impl ReadersShared {
 impl Reader {
     fn end_cursor(&mut self, number: u64) {
         self.cursors.end(&mut self.connection, number);
-    }
-
-    /// Returns true if the transaction of the snapshot is open.
-    fn is_in_snapshot(&self) -> bool {
-        !self.connection.sqlite.handle().is_autocommit()
     }
 
     /// Performs a request of a session.

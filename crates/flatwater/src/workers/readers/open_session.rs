@@ -1,0 +1,58 @@
+//! The caller's side of a read session.
+//!
+//! Owns: how a snapshot or a cursor is used by its caller: by messages, or at once (`inline_snapshot`). Runs on callers' threads.
+//! Leaves out: what is done with the messages (`read_session`, `serve_session`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::inline_read::InlineQuery;
+use super::read_session::{End, Message, Purpose, ReadSession};
+use crate::error::Result;
+use crate::inline::eligibility::RunPlace;
+use crate::inline::limits::InlineLimits;
+use crate::inline::outcome::InlineRun;
+use crate::queue::ticket::CallOptions;
+use crate::workers::kept_connection::KeptConnection;
+use crate::workers::request::Request;
+use crate::workers::tried::Tried;
+use crate::workers::work::Work;
+
+pub(super) struct OpenSession(pub(super) Arc<ReadSession>);
+
+impl KeptConnection for OpenSession {
+    fn send(&self, request: Request) -> Result<()> {
+        self.0.post(Message::Request(Box::new(request)), None)
+    }
+
+    fn end_cursor(&self, number: u64) {
+        // A session that has ended has no cursors.
+        let _ = self.0.post(Message::EndCursor(number), None);
+    }
+
+    fn end(&self) {
+        if self.0.purpose == Purpose::Cursor || !self.0.end_inline() {
+            self.0.finish(End::Finished);
+        }
+    }
+
+    fn runs_inline(&self) -> bool {
+        self.0.purpose == Purpose::Snapshot
+    }
+
+    fn place(&self) -> RunPlace {
+        RunPlace::Readers
+    }
+
+    fn run_inline(&self, work: &Work, limits: &InlineLimits, _: CallOptions, began: Instant) -> Tried {
+        let Work::Query { text, params, .. } = work else { return Tried::Ran(InlineRun::Ineligible) };
+        let (output, cookie) = (work.output(), None);
+        // The lock of the inbox is held meanwhile.
+        let query = InlineQuery { text, params, output, limits, began, cookie, calls_timed: false };
+        Tried::Ran(self.0.run_inline(query))
+    }
+
+    fn touch(&self) {
+        self.0.touch();
+    }
+}
