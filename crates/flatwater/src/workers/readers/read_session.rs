@@ -2,9 +2,9 @@
 //!
 //! Owns: the order of the requests, the reader between two of them, and how the session ends. One lock guards the inbox;
 //! it is never held while a waker runs, nor while SQLite does, except for an inline run, in which it is taken before the pool's
-//! lock. Runs on callers' threads, on the timer's, and on the pool's. Invariants: a session with a message is in the pool's list of ready sessions once, so that
-//! one thread at a time has its reader; after the end no request is accepted, and every request that waits gets the
-//! reason. Leaves out: what the requests do.
+//! lock. Runs on callers' threads, on the timer's, and on the pool's. Invariants: a session with a message is in the pool's
+//! list of ready sessions once, so that one thread at a time has its reader; after the end no request is accepted, and every
+//! request that waits gets the reason. Leaves out: what the requests do.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};

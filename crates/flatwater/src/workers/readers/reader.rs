@@ -188,8 +188,8 @@ impl Reader {
         self.last_used
     }
 
-    /// Begins the transaction of a snapshot or of a closure, and takes its snapshot here, so that the wait for locks ends with the time
-    /// of the request. A snapshot that the user's code began would wait as SQLite does.
+    /// Begins the transaction of a snapshot or of a closure, and takes its snapshot here, so that the wait for locks ends with
+    /// the time of the request. A snapshot that the user's code began would wait as SQLite does.
     pub(super) fn begin_snapshot(&mut self, ticket: &Arc<Ticket>) -> Result<SnapshotSchema> {
         let Connection { sqlite, control, schema, attached, .. } = &mut self.connection;
         control.begin_read(sqlite)?;
