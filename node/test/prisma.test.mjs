@@ -125,10 +125,11 @@ test("a write outside of a transaction that is open waits for it", async (t) => 
 test("a transaction that the idle limit has ended says so", async (t) => {
   const on = await adapter(t, { transactionIdle: 1 });
   const tx = await on.startTransaction();
-  await insert(tx, "never");
+  const over = kind("TransactionAlreadyClosed", { cause: "the transaction is over" });
+  // On a busy machine it is over before.
+  await insert(tx, "never").catch((error) => assert.ok(over(error)));
   // It waits until the transaction is rolled back.
   await insert(on, "next");
-  const over = kind("TransactionAlreadyClosed", { cause: "the transaction is over" });
   await assert.rejects(insert(tx, "late"), over);
   await tx.rollback();
   assert.deepEqual(await emails(on), ["next"]);
