@@ -40,6 +40,11 @@ impl Block {
         self.bytes.clear();
     }
 
+    /// The memory that it takes.
+    pub(super) fn capacity_bytes(&self) -> usize {
+        self.cells.capacity() * size_of::<Cell>() + self.bytes.capacity()
+    }
+
     /// The number of cells.
     pub(crate) fn cells(&self) -> usize {
         self.cells.len()
@@ -126,7 +131,7 @@ impl Block {
 impl Drop for Block {
     /// Giving large memory back to the system takes long, and the thread may run an event loop, or hold the writer.
     fn drop(&mut self) {
-        if self.cells.capacity() * size_of::<Cell>() + self.bytes.capacity() > LARGE {
+        if self.capacity_bytes() > LARGE {
             dispose((std::mem::take(&mut self.cells), std::mem::take(&mut self.bytes)));
         }
     }

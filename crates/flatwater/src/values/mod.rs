@@ -24,6 +24,7 @@ pub(crate) mod row_iter;
 pub(crate) mod serde;
 #[cfg(feature = "serde")]
 mod serde_error;
+mod spare_blocks;
 pub(crate) mod sql;
 #[cfg(feature = "serde_json")]
 pub(crate) mod stored_json;

@@ -9,6 +9,7 @@ use rusqlite::types::ValueRef;
 
 use super::block::Block;
 use super::params::{ParamNames, ParamRow, Params};
+use super::spare_blocks;
 
 /// Rows of parameters, each made from a type that implements [`IntoParams`](crate::values::IntoParams).
 #[derive(Default)]
@@ -88,8 +89,10 @@ impl ParamRows {
     fn begin_part(&mut self, width: usize, names: &ParamNames) {
         // After a full part of the same form another full one is likely.
         let full = self.parts.last().filter(|part| part.has_form(width, names));
-        let (cells, bytes) = full.map_or((0, 0), |part| (part.block.cells(), part.block.bytes()));
-        let block = Block::with_room(cells, bytes);
+        let block = match full.map(|part| (part.block.cells(), part.block.bytes())) {
+            Some((cells, bytes)) => spare_blocks::take().unwrap_or_else(|| Block::with_room(cells, bytes)),
+            None => Block::default(),
+        };
         self.parts.push(Part { rows: 0, width, names: names.clone(), block });
     }
 
@@ -112,6 +115,15 @@ impl ParamRows {
     /// Bytes of text and blob, for the limits on a group.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.parts.iter().map(|part| part.block.bytes()).sum()
+    }
+}
+
+/// The blocks of a long list are for the next one: as many as that takes.
+impl Drop for ParamRows {
+    fn drop(&mut self) {
+        if self.parts.len() > 1 {
+            spare_blocks::keep(self.parts.drain(1..).map(|part| part.block));
+        }
     }
 }
 
