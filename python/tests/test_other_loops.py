@@ -50,11 +50,17 @@ def test_the_way_in_the_hint_works(file):
     assert trio.run(ask) == 5
 
 
-def test_a_block_that_is_left_where_no_loop_runs_keeps_its_error_and_is_rolled_back(file):
+def stopping(file):
+    """A loop that runs only as long as something is waited for, what waits, and a database with a table."""
     loop = asyncio.new_event_loop()
     wait = loop.run_until_complete
     db = wait(flatwater.connect(file))
     wait(db.execute("CREATE TABLE t (a)"))
+    return loop, wait, db
+
+
+def test_a_block_that_is_left_where_no_loop_runs_keeps_its_error_and_is_rolled_back(file):
+    loop, wait, db = stopping(file)
     inserted = asyncio.Event()
 
     async def stays():
@@ -77,10 +83,7 @@ def test_a_block_that_is_left_where_no_loop_runs_keeps_its_error_and_is_rolled_b
 
 
 def test_a_commit_that_is_refused_without_a_loop_is_a_rollback(file):
-    loop = asyncio.new_event_loop()
-    wait = loop.run_until_complete
-    db = wait(flatwater.connect(file))
-    wait(db.execute("CREATE TABLE t (a)"))
+    loop, wait, db = stopping(file)
     block = db.transaction()
 
     async def begins():

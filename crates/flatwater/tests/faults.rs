@@ -298,10 +298,8 @@ fn a_failing_read_in_a_group_costs_only_its_member() {
     });
 }
 
-/// SQLite tells most of them as "the database disk image is malformed", for which people restore a backup.
-#[test]
-fn a_read_that_the_disk_fails_is_told_as_such_and_not_as_a_damaged_file() {
-    let (_alone, file) = (alone(), TestFile::new());
+/// A file with 200 rows of 3,000 bytes, none of them in the WAL.
+fn with_many_pages(file: &TestFile) -> rusqlite::Connection {
     let plain = file.plain();
     plain
         .execute_batch(
@@ -310,6 +308,14 @@ fn a_read_that_the_disk_fails_is_told_as_such_and_not_as_a_damaged_file() {
              INSERT INTO t SELECT i, randomblob(3000) FROM n; PRAGMA wal_checkpoint(TRUNCATE)",
         )
         .unwrap();
+    plain
+}
+
+/// SQLite tells most of them as "the database disk image is malformed", for which people restore a backup.
+#[test]
+fn a_read_that_the_disk_fails_is_told_as_such_and_not_as_a_damaged_file() {
+    let (_alone, file) = (alone(), TestFile::new());
+    let plain = with_many_pages(&file);
     run(async {
         let db = file.options().readers(1).open().await.unwrap();
         let sum = "SELECT sum(length(b)) FROM t";
@@ -362,14 +368,7 @@ fn a_read_that_the_disk_fails_is_told_as_such_and_not_as_a_damaged_file() {
 #[test]
 fn a_read_in_a_snapshot_that_the_disk_fails_is_told_as_such_and_is_the_reason_of_later_calls() {
     let (_alone, file) = (alone(), TestFile::new());
-    let plain = file.plain();
-    plain
-        .execute_batch(
-            "PRAGMA journal_mode = wal; CREATE TABLE t (a INTEGER PRIMARY KEY, b);
-             WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 200)
-             INSERT INTO t SELECT i, randomblob(3000) FROM n; PRAGMA wal_checkpoint(TRUNCATE)",
-        )
-        .unwrap();
+    let plain = with_many_pages(&file);
     run(async {
         let db = support::unhurried(file.options()).open().await.unwrap();
         let find = "SELECT length(b) FROM t WHERE a = ?";

@@ -15,6 +15,12 @@ pub(crate) fn waits_for_itself() -> Error {
         .with_hint("use the transaction the body was given")
 }
 
+/// Returns the reason of what ended with a panic, which only a bug in this crate can cause.
+#[cold]
+pub(crate) fn fault() -> Error {
+    Error::misuse("a fault inside Flatwater ended it; please report it")
+}
+
 /// Returns the error for a request whose deadline passed before it ran.
 pub(crate) fn too_late() -> Error {
     Error::timeout("the deadline of the call passed while it waited", TimeoutEffect::No)

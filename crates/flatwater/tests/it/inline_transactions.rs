@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flatwater::options::{Inline, InlineLimits};
 use flatwater::rusqlite::functions::FunctionFlags;
-use flatwater::{Database, Error, ErrorKind, Options};
+use flatwater::{Database, Error, ErrorKind, Options, Transaction};
 use futures_util::future::join_all;
 
 use crate::support::{TestFile, count, run, unhurried, until};
@@ -27,6 +27,16 @@ async fn known(options: Options) -> Database {
     }
     db.execute("DELETE FROM t", ()).await.unwrap();
     db
+}
+
+/// Begins a transaction, and inserts until the writer's thread has nothing to do any more.
+async fn begun(db: &Database) -> Transaction<'_> {
+    let tx = db.begin().await.unwrap();
+    let before = stays(db);
+    while stays(db) < before + 4 {
+        tx.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
+    }
+    tx
 }
 
 fn stays(db: &Database) -> u64 {
@@ -300,12 +310,7 @@ fn nested_transactions_that_are_kept_leave_nothing_to_do_for_the_writers_thread(
     let file = TestFile::new();
     run(async {
         let db = known(file.options()).await;
-        let mut tx = db.begin().await.unwrap();
-        // The writer's thread may still have something to do.
-        let before = stays(&db);
-        while stays(&db) < before + 4 {
-            tx.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
-        }
+        let mut tx = begun(&db).await;
         let queued = db.stats().inline.queued;
         for _ in 0..50 {
             let nested = tx.begin().await.unwrap();
@@ -323,11 +328,7 @@ fn savepoints_and_what_is_undone_run_on_the_callers_thread_unless_much_was_done_
     let file = TestFile::new();
     run(async {
         let db = known(file.options()).await;
-        let mut tx = db.begin().await.unwrap();
-        let before = stays(&db);
-        while stays(&db) < before + 4 {
-            tx.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
-        }
+        let mut tx = begun(&db).await;
         let kept = tx.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap().unwrap();
         let queued = || db.stats().inline.queued;
         let before = queued();

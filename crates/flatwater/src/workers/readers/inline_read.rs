@@ -69,6 +69,7 @@ impl Readers {
 /// after a panic the connection is closed.
 pub(super) struct Lent<'a> {
     pub(super) readers: &'a Readers,
+    /// `None`: it is closed, or held.
     pub(super) reader: Option<Box<Reader>>,
     /// No statement runs on the connection, and no code panicked while it used the connection.
     pub(super) is_sound: bool,

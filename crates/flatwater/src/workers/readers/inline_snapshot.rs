@@ -14,7 +14,7 @@ use flatwater_sqlite::{PageRefusal, ReadTime};
 
 use super::inline_read::{InlineQuery, Lent};
 use super::pool::Pool;
-use super::read_session::{End, ReadSession, ended_by_statement, fault};
+use super::read_session::{End, ReadSession, ended_by_statement};
 use super::reader::{Reader, SnapshotSchema};
 use super::{Readers, ReadersShared};
 use crate::connection::Connection;
@@ -24,6 +24,7 @@ use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::Options;
 use crate::workers::Answer;
+use crate::workers::shared_errors::fault;
 
 impl Readers {
     /// Begins a snapshot on this thread, if a connection is idle and knows the schema.
@@ -55,15 +56,10 @@ impl Lent<'_> {
     /// ends.
     fn hold(mut self) -> Option<Box<Reader>> {
         let shared = &self.readers.0;
-        let mut state = shared.lock();
-        if state.hold_lent(&shared.context.options) {
-            // Another one may be opened in its place.
-            shared.freed(state);
-            let reader = self.reader.take();
-            std::mem::forget(self);
-            return reader;
+        if shared.lock().hold_lent(&shared.context.options) {
+            // The drop of this value counts it out of the pool, where another one may be opened in its place.
+            return self.reader.take();
         }
-        drop(state);
         self.is_sound = self.reader.as_mut().is_some_and(|reader| reader.end_held());
         None
     }
@@ -75,13 +71,10 @@ impl Pool {
         self.holding.is_empty() && self.held < options.extra_readers
     }
 
-    /// The connection that was lent is held from now on. Returns false if it may not be.
+    /// The connection that was lent counts as held from now on. Returns false if it may not be.
     fn hold_lent(&mut self, options: &Options) -> bool {
         let may_hold = !self.closed && self.may_hold(options);
-        if may_hold {
-            self.connections -= 1;
-            self.held += 1;
-        }
+        self.held += usize::from(may_hold);
         may_hold
     }
 }

@@ -116,11 +116,6 @@ impl Inbox {
     }
 }
 
-/// Ended by a panic, which only a bug in this crate can cause.
-pub(super) fn fault() -> Error {
-    Error::misuse("a fault inside Flatwater ended it; please report it")
-}
-
 pub(super) fn ended_by_statement() -> Error {
     Error::misuse("a statement ended it")
 }

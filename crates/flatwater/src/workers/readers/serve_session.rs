@@ -11,7 +11,7 @@ use flatwater_sqlite::Interrupt;
 
 use super::ReadersShared;
 use super::open_session::OpenSession;
-use super::read_session::{End, Message, Purpose, ReadSession, ended_by_statement, fault};
+use super::read_session::{End, Message, Purpose, ReadSession, ended_by_statement};
 use super::reader::{Performed, Reader};
 use super::run_query::query;
 use crate::connection::run::cursors::Batch;
@@ -23,7 +23,7 @@ use crate::workers::Answer;
 use crate::workers::kept_connection::CursorGuard;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
-use crate::workers::shared_errors::snapshot_writes;
+use crate::workers::shared_errors::{fault, snapshot_writes};
 use crate::workers::work::Work;
 
 /// What interrupts a request of a session: its caller, or what ends the session.

@@ -13,12 +13,12 @@ use std::time::Instant;
 use super::runner::Runner;
 use super::short::{Ran, ShortRun};
 use super::{End, Inbox, Message, OwnConnection};
-use crate::error::Error;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
 use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::workers::request::Request;
+use crate::workers::shared_errors::fault;
 use crate::workers::tried::Tried;
 use crate::workers::work::{Unsettled, Work};
 
@@ -57,7 +57,7 @@ impl OwnConnection {
                 })
             }
             Err(_) => {
-                let error = Error::misuse("a fault inside Flatwater ended it; please report it");
+                let error = fault();
                 inbox.end = Some(End::Lost(error.clone()));
                 drop(inbox);
                 self.given.list.leave(self);

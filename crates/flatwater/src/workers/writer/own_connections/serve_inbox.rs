@@ -27,6 +27,7 @@ use crate::workers::kept_connection::KeptConnection;
 use crate::workers::open_transaction::End as TransactionEnd;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
+use crate::workers::shared_errors::fault;
 use crate::workers::work::Work;
 use crate::workers::writer::state::OwnSettings;
 use crate::workers::writer::writer_connection::WriterConnection;
@@ -180,7 +181,7 @@ impl OwnConnection {
                 Some(runner)
             }
             Err(_) => {
-                let error = Error::misuse("a fault inside Flatwater ended it; please report it");
+                let error = fault();
                 answer(*request, Err(error.clone()), outbox);
                 self.close(runner, End::Lost(error), None, outbox);
                 None
