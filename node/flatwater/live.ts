@@ -149,7 +149,8 @@ export function liveGroup(
   integers: number,
 ): AsyncIterableIterator<Row[][]> & AsyncDisposable {
   const queries = () =>
-    statements.flatMap((given) => {
+    // A place without a statement is undefined, which is no SQL.
+    Array.from(statements).flatMap((given) => {
       const [sql, params] =
         typeof given === "string" || !Array.isArray(given) ? [given as Statement, undefined] : given;
       return [textOf(sql as Statement), valuesOf(sql as Statement, params as Params | undefined)];

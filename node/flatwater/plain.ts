@@ -14,7 +14,7 @@ import { Sql } from "./sql.js";
 
 /**
  * For each row the number of its values, and for each value its kind and a number: of a text its end in the text of all. For a statement
- * there is first the end of its SQL there; -1 if that is the SQL of the one before.
+ * there is first the end of its SQL there; -1 if that is the SQL of the one before, which is in this text too.
  */
 const numbers = new Float64Array(8 * 1024);
 let isBeingRead = false;
@@ -50,13 +50,13 @@ export function addPlain(many: number, all: readonly unknown[], from: number, ar
 /** Reads rows. The text may be longer than that of the rows. */
 function read(all: readonly unknown[], from: number, areStatements: boolean): { count: number; text: string } {
   let text = "";
-  let last: unknown;
+  let last: string | undefined;
   let cell = 0;
   for (let at = from; at < all.length; at++) {
     let row = all[at];
     if (areStatements) {
       const sql = sqlOf(row);
-      if (sql === last) {
+      if (typeof sql === "string" && sql === last) {
         numbers[cell++] = SAME;
       } else if (fits(sql, text)) {
         text += sql;

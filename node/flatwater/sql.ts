@@ -28,6 +28,9 @@ export class Sql {
  * ```
  */
 export function sql(strings: TemplateStringsArray, ...inserted: readonly (SqlValue | Sql)[]): Sql {
+  if (!Array.isArray(strings)) {
+    throw misuse("sql is the tag of a template", "write sql`SELECT ...`; a string is SQL as it is");
+  }
   let text = strings[0]!;
   const values: SqlValue[] = [];
   inserted.forEach((value, at) => {

@@ -80,7 +80,7 @@ fn many_one<'e>(env: Env<'e>, many: &mut Handle, given: Value<'e>, at: u32) -> R
             }
             let params = params.map_or_else(|| Ok(Params::default()), |params| params::of(env, params));
             let params = params.map_err(|failure| failure.at("statement", number))?;
-            env.with_text(sql, |sql| take_row(rows_of_next(all, Some(sql)), params)).map_err(|_| no_sql())?;
+            env.with_text(sql, |sql| take_row(rows_of_next(all, sql), params)).map_err(|_| no_sql())?;
         }
         _ => {}
     }

@@ -15,6 +15,7 @@ use crate::params::number;
 const NULL: u8 = 0;
 const BOOLEAN: u8 = 2;
 const TEXT: u8 = 3;
+const SAME: f64 = -1.0;
 
 /// `addPlain(many, numbers, count, text)`
 pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
@@ -25,9 +26,13 @@ pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
         match call.host.handles.get(number).as_deref_mut() {
             Some(Handle::Rows { rows, .. }) => (0..count).for_each(|_| given.row(rows)),
             Some(Handle::Statements(all)) => {
+                // The first has its text here: `SAME` is of a statement of this call.
+                let mut sql = "";
                 for _ in 0..count {
                     let end = given.number();
-                    let sql = (end >= 0.0).then(|| given.texts.until(end as usize));
+                    if end != SAME {
+                        sql = given.texts.until(end as usize);
+                    }
                     given.row(rows_of_next(all, sql));
                 }
             }

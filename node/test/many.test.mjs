@@ -118,6 +118,36 @@ test("an exception of the program while its rows are read is that of the call, a
   assert.deepEqual(await stored(db), [["a", "b"]]);
 });
 
+test("what is no statement of a batch is refused by its number, and nothing is stored", async (t) => {
+  const db = await filled(t, []);
+  const plain = ["INSERT INTO t VALUES (?, ?)", [1, "plain"]];
+  const other = ["INSERT INTO t VALUES (?, ?)", [1n, "other"]];
+  for (const before of [[], [plain], [plain, plain], [other], [plain, other], Array(5_000).fill(plain)]) {
+    // The last is a place without a statement.
+    for (const missing of [
+      [undefined],
+      [null],
+      [[]],
+      [[undefined, [2, 2]]],
+      [[, [2, 2]]],
+      [5],
+      [{}],
+      [[null]],
+      Array(1),
+    ]) {
+      for (const after of [[], [plain], [other]]) {
+        await assert.rejects(db.batch([...before].concat(missing, after)), {
+          kind: "misuse",
+          message: `statement ${before.length} must be SQL, or an array of SQL and parameters`,
+        });
+      }
+    }
+  }
+  assert.deepEqual(await stored(db), []);
+  await assert.rejects(db.liveGroup(["SELECT 1", , "SELECT 2"]).next(), { kind: "misuse", message: /^SQL must be/ });
+  assert.throws(() => sql("SELECT 1"), { kind: "misuse", message: /tag of a template/ });
+});
+
 test("statements of all forms run in their order, each with its own values", async (t) => {
   const db = await filled(t, []);
   const long = `INSERT INTO t VALUES (?, '${"ä".repeat(20_000)}')`;

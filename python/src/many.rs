@@ -81,7 +81,7 @@ impl Collection for Statements {
     fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
         let (sql, params) = of_pair(given)?;
         let Statement { sql, params } = statement(&sql, params.as_ref(), self.datetimes)?;
-        take_row(rows_of_next(&mut self.all, Some(&sql)), params);
+        take_row(rows_of_next(&mut self.all, &sql), params);
         Ok(())
     }
 }

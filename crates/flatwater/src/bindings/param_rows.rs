@@ -29,11 +29,9 @@ pub fn add_values<'a>(rows: &mut ParamRows, width: usize, values: impl Iterator<
 /// The statements of a batch. A text that follows itself is there once.
 pub type BatchStatements = batch_statements::BatchStatements<Box<str>>;
 
-/// Returns the rows to which the parameters of the next statement are to be added, which is one row. `None`: its text is that
-/// of the statement before.
-pub fn rows_of_next<'a>(statements: &'a mut BatchStatements, sql: Option<&str>) -> &'a mut ParamRows {
-    let text = || Ok::<_, Infallible>(sql.unwrap_or_default().into());
-    let Ok(rows) = statements.rows(|last| sql.is_none_or(|sql| **last == *sql), text);
+/// Returns the rows to which the parameters of the next statement are to be added, which is one row.
+pub fn rows_of_next<'a>(statements: &'a mut BatchStatements, sql: &str) -> &'a mut ParamRows {
+    let Ok(rows) = statements.rows(|last| **last == *sql, || Ok::<_, Infallible>(sql.into()));
     rows
 }
 
