@@ -6,7 +6,7 @@
 
 import { misuse } from "./errors.js";
 
-/** A value that can be stored. A `Date` is stored as `YYYY-MM-DD HH:MM:SS.ffffff` in UTC. */
+/** A value that can be stored. A `Date` is stored as `YYYY-MM-DD HH:MM:SS` in UTC, with `.ffffff` if it has milliseconds. */
 export type SqlValue = null | number | bigint | string | boolean | Uint8Array | ArrayBuffer | DataView | Date;
 
 /** The values of a statement: by position for `?`, by name for `:name`, `@name` and `$name`. */

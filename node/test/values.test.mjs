@@ -147,13 +147,40 @@ test("a Date is stored in UTC, in the form that SQLite's functions read and that
     max: new Date("9999-12-31T23:59:59.999Z"),
     noInvalidDate: true,
   });
-  const form = (date) => date.toISOString().replace("T", " ").replace("Z", "000");
+  const form = (date) => date.toISOString().replace("T", " ").replace(".000Z", "").replace("Z", "000");
   const one = async (a, b) => {
     const sql = "SELECT ?1, ?2, ?1 < ?2, CAST(round(unixepoch(?1, 'subsec') * 1000) AS INTEGER)";
     const [first, second, isBefore, ms] = await db.queryOne(sql, [a, b], { rows: "array" });
     assert.deepEqual([first, second, isBefore, ms], [form(a), form(b), Number(a < b), a.getTime()]);
   };
   await fc.assert(fc.asyncProperty(dates, dates, one), { numRuns: 100 });
+  await fc.assert(
+    fc.asyncProperty(dates, async (date) => {
+      const second = new Date(Math.floor(date.getTime() / 1000) * 1000);
+      await one(second, date);
+      assert.equal(await db.queryValue("SELECT datetime(?1) = ?1", [second]), 1);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("pages by a time that SQLite wrote have each row once", async (t) => {
+  const db = await database(t);
+  await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, at DEFAULT CURRENT_TIMESTAMP)");
+  const written = [1, 10, 999].map((ms) => [new Date(Date.UTC(2024, 1, 29, 10, 0, 0, ms))]);
+  await db.executeMany("INSERT INTO t (at) VALUES (?)", written);
+  for (let added = 0; added < 4; added++) {
+    await db.execute("INSERT INTO t DEFAULT VALUES");
+  }
+  const seen = [];
+  let last = [new Date(0), 0];
+  const sql = "SELECT at, id FROM t WHERE (at, id) > (?, ?) ORDER BY at, id LIMIT 1";
+  for (let row; (row = await db.queryOptional(sql, last)); ) {
+    last = [new Date(`${row.at}Z`), row.id];
+    assert.ok((await db.queryValues("SELECT id FROM t WHERE at = ?", [last[0]])).includes(row.id));
+    seen.push(row.id);
+  }
+  assert.deepEqual(seen, [1, 2, 3, 4, 5, 6, 7]);
 });
 
 test("what cannot be stored is refused with its place, before anything runs", async (t) => {

@@ -148,8 +148,8 @@ class Options(TypedDict, total=False):
     create: bool
     """Creates the file if it does not exist. Default on."""
     datetimes: Literal["utc", "sqlite3"]
-    """In which form datetimes are stored: with microseconds and in UTC, or as the `sqlite3` module stores them. Default
-    "utc"."""
+    """In which form datetimes are stored: with a time zone in UTC, or with its offset, as the `sqlite3` module stores
+    them. Default "utc"."""
     deserialize: bytes | bytearray
     """The content of a database in memory: what `serialize` returned, or the bytes of a database file. Default:
     none."""

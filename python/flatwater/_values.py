@@ -99,6 +99,7 @@ _DATE = r"\d{4}-\d\d-\d\d"
 _TIME = r"\d\d:\d\d:\d\d"
 _OFFSET = r"[+-]\d\d:\d\d(:\d\d(\.\d{6})?)?"
 _MICROSECONDS = r"\.\d{6}"
+_NO_FRACTION = ".000000"
 
 
 def _checked(value: object, own: type, text: str, form: str) -> str:
@@ -112,7 +113,8 @@ def _checked(value: object, own: type, text: str, form: str) -> str:
 def _datetime(value: datetime.datetime) -> str:
     if value.tzinfo is not None:
         value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-    return _checked(value, datetime.datetime, value.isoformat(" ", "microseconds"), f"{_DATE} {_TIME}{_MICROSECONDS}")
+    text = value.isoformat(" ", "microseconds").removesuffix(_NO_FRACTION)
+    return _checked(value, datetime.datetime, text, f"{_DATE} {_TIME}({_MICROSECONDS})?")
 
 
 def _datetime_of_sqlite3(value: datetime.datetime) -> str:
@@ -128,7 +130,8 @@ def _date(value: datetime.date) -> str:
 def _time(value: datetime.time) -> str:
     if value.tzinfo is not None:
         raise misuse("a time of day with a time zone cannot be stored", "bind a datetime, or the time without its zone")
-    return _checked(value, datetime.time, value.isoformat("microseconds"), f"{_TIME}{_MICROSECONDS}")
+    text = value.isoformat("microseconds").removesuffix(_NO_FRACTION)
+    return _checked(value, datetime.time, text, f"{_TIME}({_MICROSECONDS})?")
 
 
 def _decimal(value: object) -> object:

@@ -74,10 +74,10 @@ async def test_every_way_to_bind_keeps_the_form(file):
         # Another handle of the same file has its own form.
         async with flatwater.connect(file) as other:
             assert await other.query(sql, (value,)) == []
-            assert await other.query_value("SELECT ?", (value,)) == "2024-02-29 21:05:00.000000"
+            assert await other.query_value("SELECT ?", (value,)) == "2024-02-29 21:05:00"
     # A time of day, which the module refuses, has the form of Flatwater.
     with blocking.connect(file, datetimes="sqlite3") as db:
-        assert db.query_value("SELECT ?", (datetime.time(5),)) == "05:00:00.000000"
+        assert db.query_value("SELECT ?", (datetime.time(5),)) == "05:00:00"
 
 
 PAGE = (Path(__file__).parents[2] / "docs/guide/from-sqlite3.md").read_text()
@@ -123,4 +123,21 @@ def test_another_form_is_refused(file, value):
         blocking.connect(file, datetimes=value)
     assert not file.exists()
     with blocking.connect(file, datetimes="utc") as db:
-        assert db.query_value("SELECT ?", (datetime.datetime(2024, 2, 29),)) == "2024-02-29 00:00:00.000000"
+        at = datetime.datetime(2024, 2, 29, tzinfo=datetime.timezone.utc)
+        assert db.query_value("SELECT ?", (at,)) == "2024-02-29 00:00:00"
+
+
+@pytest.mark.parametrize("datetimes", ["utc", "sqlite3"])
+def test_pages_by_a_time_that_sqlite_wrote_have_each_row_once(datetimes):
+    with blocking.connect(":memory:", datetimes=datetimes) as db:
+        db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, at DEFAULT CURRENT_TIMESTAMP)")
+        written = [datetime.datetime(2024, 2, 29, 10, 0, 0, microsecond) for microsecond in (1, 10, 999_999)]
+        db.executemany("INSERT INTO t (at) VALUES (?)", [(at,) for at in written])
+        for _ in range(4):
+            db.execute("INSERT INTO t DEFAULT VALUES")
+        last, seen = (datetime.datetime.min, 0), []
+        while row := db.query_optional("SELECT at, id FROM t WHERE (at, id) > (?, ?) ORDER BY at, id LIMIT 1", last):
+            last = (datetime.datetime.fromisoformat(row["at"]), row["id"])
+            assert row["id"] in db.query_values("SELECT id FROM t WHERE at = ?", (last[0],))
+            seen.append(row["id"])
+        assert seen == [1, 2, 3, 4, 5, 6, 7]

@@ -164,10 +164,10 @@ def test_a_datetime_whose_text_says_something_else_is_refused(value, datetimes):
 
 
 def test_a_datetime_of_a_derived_class_has_the_form(db):
-    assert db.query_value("SELECT ?", (Nanoseconds(2024, 2, 29),)) == "2024-02-29 00:00:00.000000"
+    assert db.query_value("SELECT ?", (Nanoseconds(2024, 2, 29),)) == "2024-02-29 00:00:00"
     summer = datetime.timezone(datetime.timedelta(hours=2))
-    assert db.query_value("SELECT ?", (Own(2024, 2, 29, 23, 5),)) == "2024-02-29 23:05:00.000000"
-    assert db.query_value("SELECT ?", (Own(2024, 3, 1, 1, 5, tzinfo=summer),)) == "2024-02-29 23:05:00.000000"
+    assert db.query_value("SELECT ?", (Own(2024, 2, 29, 23, 5),)) == "2024-02-29 23:05:00"
+    assert db.query_value("SELECT ?", (Own(2024, 3, 1, 1, 5, tzinfo=summer),)) == "2024-02-29 23:05:00"
 
 
 class Named(dict):

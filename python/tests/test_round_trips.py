@@ -205,8 +205,14 @@ ZONES = st.one_of(
 )
 
 
-@given(st.lists(st.datetimes(FIRST, LAST, timezones=ZONES), min_size=1, max_size=5))
+TIMES = st.datetimes(FIRST, LAST, timezones=ZONES)
+# Times of one second with and without a fraction are next to each other.
+WITH_THEIR_SECONDS = TIMES.flatmap(lambda time: st.sampled_from([time, time.replace(microsecond=0)]))
+
+
+@given(st.lists(TIMES | WITH_THEIR_SECONDS, min_size=1, max_size=5))
 @example([FIRST, LAST, datetime.datetime(2024, 3, 31, 2, 30, fold=1)])
+@example([FIRST.replace(microsecond=1), FIRST])
 @MANY
 def test_times_come_back_and_are_in_order(times):
     def utc(time: datetime.datetime) -> datetime.datetime:
@@ -222,8 +228,10 @@ def test_times_come_back_and_are_in_order(times):
             assert datetime.time.fromisoformat(row[2]) == time.time().replace(fold=0)
             # SQLite's own functions read the form too.
             assert db.query_value("SELECT strftime('%Y-%m-%d %H:%M:%S', ?)", (time,)) == row[0][:19]
+            # A time of whole seconds is equal to what they write.
+            assert db.query_value("SELECT datetime(?1) = ?1", (time,)) == (time.microsecond == 0)
         in_order = db.query_values("SELECT whole FROM t ORDER BY whole")
-        assert in_order == [time.isoformat(" ", "microseconds") for time in sorted(map(utc, times))]
+        assert in_order == [time.isoformat(" ") for time in sorted(map(utc, times))]
     plain = sqlite3.connect(":memory:")
     try:
         # The forms that are the same there.

@@ -44,8 +44,8 @@ async def test_values_come_and_go_unchanged(place):
 
 
 async def test_what_may_be_a_parameter_may_be_a_result(place):
-    noon = datetime.datetime(2024, 2, 29, 12, 0)
-    for options, stored in [({}, "2024-02-29 12:00:00.000000"), ({"datetimes": "sqlite3"}, "2024-02-29 12:00:00")]:
+    noon = datetime.datetime(2024, 2, 29, 12, 0, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+    for options, stored in [({}, "2024-02-29 10:00:00"), ({"datetimes": "sqlite3"}, "2024-02-29 12:00:00+02:00")]:
         async with flatwater.connect(
             place, on_connect=lambda functions: functions.create_function("early", 0, lambda: noon), **options
         ) as db:

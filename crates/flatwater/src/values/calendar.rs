@@ -1,8 +1,8 @@
 //! The text forms of dates and times: the one that is written, and the ones that are read.
 //!
-//! Owns: `YYYY-MM-DD HH:MM:SS.ffffff`, in parts that the types of each crate are made of. Pure, on any thread. Invariant:
-//! what is written sorts as text in the order of time, and SQLite's date functions understand it. Leaves out: which days a
-//! month has, which those crates check.
+//! Owns: `YYYY-MM-DD HH:MM:SS[.ffffff]`, in parts that the types of each crate are made of. Pure, on any thread. Invariants:
+//! what is written sorts as text in the order of time, and a time of whole seconds is written as SQLite's date functions
+//! write it, so it is found by its own value. Leaves out: which days a month has, which those crates check.
 
 use rusqlite::types::{FromSqlError, FromSqlResult, ValueRef};
 
@@ -41,10 +41,11 @@ pub(super) fn write_date(date: Date) -> rusqlite::Result<String> {
 /// What is below a microsecond is cut off.
 pub(super) fn write_time(time: Time) -> rusqlite::Result<String> {
     let Time { hour, minute, second, nanosecond } = time;
-    if nanosecond < 1_000_000_000 {
-        return Ok(format!("{hour:02}:{minute:02}:{second:02}.{:06}", nanosecond / 1000));
+    match nanosecond / 1000 {
+        0 => Ok(format!("{hour:02}:{minute:02}:{second:02}")),
+        microsecond @ ..1_000_000 => Ok(format!("{hour:02}:{minute:02}:{second:02}.{microsecond:06}")),
+        _ => Err(refused("a leap second")),
     }
-    Err(refused("a leap second"))
 }
 
 pub(super) fn write_date_time(date: Date, time: Time) -> rusqlite::Result<String> {
@@ -93,8 +94,8 @@ macro_rules! calendar_values {
 pub(super) use calendar_values;
 
 pub(super) const DATE: &str = "YYYY-MM-DD";
-pub(super) const TIME: &str = "HH:MM:SS.ffffff";
-pub(super) const DATE_TIME: &str = "YYYY-MM-DD HH:MM:SS.ffffff";
+pub(super) const TIME: &str = "HH:MM:SS[.ffffff]";
+pub(super) const DATE_TIME: &str = "YYYY-MM-DD HH:MM:SS[.ffffff]";
 
 pub(super) fn parse_date(text: &str) -> Option<Date> {
     let (date, rest) = take_date(text)?;
@@ -107,9 +108,13 @@ pub(super) fn parse_time(text: &str) -> Option<Time> {
 }
 
 /// Also reads what SQLite's functions, RFC 3339 and other libraries write: `T` between date and time, no seconds, fractions
-/// of any length, `Z` or an offset at the end.
+/// of any length, `Z` or an offset at the end; a date alone is its midnight, as it is to SQLite's functions.
 pub(super) fn parse_date_time(text: &str) -> Option<DateTime> {
     let (date, rest) = take_date(text)?;
+    if rest.is_empty() {
+        let midnight = Time { hour: 0, minute: 0, second: 0, nanosecond: 0 };
+        return Some(DateTime { date, time: midnight, offset: None });
+    }
     let (time, rest) = take_time(rest.strip_prefix([' ', 'T', 't'])?)?;
     let offset = match rest {
         "" => None,
@@ -182,6 +187,14 @@ mod tests {
     }
 
     #[test]
+    fn a_fraction_is_written_if_it_is_not_zero_after_what_is_finer_was_cut_off() {
+        let fractions = [(0, ""), (999, ""), (1000, ".000001"), (120_000_000, ".120000"), (999_999_999, ".999999")];
+        for (nanosecond, fraction) in fractions {
+            assert_eq!(write_time(Time { nanosecond, ..NOON }).unwrap(), format!("12:03:04{fraction}"));
+        }
+    }
+
+    #[test]
     fn what_would_not_sort_is_refused() {
         for year in [-1, 10_000] {
             assert!(write_date(Date { year, ..DAY }).unwrap_err().to_string().contains("year"));
@@ -195,6 +208,7 @@ mod tests {
     fn forms_of_others_are_read_and_what_is_none_is_not() {
         let read = |text| parse_date_time(text).map(|read| (read.time.second, read.time.nanosecond, read.offset));
         for (text, expected) in [
+            ("2024-02-29", (0, 0, None)),
             ("2024-02-29 12:03", (0, 0, None)),
             ("2024-02-29T12:03:04Z", (4, 0, Some(0))),
             ("2024-02-29 12:03:04.5+01:30", (4, 500_000_000, Some(5400))),
@@ -204,7 +218,9 @@ mod tests {
         }
         for text in [
             "",
-            "2024-02-29",
+            "2024-02-29 ",
+            "2024-02-29T",
+            "2024-02-29Z",
             "2024-2-29 12:03:04",
             "2024-02-29  12:03:04",
             "2024-02-29 12:03:04.",

@@ -29,19 +29,15 @@ fn to_time(time: Time) -> Option<NaiveTime> {
     NaiveTime::from_hms_nano_opt(time.hour.into(), time.minute.into(), time.second.into(), time.nanosecond)
 }
 
-fn to_date_time(parts: calendar::DateTime) -> Option<NaiveDateTime> {
-    Some(to_date(parts.date)?.and_time(to_time(parts.time)?))
+/// A text with an offset is the moment in UTC, as a time with a zone is written.
+fn to_naive(parts: calendar::DateTime) -> Option<NaiveDateTime> {
+    let ahead = TimeDelta::seconds(parts.offset.unwrap_or(0).into());
+    to_date(parts.date)?.and_time(to_time(parts.time)?).checked_sub_signed(ahead)
 }
 
 /// Without an offset in the text, it is UTC.
 fn to_utc(parts: calendar::DateTime) -> Option<DateTime<Utc>> {
-    let ahead = TimeDelta::seconds(parts.offset.unwrap_or(0).into());
-    Some(to_date_time(parts)?.checked_sub_signed(ahead)?.and_utc())
-}
-
-/// A text with an offset is no time without a zone.
-fn to_naive(parts: calendar::DateTime) -> Option<NaiveDateTime> {
-    if parts.offset.is_some() { None } else { to_date_time(parts) }
+    Some(to_naive(parts)?.and_utc())
 }
 
 impl<Z: TimeZone> ToSql for DateTime<Z> {

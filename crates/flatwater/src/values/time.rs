@@ -26,19 +26,15 @@ fn to_time(time: Time) -> Option<time::Time> {
     time::Time::from_hms_nano(time.hour, time.minute, time.second, time.nanosecond).ok()
 }
 
-fn to_date_time(parts: calendar::DateTime) -> Option<PrimitiveDateTime> {
-    Some(PrimitiveDateTime::new(to_date(parts.date)?, to_time(parts.time)?))
+/// A text with an offset is the moment in UTC, as a time with an offset is written.
+fn to_primitive(parts: calendar::DateTime) -> Option<PrimitiveDateTime> {
+    let ahead = time::Duration::seconds(parts.offset.unwrap_or(0).into());
+    PrimitiveDateTime::new(to_date(parts.date)?, to_time(parts.time)?).checked_sub(ahead)
 }
 
 /// Without an offset in the text, it is UTC.
 fn to_utc(parts: calendar::DateTime) -> Option<OffsetDateTime> {
-    let ahead = time::Duration::seconds(parts.offset.unwrap_or(0).into());
-    Some(to_date_time(parts)?.checked_sub(ahead)?.assume_utc())
-}
-
-/// A text with an offset is no time without one.
-fn to_primitive(parts: calendar::DateTime) -> Option<PrimitiveDateTime> {
-    if parts.offset.is_some() { None } else { to_date_time(parts) }
+    Some(to_primitive(parts)?.assume_utc())
 }
 
 fn write_utc(value: &OffsetDateTime) -> rusqlite::Result<String> {
