@@ -166,10 +166,12 @@ impl Error {
         }
     }
 
-    /// Returns true if memory or a file failed, so that SQLite may have rolled back more than a statement.
+    /// Returns true if memory or a file failed, so that SQLite may have rolled back more than a statement. An entry that is not
+    /// where a comparison says is no damage of the file (SQLITE_CORRUPT_INDEX).
     pub(crate) fn is_of_files(&self) -> bool {
         let serious = [ffi::SQLITE_IOERR, ffi::SQLITE_FULL, ffi::SQLITE_NOMEM, ffi::SQLITE_CORRUPT];
-        self.code().is_some_and(|code| serious.contains(&(code & 0xff)))
+        let is_serious = |code: i32| serious.contains(&(code & 0xff)) && code != ffi::SQLITE_CORRUPT_INDEX;
+        self.code().is_some_and(is_serious)
     }
 }
 

@@ -26,6 +26,7 @@ in_both_places!(
     a_closure_that_replaced_a_function_is_undone,
     a_panic_of_a_function_is_the_error_of_its_statement,
     a_panic_of_a_collation_is_the_error_of_its_statement,
+    code_of_the_program_that_fails_leaves_no_part_of_a_row,
     the_error_of_a_function_is_the_source_of_that_of_its_statement,
     what_a_function_owns_is_let_go_when_the_database_is_closed,
     a_function_cannot_call_the_database,
@@ -327,6 +328,89 @@ async fn a_panic_of_a_collation_is_the_error_of_its_statement(place: &Place) {
     assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t WHERE a = 9", ()).await.unwrap(), 8);
     assert_eq!(db.query_value::<String>("PRAGMA integrity_check", ()).await.unwrap(), "ok");
     // Plain SQLite, which checks the file after the test, has no such collation.
+    db.execute("DROP TABLE w", ()).await.unwrap();
+}
+
+/// Creates a collation in descending order and a function, which fail while the flag is set, by a panic and by an error, and a
+/// table with an index on each.
+async fn shaky(db: &Database) -> Arc<AtomicBool> {
+    let fails = Arc::new(AtomicBool::new(false));
+    let (of_collation, of_function) = (fails.clone(), fails.clone());
+    let descending = move |one: &str, other: &str| {
+        assert!(!of_collation.load(Ordering::Relaxed), "planted");
+        other.cmp(one)
+    };
+    db.functions().create_collation("shaky", descending).unwrap();
+    let itself = move |context: &Context<'_>| match of_function.load(Ordering::Relaxed) {
+        true => Err(rusqlite::Error::UserFunctionError("planted".into())),
+        false => context.get::<i64>(0),
+    };
+    db.functions().create_scalar_function("shaky", 1, PURE, itself).unwrap();
+    // SQLite deletes from the newest index first.
+    let schema = "CREATE TABLE w (id INTEGER PRIMARY KEY, a TEXT COLLATE shaky, b, c);
+                  CREATE INDEX w_b ON w (shaky(b)); CREATE INDEX w_c ON w (c); CREATE INDEX w_a ON w (a)";
+    db.execute_script(schema).await.unwrap();
+    let rows = (1..31).map(|n| (n, format!("m{n:02}"), n));
+    db.execute_many("INSERT INTO w VALUES (?1, ?2, ?3, ?3)", rows).await.unwrap();
+    fails
+}
+
+/// Plain SQLite leaves a part of most of these in an open transaction when the collation or the function fails.
+const SHAKY: &[&str] = &[
+    "INSERT INTO w VALUES (99, 'm155', 9, 9)",
+    "INSERT OR FAIL INTO w VALUES (99, 'm155', NULL, 9)",
+    "UPDATE w SET a = 'm155' WHERE id = 3",
+    "UPDATE OR FAIL w SET a = 'm155', b = 9, c = 9 WHERE id = 3",
+    "DELETE FROM w WHERE id = 3",
+    "CREATE INDEX w_again ON w (a, c)",
+    "REINDEX w_a",
+];
+
+async fn code_of_the_program_that_fails_leaves_no_part_of_a_row(place: &Place) {
+    let db = in_use(place).await;
+    let fails = shaky(&db).await;
+    let run = async |of: &flatwater::Session, sql: &str, as_script: bool| {
+        fails.store(true, Ordering::Relaxed);
+        let ran = if as_script { of.execute_script(sql).await } else { of.execute(sql, ()).await.map(drop) };
+        fails.store(false, Ordering::Relaxed);
+        assert!(ran.as_ref().is_err_and(|error| error.message().contains("planted")), "{sql}: {ran:?}");
+    };
+    let is_sound = async |of: &flatwater::Session, after: &str| {
+        assert_eq!(of.query_value::<String>("PRAGMA integrity_check", ()).await.unwrap(), "ok", "{after}");
+        let sql = "SELECT count(*) = 30 AND sum(c) = 465 AND max(a) IS 'm01' FROM w NOT INDEXED";
+        assert!(of.query_value::<bool>(sql, ()).await.unwrap(), "{after}");
+        let sql = "SELECT count(*) FROM sqlite_schema WHERE name = 'w_again'";
+        assert_eq!(of.query_value::<i64>(sql, ()).await.unwrap(), 0, "{after}");
+    };
+    let own = db.connection();
+    for sql in SHAKY {
+        for as_script in [false, true] {
+            own.execute("BEGIN", ()).await.unwrap();
+            own.execute("INSERT INTO t VALUES (9)", ()).await.unwrap();
+            run(&own, sql, as_script).await;
+            is_sound(&own, sql).await;
+            own.execute("COMMIT", ()).await.unwrap();
+            let tx = db.begin().await.unwrap();
+            tx.execute("INSERT INTO t VALUES (9)", ()).await.unwrap();
+            run(&tx, sql, as_script).await;
+            is_sound(&tx, sql).await;
+            tx.commit().await.unwrap();
+            // In autocommit too.
+            run(&own, sql, as_script).await;
+            run(&db, sql, as_script).await;
+            is_sound(&db, sql).await;
+        }
+    }
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t WHERE a = 9", ()).await.unwrap(), 28);
+    // What a constraint refuses stays as the conflict clause says.
+    own.execute("BEGIN", ()).await.unwrap();
+    let sql = "INSERT OR FAIL INTO w VALUES (100, 'x', 1, 0), (100, 'y', 1, 0)";
+    assert_eq!(own.execute(sql, ()).await.unwrap_err().kind(), ErrorKind::Constraint);
+    assert_eq!(own.query_value::<i64>("SELECT count(*) FROM w", ()).await.unwrap(), 31);
+    own.execute("INSERT OR ROLLBACK INTO w VALUES (100, 'x', 1, 0)", ()).await.unwrap_err();
+    assert!(!own.in_transaction());
+    is_sound(&db, sql).await;
+    // Plain SQLite, which checks the file after the test, has neither.
     db.execute("DROP TABLE w", ()).await.unwrap();
 }
 

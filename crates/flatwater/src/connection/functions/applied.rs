@@ -29,6 +29,7 @@ pub(crate) struct Applied {
     list: Vec<Registered>,
     /// A function was removed here. If one of SQLite's has its name, SQLite does not find that any more.
     has_removed: bool,
+    has_foreign_code: bool,
     /// The names of the impure functions of extensions and closures, in lower case.
     foreign: HashSet<String>,
     /// Those, and the registered ones.
@@ -40,7 +41,7 @@ impl Applied {
     pub(crate) fn new(registered: &Arc<Functions>, sqlite: &Sqlite, has_foreign_code: bool) -> Result<Self> {
         let foreign = if has_foreign_code { foreign(sqlite.rusqlite())? } else { HashSet::new() };
         let (registered, impure) = (registered.clone(), foreign.clone());
-        Ok(Self { registered, seen: 0, list: Vec::new(), has_removed: false, foreign, impure })
+        Ok(Self { registered, seen: 0, list: Vec::new(), has_removed: false, has_foreign_code, foreign, impure })
     }
 
     /// Returns true if the statement with these events calls a function that may do more than to compute.
@@ -55,6 +56,12 @@ impl Applied {
     /// Returns true if a definition of the schema may call such a function.
     pub(crate) fn may_be_called_by(&self, definition: &str) -> bool {
         !self.impure.is_empty() && may_call_any(definition, &self.impure)
+    }
+
+    /// Returns true if a statement may call code of the program: a function, a collation, or what a closure or an extension
+    /// has registered.
+    pub(crate) fn may_call_foreign_code(&self) -> bool {
+        self.has_foreign_code || !self.list.is_empty()
     }
 
     /// The number of the last change of the functions that the connection has seen.

@@ -1,7 +1,8 @@
 //! What SQLite does not say of a write that failed.
 //!
-//! Owns: telling a table without another rowid from a full disk, and naming the directory that cannot be written. Runs on the
-//! thread that has the connection, after the write failed; reads the database. Leaves out: connections that can write nothing
+//! Owns: telling a table without another rowid from a full disk, naming the directory that cannot be written, and whether a
+//! failed write may have left a part of a row. Runs on the thread that has the connection, after the write failed; reads the
+//! database. Leaves out: connections that can write nothing
 //! (`writable`), and bound values in messages (`hidden_values`).
 
 use std::path::Path;
@@ -9,10 +10,20 @@ use std::path::Path;
 use flatwater_sqlite::{Connection as Sqlite, why_not_writable};
 use rusqlite::ffi;
 
+use crate::connection::Connection;
 use crate::dependencies::writes::{TableWrites, Writes};
 use crate::error::{Error, ErrorKind};
 use crate::sql::policy;
 use crate::sql::tokens::quoted;
+
+impl Connection {
+    /// Returns true if a write that failed may have left a part of a row: a function of the program failed between its
+    /// entries in two indexes, or a comparison gave it a wrong place. What a constraint refuses SQLite undoes, or it keeps
+    /// whole rows of it, as the conflict clause says.
+    pub(crate) fn may_leave_part(&self, error: &Error) -> bool {
+        self.functions.may_call_foreign_code() && error.kind() != ErrorKind::Constraint
+    }
+}
 
 /// Adds to the error of a write what SQLite does not say. The kind of an error is `Full` only if there is no space.
 #[cold]

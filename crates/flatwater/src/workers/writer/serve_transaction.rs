@@ -3,8 +3,8 @@
 //! Owns: BEGIN IMMEDIATE of an interactive transaction, its messages, and its end. Runs on the writer's thread, which sleeps
 //! or ends while the transaction, which holds the slot, has no message. Invariants: however it ends (commit, rollback, handle
 //! dropped, idle, lost, closed), no transaction is open afterwards and every request is answered; a failed statement leaves
-//! nothing behind, unless its own conflict clause says FAIL; transaction control runs disarmed. Leaves out: the inbox
-//! (`open_transaction`).
+//! nothing behind, unless its own conflict clause says FAIL, and a part of a row never; transaction control runs disarmed. Leaves
+//! out: the inbox (`open_transaction`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -252,7 +252,8 @@ fn statement(
     let rules = if ticket.options.read_only { Rules::Snapshot } else { Rules::Transaction };
     let mut result = perform(writer, effects, rules, work);
     disarm(writer);
-    let mut keeps = result.is_ok() || ticket.options.keeps_rows || keeps_part(work);
+    let may_keep = |error: &Error| (ticket.options.keeps_rows || keeps_part(work)) && !writer.may_leave_part(error);
+    let mut keeps = result.as_ref().err().is_none_or(may_keep);
     if keeps
         && !writer.is_autocommit()
         && let Err(error) = settle_tables(writer)

@@ -170,6 +170,11 @@ impl WriterConnection {
         self.connection.as_ref()?.sqlite.wal().header()
     }
 
+    /// Returns true if a write that failed may have left a part of a row.
+    pub(super) fn may_leave_part(&self, error: &Error) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.may_leave_part(error))
+    }
+
     pub(super) fn is_autocommit(&self) -> bool {
         self.connection.as_ref().is_none_or(|connection| connection.sqlite.handle().is_autocommit())
     }

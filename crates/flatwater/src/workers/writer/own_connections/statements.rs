@@ -22,7 +22,7 @@ use crate::connection::run::blobs::use_blob;
 use crate::connection::run::execute::{Bounds, Outcome, Output, StatementRun, output_of, result_of};
 use crate::connection::run::prepare::refuse_nul;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::policy;
@@ -156,10 +156,37 @@ impl RequestRun<'_> {
         Ok(())
     }
 
+    /// Runs one statement. In a transaction a write that may call code of the program has a savepoint around it.
     fn execute(&mut self, ready: &CachedStatement, params: ParamRow<'_>, output: Output<'_>) -> Result<Outcome> {
         self.note(ready);
         let run = StatementRun { statement: ready, params, output, bounds: Bounds::Armed };
-        self.runner.writer()?.connection()?.execute(&run)
+        let writer = self.runner.writer()?;
+        let is_inside = !writer.is_autocommit();
+        let connection = writer.connection()?;
+        let writes = ready.class.changes_rows || ready.class.defines;
+        if !(is_inside && writes && connection.functions.may_call_foreign_code()) {
+            return connection.execute(&run);
+        }
+        connection.control.savepoint(&mut connection.sqlite)?;
+        self.arm()?;
+        let ran = self.runner.writer()?.connection()?.execute(&run);
+        self.end_savepoint(ran)
+    }
+
+    /// Ends the savepoint around a statement that has run, unless SQLite has ended the transaction. If that is not possible,
+    /// the transaction is rolled back.
+    fn end_savepoint(&mut self, ran: Result<Outcome>) -> Result<Outcome> {
+        let writer = self.runner.writer()?;
+        disarm(writer);
+        if writer.is_autocommit() {
+            return ran;
+        }
+        let Connection { control, sqlite, .. } = writer.connection()?;
+        let ended = match &ran {
+            Err(error) if error.kind() != ErrorKind::Constraint => control.undo(sqlite),
+            _ => control.release(sqlite),
+        };
+        ended.map_err(Error::from).inspect_err(|_| writer.rollback()).and(ran)
     }
 
     /// The same for a statement that may commit by itself.
@@ -245,7 +272,7 @@ impl RequestRun<'_> {
     }
 
     /// Runs several statements, all or nothing: in a transaction, or in a savepoint of the one that is open. If the call wants
-    /// to keep rows, what ran before a failure stays.
+    /// to keep rows, what ran before a failure stays, unless a part of a row may be left.
     fn whole<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let ticket = self.ticket;
         let shared = self.runner.slot.as_ref().map(|slot| slot.shared.clone());
@@ -261,7 +288,8 @@ impl RequestRun<'_> {
         let result = body(self);
         let writer = self.runner.writer()?;
         disarm(writer);
-        let is_kept = (result.is_ok() || ticket.options.keeps_rows) && !writer.is_autocommit();
+        let keeps = |error: &Error| ticket.options.keeps_rows && !writer.may_leave_part(error);
+        let is_kept = result.as_ref().err().is_none_or(keeps) && !writer.is_autocommit();
         match shared {
             Some(shared) if is_outermost && is_kept => commit(writer, &shared, Some(ticket)).and(result),
             None if is_outermost => {
