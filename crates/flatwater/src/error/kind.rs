@@ -68,10 +68,11 @@ impl ErrorKind {
 }
 
 impl ErrorKind {
-    /// Returns true if an error of this kind that is not SQLite's may pass by itself: it depends on what the machine or
-    /// other calls do at the moment, and not on what the call asks for.
+    /// Returns true if an error of this kind that is not SQLite's may pass by itself: it depends on what the machine, other
+    /// calls or code of the program, such as a collation (`Sql`), do at the moment, and not on what the call asks for.
     pub(crate) fn passes(self) -> bool {
-        matches!(self, Self::Io | Self::Busy | Self::Full | Self::Timeout | Self::Cancelled | Self::SnapshotTooOld)
+        use ErrorKind::{Busy, Cancelled, Full, Io, SnapshotTooOld, Sql, Timeout};
+        matches!(self, Io | Busy | Full | Timeout | Cancelled | SnapshotTooOld | Sql)
     }
 }
 

@@ -1,7 +1,10 @@
 //! Live queries: what makes one run again, what it delivers, and when it ends.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flatwater::live::Change;
 use flatwater::stats::LiveStats;
 use flatwater::{Database, Error, ErrorKind, Live, Rows, params};
 
@@ -20,6 +23,7 @@ in_both_places!(
     a_transaction_that_was_open_before_the_first_live_query_is_seen,
     closures_batches_and_scripts_are_seen,
     a_dropped_table_is_an_error_until_it_is_back,
+    a_collation_that_fails_is_an_error_and_the_streams_go_on,
     equal_queries_share_one_run_and_late_ones_get_the_last_result,
     a_consumer_that_is_late_gets_the_newest_result_only,
     what_no_live_query_can_be_is_refused,
@@ -378,6 +382,45 @@ async fn a_dropped_table_is_an_error_until_it_is_back(place: &Place) {
     assert_eq!(caused(&db, "UPDATE item SET a = 3").await, 0);
     db.execute("UPDATE other SET y = 3", ()).await.unwrap();
     assert_eq!(next(&mut rows).await, [[Some(1), Some(3)]]);
+}
+
+async fn a_collation_that_fails_is_an_error_and_the_streams_go_on(place: &Place) {
+    let db = with_items(place).await;
+    let fails = Arc::new(AtomicBool::new(false));
+    let failing = fails.clone();
+    let compare = move |one: &str, other: &str| {
+        assert!(!failing.load(Ordering::Relaxed), "planted");
+        one.cmp(other)
+    };
+    db.functions().create_collation("shaky", compare).unwrap();
+    let write = async |id: i64, fails_now: bool| {
+        fails.store(fails_now, Ordering::Relaxed);
+        db.execute("INSERT INTO t VALUES (?, 'x')", (id,)).await.unwrap();
+    };
+    db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'b'), (2, 'a')")
+        .await
+        .unwrap();
+    let sql = "SELECT id FROM t ORDER BY a COLLATE shaky, id";
+    let (mut one, mut same, mut changes) = (db.live(sql, ()), db.live(sql, ()), db.live(sql, ()).changes());
+    let mut group = db.live_group([(sql, ()), ("SELECT count(*) FROM t", ())]);
+    for number in [3, 5] {
+        assert_eq!(next(&mut one).await.len() as i64, number - 1);
+        assert_eq!(next(&mut same).await.len() as i64, number - 1);
+        assert!(matches!(changes.next().await.unwrap().unwrap(), Change::Full(_)));
+        assert_eq!(group.next().await.unwrap().unwrap().len(), 2);
+        write(number, true).await;
+        let errors = [
+            one.next().await.unwrap().unwrap_err(),
+            same.next().await.unwrap().unwrap_err(),
+            changes.next().await.unwrap().unwrap_err(),
+            group.next().await.unwrap().unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!((error.kind(), error.message()), (ErrorKind::Sql, "the collation shaky panicked: planted"));
+        }
+        until(|| live(&db).pending == 0).await;
+        write(number + 1, false).await;
+    }
 }
 
 async fn equal_queries_share_one_run_and_late_ones_get_the_last_result(place: &Place) {
