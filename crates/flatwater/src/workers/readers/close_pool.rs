@@ -62,6 +62,7 @@ impl Readers {
         state.waiting.admit_all(None);
         state.holding.admit_all(None);
         let asleep = std::mem::take(&mut state.asleep);
+        state.coming += asleep.len();
         drop(state);
         asleep.into_iter().for_each(|thread| thread.unpark());
         let mut state = self.0.lock();

@@ -35,6 +35,8 @@ pub(super) struct Pool {
     /// The sleeping threads; the last one fell asleep last.
     pub(super) asleep: Vec<Thread>,
     pub(super) threads: usize,
+    /// The threads that were woken or started and have not looked for a job yet.
+    pub(super) coming: usize,
     /// The running requests and the open read sessions, with their SQL.
     pub(super) running: Vec<Running>,
     pub(super) leases: due_leases::Watch,
@@ -64,6 +66,7 @@ impl Pool {
             held: 0,
             asleep: Vec::new(),
             threads: 0,
+            coming: 0,
             running: Vec::new(),
             leases,
             tally: ReaderCounters::new(),
@@ -77,12 +80,11 @@ impl Pool {
         if holds { &mut self.holding } else { &mut self.waiting }
     }
 
-    /// Returns true if a thread would find something to do.
+    /// Returns true if there is more to do than the threads that are on their way will find.
     pub(super) fn has_job(&self, options: &Options) -> bool {
-        let is_free = !self.idle.is_empty() || self.connections < options.readers;
-        !self.ready.is_empty()
-            || (!self.waiting.is_empty() && is_free)
-            || (!self.holding.is_empty() && self.held < options.extra_readers)
+        let free = self.idle.len() + options.readers.saturating_sub(self.connections);
+        let may_hold = options.extra_readers.saturating_sub(self.held);
+        self.ready.len() + self.waiting.len().min(free) + self.holding.len().min(may_hold) > self.coming
     }
 
     /// Takes the next job. Threads that are held up in one kind of job do not count for the others, so the order only

@@ -1,7 +1,7 @@
 //! The threads of the pool: starting and waking them, their loop, and their end.
 //!
 //! Owns: which thread does which job. Runs on the threads `fw-reader-N`, and on every thread that brings work or frees a
-//! connection. Invariants: for a job that can be done exactly one thread is woken or started; if none can be started, an
+//! connection. Invariants: for a job that can be done exactly one thread is on its way, and for nothing else; if none can be started, an
 //! alarm tries again; what frees a connection or a thread looks for a job after that, itself or by `freed`; a connection
 //! is counted until it is closed, because `close` waits for the counts. Leaves out: the jobs (`serve`, `read_session`).
 //!
@@ -46,6 +46,7 @@ impl ReadersShared {
             return Ok(());
         }
         if let Some(thread) = state.asleep.pop() {
+            state.coming += 1;
             drop(state);
             thread.unpark();
             return Ok(());
@@ -54,12 +55,14 @@ impl ReadersShared {
             return Ok(());
         }
         state.threads += 1;
+        state.coming += 1;
         let name = format!("fw-reader-{}", state.threads - 1);
         drop(state);
         let shared = self.clone();
         let Err(error) = start_worker(name, move || shared.run()) else { return Ok(()) };
         let mut state = self.lock();
         state.threads -= 1;
+        state.coming -= 1;
         let are_others = state.threads > 0;
         drop(state);
         self.closed.notify_all();
@@ -160,6 +163,7 @@ impl ReadersShared {
     fn run(self: &Arc<Self>) {
         let mut outbox = Outbox::decoding(&self.context.recorder);
         let mut state = self.lock();
+        state.coming -= 1;
         loop {
             if let Some(job) = state.next_job(&self.context.options) {
                 drop(state);
@@ -193,6 +197,7 @@ impl ReadersShared {
             thread::park_timeout(until.saturating_duration_since(now));
             let mut state = self.lock();
             let Some(at) = state.asleep.iter().position(|thread| thread.id() == me.id()) else {
+                state.coming -= 1;
                 return Some(state);
             };
             if Instant::now() < until {
@@ -278,6 +283,31 @@ mod tests {
             drop(state);
             work(pool, job);
             assert!(reply.is_answered());
+        });
+    }
+
+    #[test]
+    fn reads_that_come_while_a_thread_is_on_its_way_rouse_no_other_one_for_its_connection() {
+        with_one_reader(|engine, pool, options| {
+            // This one is woken, and does not look before the reads are there.
+            pool.lock().asleep = vec![thread::current(); 3];
+            let replies = ["SELECT 1", "SELECT 2", "SELECT 3"].map(|sql| {
+                let (request, reply) = read(sql);
+                engine.readers.as_ref().unwrap().push(request).unwrap();
+                reply
+            });
+            let mut state = pool.lock();
+            assert_eq!((state.coming, state.asleep.len(), state.threads), (1, 2, 1));
+            state.asleep.clear();
+            state.coming -= 1;
+            while let Some(job) = state.next_job(options) {
+                drop(state);
+                work(pool, job);
+                state = pool.lock();
+            }
+            assert_eq!((state.coming, state.threads), (0, 1), "a freed connection is for the thread that has it");
+            drop(state);
+            assert!(replies.iter().all(crate::queue::reply::Reply::is_answered));
         });
     }
 
