@@ -369,16 +369,21 @@ impl Executor {
         })
     }
 
-    /// Begins a transaction, or in a transaction a nested one. Returns its guard.
-    #[pyo3(signature = (timeout))]
-    fn _begin<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.make(
-            py,
-            "transaction",
-            timeout,
-            Shape::Handle(Box::new(TransactionGuard::of)),
-            |target| Ok(target.begin()),
-        )
+    /// Begins a transaction, or in a transaction a nested one. Returns its guard: that which is given, or a new one. In it
+    /// `last_insert_rowid()` tells `rowid` until a row is inserted.
+    #[pyo3(signature = (timeout, guard=None, rowid=None))]
+    fn _begin<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<Seconds>,
+        guard: Option<Py<TransactionGuard>>,
+        rowid: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let begun = move |py: Python<'_>, output| match guard {
+            Some(guard) => guard.get().fill(py, output).map(|()| guard.into_any()),
+            None => TransactionGuard::of(py, output),
+        };
+        self.make(py, "transaction", timeout, Shape::Handle(Box::new(begun)), |target| Ok(target.begin_after(rowid)))
     }
 
     /// Opens a snapshot. Returns its guard.

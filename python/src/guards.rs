@@ -46,6 +46,17 @@ impl TransactionGuard {
 
 #[pymethods]
 impl TransactionGuard {
+    /// A guard that `_begin` fills.
+    #[new]
+    fn new() -> Self {
+        Self::unbegun()
+    }
+
+    /// Commits the transaction, of which this stays the guard: it is open if its COMMIT fails and SQLite leaves it open.
+    fn commit_or_stay<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        new_call(py, Body::call("commit", self.target(py).map(|target| target.commit()), Shape::Plain))
+    }
+
     /// Commits the transaction.
     fn commit<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         end(py, "commit", self, commit)

@@ -109,7 +109,9 @@ mod _native {
     #[pymodule_export]
     use crate::records::listen;
     #[pymodule_export]
-    use crate::tuples::{converters_of, parameters_of, tuples};
+    use crate::statement::{parameters_of, tokens};
+    #[pymodule_export]
+    use crate::tuples::{converters_of, tuples};
     #[pymodule_export]
     use crate::turns::{turn_is_due, turn_was_given};
 

@@ -1,14 +1,16 @@
 //! A statement as a program gives it: its SQL and its parameters, or an object that has both.
 //!
-//! Owns: taking it apart. Runs on the loop's thread, when the call is made. Invariant: a plain string is not copied.
+//! Owns: taking it apart, and the tokens of its SQL. Runs on the loop's thread, when the call is made. Invariant: a plain
+//! string is not copied.
 //! Leaves out: how values are bound (`params`), and what an `Sql` or a t-string means (`flatwater._sql`).
 
 use std::borrow::Cow;
 
 use flatwater::Params;
+use flatwater::bindings::parameter_names;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
+use pyo3::types::{PyList, PyString};
 
 use crate::forms::Datetimes;
 use crate::params;
@@ -34,4 +36,16 @@ pub(crate) fn statement<'a>(
     let (sql, given) = parts.extract::<(String, Bound<'_, PyAny>)>()?;
     let params = params::of(&given, &sql, datetimes)?;
     Ok(Statement { sql: sql.into(), params })
+}
+
+/// Returns the names of the parameters in a text, without their sign.
+#[pyfunction]
+pub(crate) fn parameters_of<'py>(py: Python<'py>, sql: &str) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, parameter_names(sql).collect::<Vec<_>>())
+}
+
+/// Returns the tokens of a text as SQLite reads them: what each is, the token, and the white space and comments before it.
+#[pyfunction]
+pub(crate) fn tokens<'py>(py: Python<'py>, sql: &str) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, flatwater::bindings::tokens(sql).collect::<Vec<_>>())
 }

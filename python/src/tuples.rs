@@ -4,7 +4,7 @@
 //! its `Row`. Leaves out: which converters there are (`converters`), and factories of rows (`flatwater._logical`).
 
 use flatwater::ValueRef;
-use flatwater::bindings::{cells, parameter_names};
+use flatwater::bindings::cells;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMapping, PyTuple};
 
@@ -61,10 +61,4 @@ pub(crate) fn converters_of<'py>(
     let names = casts.as_ref().and_then(|casts| casts.names.as_ref()).unwrap_or(&rows.columns).bind(py).clone();
     let converters = casts.map(|casts| casts.all(py)).filter(|all| all.iter().any(Option::is_some));
     Ok((names, converters))
-}
-
-/// Returns the names of the parameters in a text, without their sign.
-#[pyfunction]
-pub(crate) fn parameters_of<'py>(py: Python<'py>, sql: &str) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, parameter_names(sql).collect::<Vec<_>>())
 }

@@ -112,6 +112,13 @@ impl Handle {
         unsafe { ffi::sqlite3_last_insert_rowid(self.0) }
     }
 
+    /// Sets what [`last_insert_rowid`](Self::last_insert_rowid) tells until a row is inserted
+    /// (<https://sqlite.org/c3ref/set_last_insert_rowid.html>).
+    pub fn set_last_insert_rowid(&self, rowid: i64) {
+        // SAFETY: the connection is open.
+        unsafe { ffi::sqlite3_set_last_insert_rowid(self.0, rowid) }
+    }
+
     /// Returns true if the main database cannot be written through this connection.
     #[must_use]
     pub fn is_read_only(&self) -> bool {

@@ -102,7 +102,7 @@ impl Database {
     /// # Errors
     /// `Busy` if another process keeps holding the write lock; `Timeout`, `Closed`, `Io`.
     pub fn begin(&self) -> Call<Transaction<'static>> {
-        self.session.call("begin", Ok(Work::Begin), |answer, caller| {
+        self.session.call("begin", Ok(Work::Begin(None)), |answer, caller| {
             let guard = answer.transaction()?;
             caller.map(|caller| Transaction::new(caller, guard)).ok_or_else(Error::closed)
         })

@@ -62,7 +62,7 @@ use crate::options::json_options::JsonOptions;
 use crate::options::key::Key;
 pub use crate::queue::reply::Mailbox;
 use crate::queue::ticket::CallOptions;
-use crate::sql::parameters;
+use crate::sql::{self, parameters};
 pub use crate::thread::background::dispose;
 pub use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
@@ -185,8 +185,13 @@ impl Target {
 
     /// Begins a transaction, or in a transaction a nested one.
     pub fn begin(&self) -> FrontCall {
+        self.begin_after(None)
+    }
+
+    /// The same. In a transaction that is not nested `last_insert_rowid()` tells this rowid until a row is inserted.
+    pub fn begin_after(&self, rowid: Option<i64>) -> FrontCall {
         let Some(inside) = &self.0.0.inside else {
-            return self.call("begin", Ok(Work::Begin), |answer, caller| {
+            return self.call("begin", Ok(Work::Begin(rowid)), |answer, caller| {
                 let guard = answer.transaction()?;
                 caller.map(|caller| Output::Transaction(Transaction::new(caller, guard))).ok_or_else(Error::closed)
             });
@@ -234,6 +239,14 @@ impl Target {
         self.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed().map(Output::Checkpointed))
     }
 
+    /// Commits the transaction, whose guard stays with the caller. If its COMMIT fails and SQLite leaves it open, it is open.
+    pub fn commit(&self) -> FrontCall {
+        let caller = &self.0.0;
+        let options = CallOptions { keeps_open: true, ..caller.options };
+        let keeping = Self(Session(Caller { options, ..caller.clone() }));
+        keeping.call("commit", Ok(Work::Commit), |answer, _| answer.done().map(|()| Output::Done))
+    }
+
     /// A result in batches; see [`poll_batch`].
     pub fn batches(&self, sql: &str, params: Result<Params>) -> Batches {
         Batches::new(&self.0.0, "batches", self.0.read(&sql, params, Wanted::Batches))
@@ -276,6 +289,12 @@ pub fn set_listener(database: &Database, listener: Option<Hear>) {
 /// As [`set_listener`], of the handle that this belongs to.
 pub fn listen(on: &Target, listener: Option<Hear>) {
     on.0.0.handle.set_listener(listener.map(Listener::new));
+}
+
+/// The tokens of a text as SQLite reads them, each with what it is and the white space and comments before it. The last one is
+/// empty, so that all of them together are the text. A quote inside of quotes, which is written twice, makes two tokens.
+pub fn tokens(sql: &str) -> impl Iterator<Item = (&'static str, &str, &str)> {
+    sql::tokens::with_gaps(sql)
 }
 
 /// The names of the parameters in a text, without their sign.

@@ -80,13 +80,13 @@ impl Engine {
     /// Begins or ends a transaction on this thread, does a step with a savepoint of one, or begins a snapshot.
     fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work, limits: &InlineLimits) -> Begun<'a> {
         let began = Instant::now();
-        let (run, unsettled) = parts(mark_closure(|| match route {
-            Route::Transaction(Inside { transaction, savepoints }) => {
+        let (run, unsettled) = parts(mark_closure(|| match (route, work) {
+            (Route::Transaction(Inside { transaction, savepoints }), _) => {
                 transaction.run_inline(work, savepoints, limits, began)
             }
-            Route::Readers(readers) => Tried::Ran(readers.begin_snapshot_inline(limits, began)),
-            Route::Writer(writer) if matches!(work, Work::Begin) && self.context.policy.may_begin() => {
-                Tried::Ran(begin_inline(writer, limits, began))
+            (Route::Readers(readers), _) => Tried::Ran(readers.begin_snapshot_inline(limits, began)),
+            (Route::Writer(writer), Work::Begin(rowid)) if self.context.policy.may_begin() => {
+                Tried::Ran(begin_inline(writer, *rowid, limits, began))
             }
             _ => Tried::Ran(InlineRun::Ineligible),
         }));

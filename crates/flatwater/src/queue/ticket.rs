@@ -48,6 +48,8 @@ pub(crate) struct CallOptions {
     /// Of an `execute_many` that fails, the rows before the one that failed stay. For one in a transaction, or on a
     /// connection of a caller.
     pub(crate) keeps_rows: bool,
+    /// A COMMIT that fails leaves its transaction open, where SQLite does.
+    pub(crate) keeps_open: bool,
 }
 
 const WAITING: u8 = 0;

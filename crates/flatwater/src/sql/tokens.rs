@@ -201,6 +201,24 @@ pub(crate) fn names(sql: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Returns the tokens of the text, each with its kind and the white space and comments before it, and an empty one at the end.
+pub(crate) fn with_gaps(sql: &str) -> impl Iterator<Item = (&'static str, &str, &str)> {
+    let (mut tokens, mut rest) = (tokens(sql), Some(sql));
+    std::iter::from_fn(move || {
+        let behind = rest.take()?;
+        let (kind, token) = match tokens.next() {
+            Some(Token::Word(token)) => ("word", token),
+            Some(Token::Text(token)) => ("text", token),
+            Some(Token::Name(token)) => ("name", token),
+            Some(Token::Other(token)) => ("other", token),
+            None => return Some(("end", "", behind)),
+        };
+        let gap = token.as_ptr() as usize - behind.as_ptr() as usize;
+        rest = Some(&behind[gap + token.len()..]);
+        Some((kind, token, &behind[..gap]))
+    })
+}
+
 #[derive(Clone, Copy)]
 pub(super) enum Token<'a> {
     Word(&'a str),
@@ -290,6 +308,30 @@ mod tests {
         let expected = ["SELECT", "FROM", "Both", "the one", "b", "two", "", "three", "four", "\u{1f980}x"];
         assert_eq!(names(sql).collect::<Vec<_>>(), expected);
         assert_eq!(names("'").chain(names("[")).chain(names("\"a")).collect::<Vec<_>>(), ["", "", ""]);
+    }
+
+    #[test]
+    fn tokens_with_what_is_before_them_are_the_text() {
+        let sql = " SELECT 'it''s' -- one\n, \"a b\"/* \u{e4} */.[c], 1.5 /* open";
+        let all: Vec<_> = with_gaps(sql).collect();
+        assert_eq!(all.iter().flat_map(|(_, token, gap)| [*gap, *token]).collect::<String>(), sql);
+        let kinds: Vec<_> = all.iter().map(|(kind, token, _)| (*kind, *token)).collect();
+        let expected = [
+            ("word", "SELECT"),
+            ("text", "'it'"),
+            ("text", "'s'"),
+            ("other", ","),
+            ("name", "\"a b\""),
+            ("other", "."),
+            ("name", "[c]"),
+            ("other", ","),
+            ("word", "1"),
+            ("other", "."),
+            ("word", "5"),
+            ("end", ""),
+        ];
+        assert_eq!(kinds, expected);
+        assert_eq!(with_gaps("").collect::<Vec<_>>(), [("end", "", "")]);
     }
 
     #[test]

@@ -175,7 +175,8 @@ pub(crate) enum Work {
     Vacuum(Arc<StatementInfo>),
     /// Encrypts the database with this key.
     Rekey(Key),
-    Begin,
+    /// In the transaction `last_insert_rowid()` tells this rowid, if there is one, until a row is inserted.
+    Begin(Option<i64>),
     /// Valid inside a transaction only: opens a savepoint with this number.
     Savepoint(u64),
     /// Valid inside a transaction only: a step with the savepoint of this name.

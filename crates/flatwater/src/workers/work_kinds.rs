@@ -130,7 +130,7 @@ impl Work {
             Self::Copy(_) => (Kind::Backup, "a backup", Reads),
             Self::Vacuum(_) => (Kind::Execute, "a vacuum", Writes),
             Self::Rekey(_) => (Kind::Control, "a change of the key", Writes),
-            Self::Begin => (Kind::Begin, "the begin of a transaction", Begins),
+            Self::Begin(_) => (Kind::Begin, "the begin of a transaction", Begins),
             Self::Commit => (Kind::Commit, "a commit", Commits),
             Self::Rollback => (Kind::Control, "a rollback", RollsBack),
             Self::Savepoint(_) => (Kind::Begin, "the begin of a nested transaction", Marks),
@@ -157,7 +157,7 @@ impl Work {
     /// Returns the statement that the work stands for, if its caller wrote none.
     pub(crate) fn control_sql(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Begin => "BEGIN IMMEDIATE",
+            Self::Begin(_) => "BEGIN IMMEDIATE",
             Self::Snapshot => "BEGIN",
             Self::Commit => "COMMIT",
             Self::Rollback => "ROLLBACK",

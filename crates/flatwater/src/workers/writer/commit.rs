@@ -15,7 +15,8 @@ use crate::queue::ticket::Ticket;
 use crate::sql::tokens::quoted;
 
 /// Commits the open transaction, unless the caller leaves before its point of no return. `None`: it is of several callers,
-/// and committed without them. After an error no transaction is open.
+/// and committed without them. After an error no transaction is open, unless its caller wants it to stay open where SQLite
+/// leaves it so: for a deferred foreign key, and for a lock.
 pub(super) fn commit(writer: &mut WriterConnection, shared: &WriterShared, ticket: Option<&Arc<Ticket>>) -> Result<()> {
     if let Some(refusal) = writer.refusal() {
         writer.rollback();
@@ -31,6 +32,9 @@ pub(super) fn commit(writer: &mut WriterConnection, shared: &WriterShared, ticke
     let error = Error::from(error);
     if !ticket.is_some_and(|ticket| ticket.is_interrupted()) {
         shared.context.recorder.commit_failed(&error);
+    }
+    if ticket.is_some_and(|ticket| ticket.options.keeps_open) && !writer.is_autocommit() {
+        return Err(error);
     }
     writer.rollback();
     Err(settle(writer, shared, error, &before))

@@ -33,7 +33,12 @@ use crate::workers::request::Request;
 use crate::workers::work::Work;
 
 /// Begins a transaction on this thread, if the token is free and no lock has to be waited for.
-pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instant) -> InlineRun<Result<Answer>> {
+pub(crate) fn begin_inline(
+    writer: &Writer,
+    rowid: Option<i64>,
+    limits: &InlineLimits,
+    began: Instant,
+) -> InlineRun<Result<Answer>> {
     let shared = &*writer.0;
     // A turn is kept for short writes.
     let is_kept = shared.context.turnstile.as_ref().is_some_and(|turnstile| turnstile.is_kept());
@@ -42,7 +47,10 @@ pub(crate) fn begin_inline(writer: &Writer, limits: &InlineLimits, began: Instan
     }
     let _pending = PendingWrite::new(&*shared.pending_writes);
     let Some(mut slot) = Slot::acquire_idle(writer) else { return InlineRun::Ineligible };
-    match slot.run(|connection, _| begin(shared, connection, limits)) {
+    let begun = slot.run(|connection, _| {
+        begin(shared, connection, limits).inspect(|begun| begun.iter().for_each(|()| connection.tell_rowid(rowid)))
+    });
+    match begun {
         None => return InlineRun::Ineligible,
         Some(Err(why)) => return InlineRun::FellBack(why, began.elapsed()),
         Some(Ok(())) => {}

@@ -214,7 +214,7 @@ impl Writer {
     /// the request. It waits for the turn of this process here, so that no other thread has to wake this one. A `Begin` or a
     /// `Close` is always returned, and so is a write that has to wait because the WAL grows too fast.
     pub(crate) fn run_here(&self, mut request: Request) -> Option<Request> {
-        if matches!(request.work, Work::Begin | Work::Snapshot | Work::Close(..))
+        if matches!(request.work, Work::Begin(_) | Work::Snapshot | Work::Close(..))
             || self.0.delays_writes(Instant::now())
         {
             return Some(request);

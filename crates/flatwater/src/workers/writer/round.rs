@@ -170,7 +170,7 @@ impl WriterShared {
     }
 
     fn single(&self, writer: &mut HeldConnection, request: Request, outbox: &mut Outbox<'_>) -> bool {
-        if matches!(request.work, Work::Begin | Work::Snapshot) {
+        if matches!(request.work, Work::Begin(_) | Work::Snapshot) {
             serve_transaction::serve(writer, self, request, outbox);
             return false;
         }

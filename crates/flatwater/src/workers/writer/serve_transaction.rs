@@ -37,6 +37,9 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     shared.ongoing.note_running(&request.ticket, &request.work);
     let started = request.ticket.note_start(ExecutedOn::Writer, || held.busy_timeout.waited());
     let begun = begin(held, shared, &request.ticket);
+    if let (Ok(()), Work::Begin(rowid)) = (&begun, &request.work) {
+        held.tell_rowid(*rowid);
+    }
     request.ticket.note_end(started, || held.busy_timeout.waited());
     if let Err(error) = begun {
         let error = shared.ended(error.timed(&request.ticket), &request.ticket);
@@ -187,7 +190,7 @@ fn run(shared: &WriterShared, transaction: &OpenTransaction, outbox: &mut Outbox
         });
         shared.answer(outbox, request, result);
         match lost {
-            _ if is_end => return Some(End::Finished),
+            Some(_) if is_end => return Some(End::Finished),
             Some(error) => return Some(End::Lost(error)),
             None => {}
         }

@@ -185,6 +185,13 @@ impl WriterConnection {
         Ok(connection.control.begin(&mut connection.sqlite)?)
     }
 
+    /// Lets `last_insert_rowid()` tell this rowid, if there is one, until a row is inserted.
+    pub(super) fn tell_rowid(&self, rowid: Option<i64>) {
+        if let (Some(connection), Some(rowid)) = (&self.connection, rowid) {
+            connection.sqlite.handle().set_last_insert_rowid(rowid);
+        }
+    }
+
     /// Undoes what ran since the innermost savepoint, and closes it.
     pub(super) fn undo(&mut self) -> Result<()> {
         let connection = self.connection()?;
