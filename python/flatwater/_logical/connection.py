@@ -166,11 +166,11 @@ class Logical:
         begins = self._level is not None
         return (yield from self.alone(lambda: self._in_mode(lambda mode: mode.many(what, rows, begins))))
 
-    def script(self, script: str) -> Steps[Result]:
+    def script(self, script: str) -> Steps[None]:
         """Commits, and then runs the statements one by one."""
         if not isinstance(script, str):
             raise TypeError(f"executescript() argument must be str, not {type(script).__name__}")
-        return (yield from self.alone(lambda: self._script(script)))
+        yield from self.alone(lambda: self._script(script))
 
     def alone(self, work: Callable[[], Steps[T]]) -> Steps[T]:
         """Does the work when the statements that were called before are done."""
@@ -215,12 +215,11 @@ class Logical:
         own = yield from self.own(reason)
         return (yield from work(own))
 
-    def _script(self, script: str) -> Steps[Result]:
+    def _script(self, script: str) -> Steps[None]:
         yield from self.mode.commit()
         for sql in statements(script):
             result = yield from self._run(statement(sql), None, False)
             result.close()
-        return Result()
 
 
 def _checked(level: str | None) -> str | None:
@@ -228,4 +227,4 @@ def _checked(level: str | None) -> str | None:
         raise TypeError("isolation_level must be str or None")
     if level is not None and level.upper() not in LEVELS:
         raise ValueError("isolation_level string must be '', 'DEFERRED', 'IMMEDIATE', or 'EXCLUSIVE'")
-    return level
+    return None if level is None else level.upper()

@@ -47,21 +47,24 @@ class LogicalCursor:
 
     def execute(self, sql: str, given: Any = ()) -> Steps[None]:
         """Runs one statement."""
-        self._check()
-        self._result.close()
+        self._give_up()
         self._take((yield from self.connection.run(sql, given)))
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> Steps[None]:
         """Runs one statement for each row of parameters."""
-        self._check()
-        self._result.close()
+        self._give_up()
         self._take((yield from self.connection.many(sql, rows)))
 
     def executescript(self, script: str) -> Steps[None]:
-        """Runs the statements of a script."""
+        """Runs the statements of a script. The result stays that of the statement before."""
+        self._check()
+        yield from self.connection.script(script)
+
+    def _give_up(self) -> None:
         self._check()
         self._result.close()
-        self._take((yield from self.connection.script(script)))
+        # Also if the next statement fails.
+        self._result = Result()
 
     def _take(self, result: Result) -> None:
         self._result = result

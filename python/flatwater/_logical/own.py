@@ -14,7 +14,8 @@ from .files import Handle, Settings
 from .result import Result
 from .statement import Kind, Statement
 from .steps import Steps, Whole
-from .told import Told
+from .told import EARLIER, Told
+from .transaction import compiles, has_taken
 from .values import parameters
 
 if TYPE_CHECKING:
@@ -35,9 +36,13 @@ class Own:
         self._told = told
         # The calls that run beside its statements.
         self.running: set[Any] = set()
-        # What the connection tells of earlier statements is known once it has changed rows.
-        self._has_changed = False
+        # What SQLite itself tells of earlier statements of this connection, from here on. At first it tells 0.
+        self._known = {
+            name for name, number in (("changes", told.changes), ("last_insert_rowid", told.rowid)) if not number
+        }
+        self._total_before = told.total
         self._was_open = False
+        self._has_attached = False
 
     @property
     def in_transaction(self) -> bool:
@@ -52,61 +57,105 @@ class Own:
     @property
     def total_changes(self) -> int:
         """How many rows were changed, triggers included."""
-        return self._told.total + self.native.total_changes()
+        return self._told.total
 
     def run(self, what: Statement, given: Any, begins: bool) -> Steps[Result]:
         """Runs one statement. `begins`: one that changes rows begins a transaction."""
         yield from self._raise_if_lost()
-        values = parameters(what.sql, given)
-        if begins and what.is_dml and not self.in_transaction:
-            yield from self._do("BEGIN IMMEDIATE")
-        sql = self._told.text(what, self._has_changed)
+        begins = begins and what.is_dml and not self.in_transaction
+        try:
+            values = parameters(what.sql, given)
+        except Exception:
+            # As in `sqlite3`, which compiles and begins before.
+            yield self.on._prepare(what.sql, None)
+            if begins:
+                yield from self.begin()
+            raise
+        work = self._run(what, values)
+        return (yield from (self._begun(what, work) if begins else work))
+
+    def _run(self, what: Statement, values: Any) -> Steps[Result]:
+        sql, places = self._told.text(what, self._known)
         result = Result()
         try:
-            changes, rowid = yield from self._one(what, sql, values, result)
-        finally:
-            self._was_open = self.in_transaction
-        if what.is_dml or changes:
-            self._tell(changes, rowid)
+            changes = yield from self._one(what, sql, values, result, places)
+        except Exception:
+            yield from self._note(what)
+            raise
+        yield from self._note(what)
         result.lastrowid = self._told.rowid
         if what.is_dml:
             result.rowcount = changes
         return result
 
-    def _one(self, what: Statement, sql: str, values: Any, result: Result) -> Steps[tuple[int, int | None]]:
-        """Runs a statement, and returns what it changed. It may run at once if it is known whether it has rows."""
+    def _one(self, what: Statement, sql: str, values: Any, result: Result, places: dict[str, str]) -> Steps[int]:
+        """Returns how many rows a statement changed. It may run at once if it is known whether it has rows."""
+        types = self._settings.detect_types
         if what.kind is Kind.READ:
-            result.add((yield self.on.query(sql, values)), self._settings.detect_types)
-            return 0, None
+            result.add((yield self.on.query(sql, values)), types, places)
+            return 0
         if what.kind is not Kind.PRAGMA and not what.has_rows:
             done = yield Whole(self.on.execute(sql, values))
-            return done.changes, done.last_insert_rowid
-        [done] = yield Whole(self.on.batch([(sql, values)]))
-        if done.rows is not None:
-            result.add(done.rows, self._settings.detect_types)
-        return done.changes, done.last_insert_rowid
+        else:
+            [done] = yield Whole(self.on.batch([(sql, values)]))
+            if done.rows is not None:
+                result.add(done.rows, types, places)
+        changes: int = done.changes
+        return changes
 
     def many(self, what: Statement, rows: Iterable[Any], begins: bool) -> Steps[Result]:
         """Runs one statement for each row of parameters. If one fails, or cannot be had, those before it stay."""
         yield from self._raise_if_lost()
-        if begins and not self.in_transaction:
-            yield from self._do("BEGIN IMMEDIATE")
-        result, before = Result(), self.native.total_changes()
-        given = (parameters(what.sql, row) for row in rows)
+        work = self._many(what, (parameters(what.sql, row) for row in rows))
+        return (yield from (self._begun(what, work) if begins and not self.in_transaction else work))
+
+    def _many(self, what: Statement, given: Iterable[Any]) -> Steps[Result]:
+        result = Result()
         try:
             result.rowcount = yield Whole(self.on._executemany_kept(what.sql, given))
         except Exception:
-            self._was_open = self.in_transaction
-            yield from self._tell_of_many(what, before)
+            yield from self._note(what)
             raise
-        finally:
-            self._was_open = self.in_transaction
-        yield from self._tell_of_many(what, before)
+        yield from self._note(what)
         return result
 
-    def _tell_of_many(self, what: Statement, before: int) -> Steps[None]:
-        inserts = what.first in ("INSERT", "REPLACE") and self.native.total_changes() != before
-        self._tell(0, (yield self.on.query_value("SELECT last_insert_rowid()")) if inserts else None)
+    def _begun(self, what: Statement, work: Steps[Result]) -> Steps[Result]:
+        """Runs a statement that begins a transaction. `sqlite3` compiles before it begins, and takes nothing before it
+        runs: if this was not compiled, or has not run, what it took is given back."""
+        total = self._told.total
+        # Of other files, which may be locked, only those are taken that are written.
+        takes = not self._has_attached
+        try:
+            yield self.on.execute("BEGIN IMMEDIATE" if takes else "BEGIN")
+        except GeneratorExit:
+            raise
+        except BaseException:
+            # Its task may have been cancelled when it had begun.
+            yield from self.rollback()
+            raise
+        try:
+            return (yield from work)
+        except Exception as error:
+            if self.in_transaction and self._told.total == total:
+                is_compiled = yield from compiles(self.on, what.sql)
+                if not is_compiled or (takes and not has_taken(error)):
+                    yield from self.rollback()
+                    if is_compiled:
+                        yield from self.begin()
+            raise
+
+    def _note(self, what: Statement) -> Steps[None]:
+        """Notes what a statement has changed, which may have failed."""
+        self._was_open, told = self.in_transaction, self._told
+        self._has_attached |= what.first == "ATTACH"
+        if what.changes_rows:
+            rowid, changes, total = tuple((yield Whole(self.on.query_one(EARLIER))))
+            told.changes, told.total = changes, self._total_before + total
+            self._known.add("changes")
+            # It tells 0 until a row is inserted on this connection.
+            if rowid or "last_insert_rowid" in self._known:
+                told.rowid = rowid
+                self._known.add("last_insert_rowid")
 
     def begin(self) -> Steps[None]:
         """Begins a transaction that takes nothing yet."""
@@ -148,9 +197,3 @@ class Own:
         """Raises once what has ended the transaction."""
         if self._was_open and not self.in_transaction:
             yield from self._do("COMMIT")
-
-    def _tell(self, changes: int, rowid: int | None) -> None:
-        self._has_changed = True
-        self._told.changes = changes
-        if rowid is not None:
-            self._told.rowid = rowid

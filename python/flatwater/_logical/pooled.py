@@ -7,22 +7,19 @@ order of statements (`connection`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from .._errors import Error
-from .._native import Executor, Rows
+from .._native import Executor
 from .errors import has_no_rows, operational
 from .files import Handle, Settings
 from .result import Result, read
 from .statement import Kind, Statement
 from .steps import Steps, Whole
 from .told import Told
-from .transaction import Open, begin
+from .transaction import Open, compiles, has_taken
 from .values import parameters
-
-_BUSY_TIMEOUT = re.compile(r"\s*PRAGMA\s+busy_timeout\s*(?:[=(]\s*(-?\d+)\s*\)?)?\s*;?\s*\Z", re.IGNORECASE)
 
 
 class NeedsOwn(Exception):
@@ -97,28 +94,38 @@ class Pooled:
     def many(self, what: Statement, rows: Iterable[Any], begins: bool) -> Steps[Result]:
         """Runs one statement for each row of parameters. If one fails, or cannot be had, those before it stay."""
         yield from self._raise_if_lost()
+        given = (parameters(what.sql, row) for row in rows)
         if begins or self.in_transaction:
-            return (yield from self._write_many(what, rows))
+            return (yield from self._in_transaction(what, self._write_many(what, given)))
+        yield from self._begin()
         try:
-            result = yield from self._write_many(what, rows)
+            result = yield from self._write_many(what, given)
         except Exception:
-            yield from self.commit()
+            yield from self._commit_or_undo()
             raise
         except BaseException:
             self.abandon()
             raise
-        yield from self.commit()
+        yield from self._commit_or_undo()
         return result
 
     def commit(self) -> Steps[None]:
-        """Commits the transaction, if one is open."""
+        """Commits the transaction, if one is open. If that fails, it is open on where SQLite leaves it open."""
         yield from self._raise_if_lost()
         self.is_deferred = False
         if self._open is not None:
             try:
-                yield Whole(self._open.guard.commit())
+                yield Whole(self._open.guard.commit_or_stay())
             finally:
-                self._open = None
+                self._notice_end()
+
+    def _commit_or_undo(self) -> Steps[None]:
+        """Commits a statement's own transaction."""
+        try:
+            yield from self.commit()
+        except Exception:
+            yield from self.rollback()
+            raise
 
     def rollback(self) -> Steps[None]:
         """Rolls the transaction back, if one is open or was ended by others."""
@@ -140,9 +147,15 @@ class Pooled:
             opened.guard.abandon()
 
     def _begin(self) -> Steps[Open]:
-        self._open = yield from begin(self._handle.on, self._settings.timeout)
+        # Here before it is asked for: whoever leaves meanwhile, its end is this connection's.
+        self._open = opened = Open()
+        try:
+            yield from opened.begin(self._handle.on, self._settings.timeout, self._told)
+        except BaseException:
+            self._open = None
+            raise
         self.is_deferred = False
-        return self._open
+        return opened
 
     def _raise_if_lost(self) -> Steps[None]:
         """Raises once what has ended the transaction."""
@@ -161,19 +174,28 @@ class Pooled:
             # It makes a snapshot, which a write may follow.
             raise NeedsOwn("a BEGIN that is followed by a read")
         values = parameters(what.sql, given)
-        sql = self._told.text(what, self._open is not None and self._open.has_changed)
+        sql, places = self._told.text(what, () if self._open is None else self._open.known)
         try:
-            return (yield from read(self.on, sql, values, self._told.rowid, self._settings.detect_types, self.running))
+            result = yield from read(
+                self.on, sql, values, self._told.rowid, self._settings.detect_types, self.running, places
+            )
         except Error:
             self._notice_end()
             raise
+        return result
 
     def _change(self, what: Statement, given: Any, begins: bool) -> Steps[Result]:
         """Runs a statement that writes, in a transaction of its own unless one is open or it begins one."""
-        values = parameters(what.sql, given)
+        try:
+            values = parameters(what.sql, given)
+        except Exception:
+            # As in `sqlite3`, which compiles and begins before.
+            yield self.on._prepare(what.sql, None)
+            self.is_deferred |= begins and self._open is None
+            raise
         work = self._write(what, values)
         if begins or self.in_transaction:
-            return (yield from work)
+            return (yield from self._in_transaction(what, work))
         try:
             return (yield from self._by_itself(work))
         except Error as error:
@@ -187,88 +209,87 @@ class Pooled:
         return any(step["opcode"] == "Transaction" and step["p2"] for step in program)
 
     def _by_itself(self, work: Steps[Result]) -> Steps[Result]:
+        total = self._told.total
         yield from self._begin()
         try:
             result = yield from work
+        except Exception:
+            if self._told.total == total:
+                self.abandon()
+            else:
+                # As OR FAIL asks.
+                yield from self._commit_or_undo()
+            raise
         except BaseException:
             self.abandon()
             raise
-        yield from self.commit()
+        yield from self._commit_or_undo()
         return result
+
+    def _in_transaction(self, what: Statement, work: Steps[Result]) -> Steps[Result]:
+        """Runs a statement in the transaction, which it begins if none has the writer. `sqlite3` compiles before it
+        begins, and takes nothing before it runs: if this was not compiled, or has not run, what it took is given
+        back."""
+        if self._open is not None:
+            return (yield from work)
+        was_deferred, total = self.is_deferred, self._told.total
+        yield from self._begin()
+        try:
+            return (yield from work)
+        except Exception as error:
+            if self._open is not None and self._told.total == total:
+                is_compiled = yield from compiles(self.on, what.sql)
+                if not (is_compiled and has_taken(error)):
+                    yield from self.rollback()
+                    self.is_deferred = was_deferred or is_compiled
+            raise
 
     def _write(self, what: Statement, values: Any) -> Steps[Result]:
-        opened = self._open or (yield from self._begin())
-        sql = self._told.text(what, opened.has_changed)
+        opened = self._open
+        assert opened is not None
+        sql, places = self._told.text(what, opened.known)
         result = Result()
         try:
-            rows = (yield from self._returned(opened, sql, values)) if what.has_rows else None
-            if rows is None:
-                done = yield Whole(opened.on.execute(sql, values), self.running)
-                changes, rowid = done.changes, done.last_insert_rowid
+            if what.has_rows:
+                [done] = yield Whole(opened.on.batch([(sql, values)]), self.running)
+                if done.rows is not None:
+                    result.add(done.rows, self._settings.detect_types, places)
             else:
-                result.add(rows, self._settings.detect_types)
-                inserts = what.first in ("INSERT", "REPLACE", "WITH") and len(rows)
-                changes, rowid = len(rows), (yield from opened.rowid()) if inserts else None
+                done = yield Whole(opened.on.execute(sql, values), self.running)
         except Error:
             self._notice_end()
+            yield from self._note(what)
             raise
-        yield from self._tell(opened, what, changes, rowid)
+        yield from self._note(what)
         result.lastrowid = self._told.rowid
         if what.is_dml:
-            result.rowcount = changes
+            result.rowcount = done.changes
         return result
 
-    def _returned(self, opened: Open, sql: str, values: Any) -> Steps[Rows | None]:
-        """Returns the rows of a statement with RETURNING; None if that was only a word in it, and it did not run."""
-        try:
-            rows: Rows = yield Whole(opened.on.query(sql, values), self.running)
-            return rows
-        except Error as error:
-            if has_no_rows(error):
-                return None
-            raise
-
-    def _write_many(self, what: Statement, rows: Iterable[Any]) -> Steps[Result]:
-        opened = self._open or (yield from self._begin())
+    def _write_many(self, what: Statement, given: Iterable[Any]) -> Steps[Result]:
+        opened = self._open
+        assert opened is not None
         result = Result()
-        given = (parameters(what.sql, row) for row in rows)
         try:
             result.rowcount = yield Whole(opened.on._executemany_kept(what.sql, given), self.running)
         except Exception:
             self._notice_end()
-            if self._open is not None:
-                yield from self._tell_of_many(opened, what)
+            yield from self._note(what)
             raise
-        yield from self._tell_of_many(opened, what)
+        yield from self._note(what)
         return result
 
-    def _tell_of_many(self, opened: Open, what: Statement) -> Steps[None]:
-        """Notes what a statement has changed that ran for each of several rows."""
-        self._told.changes = 0
-        if changed := (yield from opened.count()):
-            opened.has_changed = True
-            self._told.total += changed
-            self._told.changes, rowid = yield from opened.earlier()
-            if what.first in ("INSERT", "REPLACE"):
-                self._told.rowid = rowid
-
-    def _tell(self, opened: Open, what: Statement, changes: int, rowid: int | None) -> Steps[None]:
-        """Notes what a statement has changed."""
-        if not (what.is_dml or changes):
-            return
-        opened.has_changed = True
-        self._told.changes = changes
-        self._told.total += yield from opened.count()
-        if rowid is not None:
-            self._told.rowid = rowid
+    def _note(self, what: Statement) -> Steps[None]:
+        """Notes what a statement has changed, which may have failed."""
+        if self._open is not None:
+            yield from self._open.note(self._told, what.changes_rows)
 
     def _pragma(self, what: Statement, given: Any) -> Steps[Result]:
-        result = Result(self._told.rowid)
-        sql = what.sql
-        if found := _BUSY_TIMEOUT.match(sql):
+        result, sql = Result(self._told.rowid), what.sql
+        if what.busy_timeout is not None:
             # That of the connection, wherever its statements run.
-            if found[1] is not None:
-                self._settings.timeout = max(int(found[1]), 0) / 1000
+            if what.busy_timeout >= 0:
+                self._settings.timeout = what.busy_timeout / 1000
             sql = f"SELECT {round(self._settings.timeout * 1000)} AS timeout"
         try:
             result.add((yield Whole(self.on.query(sql, parameters(sql, given)), self.running)), 0)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .._native import Executor, NativeBatches, Rows, converters_of, tuples, turn_is_due
 from .._pause import Pause, is_due
 from .rows import Description
-from .statement import column_name
 from .steps import Running, Steps
 from .turns import Turns
 
@@ -25,6 +25,8 @@ HELD = 4
 # After so many seconds of rows other tasks get their turn. The clock is read once per so many rows.
 SLICE = 0.0005
 ROWS = 128
+
+NO_PLACES: Mapping[str, str] = MappingProxyType({})
 
 TextFactory = Callable[[bytes], Any]
 
@@ -47,15 +49,17 @@ class Result:
         self._converters: list[Callable[[bytes], Any] | None] | None = None
         self._turns = Turns()
 
-    def add(self, rows: Rows, detect_types: int) -> None:
-        """Takes the first rows, which have the columns."""
+    def add(self, rows: Rows, detect_types: int, places: Mapping[str, str] = NO_PLACES) -> None:
+        """Takes the first rows, with the columns. Their names have what the program has written in these places."""
         if not rows.columns:
             return
         names = rows.columns
         if detect_types:
             declared, named = detect_types & sqlite3.PARSE_DECLTYPES, detect_types & sqlite3.PARSE_COLNAMES
             names, self._converters = converters_of(rows, sqlite3.converters, bool(declared), bool(named))
-        self.description = tuple((_shown(name), None, None, None, None, None, None) for name in names)
+        for place, written in places.items():
+            names = tuple(name.replace(place, written) for name in names)
+        self.description = tuple((name, None, None, None, None, None, None) for name in names)
         if len(rows):
             self._parts.append(rows)
 
@@ -130,18 +134,22 @@ class Result:
             self._rest = None
 
 
-def read(on: Executor, sql: str, values: Any, lastrowid: int, detect_types: int, running: set[Any]) -> Steps[Result]:
+def read(
+    on: Executor,
+    sql: str,
+    values: Any,
+    lastrowid: int,
+    detect_types: int,
+    running: set[Any],
+    places: Mapping[str, str] = NO_PLACES,
+) -> Steps[Result]:
     """Runs a query."""
     result = Result(lastrowid)
     batches = on._batches(sql, values, None)
     first = yield Running(batches.next_batch(), running)
     if first is not None:
-        result.add(first, detect_types)
+        result.add(first, detect_types, places)
         yield from result.hold(batches, running)
     elif (empty := batches.empty()) is not None:
-        result.add(empty, detect_types)
+        result.add(empty, detect_types, places)
     return result
-
-
-def _shown(name: str) -> str:
-    return column_name(name) if "/*" in name else name

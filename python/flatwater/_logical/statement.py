@@ -1,41 +1,25 @@
 """What a statement is, by its words: which begin a transaction, which control one, and where a script's statements end.
 
-Owns reading them. Pure. Invariant: comments, strings and quoted names are skipped as SQLite's tokenizer skips them.
-Leaves out whether it is valid, which SQLite says.
+Owns reading them. Pure. Invariant: the words are the tokens of the engine, so nothing in a comment, a string or a
+quoted name counts. Leaves out whether it is valid, which SQLite says.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
 
 from .._errors import Error, make
+from .._native import tokens
 from .errors import operational
 
-# White space, a comment, something in quotes, a word, or one other character. What has no end ends with the text.
-_TOKEN = re.compile(
-    r"""(?P<gap>[\s\ufeff]+|--[^\n]*|/\*.*?(?:\*/|\Z))"""
-    r"""|(?P<quoted>'(?:[^']|'')*'?|"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?)"""
-    r"""|(?P<word>[\w$]+)|(?P<other>.)""",
-    re.DOTALL,
-)
-_NAME = r"""("(?:[^"]|"")*"|'(?:[^']|'')*'|`(?:[^`]|``)*`|\[[^\]]*\]|[\w$]+)"""
-# SQLite takes a name behind it, which means nothing.
-_TRANSACTION = rf"""(?:\s+TRANSACTION(?:\s+(?!TO\b){_NAME.replace("(", "(?:", 1)})?)?"""
-_CONTROL = [
-    (name, re.compile(pattern + r"\s*;?\s*\Z", re.IGNORECASE))
-    for name, pattern in (
-        ("begin", rf"BEGIN(?:\s+(DEFERRED|IMMEDIATE|EXCLUSIVE))?{_TRANSACTION}"),
-        ("rollback_to", rf"ROLLBACK{_TRANSACTION}\s+TO(?:\s+SAVEPOINT)?\s*{_NAME}"),
-        ("commit", rf"(?:COMMIT|END){_TRANSACTION}()"),
-        ("rollback", rf"ROLLBACK{_TRANSACTION}()"),
-        ("savepoint", rf"SAVEPOINT\s*{_NAME}"),
-        ("release", rf"RELEASE(?:\s+SAVEPOINT)?\s*{_NAME}"),
-    )
-]
-_EARLIER = re.compile(r"\b(last_insert_rowid|total_changes|changes)\s*\(\s*\)", re.IGNORECASE)
+# What it is, itself, and the white space and comments before it.
+Token = tuple[str, str, str]
+
+EARLIER = ("last_insert_rowid", "changes", "total_changes")
+CONTROLS = ("BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE")
 
 
 class Kind(Enum):
@@ -55,19 +39,38 @@ class Kind(Enum):
 class Statement:
     """One text, and what it is."""
 
-    __slots__ = ("control", "first", "has_rows", "is_dml", "kind", "name", "sql", "tells_of_earlier")
+    __slots__ = (
+        "busy_timeout",
+        "calls",
+        "changes_rows",
+        "control",
+        "first",
+        "has_rows",
+        "is_dml",
+        "kind",
+        "name",
+        "sql",
+    )
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
-        words = [token.upper() for token in _words(sql)]
-        self.first = next((word for word in words if word != ";"), "")
+        all_tokens = tokens(sql)
+        read = [token for token in all_tokens if token[1] not in (";", "")]
+        words = [token.upper() for kind, token, _ in read if kind in ("word", "other")]
+        self.first = words[0] if read and read[0][0] in ("word", "other") else "?" if read else ""
         self.is_dml = self.first in ("INSERT", "UPDATE", "DELETE", "REPLACE")
         self.has_rows = "RETURNING" in words
         self.control, self.name = "", ""
-        self.tells_of_earlier = _EARLIER.search(sql) is not None
-        self.kind = self._kind(words)
+        # Of a PRAGMA busy_timeout: what it sets, or -1 if it asks. None for all others.
+        self.busy_timeout: int | None = None
+        self.kind = self._kind(read, words)
+        self.changes_rows = self.is_dml or (self.first == "WITH" and self.kind is Kind.WRITE)
+        # The functions that tell of earlier statements, by the position of their token.
+        self.calls: dict[int, str] = {}
+        if self.changes_rows or (self.kind is Kind.READ and self.first != "EXPLAIN"):
+            self.calls = _calls(all_tokens)
 
-    def _kind(self, words: list[str]) -> Kind:
+    def _kind(self, read: list[Token], words: list[str]) -> Kind:
         first = self.first
         if not first:
             return Kind.NOTHING
@@ -76,38 +79,49 @@ class Statement:
         if first == "WITH":
             return Kind.READ if _verb(words) in ("SELECT", "VALUES", "") else Kind.WRITE
         if first == "PRAGMA":
+            self.busy_timeout = _busy_timeout(read)
             return Kind.PRAGMA
         if first == "VACUUM":
             return Kind.VACUUM
-        if first in ("ATTACH", "DETACH") or _makes_temp(words):
+        if first in ("ATTACH", "DETACH") or (first == "CREATE" and _makes_temp(read)):
             return Kind.OWN
-        text = _without_gaps(self.sql) if first in _CONTROLS else ""
-        for control, pattern in _CONTROL if text else ():
-            if found := pattern.match(text):
-                self.control, self.name = control, _unquoted(found[1] or "")
-                return Kind.CONTROL
-        return Kind.WRONG if text else Kind.WRITE
+        if first not in CONTROLS:
+            return Kind.WRITE
+        control = _control(read)
+        if control is None:
+            return Kind.WRONG
+        self.control, self.name = control
+        return Kind.CONTROL
 
     def error(self) -> Error:
         """What SQLite says of a statement that is `WRONG`."""
         if len(list(statements(self.sql))) > 1:
             return make("ProgrammingError", "You can only execute one statement at a time.", "misuse")
-        known = {*_CONTROLS, "DEFERRED", "IMMEDIATE", "EXCLUSIVE", "TRANSACTION", "TO"}
-        rest = [word for word in _words(self.sql) if word.upper() not in known]
+        known = {*CONTROLS, "DEFERRED", "IMMEDIATE", "EXCLUSIVE", "TRANSACTION", "TO"}
+        words = (token for kind, token, _ in tokens(self.sql) if kind in ("word", "other"))
+        rest = [word for word in words if word.upper() not in known]
         return operational(f'near "{rest[0]}": syntax error' if rest and rest[0] != ";" else "incomplete input")
 
-    def about(self, values: dict[str, int]) -> str:
-        """The text with values in the place of the functions that tell of earlier statements."""
-        return _EARLIER.sub(lambda found: f"({values[found[1].lower()]} /*{found[0]}*/)", self.sql)
-
-
-_CONTROLS = ("BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE")
-_STAND_IN = re.compile(r"\(-?\d+ /\*((?:last_insert_rowid|total_changes|changes)\s*\(\s*\))\*/\)", re.IGNORECASE)
-
-
-def column_name(name: str) -> str:
-    """The name of a column of such a text, as that of the program's text has it."""
-    return _STAND_IN.sub(lambda found: found[1], name)
+    def telling(self, numbers: Mapping[str, int]) -> tuple[str, dict[str, str]]:
+        """The text with numbers in the place of these functions. And for each place how the program has written it, of
+        which SQLite makes the name of a column."""
+        all_tokens, at = tokens(self.sql), 0
+        parts: list[str] = []
+        places: dict[str, str] = {}
+        while at < len(all_tokens):
+            function, (_, token, gap) = self.calls.get(at, ""), all_tokens[at]
+            end = at + 1
+            if function in numbers:
+                end = at + 3
+                # An expression, because a number alone means a column in an ORDER BY.
+                place = f"({numbers[function]}|0 /*{at}*/)"
+                while place in self.sql:
+                    place = f"({place})"
+                places[place] = token + _text(all_tokens[at + 1 : end])
+                token = place
+            parts += (gap, token)
+            at = end
+        return "".join(parts), places
 
 
 @lru_cache(maxsize=256)
@@ -118,17 +132,20 @@ def statement(sql: str) -> Statement:
 
 def statements(script: str) -> Iterator[str]:
     """The statements of a script, each with its semicolon. Where a trigger ends, `sqlite3_complete` says the same."""
-    begins, state = 0, "start"
-    for token in _TOKEN.finditer(script):
-        if token.lastgroup == "gap":
-            continue
-        word = token[0].upper() if token.lastgroup != "quoted" else ""
+    read: list[Token] = []
+    state = "start"
+    for token in tokens(script):
+        kind, text, _ = token
+        if kind == "end":
+            break
+        read.append(token)
+        word = text.upper() if kind in ("word", "other") else ""
         if word == ";" and state in ("trigger", "semicolon"):
             state = "semicolon"
         elif word == ";":
             if state != "start":
-                yield script[begins : token.end()]
-            begins, state = token.end(), "start"
+                yield _text(read)
+            read, state = [], "start"
         elif state in ("trigger", "semicolon", "end"):
             state = "end" if (state, word) == ("semicolon", "END") else "trigger"
         elif state in ("start", "explain") and word in ("CREATE", "EXPLAIN"):
@@ -138,12 +155,22 @@ def statements(script: str) -> Iterator[str]:
         elif state != "explain":
             state = "other"
     if state != "start":
-        yield script[begins:]
+        yield _text(read)
 
 
-def _words(sql: str) -> Iterator[str]:
-    """Words and other characters, without gaps and what is in quotes."""
-    return (token[0] for token in _TOKEN.finditer(sql) if token.lastgroup in ("word", "other"))
+def _text(some: list[Token]) -> str:
+    return "".join(gap + token for _, token, gap in some)
+
+
+def _calls(all_tokens: list[Token]) -> dict[int, str]:
+    """The calls of functions that tell of earlier statements, without arguments."""
+    calls = {}
+    for at, (kind, token, _) in enumerate(all_tokens[:-2]):
+        if kind in ("word", "name") and all_tokens[at + 1][1] == "(" and all_tokens[at + 2][1] == ")":
+            name = _same(token).lower()
+            if name in EARLIER:
+                calls[at] = name
+    return calls
 
 
 def _verb(words: list[str]) -> str:
@@ -156,19 +183,73 @@ def _verb(words: list[str]) -> str:
     return ""
 
 
-def _makes_temp(words: list[str]) -> bool:
-    named = [word for word in words[:8] if word != ";"]
-    return named[:1] == ["CREATE"] and (named[1:2] in (["TEMP"], ["TEMPORARY"]) or _names_temp(named))
+def _makes_temp(read: list[Token]) -> bool:
+    named = [_same(token) for _, token, _ in read[:8]]
+    is_in_temp = any(two == ("TEMP", ".") for two in zip(named, named[1:], strict=False))
+    return named[1:2] in (["TEMP"], ["TEMPORARY"]) or is_in_temp
 
 
-def _names_temp(words: list[str]) -> bool:
-    return any(two == ("TEMP", ".") for two in zip(words, words[1:], strict=False))
+def _busy_timeout(read: list[Token]) -> int | None:
+    """The milliseconds that a PRAGMA busy_timeout sets, and -1 if it asks. None for another PRAGMA."""
+    rest = [_same(token) for _, token, _ in read[1:]]
+    if rest[1:2] == ["."]:
+        del rest[:2]
+    if rest[:1] != ["BUSY_TIMEOUT"]:
+        return None
+    value = [word for word in rest[1:] if word not in ("=", "(", ")", "+")]
+    if not value:
+        return -1
+    return int(value[0]) if value[0].isascii() and value[0].isdecimal() else 0
 
 
-def _without_gaps(sql: str) -> str:
-    """The text with one space between its words."""
-    tokens = (token[0] for token in _TOKEN.finditer(sql) if token.lastgroup != "gap")
-    return " ".join(token for token in tokens if token != ";")
+def _control(read: list[Token]) -> tuple[str, str] | None:
+    """What transaction control does, and with which name. None if it is none that SQLite knows."""
+    rest = deque(read)
+    first = rest.popleft()[1].upper()
+
+    def follows(*words: str) -> str:
+        is_next = bool(rest) and rest[0][0] == "word" and rest[0][1].upper() in words
+        return rest.popleft()[1].upper() if is_next else ""
+
+    def name() -> str | None:
+        if not rest or rest[0][0] == "other":
+            return None
+        kind, token, _ = rest.popleft()
+        # A quote inside of quotes is written twice, which are two tokens.
+        while kind != "word" and rest and rest[0][0] == kind and not rest[0][2] and rest[0][1][0] == token[0] != "[":
+            token += rest.popleft()[1]
+        return _unquoted(token)
+
+    def transaction() -> None:
+        # SQLite takes a name behind it, which means nothing.
+        if follows("TRANSACTION") and rest and rest[0][1].upper() != "TO":
+            name()
+
+    control: str
+    named: str | None = ""
+    if first == "BEGIN":
+        control, named = "begin", follows("DEFERRED", "IMMEDIATE", "EXCLUSIVE")
+        transaction()
+    elif first in ("COMMIT", "END"):
+        control = "commit"
+        transaction()
+    elif first == "ROLLBACK":
+        transaction()
+        control = "rollback"
+        if follows("TO"):
+            follows("SAVEPOINT")
+            control, named = "rollback_to", name()
+    elif first == "SAVEPOINT":
+        control, named = "savepoint", name()
+    else:
+        follows("SAVEPOINT")
+        control, named = "release", name()
+    return None if rest or named is None else (control, named)
+
+
+def _same(token: str) -> str:
+    """A word or a name as SQLite compares keywords."""
+    return _unquoted(token).upper()
 
 
 def _unquoted(name: str) -> str:

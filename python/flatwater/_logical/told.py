@@ -6,7 +6,12 @@ connection, wherever it runs. Leaves out counting, which is done where statement
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from .statement import Statement
+
+# What SQLite knows of the connection where a statement has run.
+EARLIER = "SELECT last_insert_rowid(), changes(), total_changes()"
 
 
 class Told:
@@ -20,8 +25,10 @@ class Told:
         self.changes = 0
         self.total = 0
 
-    def text(self, what: Statement, is_known: bool) -> str:
-        """Returns the text with these numbers in it, if it asks for them, unless they are known where it runs."""
-        if not what.tells_of_earlier or is_known or what.first == "CREATE":
-            return what.sql
-        return what.about({"last_insert_rowid": self.rowid, "changes": self.changes, "total_changes": self.total})
+    def text(self, what: Statement, known: Container[str] = ()) -> tuple[str, dict[str, str]]:
+        """The text with these numbers in it, if it asks for them, but for those that are `known` where it runs. And for
+        each place how the program has written it."""
+        if not what.calls:
+            return what.sql, {}
+        numbers = {"last_insert_rowid": self.rowid, "changes": self.changes, "total_changes": self.total}
+        return what.telling({name: number for name, number in numbers.items() if name not in known})

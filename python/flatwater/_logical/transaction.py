@@ -1,7 +1,8 @@
 """The open transaction of a pooled connection.
 
-Owns the right to it, which belongs to no task: any may go on with it and end it. Invariant: an object that goes away
-rolls back. Leaves out when one begins.
+Owns the right to it, which belongs to no task: any may go on with it and end it. Invariants: an object that goes away
+rolls back; the right is here before the transaction is asked for, so that nobody else has it, whoever leaves meanwhile.
+Leaves out when one begins.
 """
 
 from __future__ import annotations
@@ -10,38 +11,46 @@ from .._errors import Error
 from .._native import Executor, TransactionGuard
 from .errors import is_busy, locked, operational
 from .steps import Steps, Whole
+from .told import EARLIER, Told
 
 
 class Open:
-    """An open transaction."""
+    """A transaction of a connection, from before it begins to its end."""
 
-    __slots__ = ("_counted", "_savepoints", "guard", "has_changed", "is_savepoint", "on")
+    __slots__ = ("_savepoints", "_total", "guard", "is_savepoint", "known", "on")
 
-    def __init__(self, guard: TransactionGuard) -> None:
-        self.guard = guard
+    def __init__(self) -> None:
+        self.guard = TransactionGuard()
         self.on = Executor()
-        self.on._open(guard)
-        # True once it has changed rows: what SQLite tells of earlier statements is of this connection then.
-        self.has_changed = False
+        # What SQLite itself tells of earlier statements of this connection, from here on.
+        self.known = {"last_insert_rowid"}
         # True if a SAVEPOINT began it, whose RELEASE ends it.
         self.is_savepoint = False
         self._savepoints: list[str] = []
-        self._counted = 0
+        self._total = 0
 
-    def count(self) -> Steps[int]:
-        """Returns how many rows were changed since it was asked before, triggers included."""
-        before, self._counted = self._counted, (yield self.on.query_value("SELECT total_changes()"))
-        return self._counted - before
+    def begin(self, on: Executor, timeout: float, told: Told) -> Steps[None]:
+        """Begins it: waits for the writer no longer than `timeout`, and takes it. If this raises, nobody has it."""
+        try:
+            # With no time at all the engine does not even look.
+            yield on._begin(max(timeout, 0.01), self.guard, told.rowid)
+            self.on._open(self.guard)
+            self._total = (yield Whole(self.on.query_one(EARLIER)))[2]
+        except BaseException as error:
+            self.guard.abandon()
+            if isinstance(error, Error) and is_busy(error):
+                raise locked() from None
+            raise
 
-    def rowid(self) -> Steps[int]:
-        """Returns the rowid of the row that was inserted last."""
-        rowid: int = yield self.on.query_value("SELECT last_insert_rowid()")
-        return rowid
-
-    def earlier(self) -> Steps[tuple[int, int]]:
-        """Returns how many rows the last statement changed, and the rowid of the row that was inserted last."""
-        row = yield self.on.query_one("SELECT changes(), last_insert_rowid()")
-        return row[0], row[1]
+    def note(self, told: Told, has_changed_rows: bool) -> Steps[None]:
+        """Notes what a statement has made of what the connection tells."""
+        rowid, changes, total = tuple((yield Whole(self.on.query_one(EARLIER))))
+        told.rowid = rowid
+        told.total += total - self._total
+        self._total = total
+        if has_changed_rows:
+            told.changes = changes
+            self.known.add("changes")
 
     def savepoint(self, name: str) -> Steps[None]:
         """Opens a savepoint."""
@@ -70,17 +79,18 @@ class Open:
         raise operational(f"no such savepoint: {name}")
 
 
-def begin(on: Executor, timeout: float) -> Steps[Open]:
-    """Begins a transaction, which has the writer. Waits for the writer no longer than `timeout`."""
+def compiles(on: Executor, sql: str) -> Steps[bool]:
+    """Returns true if a statement can be compiled."""
     try:
-        # With no time at all the engine does not even look.
-        opened = Open((yield on._begin(max(timeout, 0.01))))
-    except Error as error:
-        if is_busy(error):
-            raise locked() from None
-        raise
-    yield from opened.count()
-    return opened
+        yield Whole(on._prepare(sql, None))
+    except Error:
+        return False
+    return True
+
+
+def has_taken(error: Exception) -> bool:
+    """Returns true if a statement that can be compiled has run when it failed: its parameters were had."""
+    return getattr(error, "sqlite_errorcode", None) is not None
 
 
 def _same(name: str) -> str:

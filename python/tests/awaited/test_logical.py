@@ -9,7 +9,9 @@ import sqlite3
 import pytest
 from logical_connections import INSERT, LARGE, has_its_own, made, until, values
 
+import flatwater
 import flatwater.aiosqlite as aiosqlite
+from flatwater._native import TransactionGuard
 
 # The idle limit.
 
@@ -58,6 +60,39 @@ async def test_a_cancelled_call_that_waits_does_nothing(file):
     assert await values(one) == [1, 3]
     await one.close()
     await other.close()
+
+
+@pytest.mark.parametrize("own", [False, True])
+async def test_a_write_that_is_cancelled_while_its_transaction_begins_holds_the_writer_for_nobody(file, own):
+    db = await made(file, tuning={"inline": False})
+    other = await made(file, timeout=3600)
+    if own:
+        await db.execute("CREATE TEMP TABLE temporary (a)")
+    kept = []
+    for turns in range(150):
+        begins = asyncio.ensure_future(db.execute(INSERT, (1,)))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        begins.cancel()
+        await asyncio.wait([begins])
+        # Nor does an exception that somebody keeps.
+        kept.append(begins)
+        if not db.in_transaction:
+            await other.execute(INSERT, (2,))
+            await other.rollback()
+        await db.rollback()
+    await db.close()
+    await other.close()
+
+
+async def test_a_transaction_that_begins_when_it_was_given_up_is_rolled_back(file):
+    async with await made(file) as db, await made(file, timeout=3600) as other:
+        guard = TransactionGuard()
+        guard.abandon()
+        with pytest.raises(flatwater.ProgrammingError, match="the transaction is finished"):
+            await db._core.on._begin(None, guard)
+        await other.execute(INSERT, (1,))
+        await other.commit()
 
 
 async def test_a_write_that_runs_is_waited_for_and_its_transaction_stays_open(file):
