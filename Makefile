@@ -313,17 +313,19 @@ lint:
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.
 # A long run that is to be shown: make torture FLATWATER_TORTURE_SECONDS=7200 JSON=torture/results/long.json
 .PHONY: torture torture-rust torture-python torture-round torture-rust-round torture-readme torture-asan
-PYTHON_ACT = sync-dependencies
+PYTHON_ACTS = sync-dependencies sqlite3-programs
 TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && $(TARGET)/torture/flatwater-torture
-torture: $(if $(filter $(PYTHON_ACT),$(ACT)),,torture-rust) $(if $(ACT),$(filter torture-python,$(ACT:$(PYTHON_ACT)=torture-python)),torture-python)
+torture: $(if $(filter $(PYTHON_ACTS),$(ACT)),,torture-rust) $(if $(ACT),$(if $(filter $(PYTHON_ACTS),$(ACT)),torture-python),torture-python)
 
 torture-rust:
 	$(TORTURE) run $(if $(SEED),--seed $(SEED)) $(if $(ACT),--act $(ACT)) $(if $(JSON),--json $(JSON))
 
-# The act that Python is needed for, as long as one of the others.
+# The acts that Python is needed for, each as long as one of the others.
 torture-python: python-package
-	$(VENV)/bin/python python/torture/sync_dependencies.py \
-	    --seconds $$(($${FLATWATER_TORTURE_SECONDS:-300} / 6)) $(if $(SEED),--seed $(SEED))
+	for act in $(subst -,_,$(or $(filter $(PYTHON_ACTS),$(ACT)),$(PYTHON_ACTS))); do \
+	    $(VENV)/bin/python python/torture/$$act.py \
+	        --seconds $$(($${FLATWATER_TORTURE_SECONDS:-300} / 6)) $(if $(SEED),--seed $(SEED)) || exit 1; \
+	done
 
 # Lost power with encrypted files. Built as the tests are, so that OpenSSL is not built again.
 .PHONY: torture-sqlcipher
@@ -331,7 +333,7 @@ torture-sqlcipher:
 	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo build --quiet -p 'flatwater-torture*' --features flatwater-torture/sqlcipher
 	$(TARGET)/sqlcipher/debug/flatwater-torture $(if $(SEED),round power-loss $(SEED),run --act power-loss)
 
-torture-round: $(if $(filter $(PYTHON_ACT),$(ACT)),torture-python,torture-rust-round)
+torture-round: $(if $(filter $(PYTHON_ACTS),$(ACT)),torture-python,torture-rust-round)
 
 torture-rust-round:
 	$(TORTURE) round $(ACT) $(SEED)

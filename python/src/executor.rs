@@ -214,6 +214,14 @@ impl Executor {
         self.make_of_many("executemany", rows, None, true, empty, call)
     }
 
+    /// Runs several statements with their parameters, in a transaction or on a connection of a caller. If one fails, or cannot
+    /// be had, those before it stay.
+    #[pyo3(signature = (statements))]
+    fn _batch_kept<'py>(&self, statements: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let call = |target: &Target, statements: Statements| target.keeping_rows().batch(statements.all);
+        self.make_of_many("batch", statements, None, true, |datetimes| Ok(Statements::new(datetimes)), call)
+    }
+
     /// Runs several statements without parameters, separated by semicolons, all or nothing.
     #[pyo3(signature = (sql, *, timeout=None))]
     fn executescript<'py>(&self, sql: &Bound<'py, PyString>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {

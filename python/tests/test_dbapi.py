@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas
 import pytest
+import sqlite_vec
 
 import flatwater
 from flatwater import dbapi
@@ -218,6 +219,13 @@ def test_an_extension_is_an_option(place):
         with pytest.raises(dbapi.NotSupportedError, match="option `load_extension`"):
             db.load_extension("x")
         assert not hasattr(db, "enable_load_extension")
+    with closing(dbapi.connect(":memory:", load_extension=[(sqlite_vec.loadable_path(), "sqlite3_vec_init")])) as db:
+        db.enable_load_extension(True)
+        sqlite_vec.load(db)
+        db.enable_load_extension(False)
+        assert db.execute("SELECT vec_length('[1, 2]')").fetchall() == [(2,)]
+        with pytest.raises(dbapi.NotSupportedError, match="option `load_extension`"):
+            db.load_extension("x")
 
 
 def test_copies(module, tmp_path):

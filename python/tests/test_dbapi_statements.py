@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -348,3 +349,35 @@ def test_a_file_is_detached_in_a_transaction_that_did_not_use_it(module, file, t
         assert db.in_transaction
         db.commit()
         assert db.execute("SELECT a FROM t").fetchall() == [(1,)]
+
+
+def test_rows_that_many_statements_return_are_dropped(module, place, own):
+    if module is sqlite3 and sys.version_info < (3, 11):
+        pytest.skip("it refuses them")
+    with closing(connected(module, place, own)) as db:
+        db.execute("CREATE TABLE t (a UNIQUE)")
+        cursor = db.executemany("INSERT INTO t VALUES (?) RETURNING a", [(1,), (2,)])
+        assert (cursor.description[0][0], cursor.fetchall()) == ("a", [])
+        with pytest.raises(module.IntegrityError):
+            db.executemany("INSERT INTO t VALUES (?) RETURNING a", [(3,), (3,)])
+        assert (db.in_transaction, db.total_changes) == (True, 3)
+        assert db.execute("SELECT a FROM t").fetchall() == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("half", ["\ud800", "\udfff"])
+def test_half_of_a_character_is_refused_wherever_it_is_given(module, place, own, tmp_path, half):
+    with closing(connected(module, place, own)) as db:
+        db.execute("CREATE TABLE t (a)")
+        for refused in [
+            lambda: db.execute(f"SELECT '{half}'"),
+            lambda: db.execute(f"INSERT INTO t VALUES ('{half}')"),
+            lambda: db.executemany(f"INSERT INTO t VALUES ('{half}')", [()]),
+            lambda: db.executescript(f"SELECT 1; SELECT '{half}'"),
+            lambda: db.execute("SELECT ?", (half,)),
+            lambda: db.execute("INSERT INTO t VALUES (:a)", {"a": half}),
+            lambda: db.executemany("INSERT INTO t VALUES (?)", [("a",), (half,)]),
+            lambda: module.connect(f"{tmp_path}/\ud800.db"),
+        ]:
+            with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+                refused()
+        assert db.execute("SELECT a FROM t").fetchall() == [("a",)]

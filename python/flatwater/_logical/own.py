@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._native import Executor
 from .files import Handle, Settings
-from .result import Result
+from .result import Result, for_each
 from .statement import Kind, Statement
 from .steps import Steps, Whole
 from .told import EARLIER, Told
@@ -110,9 +110,8 @@ class Own:
         return (yield from (self._begun(what, work) if begins and not self.in_transaction else work))
 
     def _many(self, what: Statement, given: Iterable[Any]) -> Steps[Result]:
-        result = Result()
         try:
-            result.rowcount = yield Whole(self.on._executemany_kept(what.sql, given))
+            result = yield from for_each(self.on, what, given, None)
         except Exception:
             yield from self._note(what)
             raise

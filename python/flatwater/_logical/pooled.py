@@ -14,7 +14,7 @@ from .._errors import Error
 from .._native import Executor
 from .errors import has_no_rows, operational
 from .files import Handle, Settings
-from .result import Result, read
+from .result import Result, for_each, read
 from .statement import Kind, Statement
 from .steps import Steps, Whole
 from .told import Told
@@ -269,9 +269,8 @@ class Pooled:
     def _write_many(self, what: Statement, given: Iterable[Any]) -> Steps[Result]:
         opened = self._open
         assert opened is not None
-        result = Result()
         try:
-            result.rowcount = yield Whole(opened.on._executemany_kept(what.sql, given), self.running)
+            result = yield from for_each(opened.on, what, given, self.running)
         except Exception:
             self._notice_end()
             yield from self._note(what)

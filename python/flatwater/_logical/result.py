@@ -10,14 +10,15 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from .._native import Executor, NativeBatches, Rows, converters_of, tuples, turn_is_due
 from .._pause import Pause, is_due
 from .rows import Description
-from .steps import Running, Steps
+from .statement import Statement
+from .steps import Running, Steps, Whole
 from .turns import Turns
 
 # So many parts of a result are held. Each is of 256 KiB at most.
@@ -152,4 +153,19 @@ def read(
         yield from result.hold(batches, running)
     elif (empty := batches.empty()) is not None:
         result.add(empty, detect_types, places)
+    return result
+
+
+def for_each(on: Executor, what: Statement, given: Iterable[Any], running: set[Any] | None) -> Steps[Result]:
+    """Runs a statement that changes rows for each row of parameters. If one fails, or cannot be had, those before it
+    stay. The rows of RETURNING are not kept, and only their columns are told."""
+    result = Result()
+    if what.has_rows:
+        all_done = yield Whole(on._batch_kept((what.sql, row) for row in given), running)
+        result.rowcount = sum(done.changes for done in all_done)
+        if all_done and all_done[-1].rows is not None:
+            result.add(all_done[-1].rows, 0)
+            result.close()
+    else:
+        result.rowcount = yield Whole(on._executemany_kept(what.sql, given), running)
     return result

@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from .._errors import NotSupportedError
 from .._logical import Closed, Logical, LogicalCursor, RowFactory, Settings, awaited
-from .._logical.callbacks import create_function, give
+from .._logical.callbacks import create_function, give, has_extensions, load_extension
 from .._logical.copies import Progress, backup, iterdump
 from .._logical.turns import Turns
 from .._pause import Pause, is_due
@@ -178,8 +177,17 @@ class Connection:
         await awaited(create_function(self._running(), name, num_params, func, deterministic))
 
     async def load_extension(self, path: str) -> None:
-        """Raises `NotSupportedError`: an extension is an option of `connect`."""
-        raise NotSupportedError("an extension is loaded by the option `load_extension` of `connect`")
+        """Does nothing for an extension of the option `load_extension` of `connect`, which is loaded. Raises
+        `NotSupportedError` for another."""
+        load_extension(self._running(), path)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # As in a Python that was built without extensions, unless the connection has some.
+            if name == "enable_load_extension" and has_extensions(self.__dict__.get("_logical")):
+                return _nothing
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     async def set_progress_handler(self, handler: Callable[[], object] | None, n: int) -> None:
         """Calls `handler` after each `n` steps of SQLite's machine. A true result interrupts the statement."""
@@ -254,6 +262,10 @@ class Connection:
         if not isinstance(into, (Logical, sqlite3.Connection)):
             into = into._conn
         await awaited(backup(self._running(), into, pages, progress, name, sleep))
+
+
+async def _nothing(value: bool, /) -> None:
+    pass
 
 
 def connect(

@@ -7,12 +7,11 @@ native part does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._errors import make
 from .._logical import Logical, waited
-from .._logical.callbacks import give
+from .._logical.callbacks import give, has_extensions, load_extension
 
 if TYPE_CHECKING:
     from .._native import NativeConnection
@@ -68,10 +67,18 @@ class Callbacks:
         """Interrupts the statements that run in other threads: they raise `OperationalError`."""
         self._logical.mode.interrupt()
 
-    def load_extension(self, name: str, /) -> NoReturn:
-        """Raises `NotSupportedError`: an extension is an option of `connect`."""
-        message = "an extension is loaded by the option `load_extension` of `connect`"
-        raise make("NotSupportedError", message, "misuse")
+    def load_extension(self, name: str, /) -> None:
+        """Does nothing for an extension of the option `load_extension` of `connect`, which is loaded. Raises
+        `NotSupportedError` for another."""
+        load_extension(self._logical, name)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # As in a Python that was built without extensions, unless the connection has some.
+            if name == "enable_load_extension" and has_extensions(self.__dict__.get("_logical")):
+                return lambda enable, /: None
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def _create(self, kind: str, name: str, narg: int, code: Callable[..., Any] | None, deterministic: bool) -> None:
         def create(native: NativeConnection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
+import sqlite_vec
 from logical_connections import INSERT, has_its_own, made, values
 
 import flatwater.aiosqlite as aiosqlite
@@ -102,6 +103,15 @@ async def test_uncommitted_reads_are_asked_for_and_not_ignored(file):
 async def test_extensions_are_an_option(file):
     async with await made(file) as db:
         assert not hasattr(db, "enable_load_extension")
+        with pytest.raises(sqlite3.NotSupportedError, match="load_extension"):
+            await db.load_extension("name")
+    # As LangGraph's store loads it.
+    path = sqlite_vec.loadable_path()
+    async with aiosqlite.connect(":memory:", load_extension=path) as db:
+        await db.enable_load_extension(True)
+        await db.load_extension(path)
+        await db.enable_load_extension(False)
+        assert await db.execute_fetchall("SELECT vec_length('[1, 2]')") == [(2,)]
         with pytest.raises(sqlite3.NotSupportedError, match="load_extension"):
             await db.load_extension("name")
 

@@ -122,7 +122,8 @@ impl Target {
         Self(Session(Caller { options: CallOptions { timeout: Some(timeout), ..caller.options }, ..caller.clone() }))
     }
 
-    /// The same, whose `execute_many` keeps the rows before one that fails, in a transaction or on a connection of a caller.
+    /// The same, whose `execute_many` and `batch` keep what is before a row or a statement that fails, in a transaction or on a
+    /// connection of a caller.
     #[must_use]
     pub fn keeping_rows(&self) -> Self {
         let caller = &self.0.0;

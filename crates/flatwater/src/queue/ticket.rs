@@ -45,8 +45,8 @@ pub(crate) struct CallOptions {
     pub(crate) ended_nested: u64,
     /// The time until the deadline, counted from the start of the call.
     pub(crate) timeout: Option<Duration>,
-    /// Of an `execute_many` that fails, the rows before the one that failed stay. For one in a transaction, or on a
-    /// connection of a caller.
+    /// Of an `execute_many` or a batch that fails, what is before the row or the statement that failed stays. For one in a
+    /// transaction, or on a connection of a caller.
     pub(crate) keeps_rows: bool,
     /// A COMMIT that fails leaves its transaction open, where SQLite does.
     pub(crate) keeps_open: bool,
