@@ -137,7 +137,7 @@ WITH_PARAMS: list[tuple[str, list[Any]]] = [
         [{"a": 3, "b": 4}, {"a": 3}, {"a": 5, "b": b"x", "c": 6}, (7, 8), (1,), ()],
     ),
     ("UPDATE t SET b = ? WHERE a = ?", [(1, 2), ("\ud800", 1), (1,), (1.5, None)]),
-    ("SELECT ?", [(1,), ("x",), (None,), (), (1, 2), ("\ud800",), ({},), (float("nan"),)]),
+    ("SELECT ?", [(1,), ("x",), (None,), (), (1, 2), ("\ud800",), (object(),), (float("nan"),)]),
     ("SELECT a FROM t WHERE a < :limit ORDER BY a", [{"limit": 5}, {}, (3,)]),
     ("INSERT INTO log VALUES (?1)", [("x",), (None,), ("x", "y")]),
     ("INSERT INTO none VALUES (?)", [(1,), (), (object(),)]),

@@ -142,7 +142,8 @@ class Connection:
         """Runs one INSERT. Returns a row with the rowid."""
         cursor = LogicalCursor(self._running())
         await awaited(cursor.execute(sql, parameters))
-        await awaited(cursor.execute("SELECT last_insert_rowid()"))
+        # Other tasks may insert meanwhile.
+        await awaited(cursor.execute('SELECT ? AS "last_insert_rowid()"', (cursor.lastrowid,)))
         return await awaited(cursor.fetchone())
 
     @contextmanager

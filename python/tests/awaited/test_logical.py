@@ -228,3 +228,11 @@ async def test_a_statement_is_interrupted(file, own):
             await runs
         assert raised.value.sqlite_errorname == "SQLITE_INTERRUPT"
         assert await db.execute_fetchall("SELECT 1") == [(1,)]
+
+
+async def test_an_insert_answers_its_own_rowid_and_not_that_of_another_task(file):
+    async with await made(file, tuning={"inline": False}) as db:
+        rows = await asyncio.gather(*(db.execute_insert(INSERT, (n,)) for n in range(20)))
+        assert [rowid for (rowid,) in rows] == [
+            rowid for (rowid,) in await db.execute_fetchall("SELECT rowid FROM t ORDER BY a")
+        ]
