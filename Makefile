@@ -313,7 +313,7 @@ lint:
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.
 # A long run that is to be shown: make torture FLATWATER_TORTURE_SECONDS=7200 JSON=torture/results/long.json
 .PHONY: torture torture-rust torture-python torture-round torture-rust-round torture-readme torture-asan
-PYTHON_ACTS = sync-dependencies sqlite3-programs
+PYTHON_ACTS = sync-dependencies sqlite3-programs signals
 TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && $(TARGET)/torture/flatwater-torture
 torture: $(if $(filter $(PYTHON_ACTS),$(ACT)),,torture-rust) $(if $(ACT),$(if $(filter $(PYTHON_ACTS),$(ACT)),torture-python),torture-python)
 
@@ -322,7 +322,7 @@ torture-rust:
 
 # The acts that Python is needed for, each as long as one of the others.
 torture-python: python-package
-	for act in $(subst -,_,$(or $(filter $(PYTHON_ACTS),$(ACT)),$(PYTHON_ACTS))); do \
+	@for act in $(subst -,_,$(or $(filter $(PYTHON_ACTS),$(ACT)),$(PYTHON_ACTS))); do \
 	    $(VENV)/bin/python python/torture/$$act.py \
 	        --seconds $$(($${FLATWATER_TORTURE_SECONDS:-300} / 6)) $(if $(SEED),--seed $(SEED)) || exit 1; \
 	done

@@ -84,8 +84,9 @@ class Opened(Functions):
         return self._native.keeps_datetimes()
 
     def _begin_close(self) -> Call[None]:
+        close = self._native.close()
         self._is_closed = True
-        return self._native.close()
+        return close
 
     def __repr__(self) -> str:
         return f"<flatwater.{type(self).__name__} {self._path!r}{' (closed)' if self._is_closed else ''}>"

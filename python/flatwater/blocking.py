@@ -34,7 +34,7 @@ from ._errors import Error, misuse
 from ._forms import Forms
 from ._functions import collect
 from ._names import check_options, no_attribute, not_in_transaction, of_module, refuse_unknown
-from ._native import CheckpointInfo, NativeDatabase, SnapshotGuard, TransactionGuard, wait
+from ._native import CheckpointInfo, NativeDatabase, SnapshotGuard, TransactionBlock, WaitedBlock, wait
 from ._seconds import deadline
 
 if TYPE_CHECKING:
@@ -103,55 +103,24 @@ class Executor(Calls):
             object.__setattr__(self, name, value)
 
 
-class Transaction(Executor):
+class Transaction(WaitedBlock, Executor):
     """A transaction: `with db.transaction() as tx`. It is committed when the block ends, and rolled back if it
     raises."""
 
+    _on: TransactionBlock
+
     def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
-        super().__init__()
-        self._timeout = timeout
-        self._outer = outer
-        self._guard: TransactionGuard | None = None
-        self._is_undone = False
-        self._is_committed = False
+        self._on = TransactionBlock(outer._on, timeout)
 
     def __enter__(self) -> Self:
-        if self._guard is not None:
-            raise misuse("a transaction is used once", "call `transaction()` for another one")
-        self._guard = self._outer._on._begin(self._timeout)._wait()
-        self._on._open(self._guard)
-        if isinstance(self._outer, Transaction):
-            self._guard.enter()
-        else:
-            self._guard.own(_with_blocks.block())
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        guard = self._guard
-        if guard is None:
-            return
-        guard.leave()
-        if self._was_undone():
-            return
-        if exc_type is None:
-            self._is_committed = True
-            try:
-                guard.commit()._wait()
-            except Error as error:
-                self._is_undone = error.kind != "commit_unknown"
-                raise
-            return
-        self._is_undone = True
+        begin = self._on._enter(_with_blocks.block())
         try:
-            guard.rollback()._wait()
-        except Exception:
-            # The error of the block is raised. If the rollback fails, the connection is replaced.
-            pass
-
-    def _was_undone(self) -> bool:
-        return self._is_undone or (isinstance(self._outer, Transaction) and self._outer._was_undone())
+            begin._wait()
+            return self
+        except BaseException:
+            # Nobody leaves a block that was not entered.
+            self._on._abandon()
+            raise
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Returns a nested transaction. If its block raises, its changes are rolled back; this one stays open. While
@@ -162,29 +131,21 @@ class Transaction(Executor):
     def savepoint(self, name: str) -> None:
         """Opens a savepoint, to which `rollback_to` returns. They form a stack; a name may be used again, and is then
         that of the newest one. A block that nests, `transaction()`, has its own names."""
-        self._begun().savepoint(name)._wait()
+        self._on._begun().savepoint(name)._wait()
 
     def release(self, name: str) -> None:
         """Closes the savepoint of this name and those after it, and keeps their changes. The transaction stays open."""
-        self._begun().release(name)._wait()
+        self._on._begun().release(name)._wait()
 
     def rollback_to(self, name: str) -> None:
         """Undoes all changes since the savepoint of this name, which stays open. Those after it are closed."""
-        self._begun().rollback_to(name)._wait()
-
-    def _begun(self) -> TransactionGuard:
-        if self._guard is None:
-            raise misuse("the transaction has not begun", "use `with`")
-        return self._guard
+        self._on._begun().rollback_to(name)._wait()
 
     def rollback(self) -> None:
         """Rolls the transaction back before its block ends, without an exception. Later calls on it raise
         `ProgrammingError`, and the end of the block does nothing. Succeeds if SQLite, the idle limit or a close has
         already rolled it back."""
-        guard = self._begun()
-        if not self._was_undone():
-            self._is_undone = not self._is_committed
-            guard.rollback()._wait()
+        wait(self._on.rollback())
 
     if not TYPE_CHECKING:
 
@@ -194,7 +155,7 @@ class Transaction(Executor):
     @property
     def in_transaction(self) -> bool:
         """True until the transaction is over."""
-        return self._guard is not None and self._guard.is_open()
+        return self._on.in_transaction
 
 
 class Snapshot(Executor):

@@ -1,8 +1,10 @@
-//! A transaction as a block of asynchronous code: `async with db.transaction()`.
+//! A transaction as a block of code: `async with db.transaction()`, or `with`.
 //!
-//! Owns: the beginning of the block and its end, as calls. Runs on the loop's thread. Invariants: however a block is left, its
-//! transaction is ended; a block is entered once. Leaves out: the operations inside (`executor`), the right to the transaction
-//! (`transaction`), and blocks of threads that wait, which are in Python.
+//! Owns: the beginning of the block and its end, as calls, and the end of a block of a thread that waits. Runs on the loop's
+//! thread, or on the thread that waits. Invariants: however a block is left, its transaction is ended; a block is entered once;
+//! the handler of a signal may raise between two instructions of Python, and there is none between the end of the code in the
+//! block and that of its transaction. Leaves out: the operations inside (`executor`), the right to the transaction
+//! (`transaction`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +12,9 @@ use std::sync::{Arc, OnceLock};
 use flatwater::ErrorKind;
 use flatwater::bindings::{FrontCall, Mailbox, Output, Polled, commit, rollback};
 use pyo3::exceptions::PyGeneratorExit;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::call::{Body, Pending};
@@ -56,8 +60,8 @@ impl TransactionBlock {
         self.is_undone.load(Ordering::Relaxed) || self.outer(py).is_some_and(|outer| outer.get().was_undone(py))
     }
 
-    /// The transaction has begun, and the block with it.
-    fn entered(this: &Bound<'_, Self>, output: Output) -> PyResult<()> {
+    /// The transaction has begun, and the block with it. `frame`: that of the `with` statement, if the thread waits and it is known.
+    fn entered(this: &Bound<'_, Self>, waits: bool, frame: Option<usize>, output: Output) -> PyResult<()> {
         let (py, block) = (this.py(), this.get());
         let guard = Bound::new(py, TransactionGuard::of_output(output)?)?;
         let target = guard.get().target(py)?;
@@ -65,16 +69,54 @@ impl TransactionBlock {
         let _ = block.guard.set(guard.clone().unbind());
         let entered = match block.outer(py) {
             Some(_) => nested::enter(&guard),
-            None => owners::note_task(py, target),
+            None if !waits => owners::note_task(py, target),
+            None => {
+                // Without one it is unknown whose end it waits for.
+                frame.into_iter().for_each(|frame| owners::note_block(target.clone(), frame));
+                Ok(())
+            }
         };
         // Then the block is not left either.
         entered.inspect_err(|_| block.abandon())
     }
 
-    /// Rolls the transaction back, without waiting for that.
-    fn abandon(&self) {
-        self.is_undone.store(true, Ordering::Relaxed);
-        drop(self.guard.get().and_then(|guard| guard.get().take()));
+    fn enter<'py>(this: &Bound<'py, Self>, waits: bool, frame: Option<usize>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, block) = (this.py(), this.get());
+        if block.guard.get().is_some() {
+            return Err(Self::used_twice(py));
+        }
+        let entered = this.clone().unbind();
+        let entered = move |py: Python<'_>, output| {
+            let this = entered.into_bound(py);
+            Self::entered(&this, waits, frame, output).map(|()| this.into_any().unbind())
+        };
+        let (outer, shape) = (block.outer.get(), Shape::Handle(Box::new(entered)));
+        outer.make(py, "transaction", block.timeout, shape, |target| Ok(target.begin()))
+    }
+
+    /// Returns the end of the block, if its transaction is not over. One whose code is closed cannot be awaited.
+    fn leave<'py>(
+        this: &Bound<'py, Self>,
+        exc_type: &Bound<'py, PyAny>,
+        waits: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (py, block) = (this.py(), this.get());
+        let Some(guard) = block.guard.get() else { return Ok(None) };
+        if let Err(error) = inside(py, || nested::leave(guard.bind(py))) {
+            block.abandon();
+            return Err(error);
+        }
+        if block.was_undone(py) {
+            return Ok(None);
+        }
+        if exc_type.is_none() {
+            return ending(this, End::Commit).map(Some);
+        }
+        if !waits && exc_type.is(py.get_type::<PyGeneratorExit>()) {
+            block.abandon();
+            return Ok(None);
+        }
+        ending(this, End::Raised).map(Some)
     }
 
     fn used_twice(py: Python<'_>) -> PyErr {
@@ -124,17 +166,19 @@ impl TransactionBlock {
     }
 
     fn __aenter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, block) = (this.py(), this.get());
-        if block.guard.get().is_some() {
-            return Err(Self::used_twice(py));
-        }
-        let entered = this.clone().unbind();
-        let entered = move |py: Python<'_>, output| {
-            let this = entered.into_bound(py);
-            Self::entered(&this, output).map(|()| this.into_any().unbind())
-        };
-        let (outer, shape) = (block.outer.get(), Shape::Handle(Box::new(entered)));
-        outer.make(py, "transaction", block.timeout, shape, |target| Ok(target.begin()))
+        Self::enter(this, false, None)
+    }
+
+    /// The same for a thread that waits. `frame`: the address of that of its `with` statement, if it is known.
+    fn _enter<'py>(this: &Bound<'py, Self>, frame: Option<usize>) -> PyResult<Bound<'py, PyAny>> {
+        Self::enter(this, true, frame)
+    }
+
+    /// Rolls the transaction back, without waiting for that.
+    #[pyo3(name = "_abandon")]
+    fn abandon(&self) {
+        self.is_undone.store(true, Ordering::Relaxed);
+        drop(self.guard.get().and_then(|guard| guard.get().take()));
     }
 
     fn __aexit__<'py>(
@@ -144,24 +188,7 @@ impl TransactionBlock {
         traceback: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = (exc, traceback);
-        let (py, block) = (this.py(), this.get());
-        let Some(guard) = block.guard.get() else { return nothing(py) };
-        if let Err(error) = inside(py, || nested::leave(guard.bind(py))) {
-            block.abandon();
-            return Err(error);
-        }
-        if block.was_undone(py) {
-            return nothing(py);
-        }
-        if exc_type.is_none() {
-            return ending(this, End::Commit);
-        }
-        if exc_type.is(py.get_type::<PyGeneratorExit>()) {
-            // A coroutine that is closed cannot wait.
-            block.abandon();
-            return nothing(py);
-        }
-        ending(this, End::Raised)
+        Self::leave(this, exc_type, false)?.map_or_else(|| nothing(this.py()), Ok)
     }
 
     /// Rolls the transaction back before its block ends, without an exception. Later calls on it raise `ProgrammingError`, and the
@@ -179,13 +206,40 @@ impl TransactionBlock {
 
     /// Returns the right to the transaction, which has begun.
     fn _begun(&self, py: Python<'_>) -> PyResult<Py<TransactionGuard>> {
-        let not_begun = || misuse(py, "the transaction has not begun", Some("use `async with`"));
+        let not_begun = || misuse(py, "the transaction has not begun", Some("enter its block"));
         self.guard.get().map(|guard| guard.clone_ref(py)).ok_or_else(not_begun)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.outer)?;
         self.guard.get().map_or(Ok(()), |guard| visit.call(guard))
+    }
+}
+
+/// The base of the `Transaction` of a thread that waits, which has its block in `_on`.
+#[pyclass(subclass, frozen, module = "flatwater._native")]
+pub(crate) struct WaitedBlock;
+
+#[pymethods]
+impl WaitedBlock {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self
+    }
+
+    fn __exit__<'py>(
+        this: &Bound<'py, Self>,
+        exc_type: &Bound<'py, PyAny>,
+        exc: &Bound<'py, PyAny>,
+        traceback: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let _ = (exc, traceback);
+        let block = this.getattr(intern!(this.py(), "_on"))?.cast_into::<TransactionBlock>()?;
+        match TransactionBlock::leave(&block, exc_type, true)? {
+            Some(ending) => ending.call_method0(intern!(this.py(), "_wait")).map(drop),
+            None => Ok(()),
+        }
     }
 }
 

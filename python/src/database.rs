@@ -28,6 +28,7 @@ use crate::keys::AnyKey;
 use crate::live::{NativeLive, Pace};
 use crate::logged_query;
 use crate::many::of_pair;
+use crate::owners;
 use crate::paths::AnyPath;
 use crate::seconds::{Seconds, timed};
 use crate::shape::Shape;
@@ -132,6 +133,7 @@ impl NativeDatabase {
 
     /// Closes the database.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        owners::refuse_close(py, &self.target())?;
         self.call(py, "close", Ok(close(&self.database)))
     }
 

@@ -12,11 +12,9 @@ use pyo3::prelude::*;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
-use crate::capi::thread_end::inside;
 use crate::errors::unexpected;
 use crate::shape::Shape;
 use crate::transaction::{TransactionGuard, is_over};
-use crate::{nested, owners};
 
 fn end<'py>(
     py: Python<'py>,
@@ -85,25 +83,6 @@ impl TransactionGuard {
     /// Rolls the transaction back, without waiting for that.
     fn abandon(&self) {
         drop(self.take());
-    }
-
-    /// Notes who must go on so that the transaction ends: the address of the frame with its `with` block.
-    fn own(&self, py: Python<'_>, block: Option<usize>) -> PyResult<()> {
-        if let Some(block) = block {
-            // Without one it is unknown whose end it waits for.
-            owners::note_block(self.target(py)?, block);
-        }
-        Ok(())
-    }
-
-    /// The code that goes on from here is in this nested transaction.
-    fn enter(this: &Bound<'_, Self>) -> PyResult<()> {
-        inside(this.py(), || nested::enter(this))
-    }
-
-    /// The code that goes on from here is in it no more.
-    fn leave(this: &Bound<'_, Self>) -> PyResult<()> {
-        inside(this.py(), || nested::leave(this))
     }
 
     /// True until the transaction is over.

@@ -33,6 +33,7 @@ mod guards;
 mod inbox;
 mod keys;
 mod known_rows;
+mod line;
 mod listing;
 mod live;
 mod logged_query;
@@ -55,6 +56,7 @@ mod seconds;
 mod shape;
 mod statement;
 mod stats;
+mod steps;
 mod table;
 mod transaction;
 mod tuples;
@@ -72,7 +74,7 @@ mod _native {
     #[pymodule_export]
     use crate::blob::NativeBlob;
     #[pymodule_export]
-    use crate::block::TransactionBlock;
+    use crate::block::{TransactionBlock, WaitedBlock};
     #[pymodule_export]
     use crate::changes::Change;
     #[pymodule_export]
@@ -87,6 +89,8 @@ mod _native {
     use crate::functions::NativeFunction;
     #[pymodule_export]
     use crate::guards::SnapshotGuard;
+    #[pymodule_export]
+    use crate::line::{Turn, Turns};
     #[pymodule_export]
     use crate::live::NativeLive;
     #[pymodule_export]
@@ -110,6 +114,8 @@ mod _native {
     use crate::records::listen;
     #[pymodule_export]
     use crate::statement::{parameters_of, tokens};
+    #[pymodule_export]
+    use crate::steps::drive;
     #[pymodule_export]
     use crate::tuples::{converters_of, tuples};
     #[pymodule_export]

@@ -13,6 +13,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
+use crate::errors::misuse;
+
 /// Who must go on so that a transaction ends.
 enum Who {
     Task(Py<PyWeakrefReference>),
@@ -72,18 +74,40 @@ pub(crate) fn is_inside(py: Python<'_>, database: usize) -> PyResult<bool> {
     let Some(owner) = owners.get(&database).filter(|owner| owner.transaction.in_transaction()) else {
         return Ok(false);
     };
-    match &owner.who {
-        Who::Task(task) => {
-            let task = task.clone_ref(py);
-            drop(owners);
-            let owner = task.bind(py).upgrade();
-            Ok(owner.is_some_and(|owner| current_task(py).is_ok_and(|task| task.is(&owner))))
+    let who = owner.who.clone_ref(py);
+    drop(owners);
+    who.is_running(py)
+}
+
+/// Refuses to close a handle where the close would wait for the code which runs now. What others have open is theirs.
+pub(crate) fn refuse_close(py: Python<'_>, handle: &Target) -> PyResult<()> {
+    let is_its_own = owners().get(&handle.database()).is_some_and(|owner| owner.transaction.has_handle_of(handle));
+    if !is_its_own || !is_inside(py, handle.database())? {
+        return Ok(());
+    }
+    let hint = "end its block before";
+    Err(misuse(py, "a close inside of a transaction's block would wait for the block", Some(hint)))
+}
+
+impl Who {
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::Task(task) => Self::Task(task.clone_ref(py)),
+            Self::Block(frame) => Self::Block(*frame),
         }
-        Who::Block(frame) => {
-            let frame = *frame;
-            drop(owners);
-            static IS_RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-            IS_RUNNING.import(py, "flatwater._with_blocks", "is_running")?.call1((frame,))?.extract()
+    }
+
+    /// Returns true if it is the code which runs now.
+    fn is_running(&self, py: Python<'_>) -> PyResult<bool> {
+        match self {
+            Self::Task(task) => {
+                let owner = task.bind(py).upgrade();
+                Ok(owner.is_some_and(|owner| current_task(py).is_ok_and(|task| task.is(&owner))))
+            }
+            Self::Block(frame) => {
+                static IS_RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                IS_RUNNING.import(py, "flatwater._with_blocks", "is_running")?.call1((*frame,))?.extract()
+            }
         }
     }
 }

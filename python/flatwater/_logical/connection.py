@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from .._errors import make
-from .._native import Executor
+from .._native import Executor, Turns
 from .errors import Closed, no_own, operational
 from .files import Copy, Handle, Place, Settings
 from .own import Own
@@ -22,7 +23,7 @@ from .rows import RowFactory
 from .statement import Kind, Statement, statement, statements
 from .steps import Steps, waited
 from .told import Told
-from .turns import Turns
+from .values import taken, taken_rows
 
 T = TypeVar("T")
 LEVELS = ("", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
@@ -39,6 +40,7 @@ class Logical:
         self._level = _checked(settings.isolation_level)
         self._place = Place(settings, uri)
         self._told = Told()
+        self._half_read: WeakSet[Result] = WeakSet()
         # None before it is open, and when it is closed.
         self._handle: Handle | None = None
         self._mode: Pooled | Own | None = None
@@ -75,6 +77,9 @@ class Logical:
         try:
             if not turn.has_come:
                 yield turn
+            # The close of the last connection would wait for their readers.
+            for result in list(self._half_read):
+                yield from result.end()
             mode, self._mode, self._handle = self._mode, None, None
             if mode is not None:
                 yield from mode.close()
@@ -126,9 +131,10 @@ class Logical:
 
     @isolation_level.setter
     def isolation_level(self, value: str | None) -> None:
-        self._level = _checked(value)
-        if self._level is None and self.in_transaction:
+        level = _checked(value)
+        if level is None and self.in_transaction:
             waited(self.commit())
+        self._level = level
 
     def commit(self) -> Steps[None]:
         """Commits the transaction, if one is open."""
@@ -141,20 +147,24 @@ class Logical:
     def run(self, sql: str, given: Any) -> Steps[Result]:
         """Runs one statement."""
         what = statement(sql)
-        mode = self.mode
+        self.mode  # noqa: B018, it raises if it is closed
         if what.kind is Kind.NOTHING:
             return Result()
-        turn = self.turns.take(shared=what.kind is Kind.READ and mode.is_idle)
+        values = taken(what.sql, given)
+        shared = what.kind is Kind.READ and self.mode.is_idle
+        turn = self.turns.take(shared=shared)
         try:
             if not turn.has_come:
                 yield turn
-            if turn.shared and not self.mode.is_idle:
+            if shared and not self.mode.is_idle:
                 # A call before it has begun a transaction.
-                turn.leave()
-                turn = self.turns.take(shared=False)
+                turn.alone()
                 if not turn.has_come:
                     yield turn
-            return (yield from self._run(what, given, self._level is not None))
+            result = yield from self._run(what, values, self._level is not None)
+            if result.is_half_read:
+                self._half_read.add(result)
+            return result
         finally:
             turn.leave()
 
@@ -163,8 +173,17 @@ class Logical:
         what = statement(sql)
         if not what.is_dml:
             raise make("ProgrammingError", "executemany() can only execute DML statements.", "misuse")
-        begins = self._level is not None
-        return (yield from self.alone(lambda: self._in_mode(lambda mode: mode.many(what, rows, begins))))
+        self.mode  # noqa: B018
+        turn = self.turns.take(shared=False, taking=True)
+        try:
+            given = yield from taken_rows(what.sql, rows)
+            turn.taken()
+            if not turn.has_come:
+                yield turn
+            begins = self._level is not None
+            return (yield from self._in_mode(lambda mode: mode.many(what, given, begins)))
+        finally:
+            turn.leave()
 
     def script(self, script: str) -> Steps[None]:
         """Commits, and then runs the statements one by one."""
@@ -191,9 +210,10 @@ class Logical:
             return mode
         if mode.in_transaction and not mode.is_deferred:
             raise no_own(what)
-        own = self._mode = Own(self.handle, self.settings, self._told)
+        own = Own(self.handle, self.settings, self._told)
         if mode.is_deferred:
             yield from own.begin()
+        self._mode = own
         return own
 
     def replace(self, copy: Copy, in_thread: Callable[[Any], Any]) -> Steps[None]:

@@ -7,7 +7,7 @@ statements (`connection`).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .connection import Logical
@@ -29,6 +29,7 @@ class LogicalCursor:
         self._result = Result()
         self._lastrowid: int | None = None
         self._is_closed = False
+        self._makes_rows = False
 
     @property
     def description(self) -> Description | None:
@@ -53,7 +54,19 @@ class LogicalCursor:
     def executemany(self, sql: str, rows: Iterable[Any]) -> Steps[None]:
         """Runs one statement for each row of parameters."""
         self._give_up()
-        self._take((yield from self.connection.many(sql, rows)))
+        given = rows if isinstance(rows, (list, tuple)) else self._apart(rows)
+        self._take((yield from self.connection.many(sql, given)))
+
+    def _apart(self, rows: Iterable[Any]) -> Iterator[Any]:
+        """The rows. What makes them may use the connection, and not this cursor."""
+        self._makes_rows = True
+        try:
+            for row in rows:
+                self._makes_rows = False
+                yield row
+                self._makes_rows = True
+        finally:
+            self._makes_rows = False
 
     def executescript(self, script: str) -> Steps[None]:
         """Runs the statements of a script. The result stays that of the statement before."""
@@ -104,6 +117,8 @@ class LogicalCursor:
             raise Closed()
         if self._is_closed:
             raise sqlite3.ProgrammingError("Cannot operate on a closed cursor.")
+        if self._makes_rows:
+            raise sqlite3.ProgrammingError("Recursive use of cursors not allowed.")
 
     def _text(self) -> Any:
         factory = self.connection.text_factory

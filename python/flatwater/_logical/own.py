@@ -77,6 +77,7 @@ class Own:
     def _run(self, what: Statement, values: Any) -> Steps[Result]:
         sql, places = self._told.text(what, self._known)
         result = Result()
+        self._was_open = False
         try:
             changes = yield from self._one(what, sql, values, result, places)
         except Exception:
@@ -110,6 +111,7 @@ class Own:
         return (yield from (self._begun(what, work) if begins and not self.in_transaction else work))
 
     def _many(self, what: Statement, given: Iterable[Any]) -> Steps[Result]:
+        self._was_open = False
         try:
             result = yield from for_each(self.on, what, given, None)
         except Exception:
@@ -187,6 +189,8 @@ class Own:
         del self.native
 
     def _do(self, control: str) -> Steps[None]:
+        # An exception between two instructions must not leave it true where it is not.
+        self._was_open = False
         try:
             yield Whole(self.on.execute(control))
         finally:

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .._native import Executor, NativeBatches, Rows, converters_of, tuples, turn_is_due
+from .._native import Executor, NativeBatches, Rows, Turns, converters_of, tuples, turn_is_due
 from .._pause import Pause, is_due
 from .rows import Description
 from .statement import Statement
 from .steps import Running, Steps, Whole
-from .turns import Turns
 
 # So many parts of a result are held. Each is of 256 KiB at most.
 HELD = 4
@@ -35,7 +34,18 @@ TextFactory = Callable[[bytes], Any]
 class Result:
     """What a statement returned."""
 
-    __slots__ = ("_at", "_converters", "_parts", "_rest", "_running", "_turns", "description", "lastrowid", "rowcount")
+    __slots__ = (
+        "__weakref__",
+        "_at",
+        "_converters",
+        "_parts",
+        "_rest",
+        "_running",
+        "_turns",
+        "description",
+        "lastrowid",
+        "rowcount",
+    )
 
     def __init__(self, lastrowid: int | None = None, rowcount: int = -1) -> None:
         self.description: Description | None = None
@@ -125,6 +135,21 @@ class Result:
         if at >= len(part):
             self._parts.popleft()
             self._at = 0
+
+    @property
+    def is_half_read(self) -> bool:
+        """True if it holds a reader."""
+        return self._rest is not None
+
+    def end(self) -> Steps[None]:
+        """Gives the reader back when a fetch that is under way is over."""
+        turn = self._turns.take(shared=False)
+        try:
+            if not turn.has_come:
+                yield turn
+            self.close()
+        finally:
+            turn.leave()
 
     def close(self) -> None:
         """Gives the reader back. There are no more rows."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Generator
 from typing import Any, Protocol, TypeVar
 
 from .._errors import Error
-from .._native import turn_is_due
+from .._native import drive, turn_is_due
 from .._pause import Pause
 from .errors import as_of_sqlite3, interrupted
 
@@ -54,24 +54,12 @@ async def awaited(steps: Steps[T]) -> T:
 
 
 def waited(steps: Steps[T]) -> T:
-    """Does the work, and blocks this thread for its steps."""
-    given: Any = None
-    resume: Any = steps.send
+    """Does the work, and blocks this thread for its steps. The native part resumes it: an exception that comes between
+    two instructions, from the handler of a signal, comes in the work or after it."""
     try:
-        while True:
-            step = resume(given)
-            try:
-                given = step._wait()
-                resume = steps.send
-            except BaseException as error:
-                given, resume = error, steps.throw
-    except StopIteration as done:
-        result: T = done.value
-        return result
+        return drive(steps)
     except Error as error:
         raise as_of_sqlite3(error)
-    finally:
-        given = None
 
 
 class Running(Step[T]):
@@ -94,10 +82,10 @@ class Running(Step[T]):
         except StopIteration as done:
             result = done.value
             return result
-        self._of.add(self)
         cancelled: BaseException | None = None
         error: BaseException | None = None
         try:
+            self._of.add(self)
             while True:
                 error = None
                 try:
@@ -135,8 +123,8 @@ class Running(Step[T]):
             future.get_loop().call_soon_threadsafe(future.cancel)
 
     def _wait(self) -> T:
-        self._of.add(self)
         try:
+            self._of.add(self)
             result: T = self._call._wait_unless(self._raise_if_interrupted)
             return result
         finally:

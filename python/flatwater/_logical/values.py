@@ -1,7 +1,7 @@
 """Values in as `sqlite3` takes them.
 
-Owns adapting them. Runs where the statement is called. Invariant: the adapters are those that are registered with the
-`sqlite3` module. Leaves out storing them, and converters, which the native part does.
+Owns taking and adapting them. Runs where the statement is called. Invariant: the adapters are those that are registered
+with the `sqlite3` module. Leaves out storing them, and converters, which the native part does.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 
 from .._errors import make, name_of_type
 from .._native import parameters_of
+from .._pause import Pause, is_due
+from .steps import Steps
 
 PLAIN = (int, str, bytes, type(None))
 
@@ -40,10 +42,45 @@ def unsupported(value: object) -> Exception:
     return make("ProgrammingError", f"Error binding parameter: type '{name_of_type(value)}' is not supported", "misuse")
 
 
+class Unavailable:
+    """Parameters that could not be had: what is raised where they are used."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def taken(sql: str, given: Any) -> Any:
+    """Returns the parameters of a statement as they are stored, or what raises why they cannot be had. Adapters are
+    code of the program, which may use the connection: a call takes what it was given before its turn."""
+    try:
+        return parameters(sql, given)
+    except Exception as error:
+        return Unavailable(error)
+
+
+def taken_rows(sql: str, rows: Iterable[Any]) -> Steps[list[Any]]:
+    """The same for each row, up to one that cannot be had."""
+    given: list[Any] = []
+    try:
+        for number, row in enumerate(rows.copy() if isinstance(rows, list) else rows, 1):
+            given.append(parameters(sql, row))
+            if is_due(number):
+                yield Pause()
+    except Exception as error:
+        given.append(Unavailable(error))
+    return given
+
+
 def parameters(sql: str, given: Any) -> Any:
-    """Returns the parameters of a statement as they are stored."""
+    """Returns the parameters of a statement as they are stored. Those that are stay as they are."""
     if given is None:
         return ()
+    if isinstance(given, Unavailable):
+        raise given.error
+    if type(given) is tuple and all(type(value) in PLAIN for value in given):
+        return given
     if isinstance(given, (tuple, list)):
         return tuple([adapted(value) for value in given])
     if isinstance(given, Mapping) or hasattr(type(given), "__missing__"):

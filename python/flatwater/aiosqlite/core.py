@@ -16,7 +16,7 @@ from warnings import warn
 from .._logical import Closed, Logical, LogicalCursor, RowFactory, Settings, awaited
 from .._logical.callbacks import create_function, give, has_extensions, load_extension
 from .._logical.copies import Progress, backup, iterdump
-from .._logical.turns import Turns
+from .._native import Turns
 from .._pause import Pause, is_due
 from .context import contextmanager
 from .cursor import Cursor

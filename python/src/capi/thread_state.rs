@@ -1,12 +1,12 @@
 //! The state of the interpreter for a thread of the database, which calls functions of Python.
 //!
-//! Owns: the state, from the first such call of the thread to its end, and taking the lock for a call; a thread that polls a call
+//! Owns: the state, from the first such call of the thread to its end, taking the lock for a call, and whether a thread is in one; a thread that polls a call
 //! has both already. The interpreter makes a state for each time that a thread takes its lock, and frees it with the lock, unless
 //! the thread has one: that takes longer than a short function, and `threading.local` would be empty in each call. Invariant: the
 //! state is freed by its thread, unless the interpreter has ended: then it was freed with that. Leaves out: whether the
 //! interpreter has ended (`thread_end`).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::time::Instant;
 
@@ -20,6 +20,8 @@ use super::thread_end::{called_unless_gone, staying};
 struct State(NonNull<ffi::PyThreadState>);
 
 thread_local! {
+    /// How many calls of functions this thread is in.
+    static CALLS: Cell<usize> = const { Cell::new(0) };
     static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
 }
 
@@ -32,9 +34,33 @@ pub(crate) fn called_by_database<T>(work: impl FnOnce(Python<'_>) -> T) -> Optio
             if let Some(asked) = asked {
                 waited_for_host(asked.elapsed());
             }
-            staying(|| work(py))
+            staying(|| {
+                let _called = Called::enter();
+                work(py)
+            })
         })
     })?
+}
+
+/// Returns true in a function of Python that SQLite calls: a statement waits for this thread.
+pub(crate) fn is_called_by_database() -> bool {
+    CALLS.get() > 0
+}
+
+/// One call of a function. A panic leaves it too.
+struct Called;
+
+impl Called {
+    fn enter() -> Self {
+        CALLS.set(CALLS.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Called {
+    fn drop(&mut self) {
+        CALLS.set(CALLS.get() - 1);
+    }
 }
 
 /// Makes the state of this thread, unless it has one. Returns true if it is ours: this is a thread of the database. The

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import sqlite3
+import threading
 
 import pytest
 from logical_connections import INSERT, LARGE, has_its_own, made, until, values
@@ -236,3 +238,63 @@ async def test_an_insert_answers_its_own_rowid_and_not_that_of_another_task(file
         assert [rowid for (rowid,) in rows] == [
             rowid for (rowid,) in await db.execute_fetchall("SELECT rowid FROM t ORDER BY a")
         ]
+
+
+async def test_a_setting_that_commits_is_refused_where_it_would_hold_the_loop_for_itself(file):
+    async with aiosqlite.connect(file) as db:
+        await db.execute("CREATE TABLE t (a)")
+        await db.execute("INSERT INTO t VALUES (1)")
+        entered, go_on = threading.Event(), threading.Event()
+        async with aiosqlite.connect(file) as other:
+            await other.create_function("held", 0, lambda: (entered.set(), go_on.wait(30))[1])
+            await other.execute("BEGIN")
+            held = asyncio.create_task(other.execute_fetchall("SELECT held()"))
+            await asyncio.to_thread(entered.wait)
+            with pytest.raises(flatwater.ProgrammingError, match="would wait for itself"):
+                other.isolation_level = None
+            assert other.isolation_level == "" and other.in_transaction
+            go_on.set()
+            assert await held == [(1,)]
+            other.isolation_level = None
+            assert not other.in_transaction and other.isolation_level is None
+        db.isolation_level = None
+        assert not db.in_transaction
+
+
+async def test_a_later_call_waits_for_rows_that_are_still_taken(file, other_task):
+    async with aiosqlite.connect(file) as db, other_task() as other:
+        await db.execute("CREATE TABLE t (a)")
+        taken = 0
+
+        def rows():
+            nonlocal taken
+            while other.turns < 3:
+                taken += 1
+                yield (taken,)
+
+        many = asyncio.create_task(db.executemany("INSERT INTO t VALUES (?)", rows()))
+        await asyncio.sleep(0)
+        assert await db.execute_fetchall("SELECT count(*) FROM t") == [(taken,)]
+        await many
+
+
+async def test_a_list_of_rows_is_that_of_the_call(file, other_task):
+    async with aiosqlite.connect(file) as db, other_task() as other:
+        await db.execute("CREATE TABLE t (a)")
+        rows = [(n,) for n in range(200_000)]
+        many = asyncio.create_task(db.executemany("INSERT INTO t VALUES (?)", rows))
+        await asyncio.sleep(0)
+        rows.clear()
+        await many
+        assert other.turns and await db.execute_fetchall("SELECT count(*) FROM t") == [(200_000,)]
+
+
+async def test_a_task_that_leaves_while_its_rows_are_taken_keeps_nobody_waiting(file):
+    async with aiosqlite.connect(file) as db:
+        await db.execute("CREATE TABLE t (a)")
+        many = asyncio.create_task(db.executemany("INSERT INTO t VALUES (?)", ((n,) for n in itertools.count())))
+        await asyncio.sleep(0)
+        later = asyncio.create_task(db.execute_fetchall("SELECT count(*) FROM t"))
+        await asyncio.sleep(0)
+        many.cancel()
+        assert await later == [(0,)]

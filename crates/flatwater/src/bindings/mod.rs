@@ -96,6 +96,12 @@ impl Target {
         self.0.0.handle.id()
     }
 
+    /// True for two of one handle of the open database.
+    #[must_use]
+    pub fn has_handle_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0.0.handle, &other.0.0.handle)
+    }
+
     /// True until the transaction is over.
     #[must_use]
     pub fn in_transaction(&self) -> bool {
