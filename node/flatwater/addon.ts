@@ -8,6 +8,9 @@
 /** A token from 0 on, one of the codes of `loop`, the text of a chunk of rows, or a value. */
 export type Answer = number | string | Uint8Array | string[];
 
+/** A statement of a script: its text; what it does, in upper case; of a PRAGMA its name, in lower case, and whether it is set on or off. */
+export type ScriptStatement = readonly [text: string, verb: string, pragma: string, value: "" | "on" | "off"];
+
 /** What an error of the engine consists of. */
 export interface Fields {
   message: string;
@@ -36,6 +39,8 @@ export interface Native {
   declaredTypes(schema: number): string[];
   bytes(): Uint8Array;
   unknown(what: string, name: string, known: string[]): string;
+  hasRows(sql: string): boolean;
+  statements(script: string): ScriptStatement[];
   listen(target: number, on: boolean): void;
   event(): object | undefined;
   openBlob(target: number, table: string, column: string, rowid: bigint, timeout: number, place: number): Answer;
@@ -63,6 +68,7 @@ export interface Native {
   ): Answer;
   end(transaction: number, commits: boolean, timeout: number): Answer;
   inTransaction(handle: number): boolean;
+  connection(database: number, place: number): number;
   release(handle: number): number;
   migrate(target: number, migrations: unknown, ignores: boolean, timeout: number, place: number): Answer;
   batches(

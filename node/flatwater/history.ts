@@ -37,18 +37,18 @@ export async function applyMissing(database: Database, table: string, find: () =
   }
 }
 
-/** A script with a transaction of its own: the engine runs it as it runs the dump of a database. */
+/**
+ * A script with a transaction of its own: the engine runs it as it runs the dump of a database. There a PRAGMA `foreign_keys` of a
+ * step does nothing: they are off already, and on again afterwards.
+ */
 function script(table: string, { steps, last }: Missing): string {
   const all = steps.flatMap(({ statements, row }, at) => [
     `INSERT INTO ${name(table)} (${["rowid", ...Object.keys(row).map(name)].join(", ")}) ` +
       `VALUES (${[last + 1 + at, ...Object.values(row).map(literal)].join(", ")})`,
-    ...statements.filter((statement) => !SETS_FOREIGN_KEYS.test(statement)),
+    ...statements,
   ]);
   return ["PRAGMA foreign_keys=OFF", "BEGIN", ...all, "COMMIT;"].join("\n;\n");
 }
-
-/** They are off already, and on again afterwards. */
-const SETS_FOREIGN_KEYS = /^\s*PRAGMA\s+foreign_keys\s*=\s*\w+\s*;?\s*$/i;
 
 export function name(identifier: string): string {
   return `"${identifier.replaceAll('"', '""')}"`;

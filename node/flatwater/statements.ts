@@ -1,8 +1,8 @@
 /**
  * Statements of other libraries, whose callers do not say whether they return rows.
  *
- * Owns: running one as a query or not, by its first word; if that was wrong, the engine refuses it before anything runs, and it is run
- * the other way. Leaves out: what the libraries make of a result.
+ * Owns: running one as a query or not, by a guess of the engine; if that was wrong, the engine refuses it before anything runs, and it
+ * is run the other way. Leaves out: what the libraries make of a result.
  */
 
 import { native } from "./addon.js";
@@ -20,7 +20,7 @@ const HAS_NO_ROWS = "the statement returns no rows";
 
 /** True if a statement is to be run as a query. It is a guess. */
 export function seemsToHaveRows(sql: string): boolean {
-  return /^\s*(select|values|with|pragma|explain)\b|\breturning\b/i.test(sql);
+  return native.hasRows(sql);
 }
 
 /** Runs a statement as what it seems to be, and otherwise the other way. */
@@ -37,7 +37,9 @@ export async function either<T>(hasRows: boolean, run: (hasRows: boolean) => Pro
 
 /** True if a statement that was run as a query or not was refused because it is not: before anything ran. */
 export function isOtherwise(error: unknown, hasRows: boolean): boolean {
-  return error instanceof FlatwaterError && error.message.startsWith(hasRows ? HAS_NO_ROWS : HAS_ROWS);
+  // A trigger may say the same in its own error.
+  const isRefusal = error instanceof FlatwaterError && error.kind === "misuse";
+  return isRefusal && error.message.startsWith(hasRows ? HAS_NO_ROWS : HAS_ROWS);
 }
 
 /** Resolves with the rows of a statement; with none if it returns none. */

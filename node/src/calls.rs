@@ -130,15 +130,38 @@ fn json_options<'e>(env: Env<'e>, form: f64, embedded: Value<'e>) -> Result<Json
 pub(crate) fn set_place(host: &Host, unbegun: Option<Unbegun<'_>>, place: f64) {
     let Some(mut unbegun) = unbegun else { return };
     let mut at = place;
-    while let Some(Handle::Transaction { transaction, target, around }) = host.handles.get(at).as_deref() {
-        match unbegun.database() {
-            Some(database) if database == target.database() && target.in_transaction() => {
+    loop {
+        at = match host.handles.get(at).as_deref() {
+            Some(Handle::Transaction { target, .. }) if is_on(&unbegun, target) && target.in_transaction() => {
                 return unbegun.set_inside_body();
             }
-            None if unbegun.may_be_nested() && unbegun.set_nested(transaction) => return,
-            _ => at = *around,
-        }
+            // Who has one open is in a transaction of it.
+            Some(Handle::Connection { target, .. }) if is_on(&unbegun, target) => return unbegun.set_inside_body(),
+            Some(Handle::Transaction { transaction, .. })
+                if unbegun.database().is_none() && unbegun.may_be_nested() && unbegun.set_nested(transaction) =>
+            {
+                return;
+            }
+            Some(Handle::Transaction { around, .. } | Handle::Connection { around, .. }) => *around,
+            _ => return,
+        };
     }
+}
+
+fn is_on(unbegun: &Unbegun<'_>, target: &Target) -> bool {
+    unbegun.database() == Some(target.database())
+}
+
+/// `connection(database, place)`: a connection of its own, for transaction control and PRAGMAs as text.
+pub(crate) fn connection<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let around = call.number::<1>()?;
+    let connection = match host.handles.get(call.number::<0>()?).as_deref() {
+        Some(Handle::Database { database, .. }) => database.connection(),
+        _ => return host.failed(env, gone()),
+    };
+    let target = Target::of(&connection);
+    env.number(host.handles.add(Handle::Connection { _connection: connection, target, around }))
 }
 
 /// `open(path, options)`

@@ -1,6 +1,6 @@
 //! What the objects of JavaScript stand for, by number.
 //!
-//! Owns: databases, transactions, snapshots, batches, live queries and rows of parameters of one environment. Runs on its thread.
+//! Owns: databases, transactions, snapshots, connections, batches, live queries and rows of parameters of one environment. Runs on its thread.
 //! Invariants: a number is of one thing, and of none when that was let go; the databases of an environment that ends are closed, and
 //! no others. Leaves out: the objects.
 
@@ -12,7 +12,7 @@ use flatwater::bindings::{BatchStatements, Output, ParamRows, Target, json_of, p
 use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::options::JsonOptions;
-use flatwater::{Database, Params, Rows, Snapshot, Transaction};
+use flatwater::{Connection, Database, Params, Rows, Snapshot, Transaction};
 use flatwater_bridge::Tokens;
 
 /// How long the end of an environment waits for its databases to close.
@@ -34,6 +34,12 @@ pub(crate) enum Handle {
         _snapshot: Snapshot,
         target: Target,
     },
+    /// A connection of its own. `around` is the transaction inside of which it was made.
+    Connection {
+        _connection: Connection,
+        target: Target,
+        around: f64,
+    },
     Batches(Batches),
     /// Batches that leave as JSON.
     Json(Batches, JsonOptions),
@@ -51,9 +57,10 @@ pub(crate) enum Handle {
 impl Handle {
     pub(crate) fn target(&self) -> Option<&Target> {
         match self {
-            Self::Database { target, .. } | Self::Transaction { target, .. } | Self::Snapshot { target, .. } => {
-                Some(target)
-            }
+            Self::Database { target, .. }
+            | Self::Transaction { target, .. }
+            | Self::Snapshot { target, .. }
+            | Self::Connection { target, .. } => Some(target),
             _ => None,
         }
     }

@@ -20,6 +20,7 @@ mod plain;
 mod reading;
 mod schemas;
 mod stats;
+mod texts;
 mod waiting;
 
 use capi::function::{Function, register};
@@ -38,6 +39,8 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "declaredTypes", run: reading::declared_types },
     Function { name: "bytes", run: reading::bytes },
     Function { name: "unknown", run: reading::unknown_name },
+    Function { name: "hasRows", run: texts::has_rows },
+    Function { name: "statements", run: texts::statements },
     Function { name: "listen", run: stats::listen },
     Function { name: "event", run: stats::event },
     Function { name: "openBlob", run: blobs::open },
@@ -49,6 +52,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "queryJson", run: calls::query_json },
     Function { name: "end", run: calls::end },
     Function { name: "inTransaction", run: calls::in_transaction },
+    Function { name: "connection", run: calls::connection },
     Function { name: "release", run: calls::release },
     Function { name: "migrate", run: calls::migrate },
     Function { name: "batches", run: calls::batches },

@@ -3,7 +3,8 @@
 //! Owns: recognizing one by its first statements: PRAGMAs, and then BEGIN. Leaves out: the statements after it, which SQLite
 //! reads.
 
-use super::tokens::words;
+use super::script::statements;
+use super::tokens::{is_off, pragma, verb};
 
 /// What a script says before its own BEGIN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,25 +15,17 @@ pub(crate) struct Dump {
 
 /// Returns what the script says before its own BEGIN, if it has one.
 pub(crate) fn dump(script: &str) -> Option<Dump> {
-    let mut words = words(script).skip_while(|word| *word == "\u{feff}").peekable();
     let mut without_foreign_keys = false;
-    loop {
-        let first = words.find(|word| *word != ";")?;
-        if first.eq_ignore_ascii_case("BEGIN") {
+    for statement in statements(script) {
+        if verb(statement)?.eq_ignore_ascii_case("BEGIN") {
             return Some(Dump { without_foreign_keys });
         }
-        if !first.eq_ignore_ascii_case("PRAGMA") {
-            return None;
-        }
-        let mut sets_foreign_keys = false;
-        while let Some(word) = words.next_if(|word| *word != ";") {
-            let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
-            sets_foreign_keys |= is(&["foreign_keys"]);
-            if sets_foreign_keys {
-                without_foreign_keys = is(&["OFF", "NO", "FALSE", "0"]) || (without_foreign_keys && !is(&["ON", "1"]));
-            }
+        match pragma(statement)? {
+            (name, Some(value)) if name.eq_ignore_ascii_case("foreign_keys") => without_foreign_keys = is_off(value),
+            _ => {}
         }
     }
+    None
 }
 
 #[cfg(test)]
@@ -46,6 +39,8 @@ mod tests {
             ("PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;", true),
             ("\u{feff}-- a comment\n;PRAGMA main.foreign_keys(no); begin immediate", true),
             ("PRAGMA foreign_keys = ON; PRAGMA user_version = 0; BEGIN", false),
+            ("PRAGMA [foreign_keys] = 'off'; PRAGMA \"user_version\" = 0; BEGIN", true),
+            ("PRAGMA foreign_keys = +0; PRAGMA foreign_keys; BEGIN", true),
         ] {
             assert_eq!(dump(script), Some(Dump { without_foreign_keys }), "{script}");
         }

@@ -1,7 +1,10 @@
 //! A script: a text of several statements.
 //!
-//! Owns: the form in which it is given to SQLite statement by statement. Invariant: a statement is prepared without a copy of
-//! what follows it. Leaves out: running it.
+//! Owns: where its statements are, and the form in which it is given to SQLite statement by statement. Pure. Invariants: a
+//! statement is prepared without a copy of what follows it; a semicolon in a string, a quoted name, a comment or the body of
+//! a trigger ends no statement. Leaves out: running it.
+
+use super::tokens::{Token, tokens};
 
 /// Returns a script with the NUL behind it without which SQLite copies all that follows a statement before it prepares it
 /// (`sqlite3Prepare`).
@@ -10,4 +13,90 @@ pub(crate) fn terminated(script: &str) -> String {
     terminated.push_str(script);
     terminated.push('\0');
     terminated
+}
+
+/// How far a statement was read, as `sqlite3_complete` has it: the body of a trigger ends with `; END`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Start,
+    /// After EXPLAIN, before the statement that is explained.
+    Explain,
+    Create,
+    Statement,
+    Trigger,
+    TriggerSemicolon,
+    TriggerEnd,
+}
+
+/// Returns the statements of a script, each from its first token to its last: without its semicolon, and what stands around
+/// it. Those that are empty are left out.
+pub(crate) fn statements(script: &str) -> impl Iterator<Item = &str> {
+    let offset = |token: &str| token.as_ptr().addr() - script.as_ptr().addr();
+    let mut tokens = tokens(script).map(|token| match token {
+        Token::Word(text) => (text, text),
+        Token::Text(text) | Token::Name(text) => (text, ""),
+        Token::Other(text) => (text, text),
+    });
+    std::iter::from_fn(move || {
+        let (mut within, mut from, mut to) = (Within::Start, 0, 0);
+        for (text, word) in tokens.by_ref() {
+            let next = after(within, word);
+            match (within, next) {
+                (Within::Start, Within::Start) => continue,
+                (_, Within::Start) => return Some(&script[from..to]),
+                (Within::Start, _) => from = offset(text),
+                _ => {}
+            }
+            to = offset(text) + text.len();
+            within = next;
+        }
+        (within != Within::Start).then(|| &script[from..to])
+    })
+}
+
+fn after(within: Within, word: &str) -> Within {
+    let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
+    match within {
+        Within::Trigger if word == ";" => Within::TriggerSemicolon,
+        Within::TriggerSemicolon if word == ";" => Within::TriggerSemicolon,
+        Within::TriggerSemicolon if is(&["END"]) => Within::TriggerEnd,
+        Within::TriggerEnd if word == ";" => Within::Start,
+        Within::Trigger | Within::TriggerSemicolon | Within::TriggerEnd => Within::Trigger,
+        _ if word == ";" => Within::Start,
+        Within::Start if is(&["EXPLAIN"]) => Within::Explain,
+        Within::Explain if is(&["QUERY", "PLAN"]) => Within::Explain,
+        Within::Start | Within::Explain if is(&["CREATE"]) => Within::Create,
+        Within::Create if is(&["TEMP", "TEMPORARY"]) => Within::Create,
+        Within::Create if is(&["TRIGGER"]) => Within::Trigger,
+        _ => Within::Statement,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_cut_where_sqlite_ends_a_statement() {
+        let trigger =
+            "create temp trigger x after insert on t begin insert into t values (case 1 when 1 then 2 end); end";
+        let explained = format!("explain query plan {trigger}");
+        for (script, expected) in [
+            ("", &[][..]),
+            (" ; ;-- a;\n/* b; */", &[]),
+            ("SELECT 1", &["SELECT 1"]),
+            (
+                ";; SELECT 1 ;\n-- after\nSELECT ';', \";\", [;], `;` -- last",
+                &["SELECT 1", "SELECT ';', \";\", [;], `;`"],
+            ),
+            ("SELECT 'it''s;'; SELECT /* ; */ 2;", &["SELECT 'it''s;'", "SELECT /* ; */ 2"]),
+            (&format!("{trigger}; SELECT 1"), &[trigger, "SELECT 1"]),
+            (&format!("{explained};SELECT 1"), &[&explained, "SELECT 1"]),
+            ("CREATE TABLE trigger_log (a); END", &["CREATE TABLE trigger_log (a)", "END"]),
+            ("SELECT '\u{1f980};' AS \u{e4}; x", &["SELECT '\u{1f980};' AS \u{e4}", "x"]),
+            ("SELECT 'open; SELECT 1", &["SELECT 'open; SELECT 1"]),
+        ] {
+            assert_eq!(statements(script).collect::<Vec<_>>(), expected, "{script}");
+        }
+    }
 }

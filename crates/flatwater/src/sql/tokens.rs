@@ -29,25 +29,60 @@ pub(crate) fn has_aborting_conflict_clause(sql: &str) -> bool {
 /// Guesses whether a text that was never prepared writes, so that a write keeps its order among its caller's other
 /// writes. A wrong guess is safe: the writer can read, and a reader refuses to write.
 pub(crate) fn looks_like_a_write(sql: &str) -> bool {
+    verb(sql).is_some_and(|verb| !is_any(verb, READS))
+}
+
+/// Guesses whether a text that was never prepared returns rows. A wrong guess is safe where the engine refuses a statement in
+/// the wrong call.
+pub(crate) fn looks_like_rows(sql: &str) -> bool {
+    verb(sql).is_some_and(|verb| is_any(verb, READS)) || words(sql).any(|word| is_any(word, &["RETURNING"]))
+}
+
+const READS: &[&str] = &["SELECT", "VALUES", "EXPLAIN", "PRAGMA"];
+
+/// Returns the word that says what the first statement of a text does: its first one, or that after the tables of WITH.
+pub(crate) fn verb(sql: &str) -> Option<&str> {
     let mut words = words(sql).skip_while(|word| *word == ";");
-    let is = |word: &str, names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
-    match words.next() {
-        None => false,
-        Some(first) if is(first, &["WITH"]) => {
-            // The first verb outside all parentheses belongs to the statement itself.
-            let mut depth = 0_usize;
-            let verb = words.find(|word| {
-                match *word {
-                    "(" => depth += 1,
-                    ")" => depth = depth.saturating_sub(1),
-                    _ => {}
-                }
-                depth == 0 && is(word, &["SELECT", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"])
-            });
-            verb.is_some_and(|verb| !is(verb, &["SELECT", "VALUES"]))
-        }
-        Some(first) => !is(first, &["SELECT", "VALUES", "EXPLAIN", "PRAGMA"]),
+    let first = words.next()?;
+    if !is_any(first, &["WITH"]) {
+        return Some(first);
     }
+    // The first verb outside all parentheses belongs to the statement itself.
+    let mut depth = 0_usize;
+    let verb = words.find(|word| {
+        match *word {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && is_any(word, &["SELECT", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"])
+    });
+    // What cannot be prepared is a query like any other.
+    Some(verb.unwrap_or("SELECT"))
+}
+
+fn is_any(word: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| word.eq_ignore_ascii_case(name))
+}
+
+/// Returns the name of a PRAGMA and what it is set to, if the statement is one. Both may be written in quotes.
+pub(crate) fn pragma(sql: &str) -> Option<(&str, Option<&str>)> {
+    let mut tokens = tokens(sql).skip_while(|token| matches!(token, Token::Other(";")));
+    let Token::Word(first) = tokens.next()? else { return None };
+    let mut next = || tokens.next().map(Token::text).filter(|text| *text != ";");
+    let mut name = next().filter(|_| is_any(first, &["PRAGMA"]))?;
+    let mut sign = next();
+    if sign == Some(".") {
+        (name, sign) = (next()?, next());
+    }
+    let value = sign.filter(|sign| ["=", "("].contains(sign)).and_then(|_| next());
+    Some((name, if value == Some("+") { next() } else { value }))
+}
+
+/// Returns whether a PRAGMA that is on or off is off with this value (`sqlite3GetBoolean`).
+pub(crate) fn is_off(value: &str) -> bool {
+    let number: String = value.chars().take_while(char::is_ascii_digit).collect();
+    if number.is_empty() { !is_any(value, &["ON", "YES", "TRUE"]) } else { number.bytes().all(|digit| digit == b'0') }
 }
 
 /// Returns whether the text is a PRAGMA, or begins with EXPLAIN or DROP. The result of such a statement, or what is found out
@@ -77,15 +112,11 @@ pub(crate) fn may_attach(sql: &str) -> bool {
 
 /// Returns the milliseconds that the text, a PRAGMA `busy_timeout`, sets.
 pub(crate) fn busy_timeout_set(sql: &str) -> Option<u64> {
-    let mut words = words(sql).skip_while(|word| *word == ";");
-    let first = words.next()?;
-    let name = words.find(|word| *word != "." && !word.eq_ignore_ascii_case("main"))?;
-    let sets = first.eq_ignore_ascii_case("PRAGMA") && name.eq_ignore_ascii_case("busy_timeout");
-    let value = words.find(|word| !["=", "(", "+"].contains(word)).filter(|_| sets)?;
-    match value {
+    match pragma(sql) {
         // Below 0 it is as 0.
-        "-" => Some(0),
-        value => value.parse().ok(),
+        Some((name, Some("-"))) if name.eq_ignore_ascii_case("busy_timeout") => Some(0),
+        Some((name, Some(value))) if name.eq_ignore_ascii_case("busy_timeout") => value.parse().ok(),
+        _ => None,
     }
 }
 
@@ -194,11 +225,7 @@ pub(super) fn words(sql: &str) -> impl Iterator<Item = &str> {
 
 /// Returns what may be names: words, and what stands in quotes of any kind.
 pub(crate) fn names(sql: &str) -> impl Iterator<Item = &str> {
-    tokens(sql).filter_map(|token| match token {
-        Token::Word(word) => Some(word),
-        Token::Text(quoted) | Token::Name(quoted) => quoted.get(1..quoted.len().max(2) - 1),
-        Token::Other(_) => None,
-    })
+    tokens(sql).filter(|token| !matches!(token, Token::Other(_))).map(Token::text)
 }
 
 /// Returns the tokens of the text, each with its kind and the white space and comments before it, and an empty one at the end.
@@ -228,6 +255,16 @@ pub(super) enum Token<'a> {
     Name(&'a str),
     /// One other character.
     Other(&'a str),
+}
+
+impl<'a> Token<'a> {
+    /// What is written, without quotes around it.
+    fn text(self) -> &'a str {
+        match self {
+            Token::Word(word) | Token::Other(word) => word,
+            Token::Text(quoted) | Token::Name(quoted) => quoted.get(1..quoted.len().max(2) - 1).unwrap_or_default(),
+        }
+    }
 }
 
 /// Returns the tokens of the text, without white space and comments.
@@ -300,6 +337,42 @@ mod tests {
         }
         assert!(may_set("SELECT 1; pragma x = 1") && !may_set("SELECT 1"));
         assert!(may_attach("attach 'x' AS y") && may_attach("DETACH y") && !may_attach("SELECT 1"));
+    }
+
+    #[test]
+    fn a_pragma_is_read_in_any_spelling() {
+        for (sql, expected) in [
+            ("PRAGMA foreign_keys", Some(("foreign_keys", None))),
+            ("pragma/* a */main . Foreign_Keys(+1);", Some(("Foreign_Keys", Some("1")))),
+            ("; PRAGMA \"main\".[foreign_keys] = 'off'", Some(("foreign_keys", Some("off")))),
+            ("PRAGMA cache_size = -8", Some(("cache_size", Some("-")))),
+            ("PRAGMA foreign_keys; PRAGMA x = 1", Some(("foreign_keys", None))),
+            ("PRAGMA", None),
+            ("\"PRAGMA\" foreign_keys", None),
+            ("SELECT 'PRAGMA foreign_keys = 1'", None),
+        ] {
+            assert_eq!(pragma(sql), expected, "{sql}");
+        }
+        assert!(["0", "00", "0x1", "off", "No", "FALSE", "-", "", "unknown"].iter().all(|value| is_off(value)));
+        assert!(["1", "on", "YES", "true", "01"].iter().all(|value| !is_off(value)));
+    }
+
+    #[test]
+    fn what_seems_to_have_rows_says_so_outside_of_quotes_and_comments() {
+        for rows in [
+            "-- insert\nSELECT 1",
+            "/* x */ values (1)",
+            "WITH x AS (VALUES (1)) SELECT * FROM x",
+            "PRAGMA x",
+            "INSERT INTO t VALUES ('a') RETURNING a",
+        ] {
+            assert!(looks_like_rows(rows), "{rows}");
+        }
+        for none in
+            ["INSERT INTO t VALUES ('returning')", "DELETE FROM t -- returning", "WITH x AS (SELECT 1) DELETE FROM t"]
+        {
+            assert!(!looks_like_rows(none), "{none}");
+        }
     }
 
     #[test]
