@@ -25,7 +25,8 @@ import {
 } from "kysely";
 import type { CallOptions, ExecuteResult } from "./calls.js";
 import type { Database } from "./database.js";
-import type { Reader } from "./loop.js";
+import { misuse } from "./errors.js";
+import { nextTurn, type Reader } from "./loop.js";
 import { RowsReader } from "./rows.js";
 import { Scopes } from "./scopes.js";
 import { QUERY, type Session } from "./session.js";
@@ -70,8 +71,35 @@ export class FlatwaterDialect implements Dialect {
 const TRANSACTION = Symbol("transaction");
 const MIGRATIONS = Symbol("migrations");
 
+/**
+ * How many microtasks after its driver has ended a transaction Kysely may still let a statement of that through: it notes the end, and
+ * gives the connection back, in fewer; and a program goes on after more.
+ */
+const NOTES_THE_END = 6;
+
+/**
+ * One acquisition, to which a statement belongs that reaches it. Kysely refuses statements of a transaction that is over, but not one
+ * that comes while it ends, or has waited for another one meanwhile. It would run by itself, and stay:
+ *
+ * ```text
+ * the program                           here
+ * the function throws
+ *                                       rollbackTransaction: isOver
+ * trx.insert: Kysely lets it through    executeQuery: refused
+ *                                       the engine has rolled back
+ * trx.insert: Kysely lets it through    executeQuery: refused
+ * Kysely notes the end
+ * trx.insert: Kysely refuses it         a few microtasks later: not isOver
+ * ```
+ */
 class Connection implements DatabaseConnection {
   readonly scopes: Scopes;
+  /** What the statements of a transaction would run in has ended. */
+  private isOver = false;
+  private isReleased = false;
+  /** How many statements were made, and how many are not answered. */
+  private made = 0;
+  private running = 0;
 
   constructor(private readonly database: Database) {
     this.scopes = new Scopes(database, true);
@@ -80,6 +108,8 @@ class Connection implements DatabaseConnection {
   /** One await for a query: each costs about as much as a row. */
   async executeQuery<R>(query: CompiledQuery, options?: AbortableOperationOptions): Promise<QueryResult<R>> {
     const hasRows = isQuery(query);
+    this.made++;
+    this.running++;
     try {
       return hasRows ? { rows: await this.rows<R>(query, options) } : affected(await this.execute(query, options));
     } catch (error) {
@@ -87,6 +117,8 @@ class Connection implements DatabaseConnection {
         throw error;
       }
       return hasRows ? affected(await this.execute(query, options)) : { rows: await this.rows<R>(query, options) };
+    } finally {
+      this.running--;
     }
   }
 
@@ -107,6 +139,7 @@ class Connection implements DatabaseConnection {
     options?: AbortableOperationOptions,
   ): AsyncIterableIterator<QueryResult<R>> {
     const batches = { signal: options?.signal, rows: "merged" } as const;
+    this.made++;
     for await (const rows of this.session.batches<R>(sql, parameters as Params, batches)) {
       yield { rows };
     }
@@ -115,17 +148,57 @@ class Connection implements DatabaseConnection {
   /** The signal that the query was given has cancelled it. */
   async cancelQuery(): Promise<void> {}
 
+  async begin(name: symbol, isReadOnly: boolean): Promise<void> {
+    await this.scopes.begin(name, isReadOnly);
+    this.made = 0;
+  }
+
+  /** Migrations are applied without foreign keys, unless the program runs them in a transaction of its own. */
+  async beginMigrating(): Promise<void> {
+    if (this.made === 0 || !this.scopes.has(TRANSACTION)) {
+      await this.scopes.beginMigrating(MIGRATIONS);
+    }
+  }
+
+  /** Ends a transaction. If it could not be committed, Kysely asks for a rollback, and until then it is over. */
+  async end(name: symbol, commits: boolean): Promise<void> {
+    this.isOver = true;
+    let made = this.running > 0 ? -1 : this.made;
+    await this.scopes.end(name, commits);
+    // Behind one that ran, others of the transaction wait in Kysely.
+    while (made !== this.made) {
+      made = this.made;
+      await nextTurn();
+    }
+    void this.goOn();
+  }
+
+  private async goOn(): Promise<void> {
+    for (let i = 0; i < NOTES_THE_END; i++) {
+      await null;
+    }
+    this.isOver = false;
+  }
+
+  /** What is left running must not meet the transaction of somebody else. */
+  async release(): Promise<void> {
+    this.isReleased = true;
+    await this.scopes.endFrom(0, false);
+  }
+
   private get session(): Session {
+    if (this.isReleased || this.isOver) {
+      throw misuse(
+        this.isReleased ? "the connection was given back" : "the transaction is over",
+        "await the calls of a transaction, or on a connection, before its function returns",
+      );
+    }
     return this.scopes.innermost ?? this.database;
   }
 }
 
-/** So many connections that nobody uses are kept: Kysely remembers each that it has seen, which costs as much as a short query. */
-const IDLE = 64;
-
 class FlatwaterDriver implements Driver {
   private database: Database | undefined;
-  private readonly idle: Connection[] = [];
 
   constructor(private readonly config: FlatwaterDialectConfig) {}
 
@@ -135,28 +208,23 @@ class FlatwaterDriver implements Driver {
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
-    return this.idle.pop() ?? new Connection(this.database!);
+    return new Connection(this.database!);
   }
 
   async releaseConnection(connection: Connection): Promise<void> {
-    // What a transaction's function left running must not meet the transaction of somebody else.
-    if (connection.scopes.wereUsed) {
-      await connection.scopes.endFrom(0, false);
-    } else if (this.idle.length < IDLE) {
-      this.idle.push(connection);
-    }
+    await connection.release();
   }
 
   beginTransaction(connection: Connection, settings: TransactionSettings): Promise<void> {
-    return connection.scopes.begin(TRANSACTION, settings.accessMode === "read only");
+    return connection.begin(TRANSACTION, settings.accessMode === "read only");
   }
 
   commitTransaction(connection: Connection): Promise<void> {
-    return connection.scopes.end(TRANSACTION, true);
+    return connection.end(TRANSACTION, true);
   }
 
   rollbackTransaction(connection: Connection): Promise<void> {
-    return connection.scopes.end(TRANSACTION, false);
+    return connection.end(TRANSACTION, false);
   }
 
   savepoint(connection: Connection, name: string): Promise<void> {
@@ -187,15 +255,15 @@ class FlatwaterAdapter extends SqliteAdapter {
   }
 
   override acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
-    return onConnection(db, async ({ scopes }) => {
-      if (!scopes.has(TRANSACTION)) {
-        await scopes.begin(MIGRATIONS);
-      }
-    });
+    return onConnection(db, (connection) => connection.beginMigrating());
   }
 
   override releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
-    return onConnection(db, ({ scopes }) => scopes.end(MIGRATIONS, true));
+    return onConnection(db, async (connection) => {
+      if (connection.scopes.has(MIGRATIONS)) {
+        await connection.end(MIGRATIONS, true);
+      }
+    });
   }
 }
 

@@ -1,13 +1,14 @@
 /**
  * Transactions of a library whose beginning and end are calls of their own, with savepoints by name.
  *
- * Owns: what is open on one of its connections. Invariants: they end from the innermost on; an end without what it would end does
- * nothing. Leaves out: running statements, for which the innermost is the place.
+ * Owns: what is open on one of its connections. Invariants: they end from the innermost on, and all that were to end do, whatever fails; an
+ * end without what it would end does nothing. Leaves out: running statements, for which the innermost is the place.
  */
 
 import { Snapshot, type Database } from "./database.js";
 import { misuse } from "./errors.js";
 import { enter, type Place } from "./flow.js";
+import { Migrating } from "./migrating.js";
 import { begin, end, type Transaction } from "./transaction.js";
 
 /** Of a savepoint its name. */
@@ -15,7 +16,7 @@ type Name = string | symbol;
 
 interface Scope {
   name: Name;
-  session: Transaction | Snapshot;
+  session: Transaction | Snapshot | Migrating;
   place: Place | undefined;
 }
 
@@ -32,14 +33,14 @@ export class Scopes {
   ) {}
 
   /** Undefined if nothing is open. */
-  get innermost(): Transaction | Snapshot | undefined {
+  get innermost(): Transaction | Snapshot | Migrating | undefined {
     return this.open.at(-1)?.session;
   }
 
   /** False if nothing is open, and if something else has ended it: a deadline, the idle limit, `OR ROLLBACK`. */
   get isOpen(): boolean {
     const { innermost } = this;
-    return innermost !== undefined && (innermost instanceof Snapshot || innermost.inTransaction);
+    return innermost instanceof Snapshot || innermost instanceof Migrating || innermost?.inTransaction === true;
   }
 
   has(name: Name): boolean {
@@ -48,22 +49,36 @@ export class Scopes {
 
   /** Begins a transaction, or in one a nested one. It notes the place before it waits, so that the caller's code is inside. */
   async begin(name: Name, isReadOnly = false): Promise<void> {
-    this.wereUsed = true;
     const around = this.innermost;
     if (around instanceof Snapshot) {
       throw misuse("a read-only transaction has no savepoints");
     }
+    this.wereUsed = true;
     if (isReadOnly && around === undefined) {
       this.open.push({ name, session: await this.database.snapshot(), place: undefined });
       return;
     }
     const place = around === undefined && this.isNoted ? enter() : undefined;
-    const outer = around ?? this.database;
-    const session = await begin(outer);
+    const session = around instanceof Migrating ? await around.savepoint() : await begin(around ?? this.database);
     if (place !== undefined) {
       place.handle = session["handle"];
     }
     this.open.push({ name, session, place });
+  }
+
+  /** Begins a transaction for migrations. One that is open is of no use to them, and was not used: it takes its place. */
+  async beginMigrating(name: Name): Promise<void> {
+    this.wereUsed = true;
+    const [empty] = this.open;
+    const place = empty === undefined ? enter() : empty.place;
+    if (empty !== undefined) {
+      await this.endFrom(0, false);
+    }
+    const session = await Migrating.begin(this.database);
+    if (place !== undefined) {
+      place.handle = session.number;
+    }
+    this.open.push({ name: empty?.name ?? name, session, place });
   }
 
   /** Ends what is open from the last of this name on. There is none after a commit that failed. */
@@ -80,17 +95,27 @@ export class Scopes {
     await this.begin(name);
   }
 
-  /** Ends what is open from this position on, the innermost first. */
+  /** Ends what is open from this position on, the innermost first. After one that could not be committed, those around it roll back. */
   async endFrom(from: number, commits: boolean): Promise<void> {
+    const failed: unknown[] = [];
     for (const { session, place } of this.open.splice(from).reverse()) {
       if (place !== undefined) {
         place.handle = -1;
       }
-      if (session instanceof Snapshot) {
-        session.close();
-      } else {
-        await end(session, commits);
-      }
+      await ended(session, commits && failed.length === 0).catch((error: unknown) => failed.push(error));
     }
+    if (failed.length > 0) {
+      throw failed[0];
+    }
+  }
+}
+
+async function ended(session: Scope["session"], commits: boolean): Promise<void> {
+  if (session instanceof Snapshot) {
+    session.close();
+  } else if (session instanceof Migrating) {
+    await session.end(commits);
+  } else {
+    await end(session, commits);
   }
 }

@@ -133,6 +133,99 @@ test("a transaction that is left open is rolled back when its connection is give
   await insert(db, "Bob");
 });
 
+/** A statement is made after so many microtasks. */
+async function after(ticks, make) {
+  for (let tick = 0; tick < ticks; tick++) await null;
+  return make();
+}
+const LAST_TICK = 40;
+
+test("a statement that comes while its transaction ends never runs by itself", async (t) => {
+  const { db } = await kysely(t);
+  const kept = [];
+  for (let ticks = 0; ticks < LAST_TICK; ticks++) {
+    for (const fails of [true, false]) {
+      const name = `${ticks} ${fails}`;
+      let late;
+      const done = db.transaction().execute(async (trx) => {
+        late = after(ticks, () => insert(trx, name)).then(
+          () => kept.push(name),
+          () => {},
+        );
+        if (fails) throw new RangeError("not today");
+      });
+      await done.catch((error) => assert.ok(error instanceof RangeError));
+      await late;
+      // What it was told was kept is, unless the transaction was undone after it.
+      assert.deepEqual(
+        (await names(db)).filter((one) => one === name),
+        kept.includes(name) && !fails ? [name] : [],
+        name,
+      );
+    }
+  }
+});
+
+test("neither does one behind others that run, nor a stream, nor one of a controlled transaction", async (t) => {
+  const { db } = await kysely(t);
+  for (const end of ["commit", "rollback"]) {
+    const trx = await db.startTransaction().execute();
+    const over = trx[end]().execute();
+    const late = [insert(trx, "late"), insert(trx, "later"), trx.selectFrom("person").selectAll().stream().next()];
+    await over;
+    for (const one of late) await assert.rejects(one);
+  }
+  const failing = db.transaction().execute(async (trx) => {
+    for (let at = 0; at < 20; at++) insert(trx, `queued ${at}`).catch(() => {});
+    throw new RangeError("not today");
+  });
+  await assert.rejects(failing, RangeError);
+  await insert(db, "next");
+  assert.deepEqual(await names(db), ["next"]);
+});
+
+test("after a commit that failed a controlled transaction runs nothing, until it is rolled back", async (t) => {
+  const { db } = await kysely(t);
+  await sql`CREATE TABLE pet (owner REFERENCES person DEFERRABLE INITIALLY DEFERRED)`.execute(db);
+  const trx = await db.startTransaction().execute();
+  await sql`INSERT INTO pet VALUES (7)`.execute(trx);
+  await assert.rejects(trx.commit().execute(), { code: "SQLITE_CONSTRAINT_FOREIGNKEY" });
+  await new Promise((resolve) => setImmediate(resolve));
+  await assert.rejects(insert(trx, "late"), { kind: "misuse", message: /the transaction is over/ });
+  await trx.rollback().execute();
+  assert.deepEqual(await names(db), []);
+});
+
+test("a connection goes on after its transactions, and a statement of theirs that comes late does not", async (t) => {
+  const { db } = await kysely(t);
+  let leaked;
+  await db.connection().execute(async (connection) => {
+    leaked = connection;
+    for (let ticks = 0; ticks < LAST_TICK; ticks++) {
+      let late;
+      const failing = connection.transaction().execute(async (trx) => {
+        const slow = sql`${sql.raw(numbers(1000))} SELECT count(*) FROM c`.execute(trx);
+        late = Promise.allSettled([slow, insert(trx, "queued"), after(ticks, () => insert(trx, "late"))]);
+        throw new RangeError("not today");
+      });
+      await assert.rejects(failing, RangeError);
+      await insert(connection, `kept ${ticks}`);
+      await late;
+    }
+  });
+  const late = { kind: "misuse", message: /the connection was given back/ };
+  await assert.rejects(insert(leaked, "late"), late);
+  await db.transaction().execute(async (trx) => {
+    await assert.rejects(insert(leaked, "late"), late);
+    await insert(trx, "in a transaction");
+  });
+  assert.deepEqual(
+    (await names(db)).filter((name) => !name.startsWith("kept")),
+    ["in a transaction"],
+  );
+  assert.equal((await names(db)).length, LAST_TICK + 1);
+});
+
 test("a read-only transaction sees one point in time and refuses writes", async (t) => {
   const { db } = await kysely(t);
   await insert(db, "Ada");

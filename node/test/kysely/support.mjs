@@ -5,8 +5,8 @@ import { FlatwaterDialect } from "../../dist/kysely.mjs";
 import { folder } from "../support.mjs";
 
 /** A Kysely instance with a table, and its database. */
-export async function kysely(t, options) {
-  const database = await open(`${folder(t)}/test.db`, options);
+export async function kysely(t, options, path = `${folder(t)}/test.db`) {
+  const database = await open(path, options);
   const db = new Kysely({ dialect: new FlatwaterDialect({ database }) });
   t.after(() => db.destroy());
   await db.schema
