@@ -1,8 +1,12 @@
 /**
  * Values and errors, from those of Prisma to those of this package, and back.
  *
- * Owns: what Prisma takes a column for, by the type in its table's definition or by its first value; the kinds of its errors. What is
- * stored for a value is what Prisma's own adapters for SQLite store. Leaves out: running statements.
+ * Owns: what Prisma takes a column for, by the type in its table's definition and by its values; the kinds of its errors. What is stored
+ * for a value is what Prisma's own adapters for SQLite store. Invariant: each row has its own value, or Prisma's client refuses it: no
+ * value becomes another one to fit the type of a column. Leaves out: running statements.
+ *
+ * Raw queries make of a value what the type of its column says. SQLite has types of values, not of columns; so a type that does not fit all
+ * values of a column is not said, and each is handed on as it is. Queries of models read the values alone.
  */
 
 import {
@@ -53,42 +57,145 @@ const DECLARED: Record<string, ColumnType> = {
   JSONB: ColumnTypeEnum.Json,
 };
 
-/** What each column is. */
-export function typesOf({ declaredTypes, rows }: Table): ColumnType[] {
+/** Of a column whose values are of several kinds: Prisma hands them on as they are. */
+const ANY = ColumnTypeEnum.UnknownNumber;
+
+/** Kinds of values, as bits: a column may have several. */
+const INTEGER = 1;
+const BIG = 2;
+const REAL = 4;
+const TEXT = 8;
+const BLOB = 16;
+
+function kindOf(value: unknown): number {
+  switch (typeof value) {
+    case "number":
+      return Number.isInteger(value) ? INTEGER : REAL;
+    case "bigint":
+      return BIG;
+    case "string":
+      return TEXT;
+    default:
+      return value === null ? 0 : BLOB;
+  }
+}
+
+/** Makes of the rows of a table what Prisma takes, and returns the type of each column. */
+export function typed({ declaredTypes, rows }: Table): ColumnType[] {
   return declaredTypes.map((declared, at) => {
-    const known = DECLARED[declared.toUpperCase()];
-    // Of an expression the first value says it.
-    return known ?? typeOf(rows.find((row) => row[at] !== null)?.[at]);
+    let kinds = 0;
+    for (const row of rows) {
+      kinds |= kindOf(row[at]);
+    }
+    const type = typeOf(DECLARED[declared.toUpperCase()], kinds);
+    const form = FORMS[type];
+    if (form !== undefined) {
+      const values = rows.map((row) => (row[at] === null ? null : form(row[at] as SqlValue)));
+      if (values.includes(undefined)) {
+        return ANY;
+      }
+      rows.forEach((row, of) => (row[at] = values[of]));
+    } else if ((kinds & BIG) !== 0 && type !== ANY) {
+      rows.forEach((row) => (row[at] = typeof row[at] === "bigint" ? String(row[at]) : row[at]));
+    }
+    return type;
   });
 }
 
-function typeOf(value: unknown): ColumnType {
-  switch (typeof value) {
-    case "string":
-      return ColumnTypeEnum.Text;
-    case "bigint":
-      return ColumnTypeEnum.Int64;
-    case "number":
-      return ColumnTypeEnum.UnknownNumber;
-    case "object":
-      return ColumnTypeEnum.Bytes;
+/** What a column is that has such values. */
+function typeOf(declared: ColumnType | undefined, kinds: number): ColumnType {
+  const isNumbers = (kinds & (TEXT | BLOB)) === 0;
+  switch (declared) {
+    case ColumnTypeEnum.Int32:
+    case ColumnTypeEnum.Int64:
+      if (isNumbers && (kinds & REAL) === 0) {
+        return (kinds & BIG) === 0 ? declared : ColumnTypeEnum.Int64;
+      }
+      break;
+    case ColumnTypeEnum.Float:
+    case ColumnTypeEnum.Double:
+      if (isNumbers && (kinds & BIG) === 0) {
+        return declared;
+      }
+      break;
+    case ColumnTypeEnum.Bytes:
+      if ((kinds & ~BLOB) === 0) {
+        return declared;
+      }
+      break;
+    case ColumnTypeEnum.Numeric:
+      if (isNumbers) {
+        return declared;
+      }
+      break;
+    case undefined:
+      break;
     default:
-      return ColumnTypeEnum.Int32;
+      return declared;
+  }
+  switch (kinds) {
+    case 0:
+      return declared ?? ColumnTypeEnum.Int32;
+    case TEXT:
+      return ColumnTypeEnum.Text;
+    case BLOB:
+      return ColumnTypeEnum.Bytes;
+    case BIG:
+    case BIG | INTEGER:
+      return ColumnTypeEnum.Int64;
+    default:
+      // A number of JavaScript has not all digits.
+      return isNumbers && (kinds & BIG) !== 0 ? ColumnTypeEnum.Numeric : ANY;
   }
 }
 
-/** A value as Prisma takes it from a column of this type. */
-export function valueFor(type: ColumnType, value: unknown): unknown {
-  if (typeof value !== "number" && typeof value !== "bigint") {
-    return value;
+/** What Prisma takes for a value in a column of these types; undefined if the value is of another one. */
+const FORMS: Partial<Record<ColumnType, (value: SqlValue) => SqlValue | undefined>> = {
+  [ColumnTypeEnum.DateTime]: timeOf,
+  [ColumnTypeEnum.Date]: timeOf,
+  [ColumnTypeEnum.Time]: (value) =>
+    typeof value === "string" && isTime(Date.parse(`1970-01-01T${value}Z`)) ? value : undefined,
+  [ColumnTypeEnum.Boolean]: (value) =>
+    value === 0 || value === 1 || value === "true" || value === "false" ? value : undefined,
+  // SQLite has made a number of JSON that is one.
+  [ColumnTypeEnum.Json]: (value) =>
+    typeof value === "number" || typeof value === "bigint"
+      ? String(value)
+      : typeof value === "string"
+        ? value
+        : undefined,
+};
+
+/** A time in the form of ISO 8601: SQLite means one without a zone to be UTC, and JavaScript one that is local. */
+function timeOf(value: SqlValue): string | undefined {
+  if (typeof value === "number" || typeof value === "bigint") {
+    const time = new Date(Number(value));
+    return isTime(time.getTime()) ? time.toISOString() : undefined;
   }
-  if (type === ColumnTypeEnum.DateTime) {
-    return new Date(Number(value)).toISOString();
+  if (typeof value !== "string") {
+    return undefined;
   }
-  if (typeof value === "bigint") {
-    return value.toString();
+  const [, date, time, zone] = TIME.exec(value) ?? [];
+  if (date === undefined && time === undefined) {
+    return undefined;
   }
-  return type === ColumnTypeEnum.Int32 || type === ColumnTypeEnum.Int64 ? Math.trunc(value) : value;
+  const iso = time === undefined ? date! : `${date ?? "1970-01-01"}T${time}${zoneOf(zone)}`;
+  if (!isTime(Date.parse(iso))) {
+    return undefined;
+  }
+  // As it was stored, if it says all.
+  return isTime(Date.parse(value)) && zone !== undefined && date !== undefined ? value : iso;
+}
+
+/** As SQLite's functions read it, and with the zones that Prisma reads: a date, a time, or both. */
+const TIME = /^(\d{4}-\d{2}-\d{2})?(?:(?:^|[T ]+)(\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?) *(Z|[+-]\d{2}(?::?\d{2})?)?)?$/i;
+
+function zoneOf(zone: string | undefined): string {
+  return zone === undefined ? "Z" : zone.length === 3 ? `${zone}:00` : zone;
+}
+
+function isTime(milliseconds: number): boolean {
+  return !Number.isNaN(milliseconds);
 }
 
 /** An argument of Prisma as it is stored. */
@@ -125,6 +232,9 @@ export function errorFor(error: unknown): unknown {
   return new DriverAdapterError({ originalCode: error.code, originalMessage: error.message, ...mapped(error) });
 }
 
+/** What SQLite says of a foreign key; also of one with RESTRICT, whose error is that of a trigger. */
+const FOREIGN_KEY = "FOREIGN KEY constraint failed";
+
 function mapped(error: FlatwaterError): MappedError {
   const { code, kind, hint } = error;
   const message = hint === undefined ? error.message : error.message.replace(` -- ${hint}`, "");
@@ -138,8 +248,13 @@ function mapped(error: FlatwaterError): MappedError {
     }
     case "SQLITE_CONSTRAINT_NOTNULL":
       return { kind: "NullConstraintViolation", constraint: failedColumns(message).constraint };
-    case "SQLITE_CONSTRAINT_FOREIGNKEY":
     case "SQLITE_CONSTRAINT_TRIGGER":
+      if (!message.startsWith(FOREIGN_KEY)) {
+        // The text of RAISE.
+        break;
+      }
+    // falls through
+    case "SQLITE_CONSTRAINT_FOREIGNKEY":
       return { kind: "ForeignKeyConstraintViolation", constraint: { foreignKey: {} } };
   }
   if (kind === "busy" || kind === "timeout") {
@@ -148,15 +263,23 @@ function mapped(error: FlatwaterError): MappedError {
   if (kind === "closed") {
     return { kind: "ConnectionClosed" };
   }
-  const [, table] = /no such table: (\S+)/.exec(message) ?? [];
-  if (table !== undefined) {
-    return { kind: "TableDoesNotExist", table };
-  }
-  const [, column] = /(?:no such column: |has no column named )(\S+)/.exec(message) ?? [];
-  if (column !== undefined) {
-    return { kind: "ColumnNotFound", column };
+  if (kind === "sql") {
+    const table = behind(message, "no such table: ");
+    if (table !== undefined) {
+      return { kind: "TableDoesNotExist", table };
+    }
+    const column = behind(message, "no such column: ") ?? behind(message, " has no column named ");
+    if (column !== undefined) {
+      return { kind: "ColumnNotFound", column };
+    }
   }
   return { kind: "sqlite", extendedCode: error.errcode ?? 1, message };
+}
+
+/** What follows on the first occurrence of a part; undefined if there is none. */
+function behind(text: string, part: string): string | undefined {
+  const at = text.indexOf(part);
+  return at < 0 ? undefined : text.slice(at + part.length);
 }
 
 /** The columns of `UNIQUE constraint failed: t.a, t.b`. An index on an expression has its name there. */
@@ -164,12 +287,13 @@ function failedColumns(message: string): {
   constraint: { fields: string[] } | { index: string };
   table: string | undefined;
 } {
-  const failed = /constraint failed: (.*)/.exec(message)?.[1] ?? "";
-  const [, index] = /^index '(.*)'/.exec(failed) ?? [];
-  if (index !== undefined) {
-    return { constraint: { index }, table: undefined };
+  const failed = behind(message, "constraint failed: ") ?? "";
+  const index = behind(failed, "index '");
+  if (index !== undefined && failed.startsWith("index '")) {
+    return { constraint: { index: index.slice(0, -1) }, table: undefined };
   }
-  const names = failed.split(", ").map((name) => name.split("."));
-  const fields = names.map((name) => name.at(-1)!);
-  return { constraint: { fields }, table: names[0]!.slice(0, -1).join(".") || undefined };
+  const table = failed.slice(0, Math.max(failed.indexOf("."), 0));
+  // A name may have commas and dots.
+  const fields = table === "" ? [failed] : failed.slice(table.length + 1).split(`, ${table}.`);
+  return { constraint: { fields }, table: table || undefined };
 }

@@ -3,7 +3,7 @@
  *
  * Owns: connections of Prisma, which are a database of this package each. Invariants: queries outside of transactions run side by side;
  * as many transactions may be begun at once as there are, and wait for the writer in the order in which they were. Leaves out: SQL, which
- * Prisma makes; values and errors (`prisma-values`).
+ * Prisma makes; values and errors (`prisma-values`), urls (`prisma-url`).
  */
 
 import {
@@ -18,9 +18,12 @@ import {
   type Transaction,
   type TransactionOptions,
 } from "@prisma/driver-adapter-utils";
+import { native, type ScriptStatement } from "./addon.js";
 import { open, type Database } from "./database.js";
+import { FlatwaterError, misuse } from "./errors.js";
 import type { Options } from "./options.js";
-import { argumentOf, errorFor, typesOf, valueFor, type TimestampFormat } from "./prisma-values.js";
+import { placeOf } from "./prisma-url.js";
+import { argumentOf, errorFor, typed, type TimestampFormat } from "./prisma-values.js";
 import { Scopes } from "./scopes.js";
 import type { Session } from "./session.js";
 import { executedBy, tableOf } from "./statements.js";
@@ -29,7 +32,7 @@ export type { TimestampFormat } from "./prisma-values.js";
 
 /** What the adapter takes: where the database is, and the options of `open`. */
 export interface PrismaFlatwaterConfig extends Options {
-  /** A path, with `file:` before it or without. */
+  /** A path, with `file:` before it or without. Of what Prisma takes behind a `?`, `socket_timeout` sets `busyTimeout`. */
   url: string;
 }
 
@@ -69,8 +72,12 @@ export class PrismaFlatwater implements SqlMigrationAwareDriverAdapterFactory {
   private connectTo(url: string): Promise<SqlDriverAdapter> {
     const { url: _, ...options } = this.config;
     return mapping(async () => {
-      const database = await open(url.replace(/^file:/, ""), options);
-      return new Adapter(database, this.options.timestampFormat ?? "iso8601");
+      const format = this.options.timestampFormat ?? "iso8601";
+      if (format !== "iso8601" && format !== "unixepoch-ms") {
+        throw misuse(`timestampFormat must be "iso8601" or "unixepoch-ms"`);
+      }
+      const { path, ...ofUrl } = placeOf(url);
+      return new Adapter(await open(path, { ...ofUrl, ...options }), format);
     });
   }
 }
@@ -88,23 +95,23 @@ abstract class Queryable implements SqlQueryable {
   protected abstract get session(): Session;
 
   queryRaw(query: SqlQuery): Promise<SqlResultSet> {
-    return mapping(async () => {
-      const table = await tableOf(this.session, query.sql, this.arguments(query), { integers: "auto" });
-      const columnTypes = typesOf(table);
-      for (const row of table.rows) {
-        for (let at = 0; at < row.length; at++) {
-          row[at] = valueFor(columnTypes[at]!, row[at]);
-        }
-      }
+    return this.run(async (session) => {
+      const table = await tableOf(session, query.sql, this.arguments(query), { integers: "auto" });
+      const columnTypes = typed(table);
       return { columnNames: table.names, columnTypes, rows: table.rows };
     });
   }
 
   executeRaw(query: SqlQuery): Promise<number> {
-    return mapping(async () => (await executedBy(this.session, query.sql, this.arguments(query))).changes);
+    return this.run(async (session) => (await executedBy(session, query.sql, this.arguments(query))).changes);
   }
 
-  private arguments({ args, argTypes }: SqlQuery) {
+  /** Runs a statement, whose errors become those of Prisma. */
+  protected run<T>(statement: (session: Session) => Promise<T>): Promise<T> {
+    return mapping(() => statement(this.session));
+  }
+
+  protected arguments({ args, argTypes }: SqlQuery) {
     return args.map((given, at) => argumentOf(given, argTypes[at], this.format));
   }
 }
@@ -116,7 +123,24 @@ class Adapter extends Queryable implements SqlDriverAdapter {
 
   /** All of the script is done, or nothing. */
   executeScript(script: string): Promise<void> {
-    return mapping(() => this.database.executeScript(withoutForeignKeys(script)));
+    return mapping(() => this.database.executeScript(wholeOf(script, native.statements(script))));
+  }
+
+  /** Prisma's schema engine gives its scripts here too. */
+  override executeRaw(query: SqlQuery): Promise<number> {
+    return this.run(async (session) => {
+      try {
+        return (await executedBy(session, query.sql, this.arguments(query))).changes;
+      } catch (error) {
+        const isRefused = error instanceof FlatwaterError && error.kind === "misuse" && query.args.length === 0;
+        const statements = isRefused ? native.statements(query.sql) : [];
+        if (!statements.some(isLock) && !(statements.length > 1 && isKeys(statements[0]!))) {
+          throw error;
+        }
+        await this.database.executeScript(wholeOf(query.sql, statements));
+        return 0;
+      }
+    });
   }
 
   async startTransaction(isolation?: IsolationLevel): Promise<Transaction> {
@@ -143,17 +167,44 @@ class AdapterTransaction extends Queryable implements Transaction {
   /** Prisma sends no COMMIT of its own. */
   readonly options: TransactionOptions = { usePhantomQuery: true };
   private readonly scopes = new Scopes(this.database, false);
+  /** Of the statement that ended it. */
+  private failure: Error | undefined;
 
   protected get session(): Session {
     const { innermost, isOpen } = this.scopes;
     if (innermost === undefined || !isOpen) {
-      throw new DriverAdapterError({ kind: "TransactionAlreadyClosed", cause: "the transaction is over" });
+      throw this.isOver();
     }
     return innermost;
   }
 
+  protected override run<T>(statement: (session: Session) => Promise<T>): Promise<T> {
+    return super.run(async (session) => {
+      try {
+        return await statement(session);
+      } catch (error) {
+        if (!this.scopes.isOpen && error instanceof Error) {
+          this.failure ??= error;
+        }
+        throw error;
+      }
+    });
+  }
+
+  /** What ended it says more than that it is over. */
+  private isOver(): DriverAdapterError {
+    const why = this.failure === undefined ? "" : `: ${this.failure.message}`;
+    return new DriverAdapterError({ kind: "TransactionAlreadyClosed", cause: `the transaction is over${why}` });
+  }
+
   commit(): Promise<void> {
-    return mapping(() => this.scopes.endFrom(0, true));
+    return mapping(async () => {
+      if (this.failure !== undefined) {
+        await this.scopes.endFrom(0, false);
+        throw this.isOver();
+      }
+      await this.scopes.endFrom(0, true);
+    });
   }
 
   rollback(): Promise<void> {
@@ -182,10 +233,31 @@ async function mapping<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-const SETS_FOREIGN_KEYS = /^[ \t]*PRAGMA foreign_keys *= *(ON|OFF) *;[ \t]*$/gim;
+/** Prisma turns foreign keys off around what it rebuilds, or defers them. */
+function isKeys([, , pragma, value]: ScriptStatement): boolean {
+  return (pragma === "foreign_keys" || pragma === "defer_foreign_keys") && value !== "";
+}
 
-/** Prisma's migrations turn foreign keys off around what they rebuild. Here that is a script with a transaction of its own. */
-function withoutForeignKeys(script: string): string {
-  const rest = script.replace(SETS_FOREIGN_KEYS, "");
-  return rest === script ? script : `PRAGMA foreign_keys=OFF;\nBEGIN;\n${rest}\n;COMMIT;`;
+/** Prisma's schema engine locks a file by it, which one of several connections cannot. */
+function isLock([, , pragma, value]: ScriptStatement): boolean {
+  return pragma === "locking_mode" && value !== "";
+}
+
+const MARKS = new Set(["BEGIN", "COMMIT", "END"]);
+
+/**
+ * A script with a transaction of its own, as the engine runs the dump of a database, if it says something of transactions or of foreign
+ * keys: then the engine does the same for the whole script. A PRAGMA `foreign_keys` in it does nothing.
+ */
+function wholeOf(script: string, statements: ScriptStatement[]): string {
+  const rest = statements.filter((statement) => !MARKS.has(statement[1]) && !isLock(statement));
+  if (rest.length === statements.length && !rest.some(isKeys)) {
+    return script;
+  }
+  if (rest.every(isKeys)) {
+    return rest.map(([text]) => text).join(";\n");
+  }
+  const isWithoutKeys = rest.some(([, , pragma, value]) => pragma === "foreign_keys" && value === "off");
+  const keys = isWithoutKeys ? ["PRAGMA foreign_keys = OFF"] : [];
+  return [...keys, "BEGIN", ...rest.map(([text]) => text), "COMMIT;"].join(";\n");
 }
