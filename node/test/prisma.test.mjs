@@ -1,8 +1,10 @@
 // The driver adapter for Prisma, by the contract that Prisma's client relies on.
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from "@prisma/driver-adapter-utils";
 import { PrismaFlatwater } from "../dist/prisma.mjs";
 import { folder, numbers } from "./support.mjs";
@@ -255,6 +257,222 @@ PRAGMA defer_foreign_keys=OFF;
     ({ cause }) => cause.kind === "sqlite",
   );
   assert.deepEqual((await on.queryRaw(query("SELECT name FROM sqlite_schema WHERE name = 'half'"))).rows, []);
+});
+
+test("of a script nothing is changed that stands in quotes or comments", async (t) => {
+  const on = await adapter(t);
+  const text = "a\nPRAGMA foreign_keys=OFF;\nCOMMIT;\nb";
+  await on.executeScript(`CREATE TABLE note (t); INSERT INTO note VALUES ('${text}'); -- PRAGMA foreign_keys=OFF;
+    CREATE TRIGGER told AFTER INSERT ON note BEGIN
+      UPDATE note SET t = t || '; END;';
+    END;
+    /* PRAGMA foreign_keys=OFF; */ INSERT INTO note VALUES ('PRAGMA foreign_keys=OFF;')`);
+  const { rows } = await on.queryRaw(query("SELECT t FROM note ORDER BY rowid"));
+  assert.deepEqual(rows, [[`${text}; END;`], ["PRAGMA foreign_keys=OFF;; END;"]]);
+});
+
+const CHILDREN = `CREATE TABLE "Pet" ("owner" REFERENCES "User" ON DELETE CASCADE); INSERT INTO "User" ("email") VALUES ('ada');
+  INSERT INTO "Pet" VALUES (1);`;
+const REBUILD = `CREATE TABLE "new_User" ("id" INTEGER PRIMARY KEY, "email" TEXT);
+  INSERT INTO "new_User" SELECT "id", "email" FROM "User"; DROP TABLE "User"; ALTER TABLE "new_User" RENAME TO "User";`;
+
+test("foreign keys are off in a script that says so, however it is written", async (t) => {
+  for (const off of [
+    "PRAGMA foreign_keys=OFF;",
+    "pragma main . [foreign_keys] = 'no' ;",
+    'PRAGMA "foreign_keys"(0); BEGIN;',
+    "CREATE TABLE IF NOT EXISTS first (a); PRAGMA/**/Foreign_Keys(false);",
+    "BEGIN; PRAGMA foreign_keys = off;",
+  ]) {
+    const on = await adapter(t);
+    await on.executeScript(CHILDREN);
+    const end = off.includes("BEGIN") ? "END TRANSACTION" : "";
+    await on.executeScript(`${off} ${REBUILD} PRAGMA foreign_keys=ON; ${end}`);
+    assert.deepEqual((await on.queryRaw(query(`SELECT count(*) FROM "Pet"`))).rows, [[1]], off);
+    await assert.rejects(on.executeScript(`DELETE FROM "User"; INSERT INTO "Pet" VALUES (7)`));
+    await assert.rejects(on.executeScript(`${off} DELETE FROM "User"; ${end}`), /foreign key violations/, off);
+    assert.deepEqual(await emails(on), ["ada"]);
+  }
+});
+
+test("what Prisma's schema engine sends is done", async (t) => {
+  const on = await adapter(t);
+  await on.executeScript(CHILDREN);
+  assert.equal(await on.executeRaw(query("PRAGMA main.locking_mode=EXCLUSIVE")), 0);
+  await on.executeScript(` PRAGMA defer_foreign_keys = 1; DELETE FROM "User"; DELETE FROM "Pet"; `);
+  assert.deepEqual(await emails(on), []);
+  const drop = `-- DropTable\nPRAGMA foreign_keys=off;\nDROP TABLE "Pet";\nPRAGMA foreign_keys=on;\n`;
+  assert.equal(await on.executeRaw(query(drop)), 0);
+  assert.deepEqual((await on.queryRaw(query("SELECT name FROM sqlite_schema WHERE name = 'Pet'"))).rows, []);
+  // Alone it would have no effect.
+  for (const keys of ["PRAGMA foreign_keys = OFF", "PRAGMA foreign_keys = OFF; PRAGMA foreign_keys = OFF"]) {
+    await assert.rejects(on.executeRaw(query(keys)), { kind: "misuse" });
+    await assert.rejects(on.executeScript(keys), { kind: "misuse" });
+  }
+  await assert.rejects(on.executeRaw(query("DELETE FROM User; DELETE FROM User")), { kind: "misuse" });
+  await assert.rejects(on.executeScript("CREATE TABLE a (a); ROLLBACK"), { kind: "misuse" });
+});
+
+test("each value of a raw query is its own, whatever the others of its column are", async (t) => {
+  const on = await adapter(t);
+  const { Int32, Int64, Text, Numeric, Double, Boolean, DateTime, Bytes, Json, UnknownNumber } = ColumnTypeEnum;
+  const blob = new Uint8Array([0, 255]);
+  const big = 9007199254740993n;
+  const column = async (declared, ...values) => {
+    await on.executeScript(`DROP TABLE IF EXISTS one; CREATE TABLE one (v ${declared})`);
+    for (const value of values) await on["database"].execute("INSERT INTO one VALUES (?)", [value]);
+    const { columnTypes, rows } = await on.queryRaw(query("SELECT v FROM one ORDER BY rowid"));
+    return [columnTypes[0], ...rows.flat()];
+  };
+  for (const [declared, given, type, expected = given] of [
+    ["", [], Int32],
+    ["", [null], Int32],
+    ["", [blob, "hello world!"], UnknownNumber],
+    ["", [big, 2.5], Numeric, [String(big), 2.5]],
+    ["", [5, null, big], Int64, [5, null, String(big)]],
+    ["", [5, 2.5, null], UnknownNumber],
+    ["", [big, "a", 5], UnknownNumber],
+    ["", ["a", null], Text],
+    ["", [null, blob], Bytes],
+    ["INTEGER", [1, null], Int32],
+    ["INTEGER", [1, 2.5], UnknownNumber],
+    ["INTEGER", [1, "a"], UnknownNumber],
+    ["INTEGER", [1, big], Int64, [1, String(big)]],
+    ["BIGINT", [1, 2], Int64],
+    ["BIGINT", [big, 0.5], Numeric, [String(big), 0.5]],
+    ["REAL", [1.5, "a"], UnknownNumber],
+    ["REAL", [1, 0.5], Double],
+    ["NUMERIC", [big, 1], Int64, [String(big), 1]],
+    ["DECIMAL", [big, 0.5], Numeric, [String(big), 0.5]],
+    ["DECIMAL", ["a", 1], UnknownNumber],
+    ["BLOB", ["text"], Text],
+    ["BLOB", [blob, "text"], UnknownNumber],
+    ["BOOLEAN", [1, 0, null], Boolean],
+    ["BOOLEAN", [1, 2], UnknownNumber],
+    ["JSONB", ['{"a":1}', "5", null], Json, ['{"a":1}', "5", null]],
+    ["JSONB", [blob, "{}"], UnknownNumber],
+    ["TEXT", ["a", blob], Text],
+    ["DATETIME", [1767323045678], DateTime, ["2026-01-02T03:04:05.678Z"]],
+    ["DATETIME", ["2026-01-02T03:04:05.678+00:00"], DateTime],
+    ["DATETIME", ["tomorrow", 5], UnknownNumber],
+    ["DATETIME", [blob], UnknownNumber],
+  ]) {
+    const [found, ...values] = await column(declared, ...given);
+    assert.deepEqual(values, expected, `${declared} ${given}`);
+    assert.equal(found, type, `${declared} ${given}`);
+  }
+});
+
+test("a time without a zone is in UTC", async (t) => {
+  const on = await adapter(t);
+  const times = {
+    "2026-03-08 07:30:00": "2026-03-08T07:30:00.000Z",
+    "2026-03-08T07:30": "2026-03-08T07:30:00.000Z",
+    "2026-03-08 07:30:00.123456": "2026-03-08T07:30:00.123Z",
+    "2026-03-08": "2026-03-08T00:00:00.000Z",
+    "2026-03-08 07:30:00 +02:00": "2026-03-08T05:30:00.000Z",
+    "2026-03-08 07:30:00+02": "2026-03-08T05:30:00.000Z",
+    "2026-03-08T07:30:00Z": "2026-03-08T07:30:00.000Z",
+    "07:30:00": "1970-01-01T07:30:00.000Z",
+  };
+  for (const [stored, expected] of Object.entries(times)) {
+    await on["database"].execute(`INSERT OR REPLACE INTO "User" ("id", "email", "at") VALUES (1, 'ada', ?)`, [stored]);
+    const { columnTypes, rows } = await on.queryRaw(query(`SELECT "at" FROM "User"`));
+    assert.equal(columnTypes[0], ColumnTypeEnum.DateTime);
+    assert.equal(new Date(rows[0][0]).toISOString(), expected, stored);
+  }
+});
+
+test("what has ended a transaction is told by all that comes after it", async (t) => {
+  const on = await adapter(t);
+  await insert(on, "ada");
+  const ended = (run) => async () => {
+    const tx = await on.startTransaction();
+    await insert(tx, "never");
+    await assert.rejects(
+      tx.executeRaw(query(`INSERT OR ROLLBACK INTO "User" ("email") VALUES ('ada')`)),
+      kind("UniqueConstraintViolation", { constraint: { fields: ["email"] }, table: "User" }),
+    );
+    await assert.rejects(run(tx), (error) => {
+      assert.equal(error.cause.kind, "TransactionAlreadyClosed");
+      assert.match(error.cause.cause, /the transaction is over: .*UNIQUE constraint failed: User.email/);
+      return true;
+    });
+    await tx.rollback();
+  };
+  await ended((tx) => insert(tx, "late"))();
+  await ended((tx) => tx.commit())();
+  assert.deepEqual(await emails(on), ["ada"]);
+});
+
+test("a text of RAISE is told, and a RESTRICT is a foreign key", async (t) => {
+  const on = await adapter(t);
+  await on.executeScript(`CREATE TABLE "Pet" ("owner" REFERENCES "User" ON DELETE RESTRICT); INSERT INTO "User" ("email") VALUES ('ada');
+    INSERT INTO "Pet" VALUES (1); CREATE TRIGGER no AFTER UPDATE ON "Pet" BEGIN SELECT RAISE(ABORT, 'no such table: of mine'); END;`);
+  await assert.rejects(on.executeRaw(query(`UPDATE "Pet" SET "owner" = NULL`)), ({ cause }) => {
+    assert.deepEqual([cause.kind, cause.message, cause.extendedCode], ["sqlite", "no such table: of mine", 1811]);
+    return true;
+  });
+  await assert.rejects(
+    on.executeRaw(query(`DELETE FROM "User"`)),
+    kind("ForeignKeyConstraintViolation", { constraint: { foreignKey: {} } }),
+  );
+});
+
+test("names with dots and commas are told as they are", async (t) => {
+  const on = await adapter(t);
+  await on.executeScript(
+    `CREATE TABLE odd ("a.b" NOT NULL, "c, d", UNIQUE ("a.b", "c, d")); INSERT INTO odd VALUES (1, 2)`,
+  );
+  const unique = { constraint: { fields: ["a.b", "c, d"] }, table: "odd" };
+  await assert.rejects(
+    on.executeRaw(query("INSERT INTO odd VALUES (1, 2)")),
+    kind("UniqueConstraintViolation", unique),
+  );
+  const none = { constraint: { fields: ["a.b"] } };
+  await assert.rejects(on.executeRaw(query("INSERT INTO odd VALUES (NULL, 2)")), kind("NullConstraintViolation", none));
+  const table = { table: "my own" };
+  await assert.rejects(on.queryRaw(query(`SELECT * FROM "my own"`)), kind("TableDoesNotExist", table));
+});
+
+test("a url is a path, and what is wrong with it is said before a file is made", async (t) => {
+  const place = folder(t);
+  const connect = async (url, options) => {
+    const made = await new PrismaFlatwater({ url, ...options }).connect();
+    await made.dispose();
+    return made;
+  };
+  const at = (name) => join(place, name);
+  for (const [url, options] of [
+    [`file:${at("a.db")}?connection_limit=1`],
+    [`FILE:${at("b.db")}?socket_timeout=5&connection_limit=1`],
+    [at("c.db")],
+    [pathToFileURL(at("d d.db")).href],
+    [`file:${at("a.db")}`, { busyTimeout: 7 }],
+    ["file::memory:"],
+    [":memory:"],
+  ]) {
+    await connect(url, options);
+  }
+  assert.deepEqual(readdirSync(place).sort(), ["a.db", "b.db", "c.db", "d d.db"]);
+  for (const url of [
+    undefined,
+    null,
+    7,
+    "",
+    "file:",
+    `"file:${at("q.db")}"`,
+    ` file:${at("q.db")}`,
+    `file:${at("q.db")}?mode=ro`,
+    `file:${at("q.db")}?socket_timeout=soon`,
+    "libsql://host",
+    "file://host/q.db",
+  ]) {
+    await assert.rejects(connect(url), { name: "FlatwaterError", kind: "misuse", message: /^url / }, String(url));
+  }
+  assert.equal(readdirSync(place).length, 4);
+  const format = new PrismaFlatwater({ url: at("a.db") }, { timestampFormat: "iso" });
+  await assert.rejects(format.connect(), { kind: "misuse", message: /timestampFormat/ });
 });
 
 test("Prisma's own wrapper of an adapter takes it, and a shadow database is another one", async (t) => {
