@@ -19,6 +19,11 @@ export interface Options {
   create?: boolean;
   /** The content of a database in memory, as `serialize` returns it. The path is `:memory:`. */
   deserialize?: Uint8Array | ArrayBuffer;
+  /**
+   * Take a name in double quotes for a text if there is no column of that name, as SQLite does by itself. Default false: a
+   * misspelt column is an error. Views and triggers of the file that have such texts need it.
+   */
+  doubleQuotedStrings?: boolean;
   /** What survives a loss of power: the database without its last commits, or all commits. Default `normal`. */
   durability?: "normal" | "full";
   /** Check foreign keys. Default true. */

@@ -37,6 +37,16 @@ test("rows are written and read", async (t) => {
   ]);
 });
 
+test("a column that does not exist is an error, and no row is deleted", async (t) => {
+  const { db } = await kysely(t);
+  await insert(db, "Ada");
+  const missing = { kind: "sql", message: /no such column: "gone"/ };
+  await assert.rejects(db.deleteFrom("person").where("gone", "is not", null).execute(), missing);
+  await assert.rejects(db.selectFrom("person").select("gone").execute(), missing);
+  await assert.rejects(db.updateTable("person").set({ age: sql.ref("gone") }).execute(), missing);
+  assert.deepEqual(await names(db), ["Ada"]);
+});
+
 test("raw SQL is run as what it is, whatever it looks like", async (t) => {
   const { db } = await kysely(t);
   const rows = async (raw) => (await raw.execute(db)).rows;

@@ -228,6 +228,19 @@ def test_an_extension_is_an_option(place):
             db.load_extension("x")
 
 
+def test_a_name_in_double_quotes_that_is_no_column_is_a_text(module, place):
+    with closing(module.connect(place)) as db:
+        db.execute('CREATE TABLE t (a CHECK (a <> "bad"))')
+        db.execute('INSERT INTO t VALUES ("a text")')
+        assert db.execute('SELECT a || "!" FROM t').fetchall() == [("a text!",)]
+
+
+def test_a_program_may_turn_texts_in_double_quotes_off(place):
+    with closing(dbapi.connect(place, double_quoted_strings=False)) as db:
+        with pytest.raises(dbapi.OperationalError, match='no such column: "gone"'):
+            db.execute('SELECT "gone"')
+
+
 def test_copies(module, tmp_path):
     with closing(module.connect(tmp_path / "a.db")) as db, closing(module.connect(tmp_path / "b.db")) as target:
         with db:

@@ -14,6 +14,7 @@ use crate::value::Value;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Options {
     pub(crate) foreign_keys: Option<bool>,
+    pub(crate) double_quoted_strings: Option<bool>,
     pub(crate) read_only: Option<bool>,
     pub(crate) create: Option<bool>,
     pub(crate) readers: Option<usize>,

@@ -48,6 +48,7 @@ pub const OPTIONS: &[(&str, Set)] = &[
         Given::Bytes(bytes) => Ok(options.deserialize(bytes)),
         _ => Err("bytes, such as those of `serialize`"),
     }),
+    ("double_quoted_strings", |options, given| Ok(options.double_quoted_strings(switch(&given)?))),
     ("durability", |options, given| match given {
         Given::Text(text) if text == "normal" => Ok(options.durability(Durability::Normal)),
         Given::Text(text) if text == "full" => Ok(options.durability(Durability::Full)),

@@ -57,6 +57,15 @@ export function facts({ flatwater, adapter, orm, core, write }) {
     assert.equal(await db.$count(users), 1);
   });
 
+  test("a column that the table does not have is an error, and not its name", async (t) => {
+    const db = await opened(t);
+    await insert(db, "Ada");
+    const wrong = core.sqliteTable("users", { id: core.integer("id").primaryKey(), gone: core.text("gone") });
+    await assert.rejects(async () => db.select().from(wrong), kind("sql"));
+    await assert.rejects(async () => db.delete(wrong).where(eq(wrong.gone, "gone")), kind("sql"));
+    assert.deepEqual(await names(db), ["Ada"]);
+  });
+
   test("raw SQL is run as what it is", async (t) => {
     const db = await opened(t);
     assert.deepEqual(await db.run(sql`INSERT INTO users (name) VALUES (${"Ada"}), ('returning')`), {

@@ -69,7 +69,9 @@ class Place:
 
     def __init__(self, settings: Settings, uri: bool) -> None:
         self.path, self._name = _path(settings.path, uri)
-        self.options: Any = {"foreign_keys": settings.foreign_keys, "transaction_idle": IDLE, **settings.options}
+        # Texts in double quotes are what the `sqlite3` module takes.
+        own = {"foreign_keys": settings.foreign_keys, "double_quoted_strings": True, "transaction_idle": IDLE}
+        self.options: Any = {**own, **settings.options}
         self.options.setdefault("busy_timeout", max(settings.timeout, BUSY))
         self.handle: Handle | None = None
         # Of a database in memory, if another was copied into it.

@@ -167,5 +167,8 @@ class FlatwaterModule(AsyncAdapt_dbapi_module):
 
     def connect(self, *args: Any, async_creator_fn: Any = None, **kwargs: Any) -> FlatwaterConnection:
         """Opens a connection: that of `flatwater.aiosqlite.connect`, or that of the engine's `async_creator`."""
+        if async_creator_fn is None:
+            # SQLAlchemy writes texts in single quotes, and names that it takes from the program in double quotes.
+            kwargs.setdefault("double_quoted_strings", False)
         connection = (async_creator_fn or aiosqlite.connect)(*args, **kwargs)
         return FlatwaterConnection(self, await_(connection))

@@ -60,6 +60,14 @@ async def logical_of(connection):
     return (await connection.get_raw_connection()).driver_connection._core
 
 
+async def test_a_name_in_double_quotes_that_is_no_column_is_an_error(file):
+    async with Engine(file) as engine, engine.connect() as connection:
+        with pytest.raises(OperationalError, match='no such column: "gone"'):
+            await connection.execute(text('SELECT "gone" FROM users'))
+    async with Engine(file, connect_args={"double_quoted_strings": True}) as engine, engine.connect() as connection:
+        assert (await connection.execute(text('SELECT "gone"'))).scalar_one() == "gone"
+
+
 async def names(engine):
     async with engine.connect() as connection:
         return list(await connection.scalars(select(User.name).order_by(User.id)))

@@ -52,6 +52,7 @@ impl Program<'_> {
     pub(super) fn options(&self, path: Option<&str>, options: &fields::Options) -> Options {
         let mut opens = Options::new(self.named(path.unwrap_or("{path}")));
         opens = set(opens, options.foreign_keys, Options::foreign_keys);
+        opens = set(opens, options.double_quoted_strings, Options::double_quoted_strings);
         opens = set(opens, options.read_only, Options::read_only);
         opens = set(opens, options.create, Options::create);
         opens = set(opens, options.readers, Options::readers);

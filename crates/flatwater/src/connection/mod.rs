@@ -39,6 +39,7 @@ pub(crate) struct Connection {
     /// The journal mode, in lower case.
     pub(crate) journal: String,
     foreign_keys: bool,
+    double_quoted_strings: bool,
     pub(crate) stated: Stated,
     /// True after a closure of the user ran on it, which may have replaced anything.
     had_closure: bool,

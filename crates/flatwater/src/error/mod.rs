@@ -12,7 +12,7 @@ pub(crate) mod kind;
 pub(crate) mod location;
 pub(crate) mod names;
 pub(crate) mod of_rows;
-mod of_sqlite;
+pub(crate) mod of_sqlite;
 pub(crate) mod panics;
 pub(crate) mod system;
 

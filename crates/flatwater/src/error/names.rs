@@ -40,6 +40,7 @@ names! {
     CreateFunctions = "`db.functions()`",
     Attach = "`Options::attach`",
     ForeignKeys = "`Options::foreign_keys`",
+    DoubleQuotedStrings = "`Options::double_quoted_strings`",
     Durability = "`Options::durability`",
     TransactionIdle = "`Options::transaction_idle`",
     AutoVacuum = "`Tuning::auto_vacuum`",

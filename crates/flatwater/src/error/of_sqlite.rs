@@ -8,6 +8,7 @@ use rusqlite::ffi;
 
 use super::Error;
 use super::cause::caused_by_user;
+use super::hint::{Sentence, hint};
 use super::kind::{ErrorKind, is_failed_sync, kind_of};
 
 impl From<SqliteError> for Error {
@@ -30,7 +31,9 @@ impl From<SqliteError> for Error {
         if is_io && error.system == Some(SystemFailure::DiskFull) {
             new.0.kind = ErrorKind::Full;
         }
-        if let Some(hint) = rebuild(new.message()) {
+        if new.message().ends_with(SINGLE_QUOTES) {
+            new = new.with_hint(DOUBLE_QUOTED);
+        } else if let Some(hint) = rebuild(new.message()) {
             new = new.with_hint(hint);
         }
         match error.system {
@@ -40,6 +43,16 @@ impl From<SqliteError> for Error {
         }
     }
 }
+
+/// The hint for a name in double quotes that names no column: in the text, or in what a view or a trigger says, or, where
+/// SQLite runs or checks the definitions of the file again, in a constraint.
+const DOUBLE_QUOTED: &Sentence = hint![
+    "a text is written in single quotes, or bound; for a program or a file that has texts in double quotes, set "
+    DoubleQuotedStrings
+];
+
+/// How SQLite's message for such a name ends, after the name in its quotes.
+pub(crate) const SINGLE_QUOTES: &str = "\" - should this be a string literal in single-quotes?";
 
 /// Returns the hint for an ALTER TABLE that fails because of a view or a trigger. SQLite reads all of them when a table is
 /// renamed or loses a column (<https://sqlite.org/lang_altertable.html>).

@@ -60,6 +60,7 @@ pub struct Options {
     pub(crate) create: bool,
     pub(crate) durability: Durability,
     pub(crate) foreign_keys: bool,
+    pub(crate) double_quoted_strings: bool,
     pub(crate) readers: usize,
     pub(crate) extra_readers: usize,
     pub(crate) stream_idle: Duration,
@@ -127,6 +128,13 @@ setters! {
     /// Enforces foreign keys. Default on.
     foreign_keys: bool;
 
+    /// Takes a name in double quotes for a text if there is no column of that name, as SQLite does by itself
+    /// (<https://sqlite.org/quirks.html#double_quoted_string_literals_are_accepted>). Default off: `"name"` is a column, a
+    /// misspelt one an error, and a text is written `'text'`. A file with such texts in its schema is opened either way, and
+    /// its tables and indexes work. Its views and triggers with them need this, and so does an ALTER TABLE that renames, or
+    /// drops a column.
+    double_quoted_strings: bool;
+
     /// Sets how long to wait for a lock that another process holds. Default 30 s.
     busy_timeout: Duration;
 
@@ -155,6 +163,7 @@ impl Options {
             create: true,
             durability: Durability::Normal,
             foreign_keys: true,
+            double_quoted_strings: false,
             readers: cores().map_or(2, |cores| cores.clamp(2, 8)),
             extra_readers: 8,
             stream_idle: Duration::from_secs(30),
@@ -249,7 +258,7 @@ mod tests {
         let options = Options::new("a.db");
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         assert_eq!(options.durability, Durability::Normal);
-        assert!(options.foreign_keys && options.create && !options.read_only);
+        assert!(options.foreign_keys && options.create && !options.read_only && !options.double_quoted_strings);
         assert_eq!(options.readers, cores.clamp(2, 8));
         assert_eq!((options.queue, options.extra_readers), (1024, 8));
         assert_eq!(options.live_poll, Duration::from_millis(20));

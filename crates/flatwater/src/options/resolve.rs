@@ -200,7 +200,7 @@ impl Options {
         }
         let first = first_difference!(
             self, other, except: path, read_only, writes, create, network_filesystem, timeout, joins, migrations, image;
-            key, untrusted, step_limit, durability, foreign_keys, readers, extra_readers, stream_idle, live_poll, snapshot_age,
+            key, untrusted, step_limit, durability, foreign_keys, double_quoted_strings, readers, extra_readers, stream_idle, live_poll, snapshot_age,
             queue, group, statement_cache, writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size,
             auto_vacuum, optimize_every, busy_timeout,
             fairness, transaction_idle, close_wait, attach, journal, immutable, vfs, second_copy, on_open, load_extension, on_connect,

@@ -25,6 +25,7 @@ mod derived_rows;
 #[cfg(all(feature = "derive", feature = "serde_json"))]
 mod derived_values;
 mod differential;
+mod double_quoted_strings;
 mod dumps;
 mod dynamic_sql;
 mod earlier_statements;

@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 
 use super::page_copy::{self, Target, copy_pages, hold_snapshot, of_sqlite, stop};
 use crate::connection::Connection;
+use crate::connection::open::pragmas::in_definitions;
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
@@ -60,9 +61,11 @@ fn vacuum_into(
     let Some(path) = file.path().to_str() else {
         return Err(Error::misuse("a compact backup needs a path that is UTF-8").with_hint("choose another path"));
     };
+    in_definitions(&connection.sqlite, true)?;
     connection.sqlite.hooks().interrupts.arm(ends.clone());
     let ran = connection.sqlite.patiently_with(|sqlite| sqlite.execute("VACUUM main INTO ?1", [path]));
     connection.sqlite.hooks().interrupts.disarm();
+    in_definitions(&connection.sqlite, connection.double_quoted_strings)?;
     connection.schema.seen.forget();
     ran.map(drop).map_err(|error| match Error::from(error) {
         // Such as a collation that the connection does not have.

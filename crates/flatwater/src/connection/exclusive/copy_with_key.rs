@@ -12,6 +12,7 @@ use flatwater_sqlite::{Connection as Sqlite, Interrupt};
 
 use crate::connection::open::encryption;
 use crate::connection::open::foreign_code::run_foreign_code;
+use crate::connection::open::pragmas::in_definitions;
 use crate::connection::open::role::Role;
 use crate::error::{Error, Result};
 use crate::options::uri::{self, Mode};
@@ -39,6 +40,7 @@ pub(super) fn export(
     copy.hooks().interrupts.arm(ends.clone());
     // Indexes may need functions that it registers.
     run_foreign_code(&mut copy, options, Role::Reader)?;
+    in_definitions(&copy, true)?;
     // A file that is not whole is removed, so nothing has to be undone in it.
     copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY")?;
     // The pages of an encrypted file have their own size.

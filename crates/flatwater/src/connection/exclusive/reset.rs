@@ -7,6 +7,7 @@ use flatwater_sqlite::{Busy, Connection as Sqlite};
 use rusqlite::config::DbConfig;
 
 use crate::connection::Connection;
+use crate::connection::open::pragmas::double_quoted_strings;
 use crate::error::Result;
 use crate::sql::policy;
 use crate::sql::tokens::quoted;
@@ -18,12 +19,11 @@ pub(crate) fn restore_handlers(connection: &mut Connection, busy: Busy) -> bool 
     connection.sqlite.hooks().authorizer.set_policy(policy::trusted);
     connection.sqlite.hooks().set_busy(Some(busy));
     let ours = connection.sqlite.restore_handlers();
-    let foreign_keys = connection
-        .sqlite
-        .rusqlite()
-        .db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY)
-        .is_ok_and(|on| on == connection.foreign_keys);
-    ours && foreign_keys && autocheckpoint(&connection.sqlite).is_ok_and(|pages| pages == 0)
+    let as_before = |switch, on: bool| connection.sqlite.rusqlite().db_config(switch).is_ok_and(|now| now == on);
+    ours && as_before(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, connection.foreign_keys)
+        && as_before(DbConfig::SQLITE_DBCONFIG_DQS_DML, connection.double_quoted_strings)
+        && as_before(DbConfig::SQLITE_DBCONFIG_DQS_DDL, connection.double_quoted_strings)
+        && autocheckpoint(&connection.sqlite).is_ok_and(|pages| pages == 0)
 }
 
 /// Returns true if no transaction is open and no statement is in the middle of its rows.
@@ -38,7 +38,7 @@ pub(crate) fn repair(connection: &mut Connection) -> Result<()> {
     connection.statements.clear(&mut connection.sqlite);
     let fkey = DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY;
     connection.sqlite.rusqlite().set_db_config(fkey, connection.foreign_keys)?;
-    Ok(())
+    double_quoted_strings(&connection.sqlite, connection.double_quoted_strings)
 }
 
 /// Drops the TEMP objects that a transaction made. Foreign keys are off meanwhile, because these tables may refer

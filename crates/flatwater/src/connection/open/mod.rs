@@ -81,6 +81,7 @@ fn with_parts(
         lengths: LengthLimit::default(),
         journal,
         foreign_keys: options.foreign_keys,
+        double_quoted_strings: options.double_quoted_strings,
         stated: Stated::of(options),
         functions,
         had_closure: options.has_foreign_code(),

@@ -1,9 +1,10 @@
-//! The PRAGMAs that the options set, and their values; the hook that belongs to one of them.
+//! The PRAGMAs and switches that the options set, and their values; the hook that belongs to one of them.
 //!
 //! Owns: setting them on a connection, by its role. Runs on the thread that opens the connection. Invariant: a value depends
 //! on the options and on the role only. Leaves out: the journal mode, attached files, and the caller's SQL (`settings`).
 
 use flatwater_sqlite::{CAN_ENCRYPT, Connection as Sqlite};
+use rusqlite::config::DbConfig;
 
 use super::role::Role;
 use crate::error::Result;
@@ -12,8 +13,9 @@ use crate::options::{Durability, Options, TempStore};
 /// A commit that finds this many frames in the WAL of an attached file copies them, as SQLite does by default.
 const ATTACHED_FRAMES: u16 = 1000;
 
-/// Sets the PRAGMAs that the options set.
+/// Sets what the options set.
 pub(crate) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
+    double_quoted_strings(sqlite, options.double_quoted_strings)?;
     let synchronous = synchronous(options);
     let temp_store = temp_store(options, role != Role::Reader);
     let cache_size = cache_size(options, role.writes());
@@ -24,6 +26,19 @@ pub(crate) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> R
         options.mmap_bytes,
         kib(options.spill_bytes),
     ))?)
+}
+
+/// Says whether a name in double quotes that names no column is a text. A definition of the file is read as it always was
+/// when SQLite loads the schema, but a view or a trigger is compiled with the statement that uses it.
+pub(crate) fn double_quoted_strings(sqlite: &Sqlite, on: bool) -> Result<()> {
+    sqlite.rusqlite().set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, on)?;
+    in_definitions(sqlite, on)
+}
+
+/// The same for definitions alone. VACUUM, and what else copies tables, runs those of the file again.
+pub(crate) fn in_definitions(sqlite: &Sqlite, on: bool) -> Result<()> {
+    sqlite.rusqlite().set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, on)?;
+    Ok(())
 }
 
 /// Counts commits from now on. Called after `apply_pragmas`, which sets the hook of the autocheckpoint.

@@ -7,7 +7,9 @@
 
 use flatwater_sqlite::Connection as Sqlite;
 
+use crate::error::Error;
 use crate::error::hint::{Hint, Sentence, hint};
+use crate::error::of_sqlite::SINGLE_QUOTES;
 use crate::growth_counter::step;
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::has_in_with_one_parameter;
@@ -34,9 +36,10 @@ const NAME_BYTES: usize = 64;
 const FUNCTIONS: &str = "SELECT DISTINCT name, name FROM pragma_function_list";
 const PRAGMAS: &str = "SELECT name, name FROM pragma_pragma_list";
 
-/// Returns the hint for `sql`, which SQLite refused with this message.
+/// Returns the hint for `sql`, which SQLite refused with this error.
 #[cold]
-pub(super) fn hint(sqlite: &Sqlite, message: &str, sql: &str) -> Option<Hint> {
+pub(super) fn hint(sqlite: &Sqlite, error: &Error, sql: &str) -> Option<Hint> {
+    let message = error.message();
     if message.starts_with("too many SQL variables") || message.starts_with("variable number must be") {
         return Some(format!("for a long list {JSON_LIST}").into());
     }
@@ -58,7 +61,11 @@ pub(super) fn hint(sqlite: &Sqlite, message: &str, sql: &str) -> Option<Hint> {
     if message.starts_with("unknown function: ") || message.starts_with("no such collation sequence: ") {
         return Some(REGISTERED.into());
     }
-    let column = message.strip_prefix("no such column: ").map(last);
+    let column = message.strip_prefix("no such column: ").and_then(|name| match name.strip_suffix(SINGLE_QUOTES) {
+        // What has no place in the text is in a view or in a trigger.
+        Some(quoted) => quoted.strip_prefix('"').filter(|_| error.offset().is_some()),
+        None => Some(last(name)),
+    });
     let column = column.or_else(|| message.rsplit_once(" has no column named ").map(|(_, name)| name))?;
     let begin = sql[..sql.floor_char_boundary(LOOKED_AT_BYTES)].to_lowercase();
     nearest(sqlite, "column", COLUMNS, column, Some(&begin)).map(Hint::from)

@@ -197,8 +197,8 @@ fn explain_prepare(sqlite: &Sqlite, error: flatwater_sqlite::Error, sql: &str, b
         return if before > 0 { in_script(refusal, sql, before) } else { refusal.with_sql(sql) };
     }
     let error = offset_by(error.into(), before.cast_signed()).with_sql(sql);
-    match hint(sqlite, error.message(), sql) {
-        Some(hint) => error.with_hint(hint),
+    match hint(sqlite, &error, sql) {
+        Some(hint) => error.with_other_hint(hint),
         None => error,
     }
 }

@@ -18,7 +18,7 @@ use super::demanded_checkpoint::checkpoint;
 use super::interrupts::disarm;
 use super::writer_connection::WriterConnection;
 use crate::connection::Connection;
-use crate::connection::open::pragmas::temp_store;
+use crate::connection::open::pragmas::{in_definitions, temp_store};
 use crate::error::Result;
 use crate::options::TempStore;
 use crate::queue::ticket::Ticket;
@@ -40,13 +40,18 @@ pub(super) fn vacuum(
     let options = &shared.context.options;
     let moves = options.temp_store == TempStore::Auto && !options.is_memory();
     shared.twice(writer, |writer| {
+        let connection = writer.connection()?;
         if moves {
-            store_temp(writer.connection()?, IN_FILES)?;
+            store_temp(connection, IN_FILES)?;
         }
+        in_definitions(&connection.sqlite, true)?;
         let done = autocommit(writer, shared, &work, ticket);
         disarm(writer);
-        let is_back = |connection| store_temp(connection, temp_store(options, true)).is_ok();
-        if moves && writer.is_open() && !writer.connection().is_ok_and(is_back) {
+        let is_back = |connection: &mut Connection| {
+            in_definitions(&connection.sqlite, options.double_quoted_strings).is_ok()
+                && (!moves || store_temp(connection, temp_store(options, true)).is_ok())
+        };
+        if writer.is_open() && !writer.connection().is_ok_and(is_back) {
             writer.replace();
         }
         done
