@@ -31,7 +31,9 @@ impl From<SqliteError> for Error {
         if is_io && error.system == Some(SystemFailure::DiskFull) {
             new.0.kind = ErrorKind::Full;
         }
-        if new.message().ends_with(SINGLE_QUOTES) {
+        if is_unsafe_schema(&new) {
+            new = new.with_kind(ErrorKind::Sql).with_hint(UNSAFE);
+        } else if new.message().ends_with(SINGLE_QUOTES) {
             new = new.with_hint(DOUBLE_QUOTED);
         } else if let Some(hint) = rebuild(new.message()) {
             new = new.with_hint(hint);
@@ -43,6 +45,14 @@ impl From<SqliteError> for Error {
         }
     }
 }
+
+/// Returns true if SQLite refuses the whole schema for a function in one of its definitions, and calls it malformed.
+fn is_unsafe_schema(error: &Error) -> bool {
+    error.message().starts_with("malformed database schema") && error.message().contains(" - unsafe use of ")
+}
+
+const UNSAFE: &str = "the schema is untrusted, and a generated column, a CHECK or an index in it calls a function of the \
+    program: register it as innocuous if it has no effects, or not on this database";
 
 /// The hint for a name in double quotes that names no column: in the text, or in what a view or a trigger says, or, where
 /// SQLite runs or checks the definitions of the file again, in a constraint.

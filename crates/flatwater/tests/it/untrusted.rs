@@ -53,6 +53,96 @@ fn damage_that_the_first_read_finds_is_told() {
     bytes.write_all_at(&[0], 20).unwrap();
 }
 
+/// A function that counts its calls.
+fn effect(calls: &Arc<AtomicU64>) -> impl Fn(&rusqlite::functions::Context<'_>) -> rusqlite::Result<i64> + use<> {
+    let calls = calls.clone();
+    move |_| {
+        calls.fetch_add(1, Ordering::SeqCst);
+        Ok(1)
+    }
+}
+
+/// SQLite checks the functions of a generated column, a CHECK and an index when it reads the schema, and refuses all of it.
+#[test]
+fn a_definition_calls_no_function_however_late_it_was_registered() {
+    const DEFINITIONS: [&str; 4] = [
+        "CREATE TABLE t (a, h AS (effect(a)))",
+        "CREATE TABLE t (a, h AS (effect(a)) STORED)",
+        "CREATE TABLE t (a CHECK (effect(a) IS NOT NULL))",
+        "CREATE TABLE t (a); CREATE INDEX i ON t (effect(a))",
+    ];
+    const TEXTS: [&str; 3] = ["SELECT * FROM t", "INSERT INTO t (a) VALUES (1)", "PRAGMA integrity_check"];
+    let calls: Arc<AtomicU64> = Arc::default();
+    // A connection that only reads has no CHECKs.
+    let is_there = |(definition, read_only): &(&str, bool)| !(*read_only && definition.contains("CHECK"));
+    for (definition, read_only) in DEFINITIONS.into_iter().flat_map(|one| [(one, true), (one, false)]).filter(is_there)
+    {
+        let file = TestFile::new();
+        let plain = file.plain();
+        plain.create_scalar_function("effect", 1, FunctionFlags::SQLITE_DETERMINISTIC, |_| Ok(1)).unwrap();
+        plain.execute_batch(&format!("{definition}; INSERT INTO t (a) VALUES (0)")).unwrap();
+        drop(plain);
+        let is_refused = |error: Error| {
+            assert!(error.message().contains("unsafe use of effect()"), "{definition}: {error}");
+            assert!(error.kind() == ErrorKind::Sql && error.hint().unwrap().contains("innocuous"), "{error:?}");
+        };
+        run(async {
+            let flags = FunctionFlags::SQLITE_DETERMINISTIC;
+            let of_file = || untrusted(&file).read_only(read_only);
+            let on_connect = calls.clone();
+            let options =
+                of_file().on_connect(move |c| c.create_scalar_function("effect", 1, flags, effect(&on_connect)));
+            is_refused(options.open().await.unwrap_err());
+
+            let db = of_file().open().await.unwrap();
+            db.query_value::<i64>("SELECT count(*) FROM sqlite_schema", ()).await.unwrap();
+            db.functions().create_scalar_function("effect", 1, flags, effect(&calls)).unwrap();
+            for sql in TEXTS.into_iter().filter(|sql| sql.starts_with("INSERT") || !definition.contains("CHECK")) {
+                is_refused(db.query(sql, ()).await.unwrap_err());
+            }
+            let own = db.connection();
+            is_refused(own.query(TEXTS[0], ()).await.unwrap_err());
+            drop(own);
+            assert_eq!(calls.load(Ordering::SeqCst), 0, "{definition}");
+            // Without it the file is as it was.
+            db.functions().remove_function("effect", 1).unwrap();
+            db.query_value::<i64>("SELECT count(*) FROM sqlite_schema", ()).await.unwrap();
+            db.close().await.unwrap();
+
+            let db = of_file().open().await.unwrap();
+            db.functions()
+                .create_scalar_function("effect", 1, flags | FunctionFlags::SQLITE_INNOCUOUS, |_| Ok(1))
+                .unwrap();
+            db.query("SELECT * FROM t", ()).await.unwrap();
+            db.close().await.unwrap();
+        });
+        // Plain SQLite checks the file afterwards, without the function.
+        file.plain().execute_batch("DROP TABLE t").unwrap();
+    }
+}
+
+/// A schema is not read again in the middle of a statement or of a transaction that writes.
+#[test]
+fn a_function_waits_until_the_schema_can_be_read_again() {
+    let file = made("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3)");
+    run(async {
+        let db = untrusted(&file).read_only(false).open().await.unwrap();
+        let own = db.connection();
+        own.execute("BEGIN IMMEDIATE", ()).await.unwrap();
+        own.execute("CREATE TABLE u (a)", ()).await.unwrap();
+        db.functions().create_scalar_function("later", 0, FunctionFlags::empty(), |_| Ok(7)).unwrap();
+        let error = own.query("SELECT later()", ()).await.unwrap_err();
+        assert!(error.message().contains("no such function"), "{error}");
+        own.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
+        own.execute("ROLLBACK", ()).await.unwrap();
+        assert_eq!(own.query_value::<i64>("SELECT later()", ()).await.unwrap(), 7);
+        assert!(own.query("SELECT * FROM u", ()).await.unwrap_err().message().contains("no such table"));
+        drop(own);
+        assert_eq!(db.query_value::<i64>("SELECT later() FROM t LIMIT 1", ()).await.unwrap(), 7);
+        db.close().await.unwrap();
+    });
+}
+
 #[test]
 fn a_schema_calls_no_function_that_may_have_effects() {
     const SCHEMA: &str = "CREATE TABLE t (a); CREATE VIEW v AS SELECT effect() AS a;

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flatwater_sqlite::{Connection as Sqlite, Interrupt};
+use rusqlite::config::DbConfig;
 
 use crate::connection::open::encryption;
 use crate::connection::open::foreign_code::run_foreign_code;
@@ -38,6 +39,7 @@ pub(super) fn export(
     }
     let mut copy = encryption::open_alone(to, key, options.vfs.as_deref())?;
     copy.hooks().interrupts.arm(ends.clone());
+    copy.rusqlite().set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, !options.untrusted)?;
     // Indexes may need functions that it registers.
     run_foreign_code(&mut copy, options, Role::Reader)?;
     in_definitions(&copy, true)?;

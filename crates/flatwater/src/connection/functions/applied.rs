@@ -15,6 +15,7 @@ use rusqlite::ffi;
 use super::registration::{Key, Length, Registered};
 use super::{Functions, provide_again};
 use crate::connection::Connection;
+use crate::connection::open::untrusted::{may_read_again, read_schemas_again, trusts_schemas};
 use crate::error::Result;
 use crate::sql::tokens::may_call_any;
 
@@ -107,10 +108,16 @@ impl Connection {
     }
 
     /// Gives the connection what is registered now. While a statement is in the middle of its rows, what would replace or
-    /// remove something waits for the next use.
+    /// remove something waits for the next use. So does all of it if the schema is a stranger's, and cannot be read again
+    /// now.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
+        let reads_again = may_read_again(&self.sqlite);
+        if !reads_again && !trusts_schemas(&self.sqlite) {
+            return Ok(());
+        }
         let (now, changes) = self.functions.registered.now();
         let mut is_complete = true;
+        let mut has_new = false;
         let (sqlite, failure) = (self.sqlite.rusqlite(), &self.sqlite.hooks().failure);
         let had = &mut self.functions.list;
         let mut at = 0;
@@ -131,6 +138,7 @@ impl Connection {
             if done((one.register)(sqlite, failure))? {
                 // SQLite has dropped what it had of the one before.
                 had.retain(|other| other.key != one.key);
+                has_new |= matches!(one.key, Key::Function(..));
                 had.push(one);
             } else {
                 is_complete = false;
@@ -142,6 +150,9 @@ impl Connection {
         });
         self.functions.impure = self.functions.foreign.iter().cloned().chain(impure).collect();
         self.statements.clear(&mut self.sqlite);
+        if has_new && reads_again {
+            read_schemas_again(&self.sqlite)?;
+        }
         if is_complete {
             self.functions.seen = changes;
         }

@@ -11,6 +11,7 @@ use flatwater_sqlite::Connection as Sqlite;
 use super::keep_wal_at_close;
 use super::pragmas::{apply_pragmas, watch_wal};
 use super::role::Role;
+use super::untrusted::read_schemas_again;
 use crate::error::panics::panicked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
@@ -50,7 +51,7 @@ fn run(sqlite: &mut Sqlite, code: impl FnOnce(&Sqlite) -> Result<()>) -> Result<
     let is_ours = sqlite.restore_handlers();
     sqlite.hooks().authorizer.set_policy(before);
     match ran.unwrap_or_else(|panic| Err(panicked(&*panic))) {
-        Ok(()) => check(sqlite, is_ours),
+        Ok(()) => check(sqlite, is_ours).and_then(|()| read_schemas_again(sqlite)),
         // The initialisation of an extension has no code, but passes SQLite's message on.
         Err(error) => Err(match denied {
             Some(event) if error.message().contains("not authorized") => policy::refusal(&event, None),
