@@ -60,6 +60,11 @@ class Logical:
         return (Own if is_own else Pooled)(handle, self.settings, self._told)
 
     @property
+    def is_encrypted(self) -> bool:
+        """True if the file has a key."""
+        return self.settings.options.get("key") is not None
+
+    @property
     def is_open(self) -> bool:
         """True until it is closed."""
         return self._mode is not None

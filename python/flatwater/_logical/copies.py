@@ -49,6 +49,9 @@ def backup(
     """Copies the database into that of another connection."""
     if target is source:
         raise ValueError("target cannot be the same connection instance")
+    _refuse_encrypted(source)
+    if isinstance(target, Logical):
+        _refuse_encrypted(target)
     with TemporaryDirectory(prefix="flatwater-") as folder:
         file = os.path.join(folder, "copy.db")
         yield from source.alone(lambda: _copy(source, file))
@@ -66,6 +69,17 @@ def backup(
         else:
             plain = target
             yield InThread(lambda: copy(plain))
+
+
+def _refuse_encrypted(connection: Logical) -> None:
+    """The `sqlite3` module has no key, and a copy that it could read would be plain."""
+    if connection.is_encrypted:
+        raise make(
+            "OperationalError",
+            "an encrypted database is not copied to or from another connection: `backup` of `flatwater.connect` keeps the "
+            "key, and its `export` makes a copy with another key, or a plain one",
+            "misuse",
+        )
 
 
 def _copy(source: Logical, file: str) -> Steps[None]:

@@ -10,13 +10,14 @@ import sqlite3
 import tempfile
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from sqlcipher3 import dbapi2 as sqlcipher
 
 import flatwater
-from flatwater import blocking
+from flatwater import aiosqlite, blocking, dbapi
 
 KEY = "open sesame, it's me"
 
@@ -65,6 +66,8 @@ async def main(folder: Path) -> None:
     with blocking.connect(file, key=KEY) as db:
         assert list(db.integrity_check()) == []
 
+    await settings(folder)
+
     raw = bytes(range(32))
     async with flatwater.connect(theirs, key=KEY) as db:
         await db.rekey(raw)
@@ -97,6 +100,41 @@ async def main(folder: Path) -> None:
     async with flatwater.connect(":memory:") as db:
         version = await db.query_value("PRAGMA cipher_version")
     print(f"flatwater-sqlcipher with SQLCipher {version}, beside {sqlcipher.sqlite_version}")
+
+
+async def settings(folder: Path) -> None:
+    """The surfaces of `sqlite3` take no setting of SQLCipher, and copy no encrypted database."""
+    file = folder / "settings.db"
+
+    def refuses(call: Any, said: str) -> None:
+        try:
+            call()
+        except sqlite3.Error as error:
+            assert said in str(error), error
+        else:
+            raise AssertionError(f"it was accepted, and is to say: {said}")
+
+    with closing(dbapi.connect(file, key=KEY)) as db, closing(sqlite3.connect(":memory:")) as plain:
+        with db:
+            db.execute("CREATE TABLE t (a)")
+            db.execute("INSERT INTO t VALUES (1)")
+        for pragma in ("cipher_default_kdf_iter = 1", "cipher_log = stdout", "cipher_plaintext_header_size = 32"):
+            refuses(lambda pragma=pragma: db.execute(f"PRAGMA {pragma}"), "of SQLCipher")
+            refuses(lambda pragma=pragma: db.executescript(f"PRAGMA {pragma}"), "of SQLCipher")
+        refuses(lambda: db.backup(plain), "`export`")
+        with closing(dbapi.connect(folder / "target.db")) as target:
+            refuses(lambda: db.backup(target), "`export`")
+            refuses(lambda: target.backup(db), "`export`")
+    async with aiosqlite.connect(file, key=KEY) as db:
+        try:
+            await db.execute("PRAGMA cipher_default_use_hmac = OFF")
+        except sqlite3.Error as error:
+            assert "of SQLCipher" in str(error), error
+        else:
+            raise AssertionError("it was accepted")
+    beside = other(file)
+    assert rows(beside) == [1]
+    beside.close()
 
 
 def forked(folder: Path) -> None:

@@ -18,8 +18,11 @@ impl Database {
     /// meanwhile, the file has one of both keys as a whole: try the new one, then the old one.
     ///
     /// No other connection may have the file open: the call waits for reads in progress and for other processes, up to
-    /// [`Options::busy_timeout`](crate::Options::busy_timeout). Dropping the call ends that wait; once the pages are
-    /// being written, nothing ends it. Backups made before keep their key.
+    /// [`Options::busy_timeout`](crate::Options::busy_timeout). Backups made before keep their key.
+    ///
+    /// Dropping the call ends that wait; once the pages are being written, nothing ends it. Whichever it was, the database
+    /// goes on with the key that its file has. After a dropped call, call it again with the same key: when that returns, the
+    /// file has this key, and before that it may have either.
     ///
     /// # Errors
     /// `Misuse` for a database without a key, with attached files, or for an empty key; `Busy` if the file stays in

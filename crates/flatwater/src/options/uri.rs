@@ -9,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::url;
+use crate::error::hint::hint;
 use crate::error::{Error, Result};
 
 /// The contents of a URI. A setting that is not present is `None`.
@@ -71,6 +72,9 @@ impl Uri {
             ("cache", _) => {
                 return Err(refused("has `cache`: connections of one database do not share a cache")
                     .with_hint("leave it out; all handles of a file share one engine"));
+            }
+            ("key" | "hexkey" | "textkey", _) => {
+                return Err(refused("has a key of encryption in it").with_hint(hint!["set it in the options: " Key]));
             }
             _ => {
                 return Err(refused(&format!("has the unknown key {key:?}"))
@@ -183,6 +187,7 @@ mod tests {
             ("file:a?vfs=", "no VFS"),
             ("file:a?cache=shared", "`cache`"),
             ("file:a?nolock=1", "\"nolock\""),
+            ("file:a?hexkey=73", "a key of encryption"),
             ("file:a?mode", "mode="),
             ("file://server/a", "\"server\""),
             ("file:a%2", "%"),

@@ -6,10 +6,10 @@
 //! what is in force already changes nothing, which no policy can know: the policies of texts ignore it, and whoever
 //! prepares the text refuses it or answers it. Pure. Leaves out: the classes of PRAGMAs (`pragma`), what is in force.
 
-use flatwater_sqlite::{AuthEvent, Verdict};
+use flatwater_sqlite::{AuthEvent, CAN_ENCRYPT, Verdict};
 use rusqlite::ffi;
 
-use super::pragma::{self, Pragma, is_of_keys, is_of_new_files};
+use super::pragma::{self, Pragma, is_of_keys, is_of_new_files, is_of_sqlcipher};
 use crate::error::Error;
 use crate::error::hint::{Hint, hint};
 
@@ -84,13 +84,12 @@ pub(crate) fn dump(event: &AuthEvent) -> Verdict {
     }
 }
 
-/// The policy for a closure that has the exclusive connection of the writer, which is replaced after it. Readers and
-/// the checkpointer rely on the file's journal mode and on its key, and no other connection could use a file under an
-/// exclusive lock.
+/// The policy for a closure that has the exclusive connection of the writer, which is replaced after it, and for a
+/// connection of a caller's own. Readers and the checkpointer rely on the file's journal mode and on how it is encrypted, and
+/// no other connection could use a file under an exclusive lock.
 pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
-    let changes_key = || event.first.as_deref().is_some_and(is_of_keys);
     verdict(match pragma_with_argument(event) {
-        _ if event.action == ffi::SQLITE_PRAGMA && changes_key() => true,
+        _ if may_change_encryption(event, CAN_ENCRYPT) => true,
         Some((name, mode)) if name.eq_ignore_ascii_case("journal_mode") => !mode.eq_ignore_ascii_case("wal"),
         Some((name, mode)) if name.eq_ignore_ascii_case("locking_mode") => !mode.eq_ignore_ascii_case("normal"),
         _ => false,
@@ -110,6 +109,28 @@ pub(crate) fn migration(event: &AuthEvent) -> Verdict {
 pub(crate) fn whole_kept_connection(event: &AuthEvent) -> Verdict {
     let sets_mode = pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("journal_mode"));
     if sets_mode { Verdict::Deny } else { whole_connection(event) }
+}
+
+/// Returns true for a PRAGMA that may change how files are encrypted, or write what is encrypted somewhere else. SQLCipher
+/// looks at each PRAGMA before SQLite does, and acts when it is prepared (`sqlcipher_codec_pragma`). Some of its own change the
+/// file, some all files of the process. So where it is compiled in (`can_encrypt`), what is not known is not allowed.
+fn may_change_encryption(event: &AuthEvent, can_encrypt: bool) -> bool {
+    let name = event.first.as_deref().unwrap_or_default();
+    let is_file = |store: &str| store == "1" || store.eq_ignore_ascii_case("file");
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    event.action == ffi::SQLITE_PRAGMA
+        && match pragma_of(event) {
+            _ if is_of_keys(name) => true,
+            _ if !can_encrypt => false,
+            Pragma::Unknown => true,
+            _ => match event.second.as_deref() {
+                // SQLCipher takes it for its own: that of the pages that it decrypts.
+                Some(_) if is("page_size") => true,
+                // Temporary files are not encrypted.
+                Some(store) if is("temp_store") => is_file(store),
+                _ => false,
+            },
+        }
 }
 
 /// Returns true for a PRAGMA that sets a value of the connection, which may be the one in force.
@@ -176,13 +197,17 @@ pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
             Pragma::ConnectionState(hint) if is_of_new_files(first) => {
                 Error::misuse(format!("PRAGMA {first} has no effect on a file that exists")).with_hint(hint)
             }
+            Pragma::ConnectionState(_) if CAN_ENCRYPT && first.eq_ignore_ascii_case("temp_store") => {
+                Error::misuse("temporary files are not encrypted, and where they are is the same for all connections")
+                    .with_hint(hint!["set it in the options: " TempStore])
+            }
             Pragma::ConnectionState(hint) => {
                 Error::misuse(format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
             }
-            _ if first.to_ascii_lowercase().starts_with("cipher_") => {
-                Error::misuse(format!("PRAGMA {first} would change how SQLCipher treats the file on one connection"))
-                    .with_hint("a file has the default settings of SQLCipher 4")
-            }
+            _ if is_of_sqlcipher(first) => Error::misuse(format!(
+                "PRAGMA {first} of SQLCipher is not accepted: it may change how this file is encrypted, or every file of the process"
+            ))
+            .with_hint("a file has the default settings of SQLCipher 4"),
             _ => Error::misuse(format!("there is no PRAGMA {first}"))
                 .with_hint(nearest.map_or_else(|| "SQLite ignores unknown PRAGMAs silently".into(), Hint::from)),
         },
@@ -249,7 +274,6 @@ mod tests {
             event(ffi::SQLITE_TRANSACTION, "BEGIN", None),
             event(ffi::SQLITE_ATTACH, "x.db", None),
             pragma("foreign_keys", Some("off")),
-            pragma("cipher_version", None),
             pragma("journal_mode", Some("Wal")),
             pragma("journal_mode", None),
             pragma("locking_mode", Some("normal")),
@@ -269,6 +293,38 @@ mod tests {
             );
         }
         assert_eq!(whole_kept_connection(&pragma("journal_mode", Some("wal"))), Verdict::Deny);
+    }
+
+    #[test]
+    fn where_sqlcipher_is_compiled_in_only_known_pragmas_are_allowed() {
+        let pragma = |name, value| event(ffi::SQLITE_PRAGMA, name, value);
+        for (name, value) in [
+            ("cipher_default_kdf_iter", Some("1")),
+            ("Cipher_Plaintext_Header_Size", Some("32")),
+            ("cipher_use_hmac", Some("off")),
+            ("cipher_log", Some("stdout")),
+            ("cipher_profile", Some("stdout")),
+            ("cipher_memory_security", None),
+            ("cipher", Some("aes")),
+            ("kdf_iter", Some("1")),
+            ("one_of_a_later_version", None),
+            ("page_size", Some("8192")),
+            ("temp_store", Some("FILE")),
+            ("temp_store", Some("1")),
+        ] {
+            let event = pragma(name, value);
+            assert!(may_change_encryption(&event, true) && !may_change_encryption(&event, false), "{name}");
+            if CAN_ENCRYPT {
+                let of_script = if name == "page_size" { Verdict::Ignore } else { Verdict::Deny };
+                assert_eq!([whole_connection(&event), migration(&event)], [Verdict::Deny, of_script], "{name}");
+            }
+        }
+        for (name, value) in [("foreign_keys", Some("off")), ("page_size", None), ("temp_store", Some("memory"))] {
+            assert!(!may_change_encryption(&pragma(name, value), true), "{name}");
+        }
+        assert!(may_change_encryption(&pragma("rekey", Some("s")), false));
+        let refused = pragma("cipher_default_use_hmac", Some("off"));
+        assert!(refusal(&refused, None).message().contains("every file of the process"));
     }
 
     #[test]

@@ -109,6 +109,12 @@ pub(crate) fn is_of_keys(name: &str) -> bool {
     KEY_PRAGMAS.iter().chain(&["cipher_migrate"]).any(|one| one.eq_ignore_ascii_case(name))
 }
 
+/// Returns true for the settings of SQLCipher (<https://www.zetetic.net/sqlcipher/sqlcipher-api/>).
+pub(crate) fn is_of_sqlcipher(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.starts_with("cipher") || name.ends_with("kdf_iter") || name == "rekey_cipher"
+}
+
 /// Returns whether Flatwater, or one of its options, sets PRAGMA `name`.
 pub(crate) fn is_ours(name: &str) -> bool {
     advice(&name.to_ascii_lowercase()) != ON_OPEN

@@ -110,7 +110,7 @@ fn a_key_in_sql_is_refused_and_not_shown() {
         assert_eq!(db.query_value::<String>("PRAGMA cipher_version", ()).await.unwrap(), "4.19.0 community");
         let error = db.query("PRAGMA cipher_migrate", ()).await.unwrap_err();
         assert!(
-            error.kind() == ErrorKind::Misuse && error.message().contains("how SQLCipher treats the file"),
+            error.kind() == ErrorKind::Misuse && error.message().contains("of SQLCipher is not accepted"),
             "{error}"
         );
         assert!(!heard.lock().unwrap().contains("sesame"));
@@ -123,4 +123,90 @@ fn a_key_in_sql_is_refused_and_not_shown() {
 fn no_debug_of_options_shows_the_key() {
     let options = Options::new("a.db").key(Key::text("hunter2"));
     assert!(!format!("{options:?}").contains("hunter2"));
+}
+
+/// SQLCipher acts on its PRAGMAs when they are prepared, EXPLAIN or not, and some change the whole process.
+#[test]
+fn no_road_takes_a_setting_of_sqlcipher() {
+    const SETTINGS: &[&str] = &[
+        "PRAGMA cipher_default_kdf_iter = 1",
+        "PRAGMA cipher_default_page_size = 8192",
+        "PRAGMA cipher_default_use_hmac = OFF",
+        "PRAGMA cipher_default_plaintext_header_size = 32",
+        "PRAGMA cipher_default_compatibility = 3",
+        "PRAGMA /* a comment */ main . \"Cipher_Plaintext_Header_Size\" (32)",
+        "PRAGMA cipher_use_hmac = OFF",
+        "PRAGMA cipher_hmac_algorithm = HMAC_SHA1",
+        "PRAGMA kdf_iter = 1",
+        "PRAGMA cipher_log = stdout",
+        "PRAGMA cipher_log_level = TRACE",
+        "PRAGMA cipher_profile = stdout",
+        "PRAGMA cipher_memory_security = OFF",
+        "PRAGMA cipher_of_a_later_version",
+        "EXPLAIN PRAGMA cipher_default_kdf_iter = 1",
+        "PRAGMA temp_store = FILE",
+    ];
+    // What the process would do with a new file.
+    let of_process = || {
+        let plain = rusqlite::Connection::open_in_memory().unwrap();
+        let mut settings = plain.prepare("PRAGMA cipher_default_settings").unwrap();
+        let all = settings.query_map([], |row| row.get::<_, String>(0)).unwrap().collect::<rusqlite::Result<Vec<_>>>();
+        all.unwrap()
+    };
+    run(async {
+        let (file, before) = (EncryptedFile::new(), of_process());
+        assert!(before.len() > 3, "{before:?}");
+        let db = empty_table(file.options()).await;
+        for (at, sql) in SETTINGS.iter().copied().enumerate() {
+            let own = db.connection();
+            own.execute("INSERT INTO t VALUES (0)", ()).await.unwrap();
+            let version = format!("{at:03}");
+            let whole = format!("-- no-transaction\n{sql}");
+            let (in_transaction, outside) = ([(version.as_str(), sql)], [(version.as_str(), whole.as_str())]);
+            let errors = [
+                ("query", db.query(sql, ()).await.map(drop)),
+                ("execute", db.execute(sql, ()).await.map(drop)),
+                ("script", db.execute_script(sql).await),
+                ("transaction", db.transaction(async |tx| -> Result<(), Error> { tx.execute_script(sql).await }).await),
+                ("snapshot", db.snapshot().await.unwrap().query(sql, ()).await.map(drop)),
+                ("live", db.live(sql, ()).next().await.unwrap().map(drop)),
+                ("own", own.query(sql, ()).await.map(drop)),
+                ("own", own.execute(sql, ()).await.map(drop)),
+                ("own script", own.execute_script(sql).await),
+                ("migration", db.migrate(in_transaction).await.map(drop)),
+                ("migration", db.migrate(outside).await.map(drop)),
+                ("whole", db.with_connection(move |c| -> Result<(), Error> { Ok(c.execute_batch(sql)?) }).await),
+                ("read", db.read_with(move |c| -> Result<(), Error> { Ok(c.execute_batch(sql)?) }).await),
+                ("write", db.write_with(move |c| -> Result<(), Error> { Ok(c.execute_batch(sql)?) }).await),
+            ];
+            for (road, error) in errors {
+                assert!(error.is_err(), "{road}: {sql}");
+            }
+            drop(own);
+            let other = EncryptedFile::new();
+            other.options().on_open(sql).open().await.unwrap_err();
+            other.options().on_connect(move |c| c.execute_batch(sql)).open().await.unwrap_err();
+        }
+        assert_eq!(of_process(), before);
+        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        db.close().await.unwrap();
+        let rows = crate::support::integer(&with_sqlcipher(&file.path(), PASSPHRASE), "SELECT count(*) FROM t");
+        assert_eq!(rows, SETTINGS.len() as i64 + 1);
+    });
+}
+
+#[test]
+fn the_pages_of_an_encrypted_file_keep_their_size() {
+    run(async {
+        let file = EncryptedFile::new();
+        let db = empty_table(file.options()).await;
+        let own = db.connection();
+        own.execute("PRAGMA page_size = 8192", ()).await.unwrap_err();
+        own.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        assert_eq!(own.query_value::<String>("PRAGMA cipher_version", ()).await.unwrap(), "4.19.0 community");
+        drop(own);
+        let error = db.migrate([("1", "PRAGMA page_size = 8192")]).await.unwrap_err();
+        assert!(error.message().contains("page_size"), "{error}");
+        db.close().await.unwrap();
+    });
 }
