@@ -283,6 +283,10 @@ impl Pending for Ending {
     fn give_up(&mut self) -> bool {
         self.call.as_mut().is_some_and(FrontCall::give_up)
     }
+
+    fn begins_on(&mut self, py: Python<'_>) -> Option<usize> {
+        Some(self.block.get().guard.get()?.get().target(py).ok()?.database())
+    }
 }
 
 /// What is awaited where nothing is to be done. It needs no event loop.

@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 
 use crate::blocked::Blocked;
 use crate::converters::Converters;
+use crate::entries::{self, Behind};
 use crate::errors::{raised, raised_blocking};
 use crate::inbox::Waiting;
 use crate::place;
@@ -36,6 +37,11 @@ pub(crate) trait Pending: Send + Sync {
 
     /// Gives it up. Returns true if it goes on nevertheless, and its outcome is to be waited for.
     fn give_up(&mut self) -> bool;
+
+    /// The number of the database on which it is about to begin, if it begins behind others.
+    fn begins_on(&mut self, _: Python<'_>) -> Option<usize> {
+        None
+    }
 }
 
 impl Pending for FrontCall {
@@ -48,6 +54,10 @@ impl Pending for FrontCall {
 
     fn give_up(&mut self) -> bool {
         Self::give_up(self)
+    }
+
+    fn begins_on(&mut self, _: Python<'_>) -> Option<usize> {
+        self.unbegun().map(|call| call.open_database())
     }
 }
 
@@ -85,6 +95,22 @@ impl Work {
         match self {
             Self::Call(call) => call,
             Self::Other(other) => &mut **other,
+        }
+    }
+
+    /// The same, behind the calls that still take what they were given.
+    fn in_order(mut self, py: Python<'_>) -> Self {
+        let behind = || entries::behind(self.as_pending().begins_on(py)?);
+        match entries::is_any().then(behind).flatten() {
+            Some(place) => Self::Other(Box::new(Behind::new(place, self.boxed()))),
+            None => self,
+        }
+    }
+
+    fn boxed(self) -> Box<dyn Pending> {
+        match self {
+            Self::Call(call) => Box::new(call),
+            Self::Other(other) => other,
         }
     }
 }
@@ -128,7 +154,10 @@ impl Body {
     pub(crate) fn resume(&mut self, py: Python<'_>) -> PyResult<Step> {
         let was_begun = std::mem::replace(&mut self.was_begun, true);
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Next(work) => {
+            State::Next(mut work) => {
+                if !was_begun {
+                    work = work.in_order(py);
+                }
                 // In a forked child the loop of the parent does not run. That the database is the parent's says the call.
                 if !was_begun && !is_forked() {
                     needs_loop(py)?;

@@ -83,9 +83,9 @@ impl Executor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let begin = || {
             let target = self.target(given.py())?.clone();
-            let empty = empty(Datetimes::of(&target))?;
+            let (number, empty) = (target.database(), empty(Datetimes::of(&target))?);
             let make = move |collected| timed(call(&target, collected), timeout);
-            Ok(Box::new(Collecting::new(given, empty, keeps, Box::new(make))?) as Box<dyn Pending>)
+            Ok(Box::new(Collecting::new(given, number, empty, keeps, Box::new(make))?) as Box<dyn Pending>)
         };
         new_call(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain).with(self.converters()))
     }

@@ -25,6 +25,7 @@ mod columns;
 mod connection;
 mod converters;
 mod database;
+mod entries;
 mod errors;
 mod executor;
 mod forms;

@@ -41,20 +41,79 @@ struct Waits {
 }
 
 #[derive(Default)]
-struct Line {
+struct State {
     next: u64,
     waiting: VecDeque<Place>,
     /// Those that have a turn.
     running: Vec<Place>,
 }
 
-type Shared = Arc<Mutex<Line>>;
-
-fn lock(line: &Shared) -> MutexGuard<'_, Line> {
-    line.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// A line of calls.
+#[derive(Clone, Default)]
+pub(crate) struct Line(Arc<Mutex<State>>);
 
 impl Line {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = self.lock();
+        state.running.is_empty() && state.waiting.is_empty()
+    }
+
+    /// Returns the last place.
+    pub(crate) fn join(&self, taking: bool) -> Turn {
+        let mut state = self.lock();
+        let at = state.waiting.len();
+        let number = state.insert(at, false, taking);
+        // Nobody else goes because of it.
+        let called = state.advance();
+        drop((state, called));
+        Turn { line: self.clone(), number }
+    }
+
+    /// Ends a turn, or leaves the line. Raises what a loop raised that was asked whether it is closed, when everybody is told.
+    fn leave(&self, py: Python<'_>, number: u64) -> PyResult<()> {
+        let (left, called) = {
+            let mut state = self.lock();
+            (state.remove(number), state.advance())
+        };
+        drop(left);
+        self.call(py, called)
+    }
+
+    fn waits(&self, number: u64, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<bool> {
+        let event_loop = address.map(|_| running_loop(py)).transpose()?.map(Bound::unbind);
+        let mut state = self.lock();
+        let Some(place) = state.waiting(number) else { return Ok(false) };
+        place.waits = address.map(|(mailbox, token)| Waits { mailbox: mailbox.clone(), token, event_loop });
+        Ok(true)
+    }
+
+    fn call(&self, py: Python<'_>, called: Vec<(u64, Waits)>) -> PyResult<()> {
+        let mut done = Ok(());
+        for (number, Waits { mailbox, token, event_loop }) in called {
+            mailbox.ready(token);
+            mailbox.flush();
+            let is_closed = event_loop.map_or(Ok(false), |event_loop| {
+                event_loop.bind(py).call_method0(intern!(py, "is_closed"))?.is_truthy()
+            });
+            // The task of a closed loop never leaves.
+            done = done.and(is_closed.and_then(|is_closed| if is_closed { self.leave(py, number) } else { Ok(()) }));
+        }
+        done
+    }
+}
+
+impl State {
+    fn insert(&mut self, at: usize, shared: bool, is_taking: bool) -> u64 {
+        self.next += 1;
+        let place = Place { number: self.next, shared, thread: current().id(), is_taking, waits: None };
+        self.waiting.insert(at, place);
+        self.next
+    }
+
     fn may_go(&self, place: &Place) -> bool {
         !place.is_taking && (self.running.is_empty() || place.shared && self.running.iter().all(|other| other.shared))
     }
@@ -93,44 +152,20 @@ impl Line {
     }
 }
 
-/// Ends a turn, or leaves the line. Raises what a loop raised that was asked whether it is closed, when everybody is told.
-fn leave(py: Python<'_>, line: &Shared, number: u64) -> PyResult<()> {
-    let (left, called) = {
-        let mut line = lock(line);
-        (line.remove(number), line.advance())
-    };
-    drop(left);
-    call(py, line, called)
-}
-
-fn call(py: Python<'_>, line: &Shared, called: Vec<(u64, Waits)>) -> PyResult<()> {
-    let mut done = Ok(());
-    for (number, Waits { mailbox, token, event_loop }) in called {
-        mailbox.ready(token);
-        mailbox.flush();
-        let is_closed = event_loop
-            .map_or(Ok(false), |event_loop| event_loop.bind(py).call_method0(intern!(py, "is_closed"))?.is_truthy());
-        // The task of a closed loop never leaves.
-        done = done.and(is_closed.and_then(|is_closed| if is_closed { leave(py, line, number) } else { Ok(()) }));
-    }
-    done
-}
-
 /// The line of one connection.
 #[pyclass(frozen, module = "flatwater._native")]
-pub(crate) struct Turns(Shared);
+pub(crate) struct Turns(Line);
 
 #[pymethods]
 impl Turns {
     #[new]
     fn new() -> Self {
-        Self(Shared::default())
+        Self(Line::default())
     }
 
     /// True if nobody has a turn, or waits for one.
     fn empty(&self) -> bool {
-        let line = lock(&self.0);
-        line.running.is_empty() && line.waiting.is_empty()
+        self.0.is_empty()
     }
 
     /// Returns a place in the line. `taking`: the call still takes what it was given, until `taken`.
@@ -138,16 +173,13 @@ impl Turns {
     fn take(&self, py: Python<'_>, shared: bool, taking: bool) -> PyResult<Turn> {
         let thread = current().id();
         let (number, called) = {
-            let mut line = lock(&self.0);
-            line.next += 1;
-            let number = line.next;
+            let mut state = self.0.lock();
             let before = |place: &Place| place.is_taking && place.thread == thread;
-            let at = line.waiting.iter().position(before).unwrap_or(line.waiting.len());
-            line.waiting.insert(at, Place { number, shared, thread, is_taking: taking, waits: None });
-            (number, line.advance())
+            let at = state.waiting.iter().position(before).unwrap_or(state.waiting.len());
+            (state.insert(at, shared, taking), state.advance())
         };
         let turn = Turn { line: self.0.clone(), number };
-        call(py, &self.0, called)?;
+        self.0.call(py, called)?;
         Ok(turn)
     }
 }
@@ -155,33 +187,40 @@ impl Turns {
 /// A place in the line: a step that is over when the turn has come. What goes away leaves it.
 #[pyclass(frozen, module = "flatwater._native")]
 pub(crate) struct Turn {
-    line: Shared,
+    line: Line,
     number: u64,
+}
+
+impl Turn {
+    /// Returns true if the turn has not come. Then it is told there.
+    pub(crate) fn waits(&self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<bool> {
+        self.line.waits(self.number, py, address)
+    }
 }
 
 #[pymethods]
 impl Turn {
     #[getter]
     fn has_come(&self) -> bool {
-        lock(&self.line).running.iter().any(|place| place.number == self.number)
+        self.line.lock().running.iter().any(|place| place.number == self.number)
     }
 
     /// The call has what it was given.
-    fn taken(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn taken(&self, py: Python<'_>) -> PyResult<()> {
         let called = {
-            let mut line = lock(&self.line);
+            let mut line = self.line.lock();
             if let Some(place) = line.waiting(self.number) {
                 place.is_taking = false;
             }
             line.advance()
         };
-        call(py, &self.line, called)
+        self.line.call(py, called)
     }
 
     /// Gives a shared turn up for one that is not shared, which comes before those of later calls.
     fn alone(&self, py: Python<'_>) -> PyResult<()> {
         let called = {
-            let mut line = lock(&self.line);
+            let mut line = self.line.lock();
             if let Some(place) = line.remove(self.number) {
                 let later = line.waiting.iter().position(|other| other.number > place.number);
                 let at = later.unwrap_or(line.waiting.len());
@@ -189,12 +228,12 @@ impl Turn {
             }
             line.advance()
         };
-        call(py, &self.line, called)
+        self.line.call(py, called)
     }
 
     /// Ends it. Ending it twice does nothing.
-    fn leave(&self, py: Python<'_>) -> PyResult<()> {
-        leave(py, &self.line, self.number)
+    pub(crate) fn leave(&self, py: Python<'_>) -> PyResult<()> {
+        self.line.leave(py, self.number)
     }
 
     /// Blocks this thread until the turn has come. Raises if that would be for ever.
@@ -202,7 +241,7 @@ impl Turn {
         let (thread, bell) = (current().id(), Blocked::new());
         loop {
             {
-                let mut line = lock(&self.line);
+                let mut line = self.line.lock();
                 let waits_for_itself = line.waits_for(thread, self.number) || is_called_by_database();
                 let Some(place) = line.waiting(self.number) else { return Ok(()) };
                 if waits_for_itself {
@@ -218,20 +257,20 @@ impl Turn {
     }
 
     fn __await__(&self, py: Python<'_>) -> PyResult<Awaiting> {
-        let coming = Coming { line: self.line.clone(), number: self.number };
+        let coming = Coming(self.line.clone(), self.number);
         new_call(py, Body::other("turn", Ok(Box::new(coming)), Shape::Plain)).map(|call| Awaiting::new(call.unbind()))
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if !lock(&self.line).has(self.number) {
+        if !self.line.lock().has(self.number) {
             return;
         }
         Python::try_attach(|py| {
             // That of the code that goes away.
             let raised = PyErr::take(py);
-            if let Err(error) = leave(py, &self.line, self.number) {
+            if let Err(error) = self.line.leave(py, self.number) {
                 error.write_unraisable(py, None);
             }
             if let Some(raised) = raised {
@@ -241,19 +280,12 @@ impl Drop for Turn {
     }
 }
 
-/// Awaits a turn.
-struct Coming {
-    line: Shared,
-    number: u64,
-}
+/// Awaits a turn, which is another's to end.
+struct Coming(Line, u64);
 
 impl Pending for Coming {
     fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
-        let event_loop = address.map(|_| running_loop(py)).transpose()?.map(Bound::unbind);
-        let mut line = lock(&self.line);
-        let Some(place) = line.waiting(self.number) else { return Ok(Polled::Ready(Ok(Output::Done))) };
-        place.waits = address.map(|(mailbox, token)| Waits { mailbox: mailbox.clone(), token, event_loop });
-        Ok(Polled::Waits)
+        Ok(if self.0.waits(self.1, py, address)? { Polled::Waits } else { Polled::Ready(Ok(Output::Done)) })
     }
 
     fn give_up(&mut self) -> bool {

@@ -13,8 +13,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence};
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyMemoryView, PySequence};
+use pyo3::types::{PyString, PyTuple, PyType};
 
 use crate::errors::{misuse, raised};
 use crate::forms::Datetimes;
@@ -59,6 +59,49 @@ fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes:
         return Err(misuse(py, &format!("parameters must be a sequence or a mapping, not {kind}"), Some(hint)));
     }
     Ok(())
+}
+
+/// Returns the row, or a copy if the program may change it: a list, a dict, or one of these or a tuple with bytes that can be
+/// changed.
+pub(crate) fn kept(row: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = row.py();
+    if let Ok(values) = row.cast_exact::<PyTuple>() {
+        if !values.iter_borrowed().any(|value| is_changeable(&value)) {
+            return Ok(row);
+        }
+        let values: PyResult<Vec<_>> = values.iter().map(kept_value).collect();
+        return Ok(PyTuple::new(py, values?)?.into_any());
+    }
+    if let Ok(values) = row.cast::<PyList>() {
+        let values: PyResult<Vec<_>> = values.iter().map(kept_value).collect();
+        return Ok(PyTuple::new(py, values?)?.into_any());
+    }
+    if let Ok(named) = row.cast_exact::<PyDict>() {
+        let copy = named.copy()?;
+        for (name, value) in named.iter().filter(|(_, value)| is_changeable(value)) {
+            copy.set_item(name, kept_value(value)?)?;
+        }
+        return Ok(copy.into_any());
+    }
+    Ok(row)
+}
+
+/// Returns true for bytes that a program can change.
+fn is_changeable(value: &Bound<'_, PyAny>) -> bool {
+    static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if value.cast_exact::<PyString>().is_ok() || value.cast_exact::<PyInt>().is_ok() || value.is_none() {
+        return false;
+    }
+    value.is_instance_of::<PyByteArray>()
+        || value.is_instance_of::<PyMemoryView>()
+        || ARRAY.import(value.py(), "array", "array").is_ok_and(|array| value.is_instance(array).unwrap_or(false))
+}
+
+fn kept_value(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    if !is_changeable(&value) {
+        return Ok(value);
+    }
+    PyMemoryView::from(&value)?.call_method0(intern!(value.py(), "tobytes"))
 }
 
 /// As `sqlite3` finds out: an array of another library has no class that says so.

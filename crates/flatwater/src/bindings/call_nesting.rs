@@ -18,6 +18,12 @@ impl Unbegun<'_> {
         (self.0.inside.is_none() && self.0.kept.is_none()).then(|| self.0.handle.id())
     }
 
+    /// The number that identifies the open database.
+    #[must_use]
+    pub fn open_database(&self) -> usize {
+        self.0.handle.id()
+    }
+
     /// True for a call of a transaction in which nested ones were begun.
     #[must_use]
     pub fn may_be_nested(&self) -> bool {
