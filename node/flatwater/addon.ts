@@ -81,10 +81,10 @@ export interface Native {
   ): number;
   live(database: number, queries: unknown[], debounce: number, throttle: number, changes: boolean): number;
   next(handle: number, integers: number): Answer;
-  rows(sql?: string): number;
+  rows(target: number, takesPlace: boolean, sql: string | undefined): number;
   addRows(rows: number, from: readonly unknown[], at: number): number;
   addPlain(many: number, numbers: Float64Array, count: number, text: string): number;
-  runMany(rows: number, target: number, timeout: number, place: number, integers: number): Answer;
+  runMany(rows: number, timeout: number, place: number, integers: number): Answer;
   stats(database: number): number | object;
   allocated(): number | undefined;
   setMaxOpen(databases: number): void;

@@ -9,6 +9,7 @@ import { native } from "./addon.js";
 import { INTEGERS, integersOf, nothing, number, textOf, timeoutOf, valuesOf, value } from "./calls.js";
 import type { CallOptions, Integers, Statement } from "./calls.js";
 import { refused } from "./calls.js";
+import { copiedRow } from "./copied.js";
 import { FlatwaterError, misuse } from "./errors.js";
 import { Live, liveGroup, type LiveOptions, type LiveStatement } from "./live.js";
 import { place } from "./flow.js";
@@ -94,7 +95,7 @@ export class Database extends Session {
 
   /** Yields the result of a query, and yields it again whenever a commit has changed it. */
   live<T = Row>(statement: Statement, params?: Params, options: LiveOptions = {}): Live<T> {
-    const query = (): [string, Params | undefined] => [textOf(statement), valuesOf(statement, params)];
+    const query = (): unknown[] => [textOf(statement), copiedRow(valuesOf(statement, params))];
     return new Live<T>(this.handle, query, options, this.integers);
   }
 

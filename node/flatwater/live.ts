@@ -112,14 +112,19 @@ class Changes<T> extends LiveParts<Change<T>> {
 
 /** The results of a live query: an array of rows each time that it changed. */
 export class Live<T = Row> extends LiveParts<T[]> {
+  /** What it was given, as that was then: `changes` begins later. */
+  private readonly query: () => unknown[];
+
   /** @internal */
   constructor(
     private readonly database: number,
-    private readonly query: () => [string, Params | undefined],
+    query: () => unknown[],
     private readonly options: LiveOptions,
     private readonly form: number,
   ) {
-    super(() => begin(database, query(), options, false), form, options);
+    let given: unknown[] | undefined;
+    super(() => begin(database, (given = query()), options, false), form, options);
+    this.query = () => given ?? query();
   }
 
   /** @internal */

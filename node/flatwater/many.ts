@@ -1,16 +1,18 @@
 /**
  * Arguments of which there may be many.
  *
- * Owns: taking them from arrays and iterables in slices. Invariant: an array of 300,000 rows holds the loop for half a millisecond at
- * a time. Leaves out: reading a row (`plain`, and the native module).
+ * Owns: taking them from arrays and iterables in slices. Invariants: what is not read when the call is made is copied then; an iterable
+ * may yield one object again and again; the loop is not held for longer than that copy takes, or half a millisecond. Leaves out:
+ * reading a row (`plain`, and the native module), and the order of calls, which the native module keeps.
  */
 
 import { native } from "./addon.js";
+import { copiedRow, copiedStatement } from "./copied.js";
 import { FlatwaterError, misuse } from "./errors.js";
 import { FAILED, nextTurn, now, SLICE_MS } from "./loop.js";
 import { addPlain } from "./plain.js";
 import type { BatchStatement } from "./session.js";
-import { Sql } from "./sql.js";
+import { Sql, type Params } from "./sql.js";
 
 /** Of an iterable so many are collected at once. */
 const AT_ONCE = 512;
@@ -19,68 +21,109 @@ const STATEMENTS_AT_ONCE = 2048;
 /** An iterable may run code of the program: the clock is looked at once for so many. */
 const BETWEEN_LOOKS = 32;
 
-/** Adds from a position on to what has this number, for a slice of time. Returns where to go on. */
-export type Add<T> = (many: number, all: readonly T[], from: number) => number;
+/** What there may be many of. */
+export interface Many<T> {
+  /** Adds from a position on to what has this number, for a slice of time. Returns where to go on. */
+  add(many: number, all: readonly T[], from: number): number;
+  /** One as it is now. */
+  copy(one: T): T;
+}
 
-/**
- * Gives all that there is to the rows of this number. Of an array that is taken in one slice it returns nothing, so that the call takes
- * its place in the queue when it is made; otherwise a promise.
- */
-export function collect<T>(
-  many: number,
-  given: Iterable<T> | AsyncIterable<T>,
-  signal: AbortSignal | undefined,
-  add: Add<T>,
-): Promise<void> | undefined {
-  if (typeof given === "string" || given === null || typeof given !== "object") {
+/** All that a call takes one by one. */
+export type Given<T> = Iterable<T> | AsyncIterable<T>;
+
+/** True of what is read without awaiting code of the program, which may await calls that come after this one. */
+export function takesPlace(given: Given<unknown>): boolean {
+  return !(Symbol.asyncIterator in given);
+}
+
+/** Throws if there is nothing to take one by one. */
+export function checkGiven(given: unknown): void {
+  if (typeof given !== "object" || given === null) {
     throw misuse(
       "this takes an array, an iterable or an async iterable",
       "a row of parameters is an array: [[value], ...]",
     );
   }
+}
+
+/** Gives all that there is to the rows of this number. Returns nothing if that is done, otherwise a promise. */
+export function collect<T>(
+  many: number,
+  given: Given<T>,
+  signal: AbortSignal | undefined,
+  of: Many<T>,
+): Promise<void> | undefined {
   if (!Array.isArray(given)) {
-    return collectFrom(many, given, signal, add);
+    return collectFrom(many, given, signal, of);
   }
-  const at = addSlice(many, given, 0, signal, add);
-  return at < given.length ? addFrom(many, given, at, signal, add) : undefined;
+  const all: readonly T[] = given.slice();
+  const at = addSlice(many, all, 0, signal, of);
+  return at < all.length ? addLater(many, all.slice(at).map(of.copy), 0, signal, of) : undefined;
 }
 
 async function collectFrom<T>(
   many: number,
-  given: Iterable<T> | AsyncIterable<T>,
+  given: Given<T>,
   signal: AbortSignal | undefined,
-  add: Add<T>,
+  of: Many<T>,
 ): Promise<void> {
   let some: T[] = [];
   let end = now() + SLICE_MS;
-  for await (const one of given) {
-    some.push(one);
+  /** What is to be awaited, if it is time for it. */
+  const take = (one: T): Promise<void> | undefined => {
+    some.push(of.copy(one));
+    return some.length % BETWEEN_LOOKS === 0 ? look() : undefined;
+  };
+  const look = async (): Promise<void> => {
     if (some.length === AT_ONCE) {
-      await addFrom(many, some, 0, signal, add);
+      await addAllOf(many, some, signal, of);
       some = [];
     }
-    if (some.length % BETWEEN_LOOKS === 0 && now() >= end) {
+    if (now() >= end) {
       await nextTurn();
       signal?.throwIfAborted();
       end = now() + SLICE_MS;
     }
+  };
+  if (Symbol.asyncIterator in given) {
+    for await (const one of given) {
+      await take(one);
+    }
+  } else {
+    for (const one of given) {
+      const looked = take(one);
+      if (looked !== undefined) {
+        await looked;
+      }
+    }
   }
-  await addFrom(many, some, 0, signal, add);
+  await addAllOf(many, some, signal, of);
 }
 
-/** Adds from a position on, in slices between which the loop has its turn. */
-async function addFrom<T>(
+async function addAllOf<T>(
+  many: number,
+  all: readonly T[],
+  signal: AbortSignal | undefined,
+  of: Many<T>,
+): Promise<void> {
+  const at = addSlice(many, all, 0, signal, of);
+  if (at < all.length) {
+    await addLater(many, all, at, signal, of);
+  }
+}
+
+/** Adds from a position on, in slices before each of which the loop has its turn. */
+async function addLater<T>(
   many: number,
   all: readonly T[],
   from: number,
   signal: AbortSignal | undefined,
-  add: Add<T>,
+  of: Many<T>,
 ): Promise<void> {
   for (let at = from; at < all.length;) {
-    if (at > 0) {
-      await nextTurn();
-    }
-    at = addSlice(many, all, at, signal, add);
+    await nextTurn();
+    at = addSlice(many, all, at, signal, of);
   }
 }
 
@@ -90,22 +133,28 @@ function addSlice<T>(
   all: readonly T[],
   from: number,
   signal: AbortSignal | undefined,
-  add: Add<T>,
+  of: Many<T>,
 ): number {
   signal?.throwIfAborted();
-  return add(many, all, from);
+  return of.add(many, all, from);
 }
 
-/** Adds rows of parameters. */
-export const addRows: Add<unknown> = (rows, all, from) => addAll(rows, all, from, false);
+/** Rows of parameters. */
+export const ROWS: Many<Params> = {
+  add: (rows, all, from) => addAll(rows, all, from, false),
+  copy: copiedRow,
+};
 
-/** Adds statements. */
-export const addStatements: Add<BatchStatement> = (statements, all, from) => addAll(statements, all, from, true);
+/** Statements. */
+export const STATEMENTS: Many<BatchStatement> = {
+  add: (statements, all, from) => addAll(statements, all, from, true),
+  copy: copiedStatement,
+};
 
 function addAll(many: number, all: readonly unknown[], from: number, areStatements: boolean): number {
   const end = now() + SLICE_MS;
   let at = from;
-  do {
+  while (at < all.length) {
     const next = addPlain(many, all, at, areStatements);
     if (next === at) {
       return areStatements
@@ -113,7 +162,10 @@ function addAll(many: number, all: readonly unknown[], from: number, areStatemen
         : addAny(many, all, at);
     }
     at = next;
-  } while (at < all.length && now() < end);
+    if (now() >= end) {
+      break;
+    }
+  }
   return at;
 }
 

@@ -30,8 +30,9 @@ import {
 import { place } from "./flow.js";
 import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, type Known } from "./given.js";
 import { embeddedOf, formOfJson, jsonStream, type JsonOptions } from "./json.js";
-import { cells, settle, type Reader } from "./loop.js";
-import { addRows, addStatements, collect, type Add } from "./many.js";
+import { FlatwaterError } from "./errors.js";
+import { cells, FAILED, settle, type Reader } from "./loop.js";
+import { checkGiven, collect, ROWS, STATEMENTS, takesPlace, type Given, type Many } from "./many.js";
 import { FirstReader, RowsReader, ValuesReader } from "./rows.js";
 import { sql, Sql, type Params, type SqlValue } from "./sql.js";
 import { isTraced, Trace, type Origin } from "./tracing.js";
@@ -88,24 +89,17 @@ export abstract class Session {
   }
 
   /**
-   * Runs one statement for each row of parameters, all of them or none. Rows are taken in slices, so a large array does not hold the
-   * loop; those of an iterable are collected before the call takes its place in the queue. Resolves with the changes.
+   * Runs one statement for each row of parameters, all of them or none. The rows are those of the moment of the call, and are read in
+   * slices, so a large array does not hold the loop; calls that are made meanwhile come after this one. An async iterable is
+   * collected first, and then the call takes its place. Resolves with the changes.
    */
-  async executeMany(
-    statement: string,
-    rows: Iterable<Params> | AsyncIterable<Params>,
-    options?: CallOptions,
-  ): Promise<number> {
-    const many = native.rows(textOf(statement));
-    return this.runMany(many, rows, options, number, addRows, statement);
+  executeMany(statement: string, rows: Given<Params>, options?: CallOptions): Promise<number> {
+    return this.runMany("executeMany", statement, rows, options, number, ROWS);
   }
 
-  /** Runs several statements, all of them or none, and resolves with a result for each. */
-  async batch(
-    statements: Iterable<BatchStatement> | AsyncIterable<BatchStatement>,
-    options?: CallOptions,
-  ): Promise<BatchResult[]> {
-    return this.runMany(native.rows(), statements, options, new BatchReader(), addStatements);
+  /** Runs several statements, all of them or none, and resolves with a result for each. They are taken as the rows of `executeMany`. */
+  batch(statements: Given<BatchStatement>, options?: CallOptions): Promise<BatchResult[]> {
+    return this.runMany("batch", undefined, statements, options, new BatchReader(), STATEMENTS);
   }
 
   /** Runs the statements of a text, without parameters, all of them or none. */
@@ -301,42 +295,47 @@ export abstract class Session {
     }
   }
 
-  private runMany<T, R>(
-    many: number,
-    given: Iterable<T> | AsyncIterable<T>,
+  /** @internal */
+  protected runMany<T, R>(
+    operation: string,
+    statement: Statement | undefined,
+    given: Given<T>,
     options: CallOptions | undefined,
     reader: Reader<R>,
-    add: Add<T>,
-    statement?: Statement,
+    of: Many<T>,
   ): Promise<R> {
     if (isTraced()) {
-      const trace = this.trace(statement === undefined ? "batch" : "executeMany", statement);
-      return trace.around(() => this.callMany(many, given, options, reader, add, trace));
+      const trace = this.trace(operation, statement);
+      return trace.around(() => this.callMany(statement, given, options, reader, of, trace));
     }
-    return this.callMany(many, given, options, reader, add);
+    return this.callMany(statement, given, options, reader, of);
   }
 
   private async callMany<T, R>(
-    many: number,
-    given: Iterable<T> | AsyncIterable<T>,
+    statement: Statement | undefined,
+    given: Given<T>,
     options: CallOptions | undefined,
     reader: Reader<R>,
-    add: Add<T>,
+    of: Many<T>,
     trace?: Trace,
   ): Promise<R> {
-    const at = place();
+    const text = statement === undefined ? undefined : textOf(statement);
+    check(options, CALL_OPTIONS);
+    checkGiven(given);
+    const [at, timeout, signal] = [place(), timeoutOf(options), options?.signal];
+    const many = native.rows(this.handle, takesPlace(given), text);
+    if (many === FAILED) {
+      throw new FlatwaterError(native.failure());
+    }
     let isMade = false;
     try {
-      check(options, CALL_OPTIONS);
-      const timeout = timeoutOf(options);
-      const rest = collect(many, given, options?.signal, add);
+      const rest = collect(many, given, signal, of);
       if (rest !== undefined) {
         await rest;
-        options?.signal?.throwIfAborted();
+        signal?.throwIfAborted();
       }
       isMade = true;
-      const answer = native.runMany(many, this.handle, timeout, at, this.integers);
-      return await settle(answer, reader, options?.signal, trace);
+      return await settle(native.runMany(many, timeout, at, this.integers), reader, signal, trace);
     } finally {
       if (!isMade) {
         native.release(many);

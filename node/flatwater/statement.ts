@@ -5,6 +5,7 @@
  */
 
 import { RowStream } from "./batches.js";
+import { copiedRow, isValue } from "./copied.js";
 import type { Database } from "./database.js";
 import type { Session } from "./session.js";
 import { refused, type ExecuteResult, type QueryOptions } from "./calls.js";
@@ -101,7 +102,7 @@ export class PreparedStatement<T = Record<string, unknown>> {
     if (this.bound !== undefined) {
       throw misuse("the statement has its values already");
     }
-    this.bound = this.params(params) ?? [];
+    this.bound = copiedRow(this.params(params) ?? []);
     return this;
   }
 
@@ -136,13 +137,7 @@ export class PreparedStatement<T = Record<string, unknown>> {
       return this.bound;
     }
     const [first] = given;
-    const isOne =
-      given.length === 1 &&
-      typeof first === "object" &&
-      first !== null &&
-      !(first instanceof Date) &&
-      !ArrayBuffer.isView(first) &&
-      !(first instanceof ArrayBuffer);
+    const isOne = given.length === 1 && typeof first === "object" && first !== null && !isValue(first);
     return (isOne ? first : given) as Params;
   }
 }

@@ -5,11 +5,10 @@
  * is run the other way. Leaves out: what the libraries make of a result.
  */
 
-import { native } from "./addon.js";
 import { BatchReader, type BatchResult } from "./batch.js";
 import type { CallOptions, ExecuteResult, QueryOptions } from "./calls.js";
 import { FlatwaterError } from "./errors.js";
-import { addStatements } from "./many.js";
+import { STATEMENTS } from "./many.js";
 import { TableReader, type RowForm, type Table } from "./rows.js";
 import { QUERY, type BatchStatement, type Session } from "./session.js";
 import type { Params } from "./sql.js";
@@ -82,5 +81,5 @@ export function batchOf(
   formAt: (at: number) => RowForm,
   options?: CallOptions,
 ): Promise<BatchResult[]> {
-  return session["runMany"](native.rows(), statements, options, new BatchReader(formAt), addStatements);
+  return session["runMany"]("batch", undefined, statements, options, new BatchReader(formAt), STATEMENTS);
 }

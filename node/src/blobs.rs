@@ -4,7 +4,7 @@
 
 use flatwater::bindings::{read_blob, write_blob};
 
-use crate::calls::{gone, integers, set_place, timed};
+use crate::calls::{gone, set_place, timed};
 use crate::capi::function::Call;
 use crate::capi::value::{Result, Value};
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let Some(opening) = opening else { return host.failed(env, gone()) };
     let mut opening = timed(opening, call.number::<4>()?);
     set_place(host, opening.unbegun(), call.number::<5>()?);
-    host.begin(env, opening, integers(0.0))
+    host.call(env, opening)
 }
 
 /// `readBlob(blob, position, bytes, timeout)`: a buffer.
@@ -35,7 +35,7 @@ pub(crate) fn read<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
         Some(Handle::Blob(blob)) => read_blob(blob, position, bytes),
         _ => return host.failed(env, gone()),
     };
-    host.begin(env, timed(reading, call.number::<3>()?), integers(0.0))
+    host.call(env, timed(reading, call.number::<3>()?))
 }
 
 /// `writeBlob(blob, position, bytes, timeout, place)`
@@ -51,5 +51,5 @@ pub(crate) fn write<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     };
     let mut writing = timed(writing, call.number::<3>()?);
     set_place(host, writing.unbegun(), call.number::<4>()?);
-    host.begin(env, writing, integers(0.0))
+    host.call(env, writing)
 }

@@ -65,7 +65,7 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     set_place(host, call.unbegun(), place);
     let waiting = Waiting::new(Source::Call(call), integers);
     let holds = matches!(operation, BEGIN | SNAPSHOT);
-    host.go_on(env, Waiting { place, holds, ..waiting }, None)
+    host.begin(env, Waiting { place, holds, ..waiting })
 }
 
 const BEGIN: u32 = 10;
@@ -116,7 +116,7 @@ pub(crate) fn query_json<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let Some(made) = made else { return host.failed(env, gone()) };
     let mut made = timed(made, timeout);
     set_place(host, made.unbegun(), place);
-    host.begin(env, made, Integers::Exact)
+    host.call(env, made)
 }
 
 /// `form` is 1 for arrays, and 2 for big integers as strings.
@@ -168,7 +168,7 @@ pub(crate) fn connection<'e>(call: &Call<'e, Host>) -> Answer<'e> {
 pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     match options::of(env, &call.text::<0>()?, call.argument::<1>()) {
-        Ok(options) => host.begin(env, bindings::open(options), Integers::Exact),
+        Ok(options) => host.call(env, bindings::open(options)),
         Err(failure) => host.failed(env, failure),
     }
 }
@@ -180,7 +180,7 @@ pub(crate) fn close<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         Some(Handle::Database { database, .. }) => bindings::close(database),
         _ => return host.done(env),
     };
-    host.begin(env, closing, Integers::Exact)
+    host.call(env, closing)
 }
 
 /// `end(transaction, commits, timeout)`: commits or rolls back.
@@ -191,7 +191,7 @@ pub(crate) fn end<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     match host.handles.take(call.number::<0>()?) {
         Some(Handle::Transaction { transaction, target, .. }) => {
             drop(target);
-            host.begin(env, timed(end(transaction), call.number::<2>()?), Integers::Exact)
+            host.call(env, timed(end(transaction), call.number::<2>()?))
         }
         _ => host.failed(env, gone()),
     }
@@ -206,7 +206,11 @@ pub(crate) fn in_transaction<'e>(call: &Call<'e, Host>) -> Answer<'e> {
 
 /// `release(handle)`: lets it go, which rolls a transaction back and leaves a live query.
 pub(crate) fn release<'e>(call: &Call<'e, Host>) -> Answer<'e> {
-    drop(call.host.handles.take(call.number::<0>()?));
+    let gone = call.host.handles.take(call.number::<0>()?);
+    if let Some(spot) = gone.as_ref().and_then(Handle::spot) {
+        call.host.leave(spot);
+    }
+    drop(gone);
     call.host.done(call.env)
 }
 
@@ -223,7 +227,7 @@ pub(crate) fn migrate<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let Some(migrating) = migrating else { return host.failed(env, gone()) };
     let mut migrating = timed(migrating, timeout);
     set_place(host, migrating.unbegun(), place);
-    host.begin(env, migrating, Integers::Exact)
+    host.call(env, migrating)
 }
 
 /// `batches(target, sql, params, place, form, embedded)`: the number of what goes on. With a form the batches are JSON.
@@ -277,5 +281,5 @@ pub(crate) fn live<'e>(call: &Call<'e, Host>) -> Answer<'e> {
 /// `next(handle, integers)`: the next batch, or the next result of a live query.
 pub(crate) fn next<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let source = Source::Next(call.number::<0>()?);
-    call.host.go_on(call.env, Waiting::new(source, integers(call.number::<1>()?)), None)
+    call.host.begin(call.env, Waiting::new(source, integers(call.number::<1>()?)))
 }

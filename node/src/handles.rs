@@ -8,12 +8,14 @@ use std::cell::{RefCell, RefMut};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater::bindings::{BatchStatements, Output, ParamRows, Target, json_of, poll_batch, poll_live};
+use flatwater::bindings::{BatchStatements, Output, ParamRows, Target, json_of, line_of, poll_batch, poll_live};
 use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::options::JsonOptions;
 use flatwater::{Connection, Database, Params, Rows, Snapshot, Transaction};
 use flatwater_bridge::Tokens;
+
+use crate::lines::Spot;
 
 /// How long the end of an environment waits for its databases to close.
 const CLOSE: Duration = Duration::from_secs(5);
@@ -46,12 +48,26 @@ pub(crate) enum Handle {
     Blob(Blob),
     Live(Live<Vec<LiveRows>>),
     Changes(Live<Change>),
+    /// What `executeMany` and `batch` are given, with their place in the line, unless they take it when they have all.
+    Many(Box<Many>),
+}
+
+/// Rows of parameters, or statements, that are being read.
+pub(crate) struct Many {
+    pub(crate) of: ManyOf,
+    pub(crate) target: Target,
+    pub(crate) spot: Option<Spot>,
+}
+
+pub(crate) enum ManyOf {
     Rows {
         sql: String,
         rows: ParamRows,
         row: Params,
     },
     Statements(BatchStatements),
+    /// Their array is being read.
+    Taken,
 }
 
 impl Handle {
@@ -61,6 +77,22 @@ impl Handle {
             | Self::Transaction { target, .. }
             | Self::Snapshot { target, .. }
             | Self::Connection { target, .. } => Some(target),
+            _ => None,
+        }
+    }
+
+    /// The queue in which what goes on takes its place, until it has begun.
+    pub(crate) fn line(&mut self) -> Option<usize> {
+        match self {
+            Self::Batches(batches) | Self::Json(batches, _) => line_of(batches),
+            _ => None,
+        }
+    }
+
+    /// The place of rows that are being read.
+    pub(crate) fn spot(&self) -> Option<Spot> {
+        match self {
+            Self::Many(many) => many.spot,
             _ => None,
         }
     }

@@ -16,6 +16,7 @@ use crate::codes::{DONE, YIELDS};
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::handles::{Handles, token};
+use crate::lines::{Lines, Spot};
 use crate::schemas::Schemas;
 use crate::waiting::{Source, Step, Waiting};
 
@@ -26,6 +27,7 @@ pub(crate) struct Host {
     pub(crate) cells: Cells,
     waiting: RefCell<Tokens<Option<Waiting>>>,
     pub(crate) handles: Handles,
+    pub(crate) lines: Lines,
     pub(crate) flat: RefCell<Flat>,
     pub(crate) schemas: RefCell<Schemas>,
     pub(crate) failure: RefCell<Option<Failure>>,
@@ -47,6 +49,7 @@ impl Host {
             cells: Cells::default(),
             waiting: RefCell::default(),
             handles: Handles::default(),
+            lines: Lines::default(),
             flat: RefCell::default(),
             schemas: RefCell::default(),
             failure: RefCell::default(),
@@ -55,17 +58,59 @@ impl Host {
         }
     }
 
-    /// Begins a call.
-    pub(crate) fn begin<'e>(&self, env: Env<'e>, call: FrontCall, integers: Integers) -> Result<Value<'e>> {
-        self.go_on(env, Waiting::new(Source::Call(call), integers), None)
+    /// Begins a call that returns no rows.
+    pub(crate) fn call<'e>(&self, env: Env<'e>, call: FrontCall) -> Result<Value<'e>> {
+        self.begin(env, Waiting::new(Source::Call(call), Integers::Exact))
+    }
+
+    /// Begins what was made now, or has it wait behind what was made before.
+    pub(crate) fn begin<'e>(&self, env: Env<'e>, mut waiting: Waiting) -> Result<Value<'e>> {
+        match self.lines.has(|| waiting.line(&self.handles)) {
+            Some(line) => self.hold(env, waiting, |token| self.lines.join(line, token)),
+            None => self.go_on(env, waiting, None),
+        }
+    }
+
+    /// The same for what has its place already.
+    pub(crate) fn begin_in_line<'e>(&self, env: Env<'e>, waiting: Waiting, spot: Spot) -> Result<Value<'e>> {
+        if !self.lines.is_first(spot) {
+            return self.hold(env, waiting, |token| {
+                self.lines.was_read(spot, token);
+                spot
+            });
+        }
+        let answer = self.go_on(env, waiting, None);
+        self.leave(spot);
+        answer
+    }
+
+    fn hold<'e>(&self, env: Env<'e>, mut waiting: Waiting, spot: impl FnOnce(u64) -> Spot) -> Result<Value<'e>> {
+        let token = self.waiting.borrow_mut().add(None);
+        waiting.hold(spot(token), &self.mailbox, token);
+        env.number(self.keep(waiting, Some(token)) as f64)
+    }
+
+    /// Leaves a line. The call that is first then is polled soon.
+    pub(crate) fn leave(&self, spot: Spot) {
+        if let Some(token) = self.lines.leave(spot) {
+            self.mailbox.ready(token);
+            self.mailbox.flush();
+        }
     }
 
     /// Goes on with what waits under the token.
     pub(crate) fn poll<'e>(&self, env: Env<'e>, number: f64) -> Result<Value<'e>> {
         let found = token(number).and_then(|token| Some((token, self.waiting.borrow_mut().get_mut(token)?.take()?)));
         match found {
-            // What cannot be answered is of no use any more.
-            Some((token, waiting)) => self.go_on(env, waiting, Some(token)).inspect_err(|_| self.forget(Some(token))),
+            Some((token, mut waiting)) => {
+                let Ok(spot) = waiting.release(&self.lines) else {
+                    return env.number(self.keep(waiting, Some(token)) as f64);
+                };
+                // What cannot be answered is of no use any more.
+                let answer = self.go_on(env, waiting, Some(token)).inspect_err(|_| self.forget(Some(token)));
+                spot.into_iter().for_each(|spot| self.leave(spot));
+                answer
+            }
             None => self.numbers(env, &[0.0, 0.0]),
         }
     }
@@ -126,6 +171,9 @@ impl Host {
         let Some(token) = token(number) else { return false };
         let waiting = self.waiting.borrow_mut().get_mut(token).and_then(Option::take);
         let Some(mut waiting) = waiting else { return false };
+        if let Some(held) = waiting.held.take() {
+            self.leave(held.spot);
+        }
         if waiting.give_up() {
             self.keep(waiting, Some(token));
             return true;

@@ -12,6 +12,7 @@ mod events;
 mod failure;
 mod handles;
 mod host;
+mod lines;
 mod lists;
 mod many;
 mod options;

@@ -1,8 +1,8 @@
 //! Arguments of which there may be many: rows of parameters, and the statements of a batch.
 //!
-//! Owns: taking them from arrays in slices, between which other tasks run. Runs on the loop's thread. Invariants: the call takes its
-//! place in the queue when it has the last one; what is refused is named by its number. Leaves out: iterables, which JavaScript makes
-//! arrays of.
+//! Owns: taking them from arrays in slices, between which other tasks run. Runs on the loop's thread. Invariants: the call has its
+//! place from the beginning on, unless JavaScript says otherwise; what is refused is named by its number. Leaves out: iterables,
+//! which JavaScript makes arrays of, and the order of calls (`lines`).
 
 use flatwater::Params;
 use flatwater::bindings::{BatchStatements, ParamRows, add_row, rows_added, rows_of_next, statements_added, take_row};
@@ -12,20 +12,26 @@ use crate::calls::{gone, integers, set_place, timed};
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Kind, Result, Value};
 use crate::failure::Failure;
-use crate::handles::Handle;
+use crate::handles::{Handle, Many, ManyOf};
 use crate::host::Host;
 use crate::params;
+use crate::waiting::{Source, Waiting};
 
 type Answer<'e> = Result<Value<'e>>;
 
-/// `rows(sql)`: the number of rows to be filled; or of statements, without a text.
+/// `rows(target, takesPlace, sql)`: the number of rows to be filled; or of statements, without a text. Their call takes its place
+/// now, or when it has the last one.
 pub(crate) fn rows<'e>(call: &Call<'e, Host>) -> Answer<'e> {
-    let sql = call.argument::<0>();
-    let many = match call.env.kind(sql) {
-        Kind::String => Handle::Rows { sql: call.text::<0>()?, rows: ParamRows::default(), row: Params::default() },
-        _ => Handle::Statements(BatchStatements::default()),
+    let (env, host) = (call.env, call.host);
+    let (number, takes_place) = (call.number::<0>()?, env.as_bool(call.argument::<1>())?);
+    let of = match env.kind(call.argument::<2>()) {
+        Kind::String => ManyOf::Rows { sql: call.text::<2>()?, rows: ParamRows::default(), row: Params::default() },
+        _ => ManyOf::Statements(BatchStatements::default()),
     };
-    call.env.number(call.host.handles.add(many))
+    let target = host.handles.get(number).as_deref().and_then(Handle::target).cloned();
+    let Some(target) = target else { return host.failed(env, gone()) };
+    let spot = target.line().filter(|_| takes_place).map(|line| host.lines.read(line));
+    env.number(host.handles.add(Handle::Many(Box::new(Many { of, target, spot }))))
 }
 
 /// `add(rows, array, from)`: takes from the array until it is empty or the slice is over. Returns where to go on.
@@ -33,22 +39,25 @@ pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host, given) = (call.env, call.host, call.argument::<1>());
     let number = call.number::<0>()?;
     // Out of the table, because reading the array may run code of the program.
-    let nothing = || Handle::Statements(BatchStatements::default());
-    let Some(mut many) = host.handles.get(number).map(|mut many| std::mem::replace(&mut *many, nothing())) else {
+    let taken = |handle: &mut Handle| match handle {
+        Handle::Many(many) => Some(std::mem::replace(&mut many.of, ManyOf::Taken)),
+        _ => None,
+    };
+    let Some(mut of) = host.handles.get(number).as_deref_mut().and_then(taken) else {
         return host.failed(env, gone());
     };
     let (mut at, length) = (call.number::<2>()? as u32, env.array_length(given).unwrap_or(0));
     let mut slice = Slice::begin();
     let mut failed = None;
     while at < length && failed.is_none() {
-        failed = env.scoped(|| many_one(env, &mut many, given, at)).err();
+        failed = env.scoped(|| many_one(env, &mut of, given, at)).err();
         at += 1;
         if slice.is_over() {
             break;
         }
     }
-    if let Some(mut place) = host.handles.get(number) {
-        *place = many;
+    if let Some(Handle::Many(many)) = host.handles.get(number).as_deref_mut() {
+        many.of = of;
     }
     match failed {
         Some(failure) => host.failed(env, failure),
@@ -56,15 +65,15 @@ pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     }
 }
 
-fn many_one<'e>(env: Env<'e>, many: &mut Handle, given: Value<'e>, at: u32) -> Result<(), Failure> {
+fn many_one<'e>(env: Env<'e>, of: &mut ManyOf, given: Value<'e>, at: u32) -> Result<(), Failure> {
     let unreadable = |_| Failure::misuse("the array could not be read", None);
     let one = env.element(given, at).map_err(unreadable)?;
-    match many {
-        Handle::Rows { rows, row, .. } => {
+    match of {
+        ManyOf::Rows { rows, row, .. } => {
             params::fill(env, row, one).map_err(|failure| failure.at("row", rows_added(rows)))?;
             add_row(rows, row);
         }
-        Handle::Statements(all) => {
+        ManyOf::Statements(all) => {
             let (sql, params) = if env.array_length(one).is_some() {
                 (env.element(one, 0).map_err(unreadable)?, Some(env.element(one, 1).map_err(unreadable)?))
             } else {
@@ -82,25 +91,26 @@ fn many_one<'e>(env: Env<'e>, many: &mut Handle, given: Value<'e>, at: u32) -> R
             let params = params.map_err(|failure| failure.at("statement", number))?;
             env.with_text(sql, |sql| take_row(rows_of_next(all, sql), params)).map_err(|_| no_sql())?;
         }
-        _ => {}
+        ManyOf::Taken => {}
     }
     Ok(())
 }
 
-/// `runMany(rows, target, timeout, place, integers)`: `executeMany` or `batch`.
+/// `runMany(rows, timeout, place, integers)`: `executeMany` or `batch`.
 pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
-    let Some(many) = host.handles.take(call.number::<0>()?) else { return host.failed(env, gone()) };
-    let made = match host.handles.get(call.number::<1>()?).as_deref().and_then(Handle::target) {
-        None => None,
-        Some(target) => match many {
-            Handle::Rows { sql, rows, .. } => Some(target.execute_many(&sql, Ok(rows))),
-            Handle::Statements(all) => Some(target.batch(all)),
-            _ => None,
-        },
+    let Some(Handle::Many(many)) = host.handles.take(call.number::<0>()?) else { return host.failed(env, gone()) };
+    let Many { of, target, spot } = *many;
+    let made = match of {
+        ManyOf::Rows { sql, rows, .. } => target.execute_many(&sql, Ok(rows)),
+        ManyOf::Statements(all) => target.batch(all),
+        ManyOf::Taken => target.batch(BatchStatements::default()),
     };
-    let Some(made) = made else { return host.failed(env, gone()) };
-    let mut made = timed(made, call.number::<2>()?);
-    set_place(host, made.unbegun(), call.number::<3>()?);
-    host.begin(env, made, integers(call.number::<4>()?))
+    let mut made = timed(made, call.number::<1>()?);
+    set_place(host, made.unbegun(), call.number::<2>()?);
+    let waiting = Waiting::new(Source::Call(made), integers(call.number::<3>()?));
+    match spot {
+        Some(spot) => host.begin_in_line(env, waiting, spot),
+        None => host.begin(env, waiting),
+    }
 }

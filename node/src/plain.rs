@@ -8,7 +8,7 @@ use flatwater::bindings::{ParamRows, add_values, rows_of_next};
 
 use crate::capi::function::Call;
 use crate::capi::value::{Result, Value};
-use crate::handles::Handle;
+use crate::handles::{Handle, ManyOf};
 use crate::host::Host;
 use crate::params::number;
 
@@ -23,9 +23,11 @@ pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let number = call.number::<0>()?;
     env.with_numbers(call.argument::<1>(), |numbers| {
         let mut given = Given { numbers, texts: Texts::of(&text) };
-        match call.host.handles.get(number).as_deref_mut() {
-            Some(Handle::Rows { rows, .. }) => (0..count).for_each(|_| given.row(rows)),
-            Some(Handle::Statements(all)) => {
+        let mut handle = call.host.handles.get(number);
+        let Some(Handle::Many(many)) = handle.as_deref_mut() else { return };
+        match &mut many.of {
+            ManyOf::Rows { rows, .. } => (0..count).for_each(|_| given.row(rows)),
+            ManyOf::Statements(all) => {
                 // The first has its text here: `SAME` is of a statement of this call.
                 let mut sql = "";
                 for _ in 0..count {
@@ -36,7 +38,7 @@ pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
                     given.row(rows_of_next(all, sql));
                 }
             }
-            _ => {}
+            ManyOf::Taken => {}
         }
     })?;
     env.number(count as f64)

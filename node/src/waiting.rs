@@ -7,10 +7,11 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use flatwater::bindings::{FrontCall, Mailbox, Output, Polled};
+use flatwater::bindings::{FrontCall, Held, Mailbox, Output, Polled};
 use flatwater_bridge::{Integers, waker};
 
 use crate::handles::Handles;
+use crate::lines::{Lines, Spot};
 use crate::lists::Lists;
 
 pub(crate) struct Waiting {
@@ -24,6 +25,15 @@ pub(crate) struct Waiting {
     pub(crate) holds: bool,
     /// The transaction inside of which it was made.
     pub(crate) place: f64,
+    /// It was made and is not to begin yet.
+    pub(crate) held: Option<Box<InLine>>,
+}
+
+/// The place of a call that was not begun.
+pub(crate) struct InLine {
+    pub(crate) spot: Spot,
+    /// `None` for what has no deadline.
+    held: Option<Held>,
 }
 
 /// Where more comes from. Most are calls, so that one is not boxed.
@@ -46,7 +56,36 @@ pub(crate) enum Step {
 
 impl Waiting {
     pub(crate) fn new(source: Source, integers: Integers) -> Self {
-        Self { source, integers, rest: None, is_cancelled: false, holds: false, place: -1.0 }
+        Self { source, integers, rest: None, is_cancelled: false, holds: false, place: -1.0, held: None }
+    }
+
+    /// The queue in which it takes its place, unless it has begun.
+    pub(crate) fn line(&mut self, handles: &Handles) -> Option<usize> {
+        match &mut self.source {
+            Source::Call(call) => call.line(),
+            Source::Next(number) => handles.get(*number)?.line(),
+            Source::Over => None,
+        }
+    }
+
+    /// Holds it: it has this place, and is told under the token.
+    pub(crate) fn hold(&mut self, spot: Spot, mailbox: &Arc<dyn Mailbox>, token: u64) {
+        let held = if let Source::Call(call) = &self.source { Some(call.hold(mailbox, token)) } else { None };
+        self.held = Some(Box::new(InLine { spot, held }));
+    }
+
+    /// Returns the place of one that is to begin now: its turn has come, or its deadline. `Err` if it is to wait.
+    pub(crate) fn release(&mut self, lines: &Lines) -> Result<Option<Spot>, ()> {
+        let is_late = |held: &Held| held.is_late();
+        let is_due = |of: &InLine| lines.is_first(of.spot) || of.held.as_ref().is_some_and(is_late);
+        if self.held.as_deref().is_some_and(|of| !is_due(of)) {
+            return Err(());
+        }
+        let Some(InLine { spot, held }) = self.held.take().map(|of| *of) else { return Ok(None) };
+        if let (Source::Call(call), Some(held)) = (&mut self.source, held) {
+            call.release(&held);
+        }
+        Ok(Some(spot))
     }
 
     /// Polls it. Without a mailbox it only looks.

@@ -141,6 +141,11 @@ impl Batches {
         if let Next::Fetching(first) = &mut self.next { first.unbegun() } else { None }
     }
 
+    /// The queue in which what was not begun yet takes its place.
+    pub(crate) fn line(&mut self) -> Option<usize> {
+        if let Next::Fetching(first) = &mut self.next { first.line() } else { None }
+    }
+
     /// True if nothing is left to fetch.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.next, Next::Nothing)

@@ -153,6 +153,26 @@ impl<T, E: From<Error>> Call<T, E> {
         if self.is_new() && self.level.is_none() { self.caller.as_mut() } else { None }
     }
 
+    /// The queue in which a call that was not begun yet takes its place. See [`Caller::line_of`].
+    pub(crate) fn line(&mut self) -> Option<usize> {
+        let stage = self.stage.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match (stage, &self.caller) {
+            (Stage::New(work), Some(caller)) => caller.line_of(work),
+            (Stage::Start(_), Some(caller)) => caller.line(),
+            _ => None,
+        }
+    }
+
+    /// The time until the deadline, counted from the beginning of the call.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        self.caller.as_ref()?.options.timeout
+    }
+
+    /// Counts time that has passed since the call was made, and before it begins.
+    pub(crate) fn waited(&mut self, time: Duration) {
+        self.set_option(|options| options.timeout = options.timeout.map(|timeout| timeout.saturating_sub(time)));
+    }
+
     pub(super) fn begin(&mut self, may_block: bool, opening: Option<&Opening>) -> Poll<Result<Answer>> {
         // What panics here is not tried again: the stage is `Done` already.
         let submitted = match (std::mem::replace(self.stage(), Stage::Done), &self.caller) {

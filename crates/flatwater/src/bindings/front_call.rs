@@ -72,7 +72,7 @@ pub enum Polled {
 
 /// A call of a front end. It begins when it is first polled.
 pub struct FrontCall {
-    call: Call<Output>,
+    pub(super) call: Call<Output>,
     /// Present if the result may come in parts. Boxed, because most calls have none.
     parts: Option<Box<InParts>>,
 }

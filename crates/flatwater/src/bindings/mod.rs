@@ -2,7 +2,7 @@
 //!
 //! Owns: making the calls of a front end; hints in the words of another language. Runs on the caller's thread.
 //! Invariant: a call of a front end does what the call of the API does. Leaves out: polling a call (`front_call`), where it
-//! begins (`call_nesting`), rows of parameters (`param_rows`), opening a database (`open`), connections of callers
+//! begins (`call_nesting`), calls that are held back (`held`), rows of parameters (`param_rows`), opening a database (`open`), connections of callers
 //! (`connection`), reading a result (`results`), savepoints by name (`savepoints`), functions of the host (`functions`),
 //! what goes on beside calls (`turns`), telling the host's event loop (`flatwater-bridge`).
 
@@ -10,6 +10,7 @@ mod call_nesting;
 pub mod connection;
 mod front_call;
 pub mod functions;
+mod held;
 mod maintenance;
 mod open;
 mod param_rows;
@@ -28,6 +29,7 @@ pub use connection::close_connection;
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};
+pub use held::{Held, line_of};
 pub use maintenance::{
     check_sql, incremental_vacuum, pages_sql, problems, read_blob, serialize, vacuum, vacuum_into, write_blob,
 };

@@ -247,6 +247,23 @@ impl Caller {
         }
     }
 
+    /// Returns a number of the queue in which work takes its place behind the writes before it: that of the transaction, or of
+    /// the writer. `None` for what has no place among them.
+    pub(crate) fn line_of(&self, work: &Work) -> Option<usize> {
+        match self.route(work) {
+            Ok(Route::Transaction(_) | Route::Writer(_)) => self.line(),
+            _ => None,
+        }
+    }
+
+    /// The same for a write.
+    pub(crate) fn line(&self) -> Option<usize> {
+        match &self.inside {
+            Some(inside) => Some(Arc::as_ptr(&inside.transaction).addr()),
+            None => self.kept.is_none().then(|| self.handle.id()),
+        }
+    }
+
     /// Returns an error where no call may begin.
     pub(super) fn may_begin(&self) -> Result<()> {
         self.handle.refuse_inherited()?;
