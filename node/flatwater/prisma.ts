@@ -21,6 +21,7 @@ import {
 import { native, type ScriptStatement } from "./addon.js";
 import { open, type Database } from "./database.js";
 import { FlatwaterError, misuse } from "./errors.js";
+import { Migrating } from "./migrating.js";
 import type { Options } from "./options.js";
 import { placeOf } from "./prisma-url.js";
 import { argumentOf, errorFor, typed, type TimestampFormat } from "./prisma-values.js";
@@ -117,8 +118,11 @@ abstract class Queryable implements SqlQueryable {
 }
 
 class Adapter extends Queryable implements SqlDriverAdapter {
+  /** In which Prisma's schema engine rebuilds tables: it sends the statements one by one, between PRAGMAs. */
+  private rebuild: Migrating | undefined;
+
   protected get session(): Session {
-    return this.database;
+    return this.rebuild ?? this.database;
   }
 
   /** All of the script is done, or nothing. */
@@ -130,17 +134,35 @@ class Adapter extends Queryable implements SqlDriverAdapter {
   override executeRaw(query: SqlQuery): Promise<number> {
     return this.run(async (session) => {
       try {
-        return (await executedBy(session, query.sql, this.arguments(query))).changes;
+        if (this.rebuild === undefined || !(await this.isDoneByEngine(query))) {
+          return (await executedBy(session, query.sql, this.arguments(query))).changes;
+        }
       } catch (error) {
-        const isRefused = error instanceof FlatwaterError && error.kind === "misuse" && query.args.length === 0;
-        const statements = isRefused ? native.statements(query.sql) : [];
-        if (!statements.some(isLock) && !(statements.length > 1 && isKeys(statements[0]!))) {
+        const isRefused = error instanceof FlatwaterError && error.kind === "misuse";
+        if (!isRefused || !(await this.isDoneByEngine(query))) {
           throw error;
         }
-        await this.database.executeScript(wholeOf(query.sql, statements));
-        return 0;
       }
+      return 0;
     });
+  }
+
+  /** Does what a PRAGMA of the schema engine means, or a script of it. False if it is none. */
+  private async isDoneByEngine({ sql, args }: SqlQuery): Promise<boolean> {
+    const statements = args.length === 0 ? native.statements(sql) : [];
+    const [first] = statements;
+    if (first === undefined || !(isLock(first) || isKeys(first))) {
+      return false;
+    }
+    const [, , pragma, value] = first;
+    if (statements.length > 1) {
+      await this.database.executeScript(wholeOf(sql, statements));
+    } else if (pragma === "defer_foreign_keys") {
+      const ended = this.rebuild;
+      this.rebuild = value === "on" ? (ended ?? (await Migrating.begin(this.database))) : undefined;
+      await (value === "off" ? ended?.end(true) : undefined);
+    }
+    return pragma !== "foreign_keys" || statements.length > 1 || this.rebuild !== undefined;
   }
 
   async startTransaction(isolation?: IsolationLevel): Promise<Transaction> {
@@ -157,6 +179,7 @@ class Adapter extends Queryable implements SqlDriverAdapter {
   }
 
   async dispose(): Promise<void> {
+    await this.rebuild?.end(false);
     await this.database.close();
   }
 }

@@ -1,4 +1,4 @@
-// Prisma's client, made for a schema, on the driver adapter: `node prisma.mjs`.
+// Prisma's client, made for a schema, and its schema engine on the driver adapter: `node prisma.mjs`.
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -13,5 +13,5 @@ const run = (stdout, ...args) =>
 
 const passed =
   run("ignore", cli, "generate", "--schema", "schema.prisma") &&
-  run("inherit", "--test", "--test-reporter=dot", "client.test.mjs");
+  run("inherit", "--test", "--test-reporter=dot", "client.test.mjs", "engine.test.mjs");
 process.exitCode = passed ? 0 : 1;

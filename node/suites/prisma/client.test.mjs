@@ -85,6 +85,41 @@ test("nested writes, relations and raw queries work", async (t) => {
   assert.equal((await prisma.user.findMany({ where: { id: { in: ids } } })).length, 1000);
 });
 
+test("each row of a raw query has its own value", async (t) => {
+  const prisma = await client(t);
+  const column = async (...values) => {
+    const rows = values.map((value, at) => `SELECT ${at} AS o, ${value} AS v`).join(" UNION ALL ");
+    return (await prisma.$queryRawUnsafe(`SELECT v FROM (${rows}) ORDER BY o`)).map(({ v }) => v);
+  };
+  assert.deepEqual(await column("x'00'", "'hello world!'"), [new Uint8Array([0]), "hello world!"]);
+  assert.deepEqual((await column("9007199254740993", "2.5")).map(String), ["9007199254740993", "2.5"]);
+  assert.deepEqual(await column("5", "9007199254740993", "NULL"), [5n, 9007199254740993n, null]);
+  assert.deepEqual(await column("9007199254740993", "'a'", "x''"), [9007199254740993n, "a", new Uint8Array()]);
+  await prisma.$executeRaw`INSERT INTO User (email, at, real, big, doc) VALUES ('ada', '2026-03-08 07:30:00', 'text', 2.5, '5')`;
+  const [user] = await prisma.$queryRaw`SELECT at, real, big, doc FROM User`;
+  assert.deepEqual(user, { at: new Date("2026-03-08T07:30:00Z"), real: "text", big: 2.5, doc: 5 });
+  const [{ at }] = await prisma.user.findMany({ select: { at: true } });
+  assert.deepEqual(at, user.at);
+  await assert.rejects(prisma.user.findMany({ select: { real: true } }), /real/);
+});
+
+test("a statement that comes after the end of its transaction is refused", async (t) => {
+  const prisma = await client(t);
+  for (let ticks = 0; ticks < 60; ticks += 3) {
+    let late;
+    const failing = prisma.$transaction(async (tx) => {
+      late = (async () => {
+        for (let tick = 0; tick < ticks; tick++) await null;
+        await tx.user.create({ data: { email: `late ${ticks}` } });
+      })().catch(() => {});
+      throw new RangeError("not today");
+    });
+    await assert.rejects(failing, RangeError);
+    await late;
+  }
+  assert.deepEqual(await emails(prisma), []);
+});
+
 test("an error has Prisma's code", async (t) => {
   const prisma = await client(t);
   await prisma.user.create({ data: { email: "ada" } });
