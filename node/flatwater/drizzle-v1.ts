@@ -36,8 +36,8 @@ import type { ExecuteResult } from "./calls.js";
 import type { Database } from "./database.js";
 import { applyMissing, name } from "./history.js";
 import type { RowForm } from "./rows.js";
-import type { Params } from "./sql.js";
-import { batchOf, executedBy, rowsOf } from "./statements.js";
+import { batchOf, executedBy, ofColumns, rowsOf } from "./statements.js";
+import { isoOf } from "./times.js";
 import type { Transaction } from "./transaction.js";
 
 type Mode = "arrays" | "objects" | "raw";
@@ -57,10 +57,16 @@ interface Hidden {
   mapper: Mapper | undefined;
 }
 
+/** SQLite's own functions store texts in columns of times. */
+const time = (dateOf: (value: string | number) => Date) => {
+  const normalize = (value: string | number) => dateOf(typeof value === "string" ? (isoOf(value) ?? value) : value);
+  return { normalize, normalizeInJson: normalize };
+};
+
 const codecs = refineSqliteCodecs({
   "integer:boolean": { normalize: booleanFromInteger },
-  "integer:timestamp": { normalize: dateFromStoredSeconds },
-  "integer:timestamp_ms": { normalize: dateFromStoredMilliseconds },
+  "integer:timestamp": time(dateFromStoredSeconds),
+  "integer:timestamp_ms": time(dateFromStoredMilliseconds),
   "text:json": { normalize: JSON.parse },
   blob: { normalize: bufferFromBytes },
   "blob:json": { cast: castToText, normalize: JSON.parse },
@@ -94,11 +100,11 @@ class FlatwaterSession<T extends AnyRelations> extends SQLiteAsyncSession<"async
   ): Prepared {
     const { target, config } = this;
     const { sql } = query;
-    const rows = (params: unknown[]) => rowsOf(target, sql, params as Params, { rows: formOf(mode) });
+    const rows = async (params: unknown[]) => rowsOf(target, sql, ofColumns(params), { rows: formOf(mode) });
     const executors = {
       all: rows,
       get: (params: unknown[]) => rows(params).then(([row]) => row),
-      run: (params: unknown[]) => executedBy(target, sql, params as Params),
+      run: async (params: unknown[]) => executedBy(target, sql, ofColumns(params)),
     };
     return new SQLiteAsyncPreparedQuery(
       "async",
@@ -127,7 +133,7 @@ class FlatwaterSession<T extends AnyRelations> extends SQLiteAsyncSession<"async
     const statements = prepared.map((one) => {
       const { sql, params } = one.getQuery();
       this.config.logger.logQuery(sql, params);
-      return [sql, params as Params] as const;
+      return [sql, ofColumns(params)] as const;
     });
     const results = await batchOf(this.target, statements, (at) => formOf(prepared[at]!.mode));
     return results.map(({ changes, lastInsertRowid, rows = [] }, at) => {

@@ -9,7 +9,7 @@
 import type { BatchItem, BatchResponse } from "drizzle-orm/batch";
 import { NoopCache, type Cache } from "drizzle-orm/cache/core";
 import type { WithCacheConfig } from "drizzle-orm/cache/core/types";
-import { entityKind } from "drizzle-orm/entity";
+import { entityKind, is } from "drizzle-orm/entity";
 import { DefaultLogger, NoopLogger, type Logger } from "drizzle-orm/logger";
 import { readMigrationFiles, type MigrationConfig } from "drizzle-orm/migrator";
 import {
@@ -25,6 +25,7 @@ import {
   SQLiteAsyncDialect,
   SQLitePreparedQuery,
   SQLiteSession,
+  SQLiteTimestamp,
   SQLiteTransaction,
   type PreparedQueryConfig,
   type SelectedFieldsOrdered,
@@ -39,7 +40,8 @@ import { applyMissing, name } from "./history.js";
 import type { RowForm } from "./rows.js";
 import type { Session } from "./session.js";
 import type { Params } from "./sql.js";
-import { batchOf, executedBy, rowsOf } from "./statements.js";
+import { batchOf, executedBy, ofColumns, rowsOf } from "./statements.js";
+import { isoOf } from "./times.js";
 import type { Transaction } from "./transaction.js";
 
 type Schema = Record<string, unknown>;
@@ -69,6 +71,9 @@ const { mapResultRow } = utils as unknown as {
 class FlatwaterPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig & { type: "async" }> {
   static override readonly [entityKind]: string = "FlatwaterPreparedQuery";
 
+  /** Which columns are of times, and how many milliseconds their unit has: SQLite's own functions store texts in them. */
+  private readonly times: readonly (readonly [at: number, unit: number])[];
+
   constructor(
     private readonly target: Session,
     query: Query,
@@ -81,6 +86,9 @@ class FlatwaterPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig & {
     private readonly isInArrays: boolean,
   ) {
     super("async", method, query, config.cache, metadata, cacheConfig);
+    this.times = (fields ?? []).flatMap(({ field }, at) =>
+      is(field, SQLiteTimestamp) ? [[at, field.mode === "timestamp" ? 1000 : 1] as const] : [],
+    );
   }
 
   run(values?: Schema): Promise<unknown> {
@@ -129,6 +137,10 @@ class FlatwaterPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig & {
   }
 
   private mapped(row: unknown[]): unknown {
+    for (const [at, unit] of this.times) {
+      const iso = typeof row[at] === "string" ? isoOf(row[at]) : undefined;
+      row[at] = iso === undefined ? row[at] : Date.parse(iso) / unit;
+    }
     return mapResultRow(this.fields!, row, (this as unknown as Hidden).joinsNotNullableMap);
   }
 
@@ -140,7 +152,7 @@ class FlatwaterPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig & {
     const { sql } = this.query;
     const params = fillPlaceholders(this.query.params, values ?? {});
     this.config.logger.logQuery(sql, params);
-    return (this as unknown as Hidden).queryWithCache(sql, params, () => run(sql, params as Params));
+    return (this as unknown as Hidden).queryWithCache(sql, params, async () => run(sql, ofColumns(params)));
   }
 }
 
@@ -186,7 +198,7 @@ class FlatwaterSession<F extends Schema, T extends TablesRelationalConfig> exten
     const prepared = items.map((item) => (item as unknown as Preparing)._prepare());
     const queries = prepared.map((one) => one.getQuery());
     queries.forEach(({ sql, params }) => this.config.logger.logQuery(sql, params));
-    const statements = queries.map(({ sql, params }) => [sql, params as Params] as const);
+    const statements = queries.map(({ sql, params }) => [sql, ofColumns(params)] as const);
     const results = await batchOf(this.target, statements, (at) => {
       const one = prepared[at];
       return one instanceof FlatwaterPreparedQuery ? one.form : queries[at]!.method === "values" ? "array" : "merged";

@@ -19,6 +19,7 @@ import {
 import { FlatwaterError } from "./errors.js";
 import type { Table } from "./rows.js";
 import type { SqlValue } from "./sql.js";
+import { isoOf, isTime } from "./times.js";
 
 /** How a `DateTime` is stored: as text in the form of ISO 8601, which is the default, or as the milliseconds since 1970. */
 export type TimestampFormat = "iso8601" | "unixepoch-ms";
@@ -166,36 +167,13 @@ const FORMS: Partial<Record<ColumnType, (value: SqlValue) => SqlValue | undefine
         : undefined,
 };
 
-/** A time in the form of ISO 8601: SQLite means one without a zone to be UTC, and JavaScript one that is local. */
+/** A time as text, or as milliseconds since 1970. */
 function timeOf(value: SqlValue): string | undefined {
   if (typeof value === "number" || typeof value === "bigint") {
     const time = new Date(Number(value));
     return isTime(time.getTime()) ? time.toISOString() : undefined;
   }
-  if (typeof value !== "string") {
-    return undefined;
-  }
-  const [, date, time, zone] = TIME.exec(value) ?? [];
-  if (date === undefined && time === undefined) {
-    return undefined;
-  }
-  const iso = time === undefined ? date! : `${date ?? "1970-01-01"}T${time}${zoneOf(zone)}`;
-  if (!isTime(Date.parse(iso))) {
-    return undefined;
-  }
-  // As it was stored, if it says all.
-  return isTime(Date.parse(value)) && zone !== undefined && date !== undefined ? value : iso;
-}
-
-/** As SQLite's functions read it, and with the zones that Prisma reads: a date, a time, or both. */
-const TIME = /^(\d{4}-\d{2}-\d{2})?(?:(?:^|[T ]+)(\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?) *(Z|[+-]\d{2}(?::?\d{2})?)?)?$/i;
-
-function zoneOf(zone: string | undefined): string {
-  return zone === undefined ? "Z" : zone.length === 3 ? `${zone}:00` : zone;
-}
-
-function isTime(milliseconds: number): boolean {
-  return !Number.isNaN(milliseconds);
+  return typeof value === "string" ? isoOf(value) : undefined;
 }
 
 /** An argument of Prisma as it is stored. */

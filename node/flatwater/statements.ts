@@ -5,9 +5,10 @@
  * is run the other way. Leaves out: what the libraries make of a result.
  */
 
+import { native } from "./addon.js";
 import { BatchReader, type BatchResult } from "./batch.js";
 import type { CallOptions, ExecuteResult, QueryOptions } from "./calls.js";
-import { FlatwaterError } from "./errors.js";
+import { FlatwaterError, misuse } from "./errors.js";
 import { STATEMENTS } from "./many.js";
 import { TableReader, type RowForm, type Table } from "./rows.js";
 import { QUERY, type BatchStatement, type Session } from "./session.js";
@@ -72,6 +73,18 @@ export function tableOf(session: Session, sql: string, params: Params, options: 
     await session.execute(sql, params);
     return { names: [], declaredTypes: [], rows: [] };
   });
+}
+
+/** The values of Drizzle, whose columns say how a `Date` is stored. One in raw SQL has none, and a column reads its own form only. */
+export function ofColumns(params: readonly unknown[]): Params {
+  const at = params.findIndex((value) => value instanceof Date);
+  if (at >= 0) {
+    throw misuse(
+      `parameter ${at + 1} is a Date in raw SQL, where no column says how it is stored`,
+      "write sql.param(date, table.column), or what is stored, such as date.getTime()",
+    );
+  }
+  return params as Params;
 }
 
 /** A batch in which the rows of each statement have a form of their own. */

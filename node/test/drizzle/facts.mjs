@@ -86,6 +86,47 @@ export function facts({ flatwater, adapter, orm, core, write }) {
     assert.deepEqual(await db.all(sql`CREATE TABLE pets (name)`), []);
   });
 
+  test("a Date is stored by a column that says how, and a time without a zone is in UTC", async (t) => {
+    const db = await opened(t);
+    const at = new Date("2026-03-08T07:30:00.123Z");
+    await insert(db, "Ada");
+    const refused = (error) => /parameter 1 is a Date in raw SQL/.test((error.cause ?? error).message);
+    await assert.rejects(async () => db.update(users).set({ since: sql`${at}` }), refused);
+    await assert.rejects(async () => db.all(sql`SELECT ${at} AS a`), refused);
+    await assert.rejects(async () => db.run(sql`UPDATE users SET since = ${at}`), refused);
+    await assert.rejects(async () => db.batch([db.update(users).set({ since: sql`${at}` })]), refused);
+    const since = async () => (await db.select().from(users))[0].since;
+    assert.equal(await since(), null);
+    await db.update(users).set({ since: sql`${sql.param(at, users.since)}` });
+    assert.deepEqual(await since(), at);
+    assert.equal(await db.$count(users, gt(users.since, new Date(at.getTime() - 1))), 1);
+    await db.update(users).set({ since: sql`strftime('%Y-%m-%d %H:%M:%f', ${at.toISOString()})` });
+    assert.deepEqual(await since(), at);
+  });
+
+  test("a statement that comes while its transaction ends is refused", async (t) => {
+    const db = await opened(t);
+    for (let ticks = 0; ticks < 30; ticks++) {
+      const after = async (make) => {
+        for (let tick = 0; tick < ticks; tick++) await null;
+        await make().catch(() => {});
+      };
+      let late;
+      const failing = db.transaction(async (tx) => {
+        late = [after(() => insert(tx, "late"))];
+        const inner = tx.transaction(async (nested) => {
+          late.push(after(() => insert(nested, "late in it")));
+          throw new RangeError("not today");
+        });
+        await assert.rejects(inner, RangeError);
+        throw new RangeError("not today");
+      });
+      await assert.rejects(failing, RangeError);
+      await Promise.all(late);
+    }
+    assert.deepEqual(await names(db), []);
+  });
+
   test("a prepared query takes its values when it is run", async (t) => {
     const db = await opened(t);
     const add = db
