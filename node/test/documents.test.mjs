@@ -1,7 +1,8 @@
 // The code of the documents runs: in the READMEs each block is a program, in the guide the blocks of a page are one.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { ENDLESS, folder, run } from "./support.mjs";
 
 const root = new URL("../../", import.meta.url);
@@ -44,16 +45,34 @@ const TABLES = {
     CREATE TABLE orders (id INTEGER PRIMARY KEY, item, count); CREATE TABLE log (text);`,
 };
 
+/** The files that the code of a page is given. */
+const FILES = {
+  "kysely-drizzle-prisma.md": {
+    "prisma/migrations/20260101000000_init/migration.sql": `CREATE TABLE "Owner" ("id" INTEGER NOT NULL PRIMARY KEY);
+      CREATE TABLE "Pet" ("owner" INTEGER REFERENCES "Owner" ON DELETE CASCADE); INSERT INTO "Owner" VALUES (1); INSERT INTO "Pet" VALUES (1);`,
+    "prisma/migrations/20260102000000_more/migration.sql": `PRAGMA defer_foreign_keys=ON;
+      PRAGMA foreign_keys=OFF; CREATE TABLE "new_Owner" ("id" BIGINT NOT NULL PRIMARY KEY); INSERT INTO "new_Owner" SELECT "id" FROM "Owner";
+      DROP TABLE "Owner"; ALTER TABLE "new_Owner" RENAME TO "Owner"; PRAGMA foreign_keys=ON; PRAGMA defer_foreign_keys=OFF;
+      CREATE TABLE "checked" (n CHECK (n = 1)); INSERT INTO "checked" SELECT count(*) FROM "Pet";`,
+    "prisma/migrations/migration_lock.toml": 'provider = "sqlite"',
+  },
+};
+
 function blocks(page) {
   const text = readFileSync(new URL(page, root), "utf8");
   return [...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, code]) => code);
 }
 
-async function runs(t, code, before = "") {
+async function runs(t, code, before = "", files = {}) {
   // The names of the package are there already, and not every Node has `await using`.
   const source = code.replace(/^import .* from "flatwater";\n/gm, "").replaceAll("await using ", "const ");
   const assertions = 'import assert from "node:assert/strict";';
-  const program = `${assertions}\nprocess.chdir(${JSON.stringify(folder(t))});\n${before}\n${source}`;
+  const place = folder(t);
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(join(place, dirname(name)), { recursive: true });
+    writeFileSync(join(place, name), text);
+  }
+  const program = `${assertions}\nprocess.chdir(${JSON.stringify(place)});\n${before}\n${source}`;
   const { code: ended, errors, output } = await run(program);
   assert.equal(ended, 0, errors + output);
 }
@@ -75,7 +94,7 @@ for (const page of guide) {
       const before = `const ENDLESS = ${JSON.stringify(ENDLESS)};\n${page in TABLES ? db : ""}`;
       // Names that a page uses again are made again.
       const code = all.join("\n").replace(/^(const|let) /gm, "var ");
-      await runs(t, page in TABLES ? `${code}\nawait db.close();` : code, before);
+      await runs(t, page in TABLES ? `${code}\nawait db.close();` : code, before, FILES[page]);
     });
   }
 }
