@@ -160,19 +160,20 @@ test-node:
 	    echo "skipped: test-node needs node and npm"; \
 	fi
 
-# The tests that Drizzle has for its own drivers, at two versions, on the adapters for it; Prisma's client on that for it; and the
-# short form of better-sqlite3's benchmark. What is of other projects is fetched, and nothing of it is kept;
+# The tests that Drizzle has for its own drivers, at two versions, on the adapters for it; the steps of the guide for drizzle-kit; Prisma's
+# client and its schema engine on the adapter for it; and the short form of better-sqlite3's benchmark. What is of other projects is fetched, and nothing of it is kept;
 # FLATWATER_GIT=file:///srv/mirror/ says where repositories are that are not at GitHub. Without them their part is skipped, and says so.
 .PHONY: test-node-suites
+NODE_SUITES = node/suites node/suites/kit node/suites/prisma
 test-node-suites:
 	@if command -v node >/dev/null && command -v npm >/dev/null && command -v git >/dev/null; then \
-	    $(MAKE) --no-print-directory node-package node/suites/node_modules/.made node/suites/prisma/node_modules/.made && \
-	    cd node/suites && node drizzle.mjs && node prisma.mjs && FLATWATER_SHORT=1 node benchmark.mjs >/dev/null; \
+	    $(MAKE) --no-print-directory node-package $(NODE_SUITES:%=%/node_modules/.made) && \
+	    cd node/suites && node drizzle.mjs && node kit.mjs && node prisma.mjs && FLATWATER_SHORT=1 node benchmark.mjs >/dev/null; \
 	else \
 	    echo "skipped: test-node-suites needs node, npm and git"; \
 	fi
 
-node/suites/node_modules/.made node/suites/prisma/node_modules/.made: %/node_modules/.made: %/package-lock.json
+$(NODE_SUITES:%=%/node_modules/.made): %/node_modules/.made: %/package-lock.json
 	cd $* && npm ci --silent --ignore-scripts && touch node_modules/.made
 
 # better-sqlite3's own benchmark, unchanged, with Flatwater as one of its drivers. TRIALS are the benchmark's search terms, such as
