@@ -106,6 +106,9 @@ class Tuning(TypedDict, total=False):
     """How long a read may keep the WAL from starting over. Default: no limit."""
     reader_cache_bytes: int
     """The page cache of each reader. Default 4 MiB."""
+    result_limit: int
+    """A statement ends if its result takes more than so many bytes; of a stream this counts for each fetch. Default: no
+    limit; 64 MiB for a file that is `untrusted`."""
     second_copy: Literal["refuse", "warn", "off"]
     """What happens if another SQLite library of this process, such as that of the `sqlite3` module, has the file
     open. Default "refuse"."""

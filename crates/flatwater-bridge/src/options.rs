@@ -113,6 +113,7 @@ pub const TUNING: &[(&str, Set)] = &[
     ("queue", |options, given| count(&given).map(|value| options.tuning(|t| t.queue(value)))),
     ("read_limit", |options, given| seconds(&given).map(|value| options.tuning(|t| t.read_limit(value)))),
     ("reader_cache_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.reader_cache_bytes(value)))),
+    ("result_limit", |options, given| count(&given).map(|value| options.tuning(|t| t.result_limit(value)))),
     ("second_copy", |options, given| match given {
         Given::Text(text) if text == "refuse" => Ok(options.tuning(|t| t.second_copy(SecondCopy::Refuse))),
         Given::Text(text) if text == "warn" => Ok(options.tuning(|t| t.second_copy(SecondCopy::Warn))),
@@ -212,6 +213,7 @@ mod tests {
             ("untrusted", Given::Bool(true), plain().untrusted()),
             ("untrusted", Given::Bool(false), plain()),
             ("step_limit", Given::Integer(7), plain().tuning(|t| t.step_limit(7))),
+            ("result_limit", Given::Integer(7), plain().tuning(|t| t.result_limit(7))),
             ("group", Given::Bool(false), plain().tuning(|t| t.no_group())),
             ("inline", Given::Bool(false), plain().tuning(|t| t.inline(Inline::Never))),
             ("attach", Given::Pairs(vec![("b".into(), "b.db".into())]), plain().attach("b", "b.db")),

@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     pub(crate) attached: AttachedFiles,
     pub(crate) recording: Recording,
     pub(crate) lengths: LengthLimit,
+    /// How many bytes a result may have, or a part of one that is fetched.
+    pub(crate) result_limit: usize,
     pub(crate) functions: Applied,
     /// The journal mode, in lower case.
     pub(crate) journal: String,

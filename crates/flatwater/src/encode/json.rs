@@ -2,8 +2,8 @@
 //!
 //! Owns: the document while it grows, and its encoding rules. Runs inside the step loop, on the thread that runs the
 //! statement; of rows that are there, on any thread. Invariants: a document that leaves the sink is JSON in UTF-8, with one key for each column of an object; a
-//! value that has no form in JSON is an error that names its column, except infinity, which is `null`. Leaves out: strings
-//! (`escape`), and texts that are JSON (`embedded`).
+//! value that has no form in JSON is an error that names its column, except infinity, which is `null`; it takes no more memory than
+//! there is room, but for one row without its texts and blobs. Leaves out: strings (`escape`), and texts that are JSON (`embedded`).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use flatwater_sqlite::{FirstRow, Flow, Sink};
 use rusqlite::types::ValueRef;
 
+use super::Room;
 #[cfg(feature = "serde_json")]
 use super::embedded::is_json;
 use super::escape::push_string;
@@ -47,13 +48,6 @@ impl Keys {
     }
 }
 
-/// When a read ends early, with a document that is not whole.
-#[derive(Clone, Copy)]
-pub(crate) struct Limits {
-    pub(crate) rows: usize,
-    pub(crate) bytes: usize,
-}
-
 pub(crate) struct JsonSink<'a> {
     out: Document,
     /// `None` if rows are arrays.
@@ -62,8 +56,10 @@ pub(crate) struct JsonSink<'a> {
     options: &'a JsonOptions,
     /// Whether each column is embedded. Empty if none is.
     embedded: Vec<bool>,
-    /// `None` if the statement writes, and so runs to its end.
-    limits: Option<Limits>,
+    /// A read with more rows ends early.
+    most_rows: usize,
+    room: Room,
+    is_over: bool,
     /// The column of the next cell.
     column: usize,
     rows: usize,
@@ -78,7 +74,7 @@ impl<'a> JsonSink<'a> {
         keys: Option<&'a Keys>,
         options: &'a JsonOptions,
         bytes: usize,
-        limits: Option<Limits>,
+        (most_rows, room): (usize, Room),
     ) -> Self {
         let mut out = Document::with_room(bytes.max(2));
         out.push('[');
@@ -88,7 +84,9 @@ impl<'a> JsonSink<'a> {
             names: names.into(),
             options,
             embedded: embedded(names, options),
-            limits,
+            most_rows,
+            room,
+            is_over: false,
             column: 0,
             rows: 0,
             failure: None,
@@ -100,9 +98,16 @@ impl<'a> JsonSink<'a> {
         (self.rows * self.names.len(), self.out.len())
     }
 
-    /// Returns true if the limits ended the read.
+    /// Returns true if the document would be longer, or have more rows, than it may. Then it is not whole.
     pub(crate) fn is_over(&self) -> bool {
-        self.limits.is_some_and(|limits| self.rows > limits.rows || self.out.len() > limits.bytes)
+        self.is_over || self.rows > self.most_rows
+    }
+
+    #[inline]
+    fn has_room(&mut self, value: &[u8]) -> bool {
+        let fits = self.out.len().saturating_add(value.len()) <= self.room.bytes;
+        self.is_over |= !fits;
+        fits
     }
 
     /// Returns the document, or why a value cannot be in it.
@@ -145,7 +150,8 @@ impl<'a> JsonSink<'a> {
 /// Writes rows that are there, as their statement would have.
 pub(crate) fn json_of(rows: &Rows, options: &JsonOptions) -> Result<Document> {
     let keys = if options.arrays { None } else { Some(Keys::new(&rows.names)?) };
-    let mut sink = JsonSink::new(&rows.names, keys.as_ref(), options, 0, None);
+    let room = Room { bytes: usize::MAX, runs_to_end: true };
+    let mut sink = JsonSink::new(&rows.names, keys.as_ref(), options, 0, (usize::MAX, room));
     for row in 0..rows.len() {
         for value in rows.values(row) {
             match value {
@@ -216,6 +222,9 @@ impl Sink for JsonSink<'_> {
     #[inline]
     fn text(&mut self, value: &[u8]) {
         self.begin_value();
+        if !self.has_room(value) {
+            return;
+        }
         let Ok(text) = std::str::from_utf8(value) else {
             return self.fail("its TEXT is not UTF-8", "read it as a BLOB: CAST(column AS BLOB)");
         };
@@ -234,6 +243,9 @@ impl Sink for JsonSink<'_> {
         if self.is_embedded() {
             return self.fail("it is a BLOB, which cannot be embedded", "read JSONB as text: json(column)");
         }
+        if !self.has_room(value) {
+            return;
+        }
         self.out.push('"');
         STANDARD.encode_string(value, &mut self.out);
         self.out.push('"');
@@ -244,7 +256,11 @@ impl Sink for JsonSink<'_> {
         self.out.push_str(if self.keys.is_some() { "}," } else { "]," });
         self.column = 0;
         self.rows += 1;
-        let fails = self.limits.is_some() && self.failure.is_some();
-        if fails || self.is_over() { Flow::Stop } else { Flow::Continue }
+        self.is_over |= self.out.len() > self.room.bytes;
+        if self.is_over {
+            self.out.clear();
+        }
+        let ends = !self.room.runs_to_end && (self.failure.is_some() || self.is_over());
+        if ends { Flow::Stop } else { Flow::Continue }
     }
 }

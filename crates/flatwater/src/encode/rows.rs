@@ -1,10 +1,12 @@
 //! The sink that collects rows in a flat block.
 //!
 //! Owns: the block while it grows. Runs inside the step loop, on the thread that runs the statement. Invariant: the
-//! block contains only whole rows when it leaves the sink. Leaves out: reading the block, which `values::row` does.
+//! block contains only whole rows when it leaves the sink, and takes no more memory than there is room, but for one value of
+//! a row. Leaves out: reading the block, which `values::row` does; the error of a result that is too large.
 
 use flatwater_sqlite::{Flow, Sink};
 
+use super::Room;
 use crate::values::block::Block;
 use crate::values::column::Names;
 use crate::values::row::Rows;
@@ -12,12 +14,34 @@ use crate::values::row::Rows;
 pub(crate) struct RowSink {
     block: Block,
     rows_left: usize,
+    room: Room,
+    /// There was no room for it. Of the block only its emptiness is sure.
+    is_over: bool,
 }
 
 impl RowSink {
     /// Creates a sink with capacity for a result of this many cells and bytes. It stops after `limit` rows.
-    pub(crate) fn new((cells, bytes): (usize, usize), limit: usize) -> Self {
-        Self { block: Block::with_room(cells, bytes), rows_left: limit }
+    pub(crate) fn new((cells, bytes): (usize, usize), limit: usize, room: Room) -> Self {
+        Self { block: Block::with_room(cells, bytes), rows_left: limit, room, is_over: false }
+    }
+
+    /// Returns true if the result has more bytes than there was room for. Then it has no rows.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    #[inline]
+    fn has_room(&mut self, value: &[u8]) -> bool {
+        let fits = self.block.size().saturating_add(value.len()) <= self.room.bytes;
+        self.is_over |= !fits;
+        fits
+    }
+
+    #[cold]
+    fn drop_rows(&mut self) -> Flow {
+        self.is_over = true;
+        self.block = Block::default();
+        if self.room.runs_to_end { Flow::Continue } else { Flow::Stop }
     }
 
     /// Returns the number of cells and bytes of the result.
@@ -47,16 +71,22 @@ pub(crate) struct BatchSink(RowSink);
 
 impl BatchSink {
     /// Creates a sink for rows of so many columns.
-    pub(crate) fn new(columns: usize, is_first: bool) -> Self {
+    pub(crate) fn new(columns: usize, is_first: bool, bytes: usize) -> Self {
         let rows = if is_first { FIRST_ROWS } else { (BATCH_CELLS / columns.max(1)).clamp(1, BATCH_CELLS) };
         // Most results are short.
-        let room = if is_first { rows / 16 } else { rows };
-        Self(RowSink::new((room * columns, 0), rows))
+        let expected = if is_first { rows / 16 } else { rows };
+        Self(RowSink::new((expected * columns, 0), rows, Room { bytes, runs_to_end: false }))
     }
 
     /// Creates a sink for as many rows of so many columns as have this many cells, of which so many are expected.
-    pub(crate) fn of_part(columns: usize, cells: usize, expected: usize) -> Self {
-        Self(RowSink::new((cells.min(expected), 0), (cells / columns.max(1)).max(1)))
+    pub(crate) fn of_part(columns: usize, cells: usize, expected: usize, bytes: usize) -> Self {
+        let room = Room { bytes, runs_to_end: false };
+        Self(RowSink::new((cells.min(expected), 0), (cells / columns.max(1)).max(1), room))
+    }
+
+    /// See [`RowSink::is_over`].
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.is_over()
     }
 
     /// See [`RowSink::size`].
@@ -97,7 +127,8 @@ impl Sink for BatchSink {
 
     #[inline]
     fn row_done(&mut self) -> Flow {
-        if self.0.block.bytes() >= BATCH_BYTES { Flow::Stop } else { self.0.row_done() }
+        let flow = self.0.row_done();
+        if self.0.block.bytes() >= BATCH_BYTES { Flow::Stop } else { flow }
     }
 }
 
@@ -119,16 +150,23 @@ impl Sink for RowSink {
 
     #[inline]
     fn text(&mut self, value: &[u8]) {
-        self.block.text(value);
+        if self.has_room(value) {
+            self.block.text(value);
+        }
     }
 
     #[inline]
     fn blob(&mut self, value: &[u8]) {
-        self.block.blob(value);
+        if self.has_room(value) {
+            self.block.blob(value);
+        }
     }
 
     #[inline]
     fn row_done(&mut self) -> Flow {
+        if self.is_over || self.block.size() > self.room.bytes {
+            return self.drop_rows();
+        }
         self.rows_left -= 1;
         if self.rows_left == 0 { Flow::Stop } else { Flow::Continue }
     }

@@ -7,10 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::untrusted::UNTRUSTED_STEPS;
+use super::untrusted::{UNTRUSTED_RESULT, UNTRUSTED_STEPS};
 use super::uri::{self, Mode};
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options};
+use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options, TempStore};
 
 const MAX_ATTACHED: usize = 10;
 const SMALLEST_WAL: u64 = 256 << 10;
@@ -74,6 +74,7 @@ impl Options {
             // A database in memory has the content of its bytes, and nobody else does.
             self.read_only |= !self.writes && !self.is_memory();
             self.step_limit.get_or_insert(UNTRUSTED_STEPS);
+            self.result_limit.get_or_insert(UNTRUSTED_RESULT);
         }
         self.attach.iter_mut().try_for_each(Attached::read_uri)
     }
@@ -92,6 +93,11 @@ impl Options {
         }
         if self.untrusted && self.mmap_bytes > 0 {
             return refuse("an `untrusted` file is not mapped: set no `mmap_bytes`");
+        }
+        if self.untrusted && self.temp_store == TempStore::Memory {
+            return refuse(
+                "temporary data of an `untrusted` file may grow, and is not kept in memory: set no `temp_store`",
+            );
         }
         for (name, value) in [
             ("readers", self.readers),
@@ -200,7 +206,8 @@ impl Options {
         }
         let first = first_difference!(
             self, other, except: path, read_only, writes, create, network_filesystem, timeout, joins, migrations, image;
-            key, untrusted, step_limit, durability, foreign_keys, double_quoted_strings, readers, extra_readers, stream_idle, live_poll, snapshot_age,
+            key, untrusted, step_limit, result_limit, durability, foreign_keys, double_quoted_strings, readers, extra_readers,
+            stream_idle, live_poll, snapshot_age,
             queue, group, statement_cache, writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size,
             auto_vacuum, optimize_every, busy_timeout,
             fairness, transaction_idle, close_wait, attach, journal, immutable, vfs, second_copy, on_open, load_extension, on_connect,

@@ -8,6 +8,8 @@ use super::tuning::Tuning;
 
 /// How many steps a statement takes at most on an untrusted file. SQLite makes some ten millions in a second.
 pub(super) const UNTRUSTED_STEPS: u32 = 1_000_000_000;
+/// How many bytes a result has at most on an untrusted file.
+pub(super) const UNTRUSTED_RESULT: usize = 64 << 20;
 
 impl Options {
     /// Opens a file that a stranger may have made, such as an upload (<https://sqlite.org/security.html>). Default off.
@@ -20,8 +22,9 @@ impl Options {
     /// - No SQL writes its schema or its pages directly, and each page is checked when it is read.
     /// - Lengths (16 MiB), columns (500), the depth of expressions (100) and other sizes have low limits, beyond which
     ///   a statement fails. A statement ends after 1,000,000,000 steps, or after [`Tuning::step_limit`].
+    /// - A result has at most 64 MiB, or [`Tuning::result_limit`]. A stream may be longer: its parts may not.
     ///
-    /// It does not limit time and memory: set a [`timeout`](Self::timeout).
+    /// It does not limit time: set a [`timeout`](Self::timeout).
     /// [`integrity_check`](crate::Database::integrity_check) says whether it is damaged.
     pub fn untrusted(mut self) -> Self {
         self.untrusted = true;
@@ -35,6 +38,15 @@ impl Tuning {
     /// a file that is [`untrusted`](Options::untrusted).
     pub fn step_limit(mut self, steps: u32) -> Self {
         self.0.step_limit = Some(steps);
+        self
+    }
+
+    /// Ends a statement whose result takes more than so many bytes of memory, with [`ErrorKind::Sql`](crate::ErrorKind::Sql):
+    /// 16 bytes for each value, and the bytes of texts and blobs; or the length of the JSON. Of a stream this counts for
+    /// each fetch. A write that returns too much is executed, and the error says so. Default: no limit, except for a file
+    /// that is [`untrusted`](Options::untrusted).
+    pub fn result_limit(mut self, bytes: usize) -> Self {
+        self.0.result_limit = Some(bytes);
         self
     }
 }

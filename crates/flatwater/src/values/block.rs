@@ -45,6 +45,12 @@ impl Block {
         self.cells.capacity() * size_of::<Cell>() + self.bytes.capacity()
     }
 
+    /// The memory that its cells and bytes take, without what is only reserved.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        self.cells.len() * size_of::<Cell>() + self.bytes.len()
+    }
+
     /// The number of cells.
     pub(crate) fn cells(&self) -> usize {
         self.cells.len()

@@ -13,11 +13,11 @@ use crate::connection::run::blobs::BlobUsed;
 use crate::connection::run::execute::{Collected, Outcome};
 use crate::error::hint::Sentence;
 use crate::error::of_rows::row_not_found;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, after_the_write};
 use crate::queue::run_metrics::Counts;
 use crate::sql::catalogue::StatementInfo;
+use crate::sql::class::Route;
 use crate::values::column::Names;
-use crate::values::document::Document;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
 use crate::workers::Answer;
@@ -30,6 +30,8 @@ impl From<Outcome> for Answer {
             Collected::Nothing => Self::Executed(outcome.executed),
             Collected::Rows(rows) => Self::Rows(rows),
             Collected::Json(document) => Self::Json(document),
+            Collected::Unmade(error, Route::Read) => Self::Unmade(error),
+            Collected::Unmade(error, Route::Write) => Self::Unmade(after_the_write(error)),
         }
     }
 }
@@ -45,7 +47,7 @@ impl Answer {
             Self::Begun(part) => Counts { rows: number(part.0.len()), changes: None },
             Self::Fetched(part) => Counts { rows: number(part.0.len()), changes: None },
             Self::LastPart(last) => Counts { rows: number(last.1 + last.0.len()), changes: None },
-            Self::Json(Ok(document)) => Counts { rows: number(document.rows), changes: None },
+            Self::Json(document) => Counts { rows: number(document.rows), changes: None },
             Self::Batch(results) => Counts {
                 rows: number(results.iter().filter_map(|result| result.rows.as_ref()).map(Rows::len).sum()),
                 changes: Some(results.iter().map(|result| result.executed.changes).sum()),
@@ -58,24 +60,27 @@ impl Answer {
 /// Converts the answer to the type that each operation returns.
 impl Answer {
     #[cold]
-    fn unexpected<T>() -> Result<T> {
+    fn unexpected<T>(self) -> Result<T> {
+        if let Self::Unmade(error) = self {
+            return Err(error);
+        }
         Err(Error::misuse("a worker returned another kind of result than requested; please report it"))
     }
 
     pub(crate) fn executed(self) -> Result<ExecuteResult> {
-        if let Self::Executed(executed) = self { Ok(executed) } else { Self::unexpected() }
+        if let Self::Executed(executed) = self { Ok(executed) } else { self.unexpected() }
     }
 
     pub(crate) fn changes(self) -> Result<u64> {
-        if let Self::Changes(changes) = self { Ok(changes) } else { Self::unexpected() }
+        if let Self::Changes(changes) = self { Ok(changes) } else { self.unexpected() }
     }
 
     pub(crate) fn batch(self) -> Result<Vec<BatchResult>> {
-        if let Self::Batch(results) = self { Ok(results) } else { Self::unexpected() }
+        if let Self::Batch(results) = self { Ok(results) } else { self.unexpected() }
     }
 
     pub(crate) fn bytes(self) -> Result<Vec<u8>> {
-        if let Self::Bytes(bytes) = self { Ok(bytes) } else { Self::unexpected() }
+        if let Self::Bytes(bytes) = self { Ok(bytes) } else { self.unexpected() }
     }
 
     /// The answer for a copy, which has bytes if it was made as bytes.
@@ -84,14 +89,14 @@ impl Answer {
     }
 
     pub(crate) fn blob(self) -> Result<BlobUsed> {
-        if let Self::Blob(used) = self { Ok(*used) } else { Self::unexpected() }
+        if let Self::Blob(used) = self { Ok(*used) } else { self.unexpected() }
     }
 
     pub(crate) fn rows(self) -> Result<Rows> {
         match self {
             Self::Rows(rows) => Ok(rows),
             Self::LastPart(last) => Ok(last.0),
-            _ => Self::unexpected(),
+            answer => answer.unexpected(),
         }
     }
 
@@ -112,11 +117,11 @@ impl Answer {
     }
 
     pub(crate) fn live(self) -> Result<Vec<LiveRun>> {
-        if let Self::Live(runs) = self { Ok(runs) } else { Self::unexpected() }
+        if let Self::Live(runs) = self { Ok(runs) } else { self.unexpected() }
     }
 
     pub(crate) fn json(self) -> Result<String> {
-        if let Self::Json(document) = self { document.map(Document::into_text) } else { Self::unexpected() }
+        if let Self::Json(document) = self { Ok(document.into_text()) } else { self.unexpected() }
     }
 
     pub(crate) fn first_row(self) -> Result<Option<Row<'static>>> {
@@ -139,36 +144,39 @@ impl Answer {
     }
 
     pub(crate) fn done(self) -> Result<()> {
-        if let Self::Done = self { Ok(()) } else { Self::unexpected() }
+        if let Self::Done = self { Ok(()) } else { self.unexpected() }
     }
 
     pub(crate) fn checkpointed(self) -> Result<CheckpointInfo> {
-        if let Self::Checkpointed(done) = self { Ok(done) } else { Self::unexpected() }
+        if let Self::Checkpointed(done) = self { Ok(done) } else { self.unexpected() }
     }
 
     pub(crate) fn prepared(self) -> Result<Arc<StatementInfo>> {
-        if let Self::Prepared(text, _) = self { Ok(text) } else { Self::unexpected() }
+        if let Self::Prepared(text, _) = self { Ok(text) } else { self.unexpected() }
     }
 
     /// The columns of a statement that was compiled, if they are known before it runs.
     pub(crate) fn columns(self) -> Result<Option<Names>> {
-        if let Self::Prepared(_, names) = self { Ok(names) } else { Self::unexpected() }
+        if let Self::Prepared(_, names) = self { Ok(names) } else { self.unexpected() }
     }
 
     pub(crate) fn savepoint(self) -> Result<u64> {
-        if let Self::Savepoint(number) = self { Ok(number) } else { Self::unexpected() }
+        if let Self::Savepoint(number) = self { Ok(number) } else { self.unexpected() }
     }
 
     /// Returns the closure's result, in the type in which the closure returned it.
     pub(crate) fn returned<R: 'static, E: From<Error> + 'static>(self) -> Result<R, E> {
-        let Self::Returned(result, _) = self else { return Self::unexpected().map_err(E::from) };
+        let (result, _) = match self {
+            Self::Returned(result, keeps) => (result, keeps),
+            answer => return answer.unexpected().map_err(E::from),
+        };
         match result.downcast::<Result<R, E>>() {
             Ok(result) => *result,
-            Err(_) => Self::unexpected().map_err(E::from),
+            Err(_) => Self::Done.unexpected().map_err(E::from),
         }
     }
 
     pub(crate) fn transaction(self) -> Result<TransactionGuard> {
-        if let Self::Transaction(claim) = self { Ok(claim) } else { Self::unexpected() }
+        if let Self::Transaction(claim) = self { Ok(claim) } else { self.unexpected() }
     }
 }

@@ -33,7 +33,7 @@ use nesting::TransactionGuard;
 
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::column::Names;
 use crate::values::decoded::Decoded;
@@ -55,8 +55,9 @@ pub(crate) enum Answer {
     /// A further part, and whether there may be more.
     Fetched(Box<(Rows, bool)>),
     Snapshot(SnapshotGuard),
-    /// The rows as JSON, or why one of their values has no form in it.
-    Json(Result<Document>),
+    Json(Document),
+    /// The statement was done, and its result could not be made.
+    Unmade(Error),
     /// The rows as values of the caller's type, made by a `Decode`.
     Decoded(Decoded),
     Batch(Vec<BatchResult>),

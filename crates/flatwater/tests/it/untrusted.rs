@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use flatwater::{Database, Error, ErrorKind, Options};
+use flatwater::calls::TimeoutEffect;
+use flatwater::{Database, Error, ErrorKind, Options, params};
 use futures_util::TryStreamExt;
 use rusqlite::functions::FunctionFlags;
 
-use crate::support::{TestFile, files, run};
+use crate::support::{TestFile, files, run, until};
 
 /// A file that is made by other options, with this schema.
 fn made(sql: &str) -> TestFile {
@@ -259,6 +260,119 @@ fn what_is_larger_than_a_schema_needs_is_refused() {
             assert_eq!((error.kind(), error.operation()), (ErrorKind::Corrupt, Some("open")), "{error}");
             assert!(error.message().contains(says), "{error}");
             file.options().readers(1).open().await.unwrap().close().await.unwrap();
+        }
+    });
+}
+
+/// Rows without an end, of 100,000 bytes each.
+const HUGE: &str = "CREATE VIEW huge AS
+     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, zeroblob(100000) AS b FROM n";
+const TEXTS: &str = "CREATE VIEW texts AS SELECT i, hex(b) AS b FROM huge";
+const NARROW: &str = "CREATE VIEW narrow AS SELECT i FROM huge";
+
+fn is_too_large<T>(answer: flatwater::Result<T>, limit: usize) {
+    let Err(error) = answer else { panic!("it has more than {limit} bytes") };
+    assert_eq!((error.kind(), error.sqlite_code()), (ErrorKind::Sql, Some(rusqlite::ffi::SQLITE_TOOBIG)), "{error}");
+    assert!(error.message().contains(&format!("more than {limit} bytes")), "{error}");
+    assert!(error.hint().unwrap().contains("`Tuning::result_limit`"), "{error}");
+    assert_eq!(error.applied(), None, "{error}");
+}
+
+#[test]
+fn a_result_without_an_end_is_an_error_that_names_the_limit_however_it_is_read() {
+    const LIMIT: usize = 1 << 20;
+    let file = made(&format!("{HUGE}; {TEXTS}; {NARROW}; CREATE TABLE t (a)"));
+    run(async {
+        let options = || untrusted(&file).tuning(|t| t.result_limit(LIMIT));
+        let db = options().open().await.unwrap();
+        for sql in ["SELECT * FROM huge", "SELECT * FROM texts", "SELECT * FROM narrow"] {
+            is_too_large(db.query(sql, ()).await, LIMIT);
+            is_too_large(db.query_as::<(i64,)>(sql, ()).await, LIMIT);
+            is_too_large(db.query_json(sql, ()).await, LIMIT);
+            is_too_large(db.live(sql, ()).next().await.unwrap(), LIMIT);
+            let snapshot = db.snapshot().await.unwrap();
+            is_too_large(snapshot.query(sql, ()).await, LIMIT);
+            is_too_large(snapshot.query_json(sql, ()).await, LIMIT);
+            let connection = db.connection();
+            is_too_large(connection.query(sql, ()).await, LIMIT);
+            is_too_large(connection.batch([(sql, params![])]).await, LIMIT);
+            connection.execute("BEGIN", ()).await.unwrap();
+            is_too_large(connection.query_json(sql, ()).await, LIMIT);
+            connection.execute("ROLLBACK", ()).await.unwrap();
+            assert_eq!(db.query_one_as::<(i64,)>("SELECT count(*) FROM t", ()).await.unwrap(), (0,));
+        }
+        // A stream has no end, but each of its parts has: one row is too long for a part.
+        let mut stream = db.stream("SELECT * FROM huge", ());
+        for _ in 0..100 {
+            stream.next().await.unwrap().unwrap();
+        }
+        drop(stream);
+        let row = ["b"; 11].join(", ");
+        is_too_large(db.query_one(&format!("SELECT {row} FROM huge"), ()).await, LIMIT);
+        is_too_large(db.stream(&format!("SELECT {row} FROM huge"), ()).next().await.unwrap(), LIMIT);
+        db.close().await.unwrap();
+
+        let db = options().read_only(false).open().await.unwrap();
+        let transaction = db.begin().await.unwrap();
+        is_too_large(transaction.query("SELECT * FROM huge", ()).await, LIMIT);
+        is_too_large(transaction.stream("SELECT * FROM huge", ()).next().await.unwrap(), LIMIT);
+        transaction.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        transaction.commit().await.unwrap();
+        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 1);
+        db.close().await.unwrap();
+
+        let db = untrusted(&file).open().await.unwrap();
+        is_too_large(db.query("SELECT * FROM huge", ()).await, 64 << 20);
+        is_too_large(db.query_json("SELECT * FROM huge", ()).await, 64 << 20);
+    });
+}
+
+#[test]
+fn a_write_that_returns_too_much_is_done_and_says_so() {
+    let file = made("CREATE TABLE t (a)");
+    const INSERT: &str = "INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000)
+        SELECT i FROM n RETURNING a, a AS b, a AS c, a AS d";
+    run(async {
+        let db = file.options().tuning(|t| t.result_limit(1 << 16)).open().await.unwrap();
+        let rows = async || db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap();
+        for (as_json, kept) in [(false, 5_000), (true, 10_000)] {
+            let answer =
+                if as_json { db.query_json(INSERT, ()).await.map(drop) } else { db.query(INSERT, ()).await.map(drop) };
+            let error = answer.unwrap_err();
+            assert!(error.message().contains("more than 65536 bytes"), "{error}");
+            assert_eq!((error.applied(), rows().await), (Some(TimeoutEffect::Yes), kept), "{error}");
+        }
+        let transaction = db.begin().await.unwrap();
+        assert_eq!(transaction.query(INSERT, ()).await.unwrap_err().applied(), Some(TimeoutEffect::Yes));
+        transaction.commit().await.unwrap();
+        assert_eq!(rows().await, 15_000);
+        // Of several statements nothing is left.
+        let error = db.batch([("DELETE FROM t", params![]), (INSERT, params![])]).await.unwrap_err();
+        assert_eq!((error.applied(), rows().await), (None, 15_000), "{error}");
+    });
+}
+
+#[test]
+fn a_stream_of_a_file_in_rollback_mode_is_read_in_parts() {
+    let file = made(&format!("PRAGMA journal_mode = DELETE; {HUGE}"));
+    run(async {
+        for options in [untrusted(&file), file.options().readers(1).read_only(true)] {
+            let db = options.open().await.unwrap();
+            assert_eq!(db.stats().journal, "delete");
+            let snapshot = db.snapshot().await.unwrap();
+            for mut parts in [db.batches("SELECT * FROM huge", ()), snapshot.batches("SELECT * FROM huge", ())] {
+                let mut rows = 0;
+                for _ in 0..10 {
+                    let part = parts.next().await.unwrap().unwrap();
+                    assert_eq!((part.len(), part.get(0).unwrap().get::<i64>(0).unwrap()), (3, rows + 1));
+                    rows += 3;
+                }
+            }
+            drop(snapshot);
+            // An end of the stream is an end of its lock on the file.
+            until(|| db.stats().readers_held == 0).await;
+            file.plain().execute_batch("CREATE TABLE IF NOT EXISTS u (a)").unwrap();
+            db.close().await.unwrap();
         }
     });
 }

@@ -79,6 +79,7 @@ fn with_parts(
         attached: AttachedFiles::new(options, attached_wals),
         recording: Recording::default(),
         lengths: LengthLimit::default(),
+        result_limit: options.result_limit.unwrap_or(usize::MAX),
         journal,
         foreign_keys: options.foreign_keys,
         double_quoted_strings: options.double_quoted_strings,

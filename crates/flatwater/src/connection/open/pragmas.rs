@@ -52,6 +52,8 @@ pub(crate) fn temp_store(options: &Options, writes: bool) -> i64 {
         // Temporary files are not encrypted.
         _ if options.key.is_some() => 2,
         // The default, which is memory in the builds of SQLCipher.
+        // What it may grow to is not known.
+        TempStore::Auto if options.untrusted => 1,
         TempStore::Auto if !writes && CAN_ENCRYPT => 1,
         TempStore::Auto if !writes => 0,
         TempStore::File => 1,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use flatwater_sqlite::Flow;
 
-use super::execute::explain;
+use super::execute::{explain, too_large};
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::Connection;
@@ -68,10 +68,14 @@ impl Cursors {
         let Some(OpenCursor { statement, params, .. }) = self.open.iter().find(|cursor| cursor.number == number) else {
             return Err(Error::misuse("the result has no more rows"));
         };
-        let mut sink = BatchSink::new(statement.names.len(), is_first);
+        let mut sink = BatchSink::new(statement.names.len(), is_first, connection.result_limit);
         let flow = connection.sqlite.statement(statement.id).next(&mut sink);
         let fetched = flow
             .map_err(|error| explain(error, statement, params.row()))
+            .and_then(|flow| match sink.is_over() {
+                true => Err(too_large(connection.result_limit).with_sql(&statement.text.sql)),
+                false => Ok(flow),
+            })
             .and_then(|flow| Ok((flow, sink.finish(connection.names_after_run(statement)?))));
         if !matches!(fetched, Ok((Flow::Stop, _))) {
             self.end(connection, number);

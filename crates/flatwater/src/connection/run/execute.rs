@@ -16,9 +16,11 @@ use super::hidden_values::hide_values;
 use super::hints::ONE_FOR_A_LIST;
 use super::statement_cache::CachedStatement;
 use crate::connection::Connection;
-use crate::encode::json::{JsonSink, Limits};
+use crate::encode::Room;
+use crate::encode::json::JsonSink;
 use crate::encode::rows::RowSink;
-use crate::error::{Error, Result, after_the_write};
+use crate::error::hint::hint;
+use crate::error::{Error, Result};
 use crate::options::json_options::JsonOptions;
 use crate::sql::class::Route;
 use crate::sql::policy;
@@ -70,8 +72,10 @@ pub(crate) struct Outcome {
 pub(crate) enum Collected {
     Nothing,
     Rows(Rows),
-    /// An error if a value has no form in JSON. The run is done nevertheless.
-    Json(Result<Document>),
+    Json(Document),
+    /// It has no form in JSON, or there was no room for it. The run is done nevertheless, and has changed the database if the
+    /// statement writes.
+    Unmade(Error, Route),
 }
 
 impl Connection {
@@ -107,8 +111,12 @@ impl Connection {
             Bounds::Inline { rows, .. } => wanted.min(rows.saturating_add(1)),
             Bounds::Armed => wanted,
         };
-        let mut sink = RowSink::new(statement.text.expected_size(), most);
+        let room = self.room(statement);
+        let mut sink = RowSink::new(statement.text.expected_size(), most, room);
         let executed = self.run(run, &mut sink)?;
+        if sink.is_over() {
+            return self.too_large(statement, executed);
+        }
         if let Bounds::Inline { rows, .. } = bounds
             && sink.rows_left() == 0
             && most > rows
@@ -122,10 +130,13 @@ impl Connection {
 
     fn write_json(&mut self, run: &StatementRun<'_>, options: &JsonOptions) -> Result<Outcome> {
         let StatementRun { statement, bounds, .. } = *run;
-        let limits = match bounds {
-            _ if statement.class.route == Route::Write => None,
-            Bounds::Inline { rows, bytes, .. } => Some(Limits { rows, bytes }),
-            Bounds::Armed => Some(Limits { rows: usize::MAX, bytes: usize::MAX }),
+        let mut room = self.room(statement);
+        let most_rows = match bounds {
+            Bounds::Inline { rows, bytes, .. } if !room.runs_to_end => {
+                room.bytes = room.bytes.min(bytes);
+                rows
+            }
+            _ => usize::MAX,
         };
         let keys = match statement.keys() {
             _ if options.arrays => None,
@@ -137,19 +148,33 @@ impl Connection {
                 return Err(error);
             }
         };
-        let (_, room) = statement.text.expected_size();
-        let mut sink = JsonSink::new(&statement.names, keys, options, room, limits);
+        let (_, expected) = statement.text.expected_size();
+        let mut sink = JsonSink::new(&statement.names, keys, options, expected, (most_rows, room));
         let executed = self.run(run, &mut sink)?;
         if sink.is_over() {
-            return Err(SqliteError::from_code(ffi::SQLITE_TOOBIG).into());
+            return self.too_large(statement, executed);
         }
         let (cells, bytes) = sink.size();
         statement.text.had_size(cells, bytes);
-        let document = sink.finish().map_err(|error| {
-            let error = error.with_sql(&statement.text.sql);
-            if statement.class.route == Route::Write { after_the_write(error) } else { error }
-        });
-        Ok(Outcome { executed, result: Collected::Json(document) })
+        let result = match sink.finish() {
+            Ok(document) => Collected::Json(document),
+            Err(error) => Collected::Unmade(error.with_sql(&statement.text.sql), statement.class.route),
+        };
+        Ok(Outcome { executed, result })
+    }
+
+    fn room(&self, statement: &CachedStatement) -> Room {
+        Room { bytes: self.result_limit, runs_to_end: statement.class.route == Route::Write }
+    }
+
+    /// What becomes of a run whose result has no room.
+    #[cold]
+    fn too_large(&self, statement: &CachedStatement, executed: ExecuteResult) -> Result<Outcome> {
+        let error = too_large(self.result_limit).with_sql(&statement.text.sql);
+        match statement.class.route {
+            Route::Read => Err(error),
+            Route::Write => Ok(Outcome { executed, result: Collected::Unmade(error, Route::Write) }),
+        }
     }
 
     fn run<S: Sink>(&mut self, run: &StatementRun<'_>, sink: &mut S) -> Result<ExecuteResult> {
@@ -203,9 +228,22 @@ pub(crate) fn output_of(ready: &CachedStatement) -> Output<'static> {
 }
 
 /// What such a statement did.
-pub(crate) fn result_of(outcome: Outcome) -> BatchResult {
-    let rows = if let Collected::Rows(rows) = outcome.result { Some(rows) } else { None };
-    BatchResult { executed: outcome.executed, rows }
+pub(crate) fn result_of(outcome: Outcome) -> Result<BatchResult> {
+    let rows = match outcome.result {
+        Collected::Rows(rows) => Some(rows),
+        Collected::Unmade(error, _) => return Err(error),
+        Collected::Nothing | Collected::Json(_) => None,
+    };
+    Ok(BatchResult { executed: outcome.executed, rows })
+}
+
+/// The error of a result, or of a part of one, that has more than so many bytes.
+#[cold]
+pub(crate) fn too_large(most: usize) -> Error {
+    let message = format!("the result has more than {most} bytes, which is the limit");
+    Error::from(SqliteError::from_code(ffi::SQLITE_TOOBIG))
+        .with_message(message)
+        .with_hint(hint!["read fewer rows, or in parts with " Stream ", or raise " ResultLimit])
 }
 
 #[cold]

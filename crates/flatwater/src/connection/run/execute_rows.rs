@@ -39,7 +39,7 @@ impl Connection {
         // The first run begins the snapshots of all files, which it may have to wait for.
         while let Some(params) = rows.next() {
             let outcome = self.execute(&StatementRun { statement, params, output, bounds: Bounds::Armed })?;
-            each(result_of(outcome));
+            each(result_of(outcome)?);
             let is_the_same = |sqlite: &Sqlite| match sqlite.statements().reprepares(statement.id) {
                 0 if is_kept(statement) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(()),
@@ -77,7 +77,7 @@ impl Connection {
         } else {
             let bounds = Bounds::Inline { end: Some(end), rows: usize::MAX, bytes };
             for params in rows {
-                each(result_of(self.execute(&StatementRun { statement, params, output, bounds })?));
+                each(result_of(self.execute(&StatementRun { statement, params, output, bounds })?)?);
             }
         }
         Ok(!is_late.get())

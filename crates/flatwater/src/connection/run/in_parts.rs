@@ -6,11 +6,12 @@
 
 use flatwater_sqlite::Flow;
 
-use super::execute::explain;
+use super::execute::{explain, too_large};
 use super::statement_cache::CachedStatement;
 use crate::connection::Connection;
 use crate::encode::rows::BatchSink;
 use crate::error::Result;
+use crate::values::block::Cell;
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 
@@ -39,9 +40,14 @@ pub(crate) fn execute_in_parts(
     let mut names = None;
     loop {
         let wanted = if before == 0 { FIRST_CELLS } else { CELLS };
-        let mut sink = BatchSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells));
+        let room = connection.result_limit.saturating_sub(cells * size_of::<Cell>() + bytes);
+        let mut sink = BatchSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells), room);
         let flow = connection.sqlite.statement(statement.id).next(&mut sink);
         let flow = flow.map_err(|error| explain(error, statement, params))?;
+        if sink.is_over() {
+            connection.sqlite.statement(statement.id).reset();
+            return Err(too_large(connection.result_limit).with_sql(&statement.text.sql));
+        }
         let size = sink.size();
         (cells, bytes) = (cells + size.0, bytes + size.1);
         // SQLite prepares a statement again at its first step only.

@@ -75,7 +75,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         None
     } else if ready.class.columns == 0 && !ready.class.asks {
         Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
-    } else if in_batches && reader.connection.journal == "wal" {
+    } else if in_batches {
         reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
         // What is learnt afterwards may end the transaction, which a snapshot needs.
         let is_to_learn = reader.in_snapshot.is_none() && !ready.is_known();

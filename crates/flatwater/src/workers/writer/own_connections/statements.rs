@@ -19,7 +19,7 @@ use super::runner::Runner;
 use crate::connection::Connection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
-use crate::connection::run::execute::{Bounds, Outcome, Output, StatementRun, output_of, result_of};
+use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun, output_of, result_of};
 use crate::connection::run::prepare::refuse_nul;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, ErrorKind, Result};
@@ -245,7 +245,9 @@ impl RequestRun<'_> {
         self.done_with(&ready);
         let outcome = ran?;
         Ok(Some(match work {
-            Work::Batch(_) => Answer::Batch(vec![result_of(outcome)]),
+            Work::Batch(_) if !matches!(outcome.result, Collected::Unmade(..)) => {
+                Answer::Batch(vec![result_of(outcome)?])
+            }
             _ => outcome.into(),
         }))
     }
