@@ -24,6 +24,8 @@ in_both_places!(
     an_error_in_the_middle_ends_the_stream,
     an_error_of_a_row_has_its_number_in_the_whole_result,
     a_deadline_ends_a_fetch,
+    a_stream_that_outlives_its_transaction_or_snapshot_says_so,
+    a_stream_that_outlives_its_connection_says_so,
 );
 
 const ROWS: i64 = 50_000;
@@ -176,6 +178,81 @@ async fn an_error_of_a_row_has_its_number_in_the_whole_result(place: &Place) {
     assert_eq!((rows.len(), errors.len()), (50_000, 1), "the rows behind it come all the same");
     assert_eq!((errors[0].row(), errors[0].sql()), (Some(19_999), Some(sql)));
     assert!(errors[0].message().contains("number"), "{}", errors[0]);
+}
+
+/// Its rows are those of the moment it was made for, or an error says why there are none.
+async fn is_over(mut rows: RowStream<(i64, String)>) {
+    let error = loop {
+        match rows.next().await {
+            Some(Ok((id, name))) => assert_eq!(name, format!("row {id}")),
+            Some(Err(error)) => break error,
+            None => panic!("the stream looks as if it were whole"),
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
+    assert!(["finished", "ended", "over"].iter().any(|word| error.message().contains(word)), "{error}");
+    assert!(rows.next().await.is_none());
+}
+
+async fn a_stream_that_outlives_its_transaction_or_snapshot_says_so(place: &Place) {
+    let db = filled(few(place.options())).await;
+    for commits in [true, false] {
+        let tx = db.begin().await.unwrap();
+        let (unbegun, mut begun) = (tx.stream_as(ALL, ()), tx.stream_as::<(i64, String)>(ALL, ()));
+        assert_eq!(begun.next().await.unwrap().unwrap().0, 1);
+        if commits {
+            tx.commit().await.unwrap();
+        } else {
+            drop(tx);
+        }
+        db.execute("UPDATE t SET name = 'other'", ()).await.unwrap();
+        is_over(unbegun).await;
+        // What is in memory is of its transaction.
+        assert_eq!(ids(begun).await.len(), 49_999);
+        db.execute("UPDATE t SET name = printf('row %d', id)", ()).await.unwrap();
+    }
+
+    let mut tx = db.begin().await.unwrap();
+    let nested = tx.begin().await.unwrap();
+    let of_nested = nested.stream_as(ALL, ());
+    nested.commit().await.unwrap();
+    tx.execute("UPDATE t SET name = 'other'", ()).await.unwrap();
+    is_over(of_nested).await;
+    assert_eq!(tx.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), ROWS, "the transaction goes on");
+    tx.rollback().await.unwrap();
+
+    let snapshot = db.snapshot().await.unwrap();
+    let (unbegun, mut begun) = (snapshot.stream_as(ALL, ()), snapshot.stream_as::<(i64, String)>(ALL, ()));
+    assert_eq!(begun.next().await.unwrap().unwrap().0, 1);
+    drop(snapshot);
+    db.execute("UPDATE t SET name = 'other'", ()).await.unwrap();
+    is_over(unbegun).await;
+    if db.stats().one_connection {
+        assert_eq!(ids(begun).await.len(), 49_999);
+    } else {
+        is_over(begun).await;
+    }
+    all_readers_are_back(&db).await;
+}
+
+async fn a_stream_that_outlives_its_connection_says_so(place: &Place) {
+    let db = filled(few(place.options())).await;
+    for closes in [true, false] {
+        let connection = db.connection();
+        let (unbegun, mut begun) = (connection.stream(ALL, ()), connection.stream_as::<(i64, String)>(ALL, ()));
+        assert_eq!(begun.next().await.unwrap().unwrap().0, 1);
+        if closes {
+            connection.close().await.unwrap();
+        }
+        drop(connection);
+        let mut unbegun = unbegun;
+        let error = unbegun.next().await.unwrap().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Misuse | ErrorKind::Closed), "{error}");
+        assert!(unbegun.next().await.is_none());
+        assert_eq!(ids(begun).await.len(), 49_999);
+    }
+    db.execute("UPDATE t SET name = 'other'", ()).await.unwrap();
+    all_readers_are_back(&db).await;
 }
 
 async fn a_deadline_ends_a_fetch(place: &Place) {
