@@ -3,19 +3,13 @@
 //! Owns: the step from a call to an inline run. Runs on the thread that begins the call, and waits for nothing. Leaves
 //! out: which calls are short enough, which the workers decide.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use super::dispatch::{Begun, Route};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::inline::budget;
-use crate::inline::eligibility::RunPlace;
-use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
-use crate::sql::catalogue::StatementInfo;
 use crate::thread::block_on::mark_closure;
 use crate::workers::Answer;
 use crate::workers::context::Context;
@@ -29,42 +23,43 @@ impl Engine {
     /// Runs the work on this thread at once and without waiting, if it is known to be short. The work is
     /// to be sent if it did not run, or fell back.
     pub(super) fn run_inline<'a>(&self, route: Route<'a>, work: &Work, options: CallOptions) -> Begun<'a> {
-        let Some(limits) = self.context.policy.limits().filter(|_| !options.never_inline) else {
+        let policy = &self.context.policy;
+        if options.never_inline || policy.limits().is_none() {
             return Begun::ToSend(route);
-        };
+        }
         if matches!(route, Route::Kept(kept) if !kept.runs_inline()) {
             self.context.recorder.inline.queued.count();
             return Begun::ToSend(route);
         }
         if work.describe().is_bracket() {
-            return self.bracket_inline(route, work, limits);
+            return self.bracket_inline(route, work);
         }
         if let Some((_, bytes)) = work.rows() {
-            return rows_inline(&self.context, route, work, bytes, limits, options);
+            return rows_inline(&self.context, route, work, bytes, options);
         }
-        let Some((text, _)) = work
-            .statement()
-            .filter(|(text, params)| self.context.policy.may_try(route.place(), &text.backoff, params.heap_bytes()))
-        else {
+        let permitted = work.statement().and_then(|(text, params)| {
+            Some((text, policy.permit(route.queues(), params.heap_bytes(), || text.backoff.may_try())?))
+        });
+        let Some((text, permit)) = permitted else {
             self.context.recorder.inline.queued.count();
             return Begun::ToSend(route);
         };
-        let began = Instant::now();
+        let permit = &permit;
         // Foreign code that runs meanwhile, such as the receiver of the events, must not wait for this connection.
         let tried = mark_closure(|| match (route, work) {
             (Route::Transaction(Inside { transaction, savepoints }), _) => {
-                transaction.run_inline(work, savepoints, limits, began)
+                transaction.run_inline(work, savepoints, permit)
             }
             (Route::Readers(readers), Work::Query { text, params, wanted, .. }) => {
                 // A front end holds a lock while it polls batches.
                 let calls_timed = !matches!(wanted, Wanted::Batches);
                 let (output, cookie) = (work.output(), None);
-                let query = InlineQuery { text, params, output, limits, began, cookie, calls_timed };
+                let query = InlineQuery { text, params, output, permit, cookie, calls_timed };
                 Tried::Ran(readers.run_inline(query))
             }
-            (Route::Kept(kept), _) => kept.run_inline(work, limits, options, began),
+            (Route::Kept(kept), _) => kept.run_inline(work, permit, options),
             (Route::Readers(_), _) => Tried::Ran(InlineRun::Ineligible),
-            (Route::Writer(writer), _) => writer.run_inline(work, limits, options, began),
+            (Route::Writer(writer), _) => writer.run_inline(work, permit, options),
         });
         let (run, unsettled) = parts(tried);
         if matches!(route, Route::Readers(_)) {
@@ -73,26 +68,27 @@ impl Engine {
             let is = work.describe();
             self.context.recorder.tried(is.kind, !is.only_reads(), &run);
         }
-        self.context.policy.tried(&text.backoff, began, &run);
+        policy.tried(&text.backoff, permit.began, &run);
         begun(route, run, unsettled)
     }
 
     /// Begins or ends a transaction on this thread, does a step with a savepoint of one, or begins a snapshot.
-    fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work, limits: &InlineLimits) -> Begun<'a> {
-        let began = Instant::now();
+    fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work) -> Begun<'a> {
+        let Some(permit) = &self.context.policy.permit(route.queues(), 0, || true) else {
+            self.context.recorder.inline.queued.count();
+            return Begun::ToSend(route);
+        };
         let (run, unsettled) = parts(mark_closure(|| match (route, work) {
             (Route::Transaction(Inside { transaction, savepoints }), _) => {
-                transaction.run_inline(work, savepoints, limits, began)
+                transaction.run_inline(work, savepoints, permit)
             }
-            (Route::Readers(readers), _) => Tried::Ran(readers.begin_snapshot_inline(limits, began)),
-            (Route::Writer(writer), Work::Begin(rowid)) if self.context.policy.may_begin() => {
-                Tried::Ran(begin_inline(writer, *rowid, limits, began))
-            }
+            (Route::Readers(readers), _) => Tried::Ran(readers.begin_snapshot_inline(permit)),
+            (Route::Writer(writer), Work::Begin(rowid)) => Tried::Ran(begin_inline(writer, *rowid, permit)),
             _ => Tried::Ran(InlineRun::Ineligible),
         }));
         let is = work.describe();
         self.context.recorder.tried(is.kind, !is.only_reads(), &run);
-        budget::spend(began, run.took());
+        budget::spend(permit.began, run.took());
         begun(route, run, unsettled)
     }
 
@@ -103,29 +99,24 @@ impl Engine {
 }
 
 /// Runs rows of parameters on this thread, with so many bytes of values.
-fn rows_inline<'a>(
-    context: &Context,
-    route: Route<'a>,
-    work: &Work,
-    bytes: usize,
-    limits: &InlineLimits,
-    options: CallOptions,
-) -> Begun<'a> {
-    let may_try = |text: &Arc<StatementInfo>| context.policy.may_try(RunPlace::Writer, &text.backoff, bytes);
-    let writer = if let Route::Writer(writer) = route { Some(writer) } else { None };
+fn rows_inline<'a>(context: &Context, route: Route<'a>, work: &Work, bytes: usize, options: CallOptions) -> Begun<'a> {
     // Each text counts a use, also after one that may not be tried.
-    let Some(writer) = writer.filter(|_| work.texts().filter(|text| !may_try(text)).count() == 0) else {
+    let texts_may = || work.texts().filter(|text| !text.backoff.may_try()).count() == 0;
+    let permitted = match route {
+        Route::Writer(writer) => context.policy.permit(true, bytes, texts_may).map(|permit| (writer, permit)),
+        _ => None,
+    };
+    let Some((writer, permit)) = &permitted else {
         context.recorder.inline.queued.count();
         return Begun::ToSend(route);
     };
-    let began = Instant::now();
-    let (run, unsettled) = parts(mark_closure(|| run_rows_inline(writer, work, limits, options, began)));
+    let (run, unsettled) = parts(mark_closure(|| run_rows_inline(writer, work, permit, options)));
     context.recorder.tried(work.describe().kind, true, &run);
     // A text that is to blame for a fallback was told.
     if matches!(run, InlineRun::Done(..)) {
         work.texts().for_each(|text| text.backoff.tried(&run));
     }
-    budget::spend(began, run.took());
+    budget::spend(permit.began, run.took());
     begun(route, run, unsettled)
 }
 
@@ -133,24 +124,20 @@ fn rows_inline<'a>(
 fn parts(tried: Tried) -> (InlineRun<Result<Answer>>, Option<Reply<Result<Answer>>>) {
     match tried {
         Tried::Ran(run) => (run, None),
-        Tried::Unsettled(reply, took) => (InlineRun::FellBack(Fallback::Failed, took), Some(reply)),
+        Tried::Unsettled(reply, held) => (InlineRun::FellBack(Fallback::Failed, held), Some(reply)),
     }
 }
 
 fn begun<'a>(route: Route<'a>, run: InlineRun<Result<Answer>>, unsettled: Option<Reply<Result<Answer>>>) -> Begun<'a> {
     match run {
-        InlineRun::Done(answer, took) => Begun::Answered(answer, Some(took)),
+        InlineRun::Done(answer, held) => Begun::Answered(answer, Some(held.time())),
         _ => unsettled.map_or(Begun::ToSend(route), Begun::Unsettled),
     }
 }
 
 impl Route<'_> {
-    fn place(&self) -> RunPlace {
-        match self {
-            Self::Transaction(_) => RunPlace::Transaction,
-            Self::Kept(kept) => kept.place(),
-            Self::Writer(_) => RunPlace::Writer,
-            Self::Readers(_) => RunPlace::Readers,
-        }
+    /// Returns true if its calls go through the writer's queue.
+    fn queues(&self) -> bool {
+        matches!(self, Self::Writer(_))
     }
 }

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::outcome::InlineRun;
+use super::outcome::{Fallback, InlineRun};
 
 /// The number of uses that skip the inline run after the first run that counts against the statement. The number
 /// doubles after each further one, `DOUBLINGS` times at most.
@@ -44,12 +44,17 @@ impl Backoff {
         let fallbacks = self.fallbacks.load(Ordering::Relaxed);
         match run {
             InlineRun::Done(..) if fallbacks != 0 => self.fallbacks.store(fallbacks - 1, Ordering::Relaxed),
-            InlineRun::FellBack(why, _) if why.blames_the_text() => {
-                let doublings = fallbacks.min(DOUBLINGS);
-                self.left.store(FIRST << doublings, Ordering::Relaxed);
-                self.fallbacks.store(doublings + 1, Ordering::Relaxed);
-            }
+            InlineRun::FellBack(why, _) => self.fell_back(*why),
             _ => {}
+        }
+    }
+
+    /// Records that a run fell back.
+    pub(crate) fn fell_back(&self, why: Fallback) {
+        if why.blames_the_text() {
+            let doublings = self.fallbacks.load(Ordering::Relaxed).min(DOUBLINGS);
+            self.left.store(FIRST << doublings, Ordering::Relaxed);
+            self.fallbacks.store(doublings + 1, Ordering::Relaxed);
         }
     }
 }
@@ -59,12 +64,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::inline::outcome::Fallback;
 
-    const DONE: InlineRun<()> = InlineRun::Done((), Duration::ZERO);
+    fn done() -> InlineRun<()> {
+        InlineRun::Done((), Duration::ZERO.into())
+    }
 
     fn fell_back(why: Fallback) -> InlineRun<()> {
-        InlineRun::FellBack(why, Duration::ZERO)
+        InlineRun::FellBack(why, Duration::ZERO.into())
     }
 
     fn not_tried(backoff: &Backoff) -> u32 {
@@ -83,7 +89,7 @@ mod tests {
             .collect();
         assert_eq!(counts[..4], [16, 32, 64, 128]);
         assert_eq!(counts[8..], [4096, 4096, 4096]);
-        (0..20).for_each(|_| backoff.tried(&DONE));
+        (0..20).for_each(|_| backoff.tried(&done()));
         backoff.tried(&fell_back(Fallback::Interrupted));
         assert_eq!(not_tried(&backoff), 16, "it was short again for a while");
     }

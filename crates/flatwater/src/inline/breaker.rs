@@ -1,8 +1,8 @@
-//! The breaker: turns inline reads off for a while when they turn out not to be short, because of a cold cache or a
+//! The breaker: turns inline runs off for a while when they turn out not to be short, because of a cold cache or a
 //! slow disk.
 //!
 //! Owns: the decision from slow inline runs, and the time until which it holds. Any thread may use it; the check is one
-//! atomic load. Invariants: a run that was slow for no reason of its own, because the machine was busy, does not count;
+//! atomic load, and to count a run another and a store: two runs that end at once may count as one. Invariants: a run that was slow for no reason of its own, because the machine was busy, does not count;
 //! a few slow runs among many do not count either, because beside a writer every run reads pages again, also a run that
 //! had to wait for a processor. Leaves out: finding out the reason.
 
@@ -20,25 +20,34 @@ const WITHIN: Duration = Duration::from_secs(1);
 const OFF: Duration = Duration::from_secs(1);
 const OFF_MAX: Duration = Duration::from_secs(60);
 
-/// A read is slow if it took more than this many times its limit.
+/// A run is slow if it took more than this many times its limit.
 const SLOW: u32 = 4;
 /// The least time that one step of the virtual machine takes when nothing delays it.
 const STEP: Duration = Duration::from_nanos(5);
 
-/// The measurements of an inline read that ended.
-pub(crate) struct Read {
-    pub(crate) took: Duration,
-    pub(crate) limit: Duration,
-    /// The read loaded a page from a file.
-    pub(crate) read_pages: bool,
+/// The measurements of an inline run that ended.
+pub(super) struct Run {
+    pub(super) took: Duration,
+    pub(super) limit: Duration,
+    /// It loaded a page from a file.
+    pub(super) read_pages: bool,
     /// The steps that the progress handler counted; 0 for a statement without a loop, which ends by itself.
-    pub(crate) steps: u32,
+    pub(super) steps: u32,
+}
+
+impl Run {
+    /// Returns true if its own steps took most of its time.
+    pub(super) fn is_by_its_steps(&self) -> bool {
+        STEP * self.steps > self.took / 2
+    }
 }
 
 pub(crate) struct InlineBreaker {
     began: Instant,
     /// Inline runs are off until this many microseconds after `began`; 0 if they were never turned off.
     off_until_us: AtomicU64,
+    /// The number of all inline runs that ended.
+    runs: AtomicU64,
     /// Guards the history.
     history: Mutex<History>,
 }
@@ -55,7 +64,7 @@ struct History {
 impl InlineBreaker {
     pub(crate) fn new(now: Instant) -> Self {
         let history = History { slow: 0, first: now, before: 0, off: OFF, off_until: now };
-        Self { began: now, off_until_us: AtomicU64::new(0), history: Mutex::new(history) }
+        Self { began: now, off_until_us: AtomicU64::new(0), runs: AtomicU64::new(0), history: Mutex::new(history) }
     }
 
     fn us(&self, now: Instant) -> u64 {
@@ -63,23 +72,18 @@ impl InlineBreaker {
     }
 
     /// Returns true if inline runs are off. Reads the clock only if they were ever turned off.
-    pub(crate) fn is_off(&self, now: impl FnOnce() -> Instant) -> bool {
+    pub(super) fn is_off(&self, now: impl FnOnce() -> Instant) -> bool {
         let until = self.off_until_us.load(Ordering::Relaxed);
         until != 0 && self.us(now()) < until
     }
 
-    /// Records a read that ended at `now`. Returns true if its own steps took most of its time. `all` returns the
-    /// number of inline reads up to now; it is called only if this read was slow.
-    pub(crate) fn ended(&self, read: &Read, all: impl FnOnce() -> u64, now: Instant) -> bool {
-        // A read without a reason of its own was slow because the machine was busy.
-        if read.steps == 0 && !read.read_pages {
-            return false;
+    /// Records a run that ended at `now`. One without a reason of its own was slow because the machine was busy.
+    pub(super) fn ended(&self, run: &Run, now: Instant) {
+        let all = self.runs.load(Ordering::Relaxed) + 1;
+        self.runs.store(all, Ordering::Relaxed);
+        if run.took > run.limit.saturating_mul(SLOW) && (run.read_pages || run.is_by_its_steps()) {
+            self.was_slow(all, now);
         }
-        let by_its_steps = STEP * read.steps > read.took / 2;
-        if read.took > read.limit.saturating_mul(SLOW) && (read.read_pages || by_its_steps) {
-            self.was_slow(all(), now);
-        }
-        by_its_steps
     }
 
     fn was_slow(&self, all: u64, now: Instant) {
@@ -108,13 +112,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_is_slow_for_a_reason_of_its_own_or_not_at_all() {
+    fn a_run_is_slow_for_a_reason_of_its_own_or_not_at_all() {
         let now = Instant::now();
         let limit = Duration::from_micros(50);
         let three = |took, read_pages, steps| {
             let breaker = InlineBreaker::new(now);
-            let read = Read { took, limit, read_pages, steps };
-            (0..3).for_each(|_| _ = breaker.ended(&read, || 3, now));
+            (0..3).for_each(|_| breaker.ended(&Run { took, limit, read_pages, steps }, now));
             breaker.is_off(|| now)
         };
         assert!(three(limit * 5, true, 0), "it read pages");

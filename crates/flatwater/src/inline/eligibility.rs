@@ -1,19 +1,19 @@
 //! The policy of inline runs of one database: which calls are tried on their caller's thread.
 //!
-//! Owns: the decision before a call is tried, and what each outcome means for later calls: the backoff of its statement,
-//! the breaker for reads, the router of writes, and the budget of the thread. Any thread may use it; the router is
-//! guarded by the writer slot. Runs nothing, and waits only for the breaker's lock. Invariant: a decision is a hint;
-//! an error in it costs speed, never correctness. Leaves out: whether the statement is short, which its bytecode shows,
-//! and whether a connection is free.
+//! Owns: the gate, which gives the permit of a run, and what each outcome means for later calls: the backoff of its statement,
+//! the router of writes, and the budget of the thread. Any thread may use it; the router is guarded by the writer slot. Runs
+//! nothing, and waits only for the breaker's lock. Invariant: a decision is a hint; an error in it costs speed, never correctness.
+//! Leaves out: whether the statement is short, which its bytecode shows, and whether a connection is free.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
-use super::breaker::{InlineBreaker, Read};
+use super::breaker::InlineBreaker;
 use super::budget;
 use super::limits::{Inline, InlineLimits};
 use super::outcome::InlineRun;
+use super::permit::Permit;
 use super::router::WriteRouter;
 
 pub(crate) struct InlinePolicy {
@@ -21,14 +21,6 @@ pub(crate) struct InlinePolicy {
     breaker: InlineBreaker,
     /// True while short writes go through the queue. Written by the holder of the writer slot.
     queueing: AtomicBool,
-}
-
-/// The connection on which a call would run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunPlace {
-    Readers,
-    Writer,
-    Transaction,
 }
 
 impl InlinePolicy {
@@ -41,37 +33,23 @@ impl InlinePolicy {
         if let Inline::Auto(limits) = &self.inline { Some(limits) } else { None }
     }
 
-    /// Returns true if a call with so many bytes of parameters may be tried inline. Counts a use of the statement.
-    pub(crate) fn may_try(&self, place: RunPlace, backoff: &Backoff, bytes: usize) -> bool {
+    /// Returns the right to run a call on this thread, with so many bytes of parameters, or `None` if it may not run there now.
+    /// `queues`: the call would go through the writer's queue otherwise. `texts_may` is called last, and counts a use of each
+    /// text of the call.
+    pub(crate) fn permit(&self, queues: bool, bytes: usize, texts_may: impl FnOnce() -> bool) -> Option<Permit<'_>> {
+        let limits = self.limits()?;
         // Where many callers write, even the check for an inline run costs time: the queue comes first.
-        let is_closed = match place {
-            RunPlace::Readers => !self.may_read(),
-            RunPlace::Writer => !self.may_begin(),
-            RunPlace::Transaction => false,
-        };
-        !is_closed && self.limits().is_some_and(|limits| bytes <= limits.bytes) && backoff.may_try()
-    }
-
-    /// Returns true if a snapshot may begin inline.
-    pub(crate) fn may_read(&self) -> bool {
-        !self.breaker.is_off(Instant::now)
-    }
-
-    /// Returns true if a write or a transaction may begin inline.
-    pub(crate) fn may_begin(&self) -> bool {
-        !self.queueing.load(Ordering::Relaxed)
+        if queues && self.queueing.load(Ordering::Relaxed) || bytes > limits.bytes || !texts_may() {
+            return None;
+        }
+        let began = Instant::now();
+        (!self.breaker.is_off(|| began)).then(|| Permit::new(limits, began, &self.breaker))
     }
 
     /// Records the outcome of a call that was tried from `began` on: it spent time of this thread's budget.
     pub(crate) fn tried<T>(&self, backoff: &Backoff, began: Instant, run: &InlineRun<T>) {
         budget::spend(began, run.took());
         backoff.tried(run);
-    }
-
-    /// Records a read that ended at `now`. Returns true if its own steps took most of its time. `all` returns the number
-    /// of inline reads up to now.
-    pub(crate) fn read(&self, read: &Read, all: impl FnOnce() -> u64, now: Instant) -> bool {
-        self.breaker.ended(read, all, now)
     }
 
     /// Records a write that ended at `now` and took `took`, before its time is spent.
@@ -92,29 +70,35 @@ mod tests {
     use super::*;
     use crate::inline::outcome::Fallback;
 
-    const PLACES: [RunPlace; 3] = [RunPlace::Readers, RunPlace::Writer, RunPlace::Transaction];
-
-    fn tried(policy: &InlinePolicy, bytes: usize) -> Vec<RunPlace> {
-        PLACES.into_iter().filter(|place| policy.may_try(*place, &Backoff::default(), bytes)).collect()
+    /// Whether a call may run that would go through the queue, and one that would not.
+    fn may_run(policy: &InlinePolicy, bytes: usize) -> [bool; 2] {
+        [true, false].map(|queues| policy.permit(queues, bytes, || Backoff::default().may_try()).is_some())
     }
 
     #[test]
     fn parameters_have_a_limit_and_never_means_never() {
         let limits = InlineLimits::default();
         let policy = InlinePolicy::new(Inline::Auto(limits), Instant::now());
-        assert_eq!((tried(&policy, limits.bytes), tried(&policy, limits.bytes + 1)), (PLACES.to_vec(), vec![]));
+        assert_eq!(
+            [0, limits.bytes, limits.bytes + 1].map(|bytes| may_run(&policy, bytes)),
+            [[true; 2], [true; 2], [false; 2]]
+        );
         let never = InlinePolicy::new(Inline::Never, Instant::now());
-        assert!(never.limits().is_none() && tried(&never, 0).is_empty());
+        assert_eq!((never.limits(), may_run(&never, 0)), (None, [false; 2]));
     }
 
     #[test]
-    fn a_disk_that_is_slow_keeps_reads_away_and_a_cheaper_queue_keeps_writes_away() {
+    fn a_disk_that_is_slow_keeps_every_call_away_and_a_cheaper_queue_keeps_writes_away() {
         let now = Instant::now();
         let policy = InlinePolicy::new(Inline::default(), now);
-        let slow =
-            Read { took: Duration::from_millis(1), limit: Duration::from_micros(50), read_pages: true, steps: 0 };
-        (0..3).for_each(|_| _ = policy.read(&slow, || 3, Instant::now() + Duration::from_secs(3600)));
-        assert_eq!(tried(&policy, 0), [RunPlace::Writer, RunPlace::Transaction]);
+        for _ in 0..3 {
+            assert_eq!(may_run(&policy, 0), [true; 2]);
+            let permit = policy.permit(false, 0, || true).unwrap();
+            permit.note_read();
+            // Longer than any run, so that the breaker is off for longer than this test runs.
+            permit.held(Duration::from_secs(3600));
+        }
+        assert_eq!(may_run(&policy, 0), [false; 2]);
 
         let policy = InlinePolicy::new(Inline::default(), now);
         let mut router = WriteRouter::new(now);
@@ -124,15 +108,31 @@ mod tests {
             policy.wrote(&mut router, Duration::from_millis(1), later);
         };
         (0..1000).for_each(|_| write(&policy));
-        assert_eq!(tried(&policy, 0), [RunPlace::Readers, RunPlace::Transaction], "the queue is tried");
+        assert_eq!(may_run(&policy, 0), [false, true], "the queue is tried");
     }
 
     #[test]
     fn an_outcome_that_blames_the_statement_holds_it_back_in_every_place() {
         let policy = InlinePolicy::new(Inline::default(), Instant::now());
         let backoff = Backoff::default();
-        policy.tried(&backoff, Instant::now(), &InlineRun::<()>::FellBack(Fallback::Interrupted, Duration::ZERO));
-        assert!(PLACES.into_iter().all(|place| !policy.may_try(place, &backoff, 0)));
+        policy.tried(
+            &backoff,
+            Instant::now(),
+            &InlineRun::<()>::FellBack(Fallback::Interrupted, Duration::ZERO.into()),
+        );
+        assert!([true, false].into_iter().all(|queues| policy.permit(queues, 0, || backoff.may_try()).is_none()));
         budget::renew();
+    }
+
+    #[test]
+    fn what_foreign_code_takes_says_nothing_about_the_disk() {
+        let policy = InlinePolicy::new(Inline::default(), Instant::now());
+        for _ in 0..3 {
+            let permit = policy.permit(false, 0, || true).unwrap();
+            permit.note_read();
+            permit.note_foreign_code();
+            permit.held(Duration::from_secs(3600));
+        }
+        assert_eq!(may_run(&policy, 0), [true; 2]);
     }
 }

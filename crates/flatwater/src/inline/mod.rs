@@ -7,4 +7,5 @@ pub(crate) mod eligibility;
 pub(crate) mod limits;
 pub(crate) mod outcome;
 pub(crate) mod pause;
+pub(crate) mod permit;
 pub(crate) mod router;

@@ -12,18 +12,39 @@ use rusqlite::ffi;
 #[derive(Debug)]
 pub(crate) enum InlineRun<T> {
     /// The call returned its result, and held the thread for this long.
-    Done(T, Duration),
+    Done(T, Held),
     /// The call turned out not to be short, or failed, and held the thread for this long. A worker runs it again.
-    FellBack(Fallback, Duration),
+    FellBack(Fallback, Held),
     /// The call did not begin.
     Ineligible,
+}
+
+/// How long a run held its caller's thread. Made by its permit alone, which has told the breaker (`permit`).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held(Duration);
+
+impl Held {
+    pub(super) fn of(time: Duration) -> Self {
+        Self(time)
+    }
+
+    pub(crate) fn time(self) -> Duration {
+        self.0
+    }
+}
+
+#[cfg(test)]
+impl From<Duration> for Held {
+    fn from(time: Duration) -> Self {
+        Self(time)
+    }
 }
 
 impl<T> InlineRun<T> {
     /// Returns how long the call held the thread.
     pub(crate) fn took(&self) -> Duration {
         match self {
-            Self::Done(_, took) | Self::FellBack(_, took) => *took,
+            Self::Done(_, held) | Self::FellBack(_, held) => held.time(),
             Self::Ineligible => Duration::ZERO,
         }
     }

@@ -174,6 +174,11 @@ impl StatementInfo {
         self.grouping.has_short_history(short)
     }
 
+    /// Returns true if the text was timed often enough, and takes longer than `short` on average.
+    pub(crate) fn has_long_history(&self, short: Duration) -> bool {
+        self.grouping.has_long_history(short)
+    }
+
     /// Returns how long so many executions take, if the text was timed often enough.
     pub(crate) fn expected_time(&self, runs: usize) -> Option<Duration> {
         let one = self.grouping.average()?;

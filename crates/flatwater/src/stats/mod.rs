@@ -127,9 +127,9 @@ impl Recorder {
 
     /// Records that a call was tried on its caller's thread.
     pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, run: &InlineRun<T>) {
-        if let InlineRun::Done(_, took) = run {
-            self.inline.done(writes, *took);
-            self.answered(kind, *took);
+        if let InlineRun::Done(_, held) = run {
+            self.inline.done(writes, held.time());
+            self.answered(kind, held.time());
         } else {
             self.tried_to_read(run);
         }
@@ -138,8 +138,8 @@ impl Recorder {
     /// The same for a read on a reader's connection. If it was answered, the readers count it.
     pub(crate) fn tried_to_read<T>(&self, run: &InlineRun<T>) {
         match run {
-            InlineRun::Done(_, took) => self.inline.held(*took),
-            InlineRun::FellBack(why, took) => self.inline.moved(*why, *took),
+            InlineRun::Done(_, held) => self.inline.held(held.time()),
+            InlineRun::FellBack(why, held) => self.inline.moved(*why, held.time()),
             InlineRun::Ineligible => self.inline.queued.count(),
         }
     }
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn what_the_readers_count_is_part_of_it() {
         let recorder = Recorder::new(Path::new("a.db"));
-        let stays: InlineRun<()> = InlineRun::Done((), Duration::from_micros(3));
+        let stays: InlineRun<()> = InlineRun::Done((), Duration::from_micros(3).into());
         recorder.tried(CallKind::Query, false, &stays);
         let mut readers = ReaderCounters::new();
         (0..9).for_each(|_| readers.ran_inline(true, Duration::from_micros(5)));

@@ -39,11 +39,6 @@ impl ReaderCounters {
         self.in_snapshots += 1;
     }
 
-    /// Returns the number of reads that ran on their caller's thread.
-    pub(crate) fn inline_runs(&self) -> u64 {
-        self.answered.len() + self.moved + self.in_snapshots
-    }
-
     /// Adds to the number of reads that used a lease again.
     pub(crate) fn reused(&mut self, reads: u64) {
         self.reused += reads;

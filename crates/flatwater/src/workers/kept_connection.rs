@@ -5,15 +5,13 @@
 //! Leaves out: serving them, which the workers do.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use flatwater_sqlite::Origin;
 
 use crate::connection::functions::Functions;
 use crate::error::Result;
-use crate::inline::eligibility::RunPlace;
-use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
+use crate::inline::permit::Permit;
 use crate::queue::ticket::CallOptions;
 use crate::workers::request::Request;
 use crate::workers::tried::Tried;
@@ -40,13 +38,8 @@ pub(crate) trait KeptConnection: Send + Sync {
         false
     }
 
-    /// On which connection that is, for the policy.
-    fn place(&self) -> RunPlace {
-        RunPlace::Transaction
-    }
-
     /// Runs the work on this thread now, if it is known to be short and nothing waits that was sent before.
-    fn run_inline(&self, _: &Work, _: &InlineLimits, _: CallOptions, _: Instant) -> Tried {
+    fn run_inline(&self, _: &Work, _: &Permit<'_>, _: CallOptions) -> Tried {
         Tried::Ran(InlineRun::Ineligible)
     }
 

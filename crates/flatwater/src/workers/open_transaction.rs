@@ -18,8 +18,8 @@ use flatwater_sqlite::Origin;
 use crate::error::hint::hint;
 use crate::error::{Error, Result, TimeoutEffect};
 use crate::events;
-use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
+use crate::inline::permit::Permit;
 use crate::options::Options;
 use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
@@ -85,8 +85,7 @@ pub(crate) trait WriterSide: Send + Sync {
         transaction: &OpenTransaction,
         work: &Work,
         savepoints: &Savepoints,
-        limits: &InlineLimits,
-        began: Instant,
+        permit: &Permit<'_>,
     ) -> (InlineRun<Result<Answer>>, Step);
 
     /// Called after a step that ended the transaction, without a lock: the connection is free.
@@ -173,20 +172,14 @@ impl OpenTransaction {
     }
 
     /// Runs the work on this thread, if the work is short and no earlier message waits.
-    pub(crate) fn run_inline(
-        &self,
-        work: &Work,
-        savepoints: &Savepoints,
-        limits: &InlineLimits,
-        began: Instant,
-    ) -> Tried {
+    pub(crate) fn run_inline(&self, work: &Work, savepoints: &Savepoints, permit: &Permit<'_>) -> Tried {
         let mut inbox = self.lock();
         if inbox.end.is_some() || inbox.idle_since.is_none() {
             return Tried::Ran(InlineRun::Ineligible);
         }
-        let (run, step) = self.writer.run_inline(self, work, savepoints, limits, began);
+        let (run, step) = self.writer.run_inline(self, work, savepoints, permit);
         match step {
-            Step::Stays => inbox.idle_since = Some(began + run.took()),
+            Step::Stays => inbox.idle_since = Some(permit.began + run.took()),
             Step::Lost(error) => {
                 inbox.end = Some(End::Lost(error.clone()));
                 self.push(inbox, Message::End(End::Lost(error)));
@@ -201,10 +194,13 @@ impl OpenTransaction {
                 // In the same critical section, so that nothing comes before it.
                 inbox.end = Some(End::Finished);
                 let (promise, outcome) = reply();
-                let ticket = Arc::new(Ticket::new(CallOptions::default(), began));
+                let ticket = Arc::new(Ticket::new(CallOptions::default(), permit.began));
                 let request = Request::new(ticket, Work::Commit, promise);
                 self.push(inbox, Message::Request(Box::new(request), savepoints.clone()));
-                return Tried::Unsettled(outcome, run.took());
+                return match run {
+                    InlineRun::Done(_, held) | InlineRun::FellBack(_, held) => Tried::Unsettled(outcome, held),
+                    InlineRun::Ineligible => Tried::Ran(InlineRun::Ineligible),
+                };
             }
         }
         Tried::Ran(run)

@@ -2,10 +2,8 @@
 //!
 //! Owns: the type that says it. Leaves out: trying it (`workers::writer`), and what the caller makes of it (`engine::try_inline`).
 
-use std::time::Duration;
-
 use crate::error::Result;
-use crate::inline::outcome::InlineRun;
+use crate::inline::outcome::{Held, InlineRun};
 use crate::queue::reply::Reply;
 use crate::workers::Answer;
 
@@ -13,5 +11,5 @@ pub(crate) enum Tried {
     Ran(InlineRun<Result<Answer>>),
     /// It failed in a way that may have come from its commit, after this time. A worker finds out what became of it, and
     /// answers, whatever the caller does. No other write runs before that.
-    Unsettled(Reply<Result<Answer>>, Duration),
+    Unsettled(Reply<Result<Answer>>, Held),
 }

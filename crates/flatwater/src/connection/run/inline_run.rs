@@ -1,11 +1,15 @@
 //! One inline run: a short statement on its caller's thread, under limits that a worker's run does not have.
 //!
-//! Owns: setting and removing the limits. Runs on the thread that has the connection. Invariants: within an inline run
+//! Owns: setting and removing the limits, and telling the permit of the run what pages it read. Runs on the thread that has the connection. Invariants: within an inline run
 //! no snapshot begins that would have to wait, and no page is read late; the limit on lengths holds from one inline run
 //! to the next, until a worker removes it before its own work. Leaves out: the run itself (`execute`), which statements
 //! are eligible, and what to do with one that did not end.
 
 use flatwater_sqlite::{Connection as Sqlite, ReadTime, Unheld};
+
+use super::statement_cache::CachedStatement;
+use crate::connection::Connection;
+use crate::inline::permit::Permit;
 
 /// SQLite builds its error messages under the same limit, and loses a message that exceeds it.
 const MESSAGE_BYTES: usize = 1024;
@@ -41,28 +45,34 @@ impl LengthLimit {
 
 /// Prevents the connection from holding up the thread, during an inline run.
 #[must_use]
-pub(crate) struct Begun(Unheld);
+pub(crate) struct Begun<'a>(Unheld, &'a Permit<'a>);
 
 /// Begins an inline run: no snapshot begins that would have to wait or to recover the wal-index, and the first page that
 /// would be read from a file too late is refused: with a failure if the statement writes, because SQLite may then have to
 /// read while it rolls back. Returns `None` if this connection is not capable of
 /// inline runs.
-pub(crate) fn begin(sqlite: &Sqlite, read_time: Option<ReadTime>) -> Option<Begun> {
-    sqlite.unheld(read_time).map(Begun)
+pub(crate) fn begin<'a>(permit: &'a Permit<'_>, sqlite: &Sqlite, read_time: Option<ReadTime>) -> Option<Begun<'a>> {
+    sqlite.unheld(read_time).map(|unheld| Begun(unheld, permit))
 }
 
-/// What became of the reads of an inline run.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Reads {
-    /// A page was read from a file.
-    pub(crate) some: bool,
-    /// A page was refused.
-    pub(crate) refused: bool,
+impl Begun<'_> {
+    /// Ends the inline run. Returns true if a page was refused.
+    pub(crate) fn end(self) -> bool {
+        self.0.has_refused()
+    }
 }
 
-impl Begun {
-    /// Ends the inline run.
-    pub(crate) fn end(self) -> Reads {
-        Reads { some: self.0.has_read(), refused: self.0.has_refused() }
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if self.0.has_read() {
+            self.1.note_read();
+        }
+    }
+}
+
+impl Connection {
+    /// The steps that an inline run of the statement made, as far as they were counted.
+    pub(crate) fn steps_of(&self, statement: &CachedStatement) -> u32 {
+        if statement.is_bounded() { self.sqlite.hooks().interrupts.steps_seen() } else { 0 }
     }
 }

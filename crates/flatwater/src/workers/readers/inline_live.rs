@@ -5,13 +5,10 @@
 //! it was found out what the query reads. Leaves out: the run itself (`inline_read`), and who delivers the result
 //! (`workers::live`).
 
-use std::time::Instant;
-
 use super::Readers;
 use super::inline_read::InlineQuery;
 use crate::connection::learn::live_query::{Derived, LiveRun};
 use crate::connection::run::execute::Output;
-use crate::inline::eligibility::RunPlace;
 use crate::inline::outcome::InlineRun;
 use crate::workers::Answer;
 use crate::workers::work::LiveQuery;
@@ -25,15 +22,11 @@ impl Readers {
         let (text, params) = (&part.text, &part.params);
         // The row that it looks up by a unique key is another statement.
         let found = known.finds_no_rows()?;
-        let limits = shared.context.policy.limits()?;
-        if !shared.context.policy.may_try(RunPlace::Readers, &text.backoff, params.heap_bytes()) {
-            return None;
-        }
+        let permit = &shared.context.policy.permit(false, params.heap_bytes(), || text.backoff.may_try())?;
         let (output, cookie) = (Output::Rows(usize::MAX), Some(known.cookie()));
-        let began = Instant::now();
-        let run = self.run_inline(InlineQuery { text, params, output, limits, began, cookie, calls_timed: false });
+        let run = self.run_inline(InlineQuery { text, params, output, permit, cookie, calls_timed: false });
         shared.context.recorder.tried_to_read(&run);
-        shared.context.policy.tried(&text.backoff, began, &run);
+        shared.context.policy.tried(&text.backoff, permit.began, &run);
         match run {
             InlineRun::Done(Ok(Answer::Rows(rows)), _) => Some(vec![LiveRun { rows, derived: known.clone(), found }]),
             _ => None,

@@ -21,9 +21,8 @@ use crate::connection::run::execute::{Bounds, Output, StatementRun};
 use crate::connection::run::inline_run;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
-use crate::inline::breaker;
-use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::permit::Permit;
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::values::params::Params;
@@ -35,8 +34,7 @@ pub(crate) struct InlineQuery<'a> {
     pub(crate) text: &'a StatementInfo,
     pub(crate) params: &'a Params,
     pub(crate) output: Output<'a>,
-    pub(crate) limits: &'a InlineLimits,
-    pub(crate) began: Instant,
+    pub(crate) permit: &'a Permit<'a>,
     /// The only schema under which it may run.
     pub(crate) cookie: Option<i64>,
     /// It may call timed functions: no lock is held that a thread with the lock of their host may wait for.
@@ -51,7 +49,7 @@ impl Readers {
         let Some(reader) = &mut lent.reader else { return InlineRun::Ineligible };
         let Some(short) = reader.short(shared, &tried) else { return InlineRun::Ineligible };
         lent.is_sound = false;
-        let Some(continues) = reader.enter(tried.began) else { return InlineRun::Ineligible };
+        let Some(continues) = reader.enter(tried.permit.began) else { return InlineRun::Ineligible };
         let (run, now, is_sound) = reader.run_inline(shared, &short, continues, tried);
         let is_well = matches!(run, InlineRun::Done(Ok(_), _));
         if is_well {
@@ -114,7 +112,7 @@ impl Reader {
             return None;
         }
         let statement = self.connection.statements.lend(&mut self.connection.sqlite, tried.text)?;
-        let is_short = statement.reads_shortly(tried.limits) && (tried.calls_timed || !statement.calls_timed());
+        let is_short = statement.reads_shortly(tried.permit.limits) && (tried.calls_timed || !statement.calls_timed());
         is_short.then_some(statement)
     }
 
@@ -127,12 +125,13 @@ impl Reader {
         continues: bool,
         tried: InlineQuery<'_>,
     ) -> (InlineRun<Result<Answer>>, Instant, bool) {
-        let InlineQuery { limits, began, .. } = tried;
+        let InlineQuery { permit, .. } = tried;
+        let (limits, began) = (permit.limits, permit.began);
         self.busy_timeout.never();
         self.connection.lengths.lower(&mut self.connection.sqlite, limits.bytes);
         let end = later(began, limits.time);
         let read_time = ReadTime { began, time: limits.time, refusal: PageRefusal::Interrupt };
-        let Some(begun) = inline_run::begin(&self.connection.sqlite, Some(read_time)) else {
+        let Some(begun) = inline_run::begin(permit, &self.connection.sqlite, Some(read_time)) else {
             return (InlineRun::Ineligible, began, true);
         };
         let Connection { sqlite, control, schema, .. } = &mut self.connection;
@@ -157,22 +156,20 @@ impl Reader {
             }
             outcome
         });
-        let reads = begun.end();
+        let is_refused = begun.end();
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         short.read_inline_took(took, limits);
-        let steps = if short.is_bounded() { self.connection.sqlite.hooks().interrupts.steps_seen() } else { 0 };
-        let read = breaker::Read { took, limit: limits.time, read_pages: reads.some, steps };
-        // What a timed function takes says nothing about the disk.
-        let by_its_steps =
-            short.calls_timed() || shared.context.policy.read(&read, || shared.lock().tally.inline_runs(), now);
+        permit.note_steps(self.connection.steps_of(short));
+        if short.calls_timed() {
+            permit.note_foreign_code();
+        }
+        let held = permit.held(took);
         // If a page read was refused and SQLite did not report it, it may have been a read of the schema.
-        let is_sound = !reads.refused || matches!(ran, Err(Fallback::LateRead));
+        let is_sound = !is_refused || matches!(ran, Err(Fallback::LateRead));
         let run = match ran {
-            Ok(outcome) => InlineRun::Done(outcome.map(Answer::from), took),
-            // The page reads took the time.
-            Err(Fallback::Interrupted) if reads.some && !by_its_steps => InlineRun::FellBack(Fallback::LateRead, took),
-            Err(why) => InlineRun::FellBack(why, took),
+            Ok(outcome) => InlineRun::Done(outcome.map(Answer::from), held),
+            Err(why) => InlineRun::FellBack(permit.reason(why, took), held),
         };
         (run, now, is_sound)
     }

@@ -8,7 +8,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
 
 use flatwater_sqlite::{PageRefusal, ReadTime};
 
@@ -20,31 +19,30 @@ use super::{Readers, ReadersShared};
 use crate::connection::Connection;
 use crate::connection::run::inline_run;
 use crate::error::Result;
-use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::permit::Permit;
 use crate::options::Options;
 use crate::workers::Answer;
 use crate::workers::shared_errors::fault;
 
 impl Readers {
     /// Begins a snapshot on this thread, if a connection is idle and knows the schema.
-    pub(crate) fn begin_snapshot_inline(&self, limits: &InlineLimits, began: Instant) -> InlineRun<Result<Answer>> {
+    pub(crate) fn begin_snapshot_inline(&self, permit: &Permit<'_>) -> InlineRun<Result<Answer>> {
         let shared = &self.0;
-        if !shared.context.policy.may_read() {
-            return InlineRun::Ineligible;
-        }
         let Some(mut lent) = Lent::of(self, |pool| pool.may_hold(&shared.context.options)) else {
             return InlineRun::Ineligible;
         };
         let Some(reader) = &mut lent.reader else { return InlineRun::Ineligible };
         lent.is_sound = false;
-        let begun = reader.begin_snapshot_here(shared, limits, began);
+        let begun = reader.begin_snapshot_here(shared, permit);
         lent.is_sound = reader.is_usable() && !reader.connection.is_spoilt();
         match begun {
             None => InlineRun::Ineligible,
-            Some(Err(why)) => InlineRun::FellBack(why, began.elapsed()),
+            Some(Err(why)) => InlineRun::FellBack(why, permit.held_until_now()),
             Some(Ok(())) => match lent.hold() {
-                Some(reader) => InlineRun::Done(Ok(shared.keep(reader, None, None, began)), began.elapsed()),
+                Some(reader) => {
+                    InlineRun::Done(Ok(shared.keep(reader, None, None, permit.began)), permit.held_until_now())
+                }
                 None => InlineRun::Ineligible,
             },
         }
@@ -82,12 +80,7 @@ impl Pool {
 impl Reader {
     /// Begins a read transaction, if the schema in it is the one that this connection has seen. Returns `None` if nothing was
     /// tried.
-    fn begin_snapshot_here(
-        &mut self,
-        shared: &ReadersShared,
-        limits: &InlineLimits,
-        began: Instant,
-    ) -> Option<Result<(), Fallback>> {
+    fn begin_snapshot_here(&mut self, shared: &ReadersShared, permit: &Permit<'_>) -> Option<Result<(), Fallback>> {
         let knows_too_little = self.epoch != shared.context.catalogue.epoch() || self.connection.is_behind();
         // SQLite begins in each attached file, which may recover one.
         if knows_too_little || self.connection.has_lost_function() || !self.connection.attached.names.is_empty() {
@@ -97,14 +90,14 @@ impl Reader {
             return None;
         }
         self.busy_timeout.never();
-        let read_time = ReadTime { began, time: limits.time, refusal: PageRefusal::Interrupt };
-        let guarded = inline_run::begin(&self.connection.sqlite, Some(read_time))?;
+        let read_time = ReadTime { began: permit.began, time: permit.limits.time, refusal: PageRefusal::Interrupt };
+        let guarded = inline_run::begin(permit, &self.connection.sqlite, Some(read_time))?;
         let Connection { sqlite, control, schema, .. } = &mut self.connection;
         let cookie = match control.begin_read(sqlite) {
             Ok(()) => schema.cookie(sqlite).map_err(|error| Fallback::after(error.sqlite_code())),
             Err(error) => Err(Fallback::after(error.code())),
         };
-        let is_late = guarded.end().refused;
+        let is_late = guarded.end();
         let begun = match cookie {
             Ok(_) if is_late => Err(Fallback::LateRead),
             Ok(cookie) if schema.seen.is(cookie) => Ok(()),
@@ -139,12 +132,12 @@ impl ReadSession {
     /// Runs the query on this thread now, if it is known to be short, the session is at rest, and nothing waits that was sent
     /// before.
     pub(super) fn run_inline(self: &Arc<Self>, tried: InlineQuery<'_>) -> InlineRun<Result<Answer>> {
-        let began = tried.began;
+        let permit = tried.permit;
         let run = self.at_rest(|reader| {
             let run = catch_unwind(AssertUnwindSafe(|| reader.read_in_snapshot(self.pool(), tried)));
             let is_over = run.is_err() || !reader.is_in_snapshot();
             reader.is_suspect |= run.is_err();
-            let run = run.unwrap_or_else(|_| InlineRun::Done(Err(fault()), began.elapsed()));
+            let run = run.unwrap_or_else(|_| InlineRun::Done(Err(fault()), permit.held_until_now()));
             let error = if let InlineRun::Done(Err(error), _) = &run { error.clone() } else { ended_by_statement() };
             (run, is_over.then_some(End::Lost(error)))
         });

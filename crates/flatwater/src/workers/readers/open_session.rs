@@ -4,14 +4,12 @@
 //! Leaves out: what is done with the messages (`read_session`, `serve_session`).
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::inline_read::InlineQuery;
 use super::read_session::{End, Message, Purpose, ReadSession};
 use crate::error::Result;
-use crate::inline::eligibility::RunPlace;
-use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
+use crate::inline::permit::Permit;
 use crate::queue::ticket::CallOptions;
 use crate::workers::kept_connection::KeptConnection;
 use crate::workers::request::Request;
@@ -40,15 +38,11 @@ impl KeptConnection for OpenSession {
         self.0.purpose == Purpose::Snapshot
     }
 
-    fn place(&self) -> RunPlace {
-        RunPlace::Readers
-    }
-
-    fn run_inline(&self, work: &Work, limits: &InlineLimits, _: CallOptions, began: Instant) -> Tried {
+    fn run_inline(&self, work: &Work, permit: &Permit<'_>, _: CallOptions) -> Tried {
         let Work::Query { text, params, .. } = work else { return Tried::Ran(InlineRun::Ineligible) };
         let (output, cookie) = (work.output(), None);
         // The lock of the inbox is held meanwhile.
-        let query = InlineQuery { text, params, output, limits, began, cookie, calls_timed: false };
+        let query = InlineQuery { text, params, output, permit, cookie, calls_timed: false };
         Tried::Ran(self.0.run_inline(query))
     }
 

@@ -8,27 +8,31 @@ use flatwater_sqlite::{Cipher, ReadTime, WalState};
 
 use super::writer_connection::WriterConnection;
 use crate::connection::Connection;
-use crate::connection::run::inline_run::{self, Begun, Reads};
+use crate::connection::run::inline_run::{self, Begun};
 use crate::inline::outcome::Fallback;
+use crate::inline::permit::Permit;
 use crate::sql::schema_seen::LeftWal;
 
 /// Runs `f` as an inline run: no snapshot begins in it that would have to wait or to recover the wal-index, it
-/// waits for no locks, and one page that is read from a file after `read_time` is refused. Also returns what became
-/// of its reads. Returns `None` if this connection is not capable of inline runs.
+/// waits for no locks, and one page that is read from a file after `read_time` is refused. Also returns true if one was.
+/// Returns `None` if this connection is not capable of inline runs.
 pub(super) fn run_inline<T>(
     writer: &mut WriterConnection,
-    bytes: usize,
+    permit: &Permit<'_>,
     read_time: Option<ReadTime>,
     f: impl FnOnce(&mut WriterConnection) -> T,
-) -> Option<(T, Reads)> {
+) -> Option<(T, bool)> {
     writer.busy_timeout.never();
     let connection = writer.connection.as_mut()?;
-    connection.lengths.lower(&mut connection.sqlite, bytes);
+    connection.lengths.lower(&mut connection.sqlite, permit.limits.bytes);
     // In memory nothing waits, and nothing is read from a file.
-    let begun =
-        if writer.context.watch.is_none() { None } else { Some(inline_run::begin(&connection.sqlite, read_time)?) };
+    let begun = if writer.context.watch.is_none() {
+        None
+    } else {
+        Some(inline_run::begin(permit, &connection.sqlite, read_time)?)
+    };
     let result = f(writer);
-    Some((result, begun.map_or_else(Reads::default, Begun::end)))
+    Some((result, begun.is_some_and(Begun::end)))
 }
 
 /// Removes the length limit of inline runs. Called before a worker uses the connection.

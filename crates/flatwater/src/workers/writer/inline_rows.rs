@@ -21,8 +21,8 @@ use super::{Writer, WriterShared};
 use crate::connection::Connection;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
-use crate::inline::limits::InlineLimits;
-use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::outcome::Fallback;
+use crate::inline::permit::Permit;
 use crate::options::Durability;
 use crate::queue::ticket::CallOptions;
 use crate::queue::write_count::PendingWrite;
@@ -43,24 +43,17 @@ const LATE: u32 = 2;
 /// Rows to run.
 struct Rows<'a> {
     work: &'a Work,
-    limits: &'a InlineLimits,
-    began: Instant,
+    permit: &'a Permit<'a>,
     /// How long they may take as far as is known, and how long pages are read for them.
     time: Duration,
 }
 
 /// Runs the rows on this thread, if they are known to be short in all and the token is free.
-pub(crate) fn run_rows_inline(
-    writer: &Writer,
-    work: &Work,
-    limits: &InlineLimits,
-    options: CallOptions,
-    began: Instant,
-) -> Tried {
+pub(crate) fn run_rows_inline(writer: &Writer, work: &Work, permit: &Permit<'_>, options: CallOptions) -> Tried {
     let shared = &*writer.0;
-    let rows = Rows { work, limits, began, time: limits.together() };
+    let rows = Rows { work, permit, time: permit.limits.together() };
     let is_durable = shared.context.options.durability != Durability::Normal;
-    if is_durable || !rows.are_short(shared.context.catalogue.epoch()) || shared.pauses_writes(began) {
+    if is_durable || !rows.are_short(shared.context.catalogue.epoch()) || shared.pauses_writes(permit.began) {
         return INELIGIBLE;
     }
     let _pending = PendingWrite::new(&*shared.pending_writes);
@@ -68,7 +61,7 @@ pub(crate) fn run_rows_inline(
     let Some((ended, took, change)) = slot.run(|writer, _| rows.run_in(shared, writer)) else {
         return INELIGIBLE;
     };
-    tell(slot, ended, took, change, work, options, began)
+    tell(slot, ended, permit.held(took), change, work, options, permit.began)
 }
 
 impl Rows<'_> {
@@ -76,7 +69,7 @@ impl Rows<'_> {
     fn are_short(&self, epoch: u64) -> bool {
         let mut left = self.time;
         texts(self.work).all(|(text, rows)| {
-            let expected = text.expected_time(rows.len()).filter(|_| text.is_groupable(epoch, self.limits.time));
+            let expected = text.expected_time(rows.len()).filter(|_| text.is_groupable(epoch, self.permit.limits.time));
             let least = LEAST.saturating_mul(u32::try_from(rows.len()).unwrap_or(u32::MAX));
             let after = expected.and_then(|expected| left.checked_sub(expected.max(least)));
             after.inspect(|after| left = *after).is_some()
@@ -88,15 +81,15 @@ impl Rows<'_> {
     fn run_in(&self, shared: &WriterShared, writer: &mut WriterConnection) -> Option<(Ended, Duration, u32)> {
         short_commit(shared, writer)?;
         let statements = eligible(writer, self)?;
-        if let Err(why) = begin(shared, writer, self.limits)? {
-            return Some((Ended::Fallback(why), self.began.elapsed(), 0));
+        if let Err(why) = begin(shared, writer, self.permit)? {
+            return Some((Ended::Fallback(why), self.permit.began.elapsed(), 0));
         }
         let (ended, change) = self.run_and_commit(shared, writer, &statements);
         if !writer.is_autocommit() {
             writer.rollback();
         }
         let now = Instant::now();
-        let took = now.saturating_duration_since(self.began);
+        let took = now.saturating_duration_since(self.permit.began);
         let left = writer.wal_now();
         shared.leave(writer, left.as_ref(), now);
         shared.context.policy.wrote(&mut writer.router, took, now);
@@ -116,21 +109,21 @@ impl Rows<'_> {
         }
         // Whether the WAL starts over was decided by BEGIN, whatever is copied out of it from now on.
         let Some(state) = short_commit(shared, writer) else { return fallback(Fallback::Locked) };
-        let read_time = ReadTime { began: self.began, time: self.time, refusal: PageRefusal::Failure };
-        let ran = run_inline(writer, self.limits.bytes, Some(read_time), |writer| run_rows(writer, self, statements));
+        let read_time = ReadTime { began: self.permit.began, time: self.time, refusal: PageRefusal::Failure };
+        let ran = run_inline(writer, self.permit, Some(read_time), |writer| run_rows(writer, self, statements));
         let answer = match ran {
             Some((Ok(Some(answer)), _)) => answer,
             Some((Ok(None), _)) => return fallback(Fallback::Late),
-            Some((Err(error), reads)) => {
+            Some((Err(error), is_refused)) => {
                 let why = Fallback::after(error.sqlite_code());
-                if reads.refused && why != Fallback::LateRead {
+                if is_refused && why != Fallback::LateRead {
                     suspect(writer);
                 }
                 return fallback(why);
             }
             None => return fallback(Fallback::Failed),
         };
-        let ended = match run_end(writer, true, self.limits) {
+        let ended = match run_end(writer, true, self.permit) {
             Some(Ok(())) => Ended::Well(answer),
             Some(Err(error)) if writer.is_autocommit() && is_from_commit(&error) => {
                 shared.context.recorder.commit_failed(&error);
@@ -149,7 +142,7 @@ fn eligible(writer: &mut WriterConnection, rows: &Rows<'_>) -> Option<Vec<Arc<Ca
     let is_eligible = |ready: &Arc<CachedStatement>| {
         !ready.is_bounded() && ready.class.told_of_earlier.is_none() && (may_return_rows || ready.class.columns == 0)
     };
-    texts(rows.work).map(|(text, _)| short_write(writer, text, rows.limits).filter(is_eligible)).collect()
+    texts(rows.work).map(|(text, _)| short_write(writer, text, rows.permit.limits).filter(is_eligible)).collect()
 }
 
 /// Returns the state of the WAL, if a commit would neither sync it nor start it over.
@@ -193,7 +186,7 @@ fn run_text(
     mut each: impl FnMut(BatchResult),
 ) -> Result<bool> {
     let (began, mut runs) = (Instant::now(), 0);
-    let limits = (later(rows.began, rows.time.saturating_mul(LATE)), rows.limits.bytes);
+    let limits = (later(rows.permit.began, rows.time.saturating_mul(LATE)), rows.permit.limits.bytes);
     let ran = connection.execute_each_inline(ready, params.rows(), limits, &mut |result| {
         runs += 1;
         each(result);
@@ -201,10 +194,10 @@ fn run_text(
     let why = ran.as_ref().err().map(|error| Fallback::after(error.sqlite_code()));
     // What other connections did, or which rows the table held, does not show how long the text takes.
     if why.is_none_or(Fallback::tells_its_time) && runs > 0 {
-        ready.text.took(rows.limits.counted(began.elapsed() / runs));
+        ready.text.took(rows.permit.limits.counted(began.elapsed() / runs));
     }
     if let Some(why) = why {
-        ready.text.backoff.tried(&InlineRun::<()>::FellBack(why, Duration::ZERO));
+        ready.text.backoff.fell_back(why);
     }
     ran
 }

@@ -6,7 +6,7 @@
 //! (`open_transaction`), beginning and ending a transaction inline (`inline_transaction`).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flatwater_sqlite::{PageRefusal, ReadTime};
 use rusqlite::ffi;
@@ -25,6 +25,7 @@ use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::permit::Permit;
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
@@ -37,8 +38,7 @@ impl WriterSide for RestingConnection {
         transaction: &OpenTransaction,
         work: &Work,
         savepoints: &Savepoints,
-        limits: &InlineLimits,
-        began: Instant,
+        permit: &Permit<'_>,
     ) -> (InlineRun<Result<Answer>>, Step) {
         let ineligible = (InlineRun::Ineligible, Step::Stays);
         let mut place = self.lock();
@@ -50,25 +50,29 @@ impl WriterSide for RestingConnection {
         let is = work.describe();
         if is.ends() {
             let Some(shared) = self.shared.upgrade() else { return ineligible };
-            return inline_transaction::end(&shared, at, work, limits, began);
+            return inline_transaction::end(&shared, at, work, permit);
         }
         if is.is_control() {
-            return if at.savepoints.is_short(work, limits) { savepoint(at, work, began) } else { ineligible };
+            return if at.savepoints.is_short(work, permit.limits) { savepoint(at, work, permit) } else { ineligible };
         }
-        let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, limits) else { return ineligible };
-        let Some((answer, took)) = at.run(|at| run_short(&mut at.writer, &ready, work, limits, began)) else {
+        let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, permit.limits) else { return ineligible };
+        let Some((answer, took)) = at.run(|at| run_short(&mut at.writer, &ready, work, permit)) else {
             return ineligible;
         };
+        let held = permit.held(took);
         match answer {
-            Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Step::Lost(error)),
+            Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), held), Step::Lost(error)),
             Ok(answer) => {
                 if !is.only_reads() {
                     at.worked += took;
                     at.savepoints.ran(1, took);
                 }
-                (InlineRun::Done(Ok(answer), took), Step::Stays)
+                (InlineRun::Done(Ok(answer), held), Step::Stays)
             }
-            Err(error) => (InlineRun::FellBack(Fallback::after(error.sqlite_code()), took), Step::Stays),
+            Err(error) => {
+                let why = permit.reason(Fallback::after(error.sqlite_code()), took);
+                (InlineRun::FellBack(why, held), Step::Stays)
+            }
         }
     }
 
@@ -88,12 +92,12 @@ impl WriterSide for RestingConnection {
 
 /// Does a step with a savepoint. SQLite writes nothing for it: no virtual table has anything left to write, see
 /// `serve_transaction::settle_tables`.
-fn savepoint(at: &mut OpenState, work: &Work, began: Instant) -> (InlineRun<Result<Answer>>, Step) {
+fn savepoint(at: &mut OpenState, work: &Work, permit: &Permit<'_>) -> (InlineRun<Result<Answer>>, Step) {
     let Some(answer) = at.run(|OpenState { writer, savepoints, .. }| savepoints.step(writer, work)) else {
         return (InlineRun::Ineligible, Step::Stays);
     };
     let lost = answer.as_ref().err().filter(|_| at.writer.is_autocommit()).cloned();
-    (InlineRun::Done(answer, began.elapsed()), lost.map_or(Step::Stays, Step::Lost))
+    (InlineRun::Done(answer, permit.held_until_now()), lost.map_or(Step::Stays, Step::Lost))
 }
 
 /// Runs the statement, and records how long it took. Of one that fails nothing is left, or the transaction is rolled back.
@@ -102,10 +106,9 @@ pub(super) fn run_short(
     writer: &mut WriterConnection,
     ready: &CachedStatement,
     work: &Work,
-    limits: &InlineLimits,
-    began: Instant,
+    permit: &Permit<'_>,
 ) -> Option<(Result<Answer>, Duration)> {
-    let run = |writer: &mut WriterConnection| run(writer, ready, work, limits, began);
+    let run = |writer: &mut WriterConnection| run(writer, ready, work, permit);
     // A read changes nothing.
     let write = ready.inline_write().filter(|_| !work.describe().only_reads());
     let answer = match write {
@@ -113,8 +116,8 @@ pub(super) fn run_short(
         Some(write) if write.fails_before_changes => without_savepoint(writer, run),
         Some(_) => in_savepoint(writer, run),
     }?;
-    let took = began.elapsed();
-    let counted = limits.counted(took);
+    let took = permit.began.elapsed();
+    let counted = permit.limits.counted(took);
     ready.read_took(|| counted);
     if write.is_some() && answer.is_ok() {
         ready.text.took(counted);
@@ -195,18 +198,19 @@ fn run(
     writer: &mut WriterConnection,
     ready: &CachedStatement,
     work: &Work,
-    limits: &InlineLimits,
-    began: Instant,
+    permit: &Permit<'_>,
 ) -> Option<Result<Answer>> {
+    let (limits, began) = (permit.limits, permit.began);
     let only_reads = work.describe().only_reads();
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
     let read_time = only_reads.then_some(ReadTime { began, time: limits.time, refusal: PageRefusal::Interrupt });
     let end = only_reads.then(|| later(began, limits.time));
     let rows = if only_reads { limits.rows } else { usize::MAX };
     let bounds = Bounds::Inline { end, rows, bytes: limits.bytes };
-    let (result, reads) = run_inline(writer, limits.bytes, read_time, |writer| run_one(writer, ready, work, bounds))?;
+    let (result, is_refused) = run_inline(writer, permit, read_time, |writer| run_one(writer, ready, work, bounds))?;
+    permit.note_steps(writer.connection.as_ref().map_or(0, |connection| connection.steps_of(ready)));
     let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
-    if reads.refused && !result.as_ref().is_err_and(is_late) && writer.is_autocommit() {
+    if is_refused && !result.as_ref().is_err_and(is_late) && writer.is_autocommit() {
         suspect(writer);
     }
     Some(result)

@@ -20,8 +20,8 @@ use super::{Writer, WriterShared};
 use crate::connection::Connection;
 use crate::connection::learn::schema::Known;
 use crate::error::Result;
-use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::permit::Permit;
 use crate::options::Durability;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::write_count::PendingWrite;
@@ -33,32 +33,27 @@ use crate::workers::request::Request;
 use crate::workers::work::Work;
 
 /// Begins a transaction on this thread, if the token is free and no lock has to be waited for.
-pub(crate) fn begin_inline(
-    writer: &Writer,
-    rowid: Option<i64>,
-    limits: &InlineLimits,
-    began: Instant,
-) -> InlineRun<Result<Answer>> {
+pub(crate) fn begin_inline(writer: &Writer, rowid: Option<i64>, permit: &Permit<'_>) -> InlineRun<Result<Answer>> {
     let shared = &*writer.0;
     // A turn is kept for short writes.
     let is_kept = shared.context.turnstile.as_ref().is_some_and(|turnstile| turnstile.is_kept());
-    if is_kept || shared.pauses_writes(began) {
+    if is_kept || shared.pauses_writes(permit.began) {
         return InlineRun::Ineligible;
     }
     let _pending = PendingWrite::new(&*shared.pending_writes);
     let Some(mut slot) = Slot::acquire_idle(writer) else { return InlineRun::Ineligible };
     let begun = slot.run(|connection, _| {
-        begin(shared, connection, limits).inspect(|begun| begun.iter().for_each(|()| connection.tell_rowid(rowid)))
+        begin(shared, connection, permit).inspect(|begun| begun.iter().for_each(|()| connection.tell_rowid(rowid)))
     });
     match begun {
         None => return InlineRun::Ineligible,
-        Some(Err(why)) => return InlineRun::FellBack(why, began.elapsed()),
+        Some(Err(why)) => return InlineRun::FellBack(why, permit.held_until_now()),
         Some(Ok(())) => {}
     }
     let transaction = OpenTransaction::new(&shared.context.options, shared.resting.clone(), true);
     *shared.resting.lock() = Some(OpenState::new(transaction.clone(), slot.lend()));
     shared.ongoing.note_open(&transaction);
-    InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(transaction))), began.elapsed())
+    InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(transaction))), permit.held_until_now())
 }
 
 /// Runs BEGIN IMMEDIATE, if the schema is the known one. Returns `None` if nothing was tried. With attached files SQLite
@@ -66,7 +61,7 @@ pub(crate) fn begin_inline(
 pub(super) fn begin(
     shared: &WriterShared,
     writer: &mut WriterConnection,
-    limits: &InlineLimits,
+    permit: &Permit<'_>,
 ) -> Option<Result<(), Fallback>> {
     let is_refused = writer.refusal().is_some() || writer.is_suspect || shared.is_left();
     if is_refused || writer.wal_now().is_none() || !is_one(writer) || writer.connection.as_ref()?.is_behind() {
@@ -74,7 +69,7 @@ pub(super) fn begin(
     }
     writer.end_lease();
     shared.record(writer);
-    let (begun, _) = run_inline(writer, limits.bytes, None, |writer| {
+    let (begun, _) = run_inline(writer, permit, None, |writer| {
         let connection = writer.connection.as_mut().ok_or(Fallback::Failed)?;
         let Connection { sqlite, control, schema, .. } = connection;
         control.begin(sqlite).map_err(|error| Fallback::after(error.code()))?;
@@ -94,22 +89,21 @@ pub(super) fn end(
     shared: &WriterShared,
     at: &mut OpenState,
     work: &Work,
-    limits: &InlineLimits,
-    began: Instant,
+    permit: &Permit<'_>,
 ) -> (InlineRun<Result<Answer>>, Step) {
     let commits = matches!(work, Work::Commit);
     let ineligible = (InlineRun::Ineligible, Step::Stays);
-    let is_short = at.worked <= limits.together() && !at.effects.go_beyond_tables();
+    let is_short = at.worked <= permit.limits.together() && !at.effects.go_beyond_tables();
     let Some((state, wal)) = at.writer.wal_now().filter(|_| is_short && is_one(&at.writer)) else { return ineligible };
     if commits && !commits_shortly(shared, &at.writer, &wal) {
         return ineligible;
     }
-    let error = match at.run(|at| run_end(&mut at.writer, commits, limits)) {
-        Some(Ok(())) => return (InlineRun::Done(Ok(Answer::Done), began.elapsed()), Step::Ends),
+    let error = match at.run(|at| run_end(&mut at.writer, commits, permit)) {
+        Some(Ok(())) => return (InlineRun::Done(Ok(Answer::Done), permit.held_until_now()), Step::Ends),
         Some(Err(error)) => error,
         None => return ineligible,
     };
-    let fell_back = InlineRun::FellBack(Fallback::after(error.sqlite_code()), began.elapsed());
+    let fell_back = InlineRun::FellBack(Fallback::after(error.sqlite_code()), permit.held_until_now());
     if commits && at.writer.is_autocommit() {
         at.unsettled = Some((error, Changes::of_main(Change::Wal(state.change()))));
         return (fell_back, Step::Unsettled);
@@ -118,8 +112,8 @@ pub(super) fn end(
 }
 
 /// Runs COMMIT or ROLLBACK. Returns `None` if nothing was tried.
-pub(super) fn run_end(writer: &mut WriterConnection, commits: bool, limits: &InlineLimits) -> Option<Result<()>> {
-    let (ended, _) = run_inline(writer, limits.bytes, None, |writer| {
+pub(super) fn run_end(writer: &mut WriterConnection, commits: bool, permit: &Permit<'_>) -> Option<Result<()>> {
+    let (ended, _) = run_inline(writer, permit, None, |writer| {
         let Connection { sqlite, control, .. } = writer.connection()?;
         if commits {
             control.commit(sqlite)?

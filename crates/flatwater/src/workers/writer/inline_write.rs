@@ -24,7 +24,8 @@ use crate::connection::run::execute::Bounds;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Error;
 use crate::inline::limits::InlineLimits;
-use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::outcome::{Fallback, Held, InlineRun};
+use crate::inline::permit::Permit;
 use crate::options::Durability;
 use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
@@ -38,20 +39,20 @@ use crate::workers::work::{Unsettled, Work};
 
 impl Writer {
     /// Runs the write on this thread, if it is known to be short and the token is free.
-    pub(crate) fn run_inline(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
+    pub(crate) fn run_inline(&self, work: &Work, permit: &Permit<'_>, options: CallOptions) -> Tried {
         let shared = &*self.0;
         let Some((text, _)) = work.statement() else { return INELIGIBLE };
-        if !shared.is_short(text, limits, began) {
+        if !shared.is_short(text, permit) {
             return INELIGIBLE;
         }
         let _pending = PendingWrite::new(&*shared.pending_writes);
         let Some(mut slot) = Slot::acquire_idle(self) else { return INELIGIBLE };
-        let read_time = ReadTime { began, time: limits.time, refusal: PageRefusal::Failure };
-        let write = Write { text, work, limits, began, read_time: Some(read_time) };
+        let read_time = ReadTime { began: permit.began, time: permit.limits.time, refusal: PageRefusal::Failure };
+        let write = Write { text, work, permit, read_time: Some(read_time) };
         let Some((ended, took, change)) = slot.run(|writer, _| shared.write_in(writer, &write)) else {
             return INELIGIBLE;
         };
-        tell(slot, ended, took, change, work, options, began)
+        tell(slot, ended, permit.held(took), change, work, options, permit.began)
     }
 }
 
@@ -60,21 +61,21 @@ impl Writer {
 pub(super) fn tell(
     slot: Slot<'_>,
     ended: Ended,
-    took: Duration,
+    held: Held,
     change: u32,
     work: &Work,
     options: CallOptions,
     began: Instant,
 ) -> Tried {
     match ended {
-        Ended::Well(answer) => Tried::Ran(InlineRun::Done(Ok(answer), took)),
-        Ended::Fallback(why) => Tried::Ran(InlineRun::FellBack(why, took)),
+        Ended::Well(answer) => Tried::Ran(InlineRun::Done(Ok(answer), held)),
+        Ended::Fallback(why) => Tried::Ran(InlineRun::FellBack(why, held)),
         Ended::Unsettled(error) => {
             let ticket = Arc::new(Ticket::new(options, began));
             let unsettled = Unsettled { error, change, kind: work.describe().kind };
             let (promise, reply) = reply();
             slot.hand_over(Request::new(ticket, Work::Settle(unsettled), promise));
-            Tried::Unsettled(reply, took)
+            Tried::Unsettled(reply, held)
         }
     }
 }
@@ -85,8 +86,7 @@ pub(super) const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible);
 pub(super) struct Write<'a> {
     pub(super) text: &'a StatementInfo,
     pub(super) work: &'a Work,
-    pub(super) limits: &'a InlineLimits,
-    pub(super) began: Instant,
+    pub(super) permit: &'a Permit<'a>,
     /// How long pages are read. `None`: as long as it takes.
     pub(super) read_time: Option<ReadTime>,
 }
@@ -102,21 +102,21 @@ pub(super) enum Ended {
 
 impl WriterShared {
     /// Returns true if, as far as is known, the write takes no longer than an inline run may.
-    fn is_short(&self, text: &StatementInfo, limits: &InlineLimits, now: Instant) -> bool {
+    fn is_short(&self, text: &StatementInfo, permit: &Permit<'_>) -> bool {
         self.context.options.durability == Durability::Normal
-            && text.is_groupable(self.context.catalogue.epoch(), limits.time)
-            && !self.pauses_writes(now)
+            && text.is_groupable(self.context.catalogue.epoch(), permit.limits.time)
+            && !self.pauses_writes(permit.began)
     }
 
     /// Runs the write, and leaves the slot as it is to be released. Returns how the write ended, how long it took, and
     /// the change counter from before it; `None` if the write did not begin.
     fn write_in(&self, writer: &mut WriterConnection, write: &Write<'_>) -> Option<(Ended, Duration, u32)> {
-        let Write { text, limits, began, .. } = *write;
-        let (ready, state) = eligible(writer, text, limits)?;
+        let Write { text, permit, .. } = *write;
+        let (ready, state) = eligible(writer, text, permit.limits)?;
         self.record(writer);
         let ended = self.write(writer, write, &ready, &state)?;
         let now = Instant::now();
-        let took = now.saturating_duration_since(began);
+        let took = now.saturating_duration_since(permit.began);
         let left = writer.wal_now();
         leave_lease(writer, left.as_ref().map(|(_, header)| header), now);
         self.leave(writer, left.as_ref(), now);
@@ -136,7 +136,7 @@ impl WriterShared {
         let ended = run_write(self, writer, write, ready, state)?;
         // What other connections did, or which rows the table held, does not show how long the text takes.
         if !matches!(ended, Ended::Fallback(why) if !why.tells_its_time()) {
-            write.text.took(write.limits.counted(write.began.elapsed()));
+            write.text.took(write.permit.limits.counted(write.permit.began.elapsed()));
         }
         Some(ended)
     }
@@ -150,8 +150,9 @@ fn run_write(
     ready: &CachedStatement,
     state: &WalState,
 ) -> Option<Ended> {
-    let Write { work, limits, began, read_time, .. } = *write;
-    let (ran, reads) = run_inline(writer, limits.bytes, read_time, |writer| {
+    let Write { work, permit, read_time, .. } = *write;
+    let (limits, began) = (permit.limits, permit.began);
+    let (ran, is_refused) = run_inline(writer, permit, read_time, |writer| {
         let entered = enter_lease(writer, state, &shared.context.catalogue.left, began)?;
         let bounds = Bounds::Inline { end: Some(later(began, limits.time)), rows: usize::MAX, bytes: limits.bytes };
         let ran = run_one(writer, ready, work, bounds);
@@ -162,6 +163,7 @@ fn run_write(
         }
         Ok(ran)
     })?;
+    permit.note_steps(writer.connection.as_ref().map_or(0, |connection| connection.steps_of(ready)));
     let error = match ran {
         Ok(Ok(answer)) => return Some(Ended::Well(answer)),
         Err(why) => return Some(Ended::Fallback(why)),
@@ -170,7 +172,7 @@ fn run_write(
     // After SQLITE_SCHEMA, SQLite keeps the write lock for as long as a read is open.
     writer.end_lease();
     let why = Fallback::after(error.sqlite_code());
-    if reads.refused && why != Fallback::LateRead {
+    if is_refused && why != Fallback::LateRead {
         suspect(writer);
     }
     Some(if is_from_commit(&error) { Ended::Unsettled(error) } else { Ended::Fallback(why) })
@@ -206,7 +208,8 @@ fn eligible(
 
 /// Returns the statement of `text`, if it is prepared here and known to be a short write. An existing row may be
 /// long and take time to free, and a loop may change many rows between two checks of the time; only the text's history shows
-/// whether it does.
+/// whether it does. And one that only inserts may read many pages that are not in the cache, as those of its indexes: it is not
+/// short while its history shows that.
 pub(super) fn short_write(
     writer: &mut WriterConnection,
     text: &StatementInfo,
@@ -215,6 +218,7 @@ pub(super) fn short_write(
     let ready = writer.known(text)?;
     let write = ready.inline_write()?;
     let needs_history = write.changes_existing_rows || write.ending == Ending::Bounded;
-    let is_short = !needs_history || text.has_short_history(limits.time);
+    let is_short =
+        if needs_history { text.has_short_history(limits.time) } else { !text.has_long_history(limits.time) };
     is_short.then_some(ready)
 }

@@ -13,8 +13,8 @@ use std::time::Instant;
 use super::runner::Runner;
 use super::short::{Ran, ShortRun};
 use super::{End, Inbox, Message, OwnConnection};
-use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
+use crate::inline::permit::Permit;
 use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::workers::request::Request;
@@ -26,7 +26,7 @@ const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible);
 
 impl OwnConnection {
     /// Runs the work on this thread now, if it is known to be short and the connection is at rest.
-    pub(super) fn run_here(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
+    pub(super) fn run_here(&self, work: &Work, permit: &Permit<'_>, options: CallOptions) -> Tried {
         let Some(writer) = &self.given.writer else { return INELIGIBLE };
         let mut inbox = self.lock();
         if inbox.end.is_some() || inbox.closes || inbox.ended.is_some() || self.has_callbacks.load(Ordering::Acquire) {
@@ -34,25 +34,26 @@ impl OwnConnection {
         }
         let Some(mut runner) = inbox.resting.take() else { return INELIGIBLE };
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            let ran = ShortRun { runner: &mut runner, writer, limits, began }.run(work);
+            let ran = ShortRun { runner: &mut runner, writer, permit }.run(work);
             (ran, runner)
         }));
-        let took = began.elapsed();
+        let took = permit.began.elapsed();
         match ran {
             Ok((Some(Ran::Unsettled(error, change)), runner)) => {
                 let unsettled = Unsettled { error, change, kind: work.describe().kind };
                 let (promise, reply) = reply();
-                let request = Request::new(Arc::new(Ticket::new(options, began)), Work::Settle(unsettled), promise);
+                let request =
+                    Request::new(Arc::new(Ticket::new(options, permit.began)), Work::Settle(unsettled), promise);
                 inbox.messages.push_front(Message::Request(Box::new(request)));
                 drop(inbox);
                 self.serve_on_a_thread(runner, None);
-                Tried::Unsettled(reply, took)
+                Tried::Unsettled(reply, permit.held(took))
             }
             Ok((ran, runner)) => {
                 self.rest_after(inbox, runner, ran.is_some());
                 Tried::Ran(match ran {
-                    Some(Ran::Done(answer)) => InlineRun::Done(answer, took),
-                    Some(Ran::FellBack(why)) => InlineRun::FellBack(why, took),
+                    Some(Ran::Done(answer)) => InlineRun::Done(answer, permit.held(took)),
+                    Some(Ran::FellBack(why)) => InlineRun::FellBack(permit.reason(why, took), permit.held(took)),
                     _ => InlineRun::Ineligible,
                 })
             }
@@ -61,7 +62,7 @@ impl OwnConnection {
                 inbox.end = Some(End::Lost(error.clone()));
                 drop(inbox);
                 self.given.list.leave(self);
-                Tried::Ran(InlineRun::Done(Err(error), took))
+                Tried::Ran(InlineRun::Done(Err(error), permit.held(took)))
             }
         }
     }

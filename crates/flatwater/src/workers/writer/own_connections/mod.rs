@@ -29,7 +29,7 @@ use self::waits::Waiting;
 use super::Writer;
 use crate::connection::functions::Functions;
 use crate::error::{Error, Result};
-use crate::inline::limits::InlineLimits;
+use crate::inline::permit::Permit;
 use crate::options::Options;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::recurring::Recurring;
@@ -273,8 +273,8 @@ impl KeptConnection for OwnConnection {
         true
     }
 
-    fn run_inline(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
-        self.run_here(work, limits, options, began)
+    fn run_inline(&self, work: &Work, permit: &Permit<'_>, options: CallOptions) -> Tried {
+        self.run_here(work, permit, options)
     }
 
     fn in_transaction(&self) -> bool {

@@ -6,7 +6,6 @@
 //! the inbox, and giving the slot back (`inline`); the limits of such a run (`inline_access`).
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use flatwater_sqlite::WalHeader;
 
@@ -22,8 +21,8 @@ use super::runner::Runner;
 use crate::connection::Connection;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
-use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::Fallback;
+use crate::inline::permit::Permit;
 use crate::sql::bracket::Bracket;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::schema_seen::LeftWal;
@@ -43,8 +42,7 @@ pub(super) enum Ran {
 pub(super) struct ShortRun<'a> {
     pub(super) runner: &'a mut Runner,
     pub(super) writer: &'a Writer,
-    pub(super) limits: &'a InlineLimits,
-    pub(super) began: Instant,
+    pub(super) permit: &'a Permit<'a>,
 }
 
 impl ShortRun<'_> {
@@ -68,7 +66,7 @@ impl ShortRun<'_> {
         if !self.knows_schema(left) || !only_reads && self.runner.effects.wrote_virtual == Some(true) {
             return None;
         }
-        let ready = short_statement(self.runner.connection.as_mut()?, text, only_reads, self.limits)?;
+        let ready = short_statement(self.runner.connection.as_mut()?, text, only_reads, self.permit.limits)?;
         if !only_reads && self.runner.slot.is_none() {
             self.take_slot(false)?;
             // Somebody may have changed it meanwhile.
@@ -76,7 +74,7 @@ impl ShortRun<'_> {
         }
         let own = self.runner.connection.as_mut()?;
         let was_autocommit = own.is_autocommit();
-        let (answer, took) = run_short(own, &ready, work, self.limits, self.began)?;
+        let (answer, took) = run_short(own, &ready, work, self.permit)?;
         // SQLite has ended the transaction.
         let is_lost = !was_autocommit && own.is_autocommit();
         Some(match answer {
@@ -106,14 +104,14 @@ impl ShortRun<'_> {
 
     /// Runs a write that commits by itself.
     fn write_alone(&mut self, text: &StatementInfo, work: &Work) -> Option<Ran> {
-        let (limits, began) = (self.limits, self.began);
-        let ready = short_write(self.runner.connection.as_mut()?, text, limits).filter(is_undone_if_it_fails)?;
+        let permit = self.permit;
+        let ready = short_write(self.runner.connection.as_mut()?, text, permit.limits).filter(is_undone_if_it_fails)?;
         self.take_slot(true)?;
         let commits_slowly = self.runner.commits_slowly;
         let own = self.runner.connection.as_mut()?;
         let (state, _) = own.wal_now().filter(|(_, wal)| !commits_slowly && only_appends(own, wal))?;
         // A connection whose reads were refused would have to be replaced.
-        let write = Write { text, work, limits, began, read_time: None };
+        let write = Write { text, work, permit, read_time: None };
         Some(match self.writer.0.write(own, &write, &ready, &state)? {
             Ended::Well(answer) => Ran::Done(Ok(answer)),
             Ended::Fallback(why) => Ran::FellBack(why),
@@ -123,18 +121,18 @@ impl ShortRun<'_> {
 
     /// Begins a transaction or ends it.
     fn bracket(&mut self, bracket: Bracket) -> Option<Ran> {
-        let limits = self.limits;
+        let permit = self.permit;
         let own = self.runner.connection.as_mut()?;
         // Outside of WAL mode every transaction has the slot.
         own.wal_now()?;
         match (bracket, own.is_autocommit()) {
             (Bracket::Begin, true) => {
-                let (begun, _) = control(own, limits, |Connection { sqlite, control, .. }| control.begin_read(sqlite))?;
+                let (begun, _) = control(own, permit, |Connection { sqlite, control, .. }| control.begin_read(sqlite))?;
                 Some(ran(begun))
             }
             (Bracket::BeginWriting, true) => {
                 self.take_slot(false)?;
-                let begun = begin(&self.writer.0, self.runner.connection.as_mut()?, limits)?;
+                let begun = begin(&self.writer.0, self.runner.connection.as_mut()?, permit)?;
                 Some(begun.map_or_else(Ran::FellBack, |()| ran(Ok(()))))
             }
             (Bracket::Commit, false) => self.end(true),
@@ -146,9 +144,9 @@ impl ShortRun<'_> {
 
     /// Commits the open transaction or rolls it back, if that is short.
     fn end(&mut self, commits: bool) -> Option<Ran> {
-        let (runner, limits) = (&mut *self.runner, self.limits);
+        let (runner, permit) = (&mut *self.runner, self.permit);
         let is_short = runner.slot.is_some()
-            && runner.worked <= limits.together()
+            && runner.worked <= permit.limits.together()
             && !runner.effects.go_beyond_tables()
             && !(commits && runner.commits_slowly);
         let own = runner.connection.as_mut()?;
@@ -157,7 +155,7 @@ impl ShortRun<'_> {
         if writes && !(is_short && is_one(own) && (!commits || only_appends(own, &wal))) {
             return None;
         }
-        let (ended, is_over) = control(own, limits, |Connection { sqlite, control, .. }| match commits {
+        let (ended, is_over) = control(own, permit, |Connection { sqlite, control, .. }| match commits {
             true => control.commit(sqlite),
             false => control.rollback(sqlite),
         })?;
@@ -169,7 +167,7 @@ impl ShortRun<'_> {
 
     /// Takes the slot if it is free, as `Runner::takes` does on a helper thread.
     fn take_slot(&mut self, is_short: bool) -> Option<()> {
-        let slot = LentSlot::take_shortly(self.writer, is_short, self.began)?;
+        let slot = LentSlot::take_shortly(self.writer, is_short, self.permit.began)?;
         if let Some(own) = &mut self.runner.connection {
             slot.shared.record(own);
         }
@@ -181,10 +179,10 @@ impl ShortRun<'_> {
 /// Runs transaction control, under the rules of an inline run. Also returns whether no transaction is open after it.
 fn control(
     own: &mut WriterConnection,
-    limits: &InlineLimits,
+    permit: &Permit<'_>,
     f: impl FnOnce(&mut Connection) -> flatwater_sqlite::Result<()>,
 ) -> Option<(Result<()>, bool)> {
-    let (ended, _) = run_inline(own, limits.bytes, None, |own| Ok(f(own.connection()?)?))?;
+    let (ended, _) = run_inline(own, permit, None, |own| Ok(f(own.connection()?)?))?;
     Some((ended, own.is_autocommit()))
 }
 
