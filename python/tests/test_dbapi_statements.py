@@ -381,3 +381,19 @@ def test_half_of_a_character_is_refused_wherever_it_is_given(module, place, own,
             with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
                 refused()
         assert db.execute("SELECT a FROM t").fetchall() == [("a",)]
+
+
+def test_many_rows_are_for_every_statement_that_writes(module, place, own):
+    if module is sqlite3 and sys.version_info < (3, 11):
+        pytest.skip("it takes INSERT, UPDATE, DELETE and REPLACE")
+    with closing(connected(module, place, own)) as db:
+        db.execute("CREATE TABLE t (a)")
+        cursor = db.executemany("WITH n(x) AS (SELECT ?) INSERT INTO t SELECT x FROM n", [(1,), (2,)])
+        assert (cursor.rowcount, db.in_transaction, db.total_changes) == (-1, False, 2)
+        for sql, error in [("SELECT ?", module.ProgrammingError), ("SELECT none", module.OperationalError)]:
+            with pytest.raises(error):
+                db.executemany(sql, [(1,)])
+        db.execute("BEGIN")
+        with pytest.raises(module.ProgrammingError, match="supplied"):
+            db.execute("PRAGMA user_version", (1,))
+        assert db.in_transaction

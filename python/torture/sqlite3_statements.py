@@ -14,10 +14,13 @@ CREATE TABLE p (id INTEGER PRIMARY KEY);
 CREATE TABLE c (id INTEGER PRIMARY KEY, p REFERENCES p DEFERRABLE INITIALLY DEFERRED);
 CREATE TABLE w (k PRIMARY KEY, v CHECK (v < 5)) WITHOUT ROWID;
 CREATE TABLE log (what NOT NULL);
+CREATE TABLE g (a CHECK (a <> 3), twice AS (a * 2) UNIQUE);
+CREATE VIRTUAL TABLE f USING fts5 (words);
 CREATE VIEW v AS SELECT a, b FROM t;
 CREATE TRIGGER logged AFTER DELETE ON t BEGIN INSERT INTO log VALUES (old.id); INSERT INTO log VALUES ('two'); END;
 CREATE TRIGGER refused BEFORE INSERT ON t WHEN new.a = 13 BEGIN SELECT RAISE(ABORT, 'no 13'); END;
 CREATE TRIGGER undone BEFORE INSERT ON t WHEN new.a = 14 BEGIN SELECT RAISE(ROLLBACK, 'no 14'); END;
+INSERT INTO log VALUES ('first');
 """
 
 NAMES = ["one", '"two"', "[three]", "`fo``ur`", "ONE", "'one'"]
@@ -51,11 +54,19 @@ WRITES = [
     "DELETE FROM c",
     "WITH n(x) AS (VALUES (#), (#)) INSERT INTO log SELECT x FROM n",
     "WITH n(x) AS (SELECT #) DELETE FROM log WHERE what IN (SELECT x FROM n)",
+    "INSERT INTO g VALUES (#)",
+    "INSERT INTO g (a) VALUES (#), (#), (#)",
+    "UPDATE OR IGNORE g SET a = a + # WHERE twice > #",
+    "INSERT INTO f VALUES ('some words #')",
+    "INSERT INTO f (rowid, words) VALUES (#, 'other words')",
+    "DELETE FROM f WHERE words MATCH 'words'",
+    "UPDATE v SET a = 1",
+    "INSERT INTO t (a) SELECT x FROM (SELECT # AS x UNION ALL SELECT # + 7) WHERE x < 12",
     "-- a comment\nINSERT INTO log VALUES ('a ; in a text') /* the end",
 ]
 RETURNING = [
     "INSERT INTO t (a) VALUES (#) RETURNING id, a",
-    "INSERT INTO t (a) VALUES (#), (#) RETURNING id AS named, last_insert_rowid()",
+    "INSERT INTO t (a) VALUES (#), (#) RETURNING id AS named, a + 1",
     "UPDATE t SET b = 1 WHERE id < # RETURNING id",
     "DELETE FROM t WHERE a = # RETURNING a, b",
     "INSERT INTO w VALUES ('r#', #) RETURNING k",
@@ -70,6 +81,11 @@ READS = [
     "SELECT count(*) FROM log",
     "SELECT k, v FROM w",
     "SELECT * FROM c",
+    "SELECT rowid, words FROM f WHERE words MATCH 'words' ORDER BY rowid",
+    "SELECT a, twice FROM g ORDER BY a",
+    "SELECT last_insert_rowid() AS id, (SELECT max(a) FROM t WHERE a < total_changes()) FROM t LIMIT 2",
+    "EXPLAIN QUERY PLAN SELECT 1",
+    "PRAGMA table_info(t)",
     "VALUES (#), (#)",
     "WITH n(x) AS (VALUES (1), (2)) SELECT x, changes() FROM n",
     "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name",
@@ -141,6 +157,10 @@ WITH_PARAMS: list[tuple[str, list[Any]]] = [
     ("SELECT a FROM t WHERE a < :limit ORDER BY a", [{"limit": 5}, {}, (3,)]),
     ("INSERT INTO log VALUES (?1)", [("x",), (None,), ("x", "y")]),
     ("INSERT INTO none VALUES (?)", [(1,), (), (object(),)]),
+    ("INSERT INTO t (a, b) VALUES (?2, ?1)", [(1, 2), (1,)]),
+    ("REPLACE INTO w VALUES (@k, :v)", [{"k": "n", "v": 1}, {"k": "n", "v": 9}, {"k": None, "v": 1}, ["k", 1]]),
+    ("SELECT :a, :b, :a", [{"a": 1, "b": 2}, (1, 2), (1, 2, 3), {"a": 1}]),
+    ("PRAGMA user_version", [(), (1,)]),
 ]
 ROWS: list[Any] = [
     [],
@@ -155,6 +175,10 @@ ROWS: list[Any] = [
     [(52,), 5],
     [(13,)],
     [(60,), (14,), (61,)],
+    [[70], [71]],
+    [{"a": 1}],
+    [(72,), None],
+    [("x",), (b"x",), (1.5,), (None,)],
 ]
 MANY = [
     "INSERT INTO t (a) VALUES (?)",
@@ -166,6 +190,11 @@ MANY = [
     "INSERT INTO none VALUES (?)",
     "SELECT ?",
     "INSERT INTO c (p) VALUES (?)",
+    "INSERT INTO t (a) VALUES (:a) RETURNING a",
+    "INSERT INTO t (a) VALUES (?) ON CONFLICT DO UPDATE SET b = b + 1",
+    "WITH n(x) AS (SELECT ?) INSERT INTO log SELECT x FROM n",
+    "INSERT INTO f VALUES (?)",
+    "CREATE TABLE many (a)",
 ]
 LEVELS = ["", None, "DEFERRED", "IMMEDIATE", "EXCLUSIVE", "deferred", "Immediate", "other", 5]
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from .._errors import make
 from .._native import Executor, Turns
 from .errors import Closed, no_own, operational
 from .files import Copy, Handle, Place, Settings
@@ -176,16 +175,14 @@ class Logical:
     def many(self, sql: str, rows: Iterable[Any]) -> Steps[Result]:
         """Runs one statement for each row of parameters."""
         what = statement(sql)
-        if not what.is_dml:
-            raise make("ProgrammingError", "executemany() can only execute DML statements.", "misuse")
         self.mode  # noqa: B018
         turn = self.turns.take(shared=False, taking=True)
         try:
-            given = yield from taken_rows(what.sql, rows)
+            given = (yield from taken_rows(what.sql, rows)) if what.kind is Kind.WRITE else []
             turn.taken()
             if not turn.has_come:
                 yield turn
-            begins = self._level is not None
+            begins = self._level is not None and what.is_dml
             return (yield from self._in_mode(lambda mode: mode.many(what, given, begins)))
         finally:
             turn.leave()

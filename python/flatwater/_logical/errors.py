@@ -61,6 +61,11 @@ def has_no_rows(error: Error) -> bool:
     return error.kind == "misuse" and str(error).startswith("the statement returns no rows")
 
 
+def is_of_parameters(error: Error) -> bool:
+    """Returns true if there were too many parameters, or too few."""
+    return _COUNTS.match(str(error)) is not None
+
+
 def as_of_sqlite3(error: Error) -> Error:
     """Returns the error with the text that `sqlite3` would have given it."""
     if error.kind == "closed" and not isinstance(error, Closed):

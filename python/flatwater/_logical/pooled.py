@@ -12,7 +12,7 @@ from typing import Any
 
 from .._errors import Error
 from .._native import Executor
-from .errors import has_no_rows, operational
+from .errors import has_no_rows, is_of_parameters, operational
 from .files import Handle, Settings
 from .result import Result, for_each, read
 from .statement import Kind, Statement
@@ -95,6 +95,8 @@ class Pooled:
         """Runs one statement for each row of parameters. If one fails, or cannot be had, those before it stay."""
         yield from self._raise_if_lost()
         given = (parameters(what.sql, row) for row in rows)
+        if what.kind is not Kind.WRITE:
+            return (yield from for_each(self.on, what, given, self.running))
         if begins or self.in_transaction:
             return (yield from self._in_transaction(what, self._write_many(what, given)))
         yield from self._begin()
@@ -239,7 +241,7 @@ class Pooled:
         except Exception as error:
             if self._open is not None and self._told.total == total:
                 is_compiled = yield from compiles(self.on, what.sql)
-                if not (is_compiled and has_taken(error)):
+                if not (is_compiled and what.is_dml and has_taken(error)):
                     yield from self.rollback()
                     self.is_deferred = was_deferred or is_compiled
             raise
@@ -296,7 +298,7 @@ class Pooled:
             self._notice_end()
             if has_no_rows(error):
                 return (yield from self._change(what, given, False))
-            if error.kind == "misuse":
+            if error.kind == "misuse" and not is_of_parameters(error):
                 raise NeedsOwn("this PRAGMA") from error
             raise
         return result

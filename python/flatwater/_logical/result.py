@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from .._errors import make
 from .._native import Executor, NativeBatches, Rows, Turns, converters_of, tuples, turn_is_due
 from .._pause import Pause, is_due
 from .rows import Description
-from .statement import Statement
+from .statement import Kind, Statement
 from .steps import Running, Steps, Whole
 
 # So many parts of a result are held. Each is of 256 KiB at most.
@@ -185,6 +186,10 @@ def for_each(on: Executor, what: Statement, given: Iterable[Any], running: set[A
     """Runs a statement that changes rows for each row of parameters. If one fails, or cannot be had, those before it
     stay. The rows of RETURNING are not kept, and only their columns are told."""
     result = Result()
+    if what.kind is not Kind.WRITE:
+        # As in `sqlite3`, which compiles it before.
+        yield on._prepare(what.sql, None)
+        raise make("ProgrammingError", "executemany() can only execute DML statements.", "misuse")
     if what.has_rows:
         all_done = yield Whole(on._batch_kept((what.sql, row) for row in given), running)
         result.rowcount = sum(done.changes for done in all_done)
@@ -193,4 +198,6 @@ def for_each(on: Executor, what: Statement, given: Iterable[Any], running: set[A
             result.close()
     else:
         result.rowcount = yield Whole(on._executemany_kept(what.sql, given), running)
+    if not what.is_dml:
+        result.rowcount = -1
     return result

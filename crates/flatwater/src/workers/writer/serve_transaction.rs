@@ -188,9 +188,11 @@ fn run(shared: &WriterShared, transaction: &OpenTransaction, outbox: &mut Outbox
         let lost = writer.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
+        // Its COMMIT failed, and may be tried again.
+        let stays = request.ticket.options.keeps_open && lost.is_none();
         shared.answer(outbox, request, result);
         match lost {
-            Some(_) if is_end => return Some(End::Finished),
+            _ if is_end && !stays => return Some(End::Finished),
             Some(error) => return Some(End::Lost(error)),
             None => {}
         }
