@@ -45,6 +45,8 @@ WRITES: list[Any] = [
     "INSERT INTO t (a) VALUES (30) RETURNING id, a",
     "UPDATE t SET b = 1 WHERE a = 30 RETURNING b",
     "INSERT INTO log SELECT 'x' AS returning",
+    "INSERT INTO log VALUES ('SELECT changes(), last_insert_rowid() -- total_changes()')",
+    'SELECT a, changes() AS "changes()" FROM log /* changes() */ ORDER BY a',
     "INSERT OR ROLLBACK INTO t (a) VALUES (21)",
     "SELECT a FROM t ORDER BY a",
     "commit()",

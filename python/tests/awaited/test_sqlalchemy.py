@@ -413,3 +413,22 @@ async def test_options_of_the_engine_are_arguments_of_connect(file, tmp_path):
     with pytest.raises(TypeError):
         async with Engine(tmp_path / "other.db", connect_args={"absent": 1}):
             pass
+
+
+async def test_a_text_is_stored_as_it_is_written(place):
+    stored = "SELECT changes(), last_insert_rowid() -- total_changes()"
+    async with Engine(place) as engine:
+        async with engine.begin() as connection:
+            await connection.execute(text(f"INSERT INTO users (name) VALUES ('{stored}')"))
+        async with engine.connect() as connection:
+            found = await connection.execute(text(f"SELECT name AS \"changes()\" FROM users WHERE name = '{stored}'"))
+            assert (list(found.keys()), found.scalars().all()) == (["changes()"], [stored])
+
+
+async def test_a_statement_that_is_not_compiled_holds_nothing(file):
+    async with Engine(file) as engine, Engine(file, connect_args={"timeout": 0.05}) as other:
+        async with engine.connect() as connection:
+            with pytest.raises(OperationalError, match="no such table"):
+                await connection.execute(text("INSERT INTO none VALUES (1)"))
+            async with other.begin() as second:
+                await second.execute(text("INSERT INTO users (name) VALUES ('Ada')"))
