@@ -410,3 +410,50 @@ def test_options_of_the_engine_are_further_arguments(file):
         assert db.execute("SELECT twice(21)").fetchone() == (42,)
     with pytest.raises(TypeError):
         dbapi.connect(file, absent=1)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["pooled", "own"])
+@pytest.mark.parametrize("module", [sqlite3, dbapi])
+@pytest.mark.parametrize("target", ["file", ":memory:"])
+def test_a_target_of_a_backup_that_fails_lives_on_as_it_was(module, target, own, tmp_path):
+    source = module.connect(tmp_path / "source.db")
+    source.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(100000))")
+    if own:
+        source.execute("CREATE TEMP TABLE own (a)")
+    into = module.connect(":memory:" if target == ":memory:" else tmp_path / "target.db")
+    into.executescript("CREATE TABLE old (a); INSERT INTO old VALUES (1)")
+
+    def stop(*_):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        source.backup(into, pages=1, progress=stop)
+    assert into.execute("SELECT a FROM old").fetchall() == [(1,)]
+    into.execute("INSERT INTO old VALUES (2)")
+    into.commit()
+    source.backup(into, pages=1, progress=lambda *_: source.execute("SELECT 1").fetchall(), sleep=0)
+    assert into.execute("SELECT length(a) FROM t").fetchall() == [(100000,)]
+    source.close()
+    into.close()
+
+
+def test_a_backup_into_the_same_file_is_refused_and_both_live_on(file):
+    with closing(dbapi.connect(file)) as source, closing(dbapi.connect(file)) as target:
+        source.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+        with pytest.raises(sqlite3.Error):
+            source.backup(target)
+        for connection in (source, target):
+            connection.execute("INSERT INTO t VALUES (2)")
+            connection.commit()
+        assert source.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
+
+
+def test_a_backup_whose_target_is_locked_leaves_it_open(tmp_path):
+    with closing(dbapi.connect(":memory:")) as source, closing(dbapi.connect(tmp_path / "a.db")) as target:
+        source.executescript("CREATE TABLE t (a)")
+        target.execute("CREATE TABLE old (a)")
+        with pytest.raises(sqlite3.OperationalError, match="in use"):
+            target.execute("INSERT INTO old VALUES (1)")
+            source.backup(target)
+        target.commit()
+        assert target.execute("SELECT a FROM old").fetchall() == [(1,)]

@@ -9,12 +9,13 @@ statements run (`pooled`, `own`), cursors and rows (`cursor`), and what a statem
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from .._native import Executor, Turns
+from .._native import Executor, Turns, wait
 from .errors import Closed, no_own, operational
-from .files import Copy, Handle, Place, Settings
+from .files import Handle, Place, Settings
 from .own import Own
 from .pooled import NeedsOwn, Pooled
 from .result import Result
@@ -218,12 +219,21 @@ class Logical:
         self._mode = own
         return own
 
-    def replace(self, copy: Copy, in_thread: Callable[[Any], Any]) -> Steps[None]:
-        """Replaces the content of the database by what `copy` copies, while nobody has it open."""
-        if self.in_transaction or isinstance(self._mode, Own):
+    def check_target(self) -> None:
+        """Raises if a copy cannot replace the content of the database."""
+        if self.in_transaction or isinstance(self.mode, Own):
             raise operational("target is in use")
-        self._handle = yield from self._place.replace(self.handle, copy, in_thread)
-        self._mode = self._fresh(self._handle)
+        self._place.check_target()
+
+    def replace(self, file: Path) -> None:
+        """Replaces the content of the database by that of a file. Blocks this thread. Whatever fails, it is open."""
+        handle = self.handle
+        try:
+            wait(handle._begin_close())
+            self._place.write(file)
+        finally:
+            self._handle = waited(self._place.open())
+            self._mode = self._fresh(self._handle)
 
     def _run(self, what: Statement, given: Any, begins: bool) -> Steps[Result]:
         return (yield from self._in_mode(lambda mode: mode.run(what, given, begins)))

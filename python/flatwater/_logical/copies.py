@@ -1,8 +1,8 @@
 """Copies of a logical connection's database: into another connection, and as SQL.
 
-Owns both. Invariant: a target is as it was, or a whole copy. The pages are copied by the `sqlite3` module from a file
-that nobody else has, so that its targets and its progress callbacks are served as it serves them. Leaves out the copy
-into that file, which the engine makes.
+Owns both. Invariant: a target is as it was, or a whole copy, and open in either case. The pages are copied by the
+`sqlite3` module from a file that nobody else has, so that its targets and its progress callbacks are served as it
+serves them. Leaves out the copy into that file, which the engine makes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Generator
+from contextlib import closing
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -18,24 +20,35 @@ from .._dump import Ask, Lines, dump
 from .._errors import make
 from .._native import Executor
 from .connection import Logical
-from .steps import Running, Step, Steps, T
+from .steps import Running, Step, Steps
 
 Progress = Callable[[int, int, int], object]
 
 
-class InThread(Step[T]):
-    """Code that blocks: on a thread of its own if it is awaited."""
+class InThread(Step[None]):
+    """Code that blocks: on a thread of its own if it is awaited. It is waited for also if its task is cancelled."""
 
-    __slots__ = ("_code",)
+    __slots__ = ("_code", "is_cancelled")
 
-    def __init__(self, code: Callable[[], T]) -> None:
+    def __init__(self, code: Callable[[], None]) -> None:
         self._code = code
+        self.is_cancelled = False
 
-    def __await__(self) -> Generator[Any, Any, T]:
-        return asyncio.to_thread(self._code).__await__()
+    def __await__(self) -> Generator[Any, Any, None]:
+        thread = asyncio.ensure_future(asyncio.to_thread(self._code))
+        cancelled: asyncio.CancelledError | None = None
+        while not thread.done():
+            try:
+                yield from asyncio.wait([thread]).__await__()
+            except asyncio.CancelledError as error:
+                cancelled, self.is_cancelled = error, True
+        if cancelled is not None:
+            thread.exception()
+            raise cancelled
+        thread.result()
 
-    def _wait(self) -> T:
-        return self._code()
+    def _wait(self) -> None:
+        self._code()
 
 
 def backup(
@@ -57,18 +70,37 @@ def backup(
         yield from source.alone(lambda: _copy(source, file))
 
         def copy(into: sqlite3.Connection) -> None:
-            copied = sqlite3.connect(file, check_same_thread=False)
-            try:
-                copied.backup(into, pages=pages, progress=progress, name=name, sleep=sleep)
-            finally:
-                copied.close()
+            def goes_on(status: int, remaining: int, total: int) -> None:
+                if copying.is_cancelled:
+                    raise InterruptedError("the backup was cancelled")
+                if progress is not None:
+                    progress(status, remaining, total)
 
-        if isinstance(target, Logical):
-            into = target
-            yield from into.alone(lambda: into.replace(copy, InThread))
-        else:
+            with closing(sqlite3.connect(file, check_same_thread=False)) as copied:
+                copied.backup(into, pages=pages, progress=goes_on, name=name, sleep=sleep)
+
+        if isinstance(target, sqlite3.Connection):
             plain = target
-            yield InThread(lambda: copy(plain))
+            copying = InThread(lambda: copy(plain))
+            yield copying
+            return
+        # What may raise or be cancelled is over before the target is touched.
+        target.check_target()
+        whole = Path(folder, "whole.db")
+
+        def copy_whole() -> None:
+            with closing(sqlite3.connect(whole, check_same_thread=False)) as into:
+                copy(into)
+
+        copying = InThread(copy_whole)
+        yield copying
+        logical = target
+        yield from logical.alone(lambda: _replace(logical, whole))
+
+
+def _replace(target: Logical, whole: Path) -> Steps[None]:
+    target.check_target()
+    yield InThread(lambda: target.replace(whole))
 
 
 def _refuse_encrypted(connection: Logical) -> None:

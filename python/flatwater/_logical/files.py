@@ -7,10 +7,9 @@ open. Leaves out running anything.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode
@@ -25,9 +24,6 @@ from .steps import Steps
 # A transaction of an interactive program may wait for its user.
 IDLE = 300.0
 BUSY = 30.0
-
-# Copies a database into one of `sqlite3`.
-Copy = Callable[[sqlite3.Connection], None]
 
 
 @dataclass
@@ -98,19 +94,18 @@ class Place:
             named.connections += 1
             return named.handle
 
-    def replace(self, handle: Handle, copy: Copy, in_thread: Callable[[Any], Any]) -> Steps[Handle]:
-        """Closes the handle, lets the `sqlite3` module write the database, and opens it again."""
+    def check_target(self) -> None:
+        """Raises if a copy cannot replace the content."""
         if self._name:
             raise make("OperationalError", "a database in memory with a name is no target of a copy", "misuse")
-        yield handle._begin_close()
-        try:
-            if self.path == ":memory:":
-                self._content = yield in_thread(lambda: _written(copy))
-            else:
-                yield in_thread(lambda: _write(self.path, copy))
-        finally:
-            handle = yield from self.open()
-        return handle
+
+    def write(self, file: Path) -> None:
+        """Replaces the content, which nobody has open, by that of a file. Blocks this thread."""
+        if self.path == ":memory:":
+            self._content = file.read_bytes()
+        else:
+            with closing(sqlite3.connect(file)) as copy, closing(_plain(self.path)) as into:
+                copy.backup(into)
 
     def close(self) -> Steps[None]:
         """Closes it, unless another connection has the same database in memory."""
@@ -137,19 +132,8 @@ def _connect(path: str, options: Any, joins: bool = False) -> _native.OwnCall[_n
     return _native.connect(path, options, functions, joins=joins)
 
 
-def _write(path: str, copy: Copy) -> None:
-    into = sqlite3.connect(path, uri=path.startswith("file:"))
-    try:
-        copy(into)
-    finally:
-        into.close()
-
-
-def _written(copy: Copy) -> bytes:
-    with TemporaryDirectory(prefix="flatwater-") as folder:
-        file = Path(folder, "memory.db")
-        _write(str(file), copy)
-        return file.read_bytes()
+def _plain(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(path, uri=path.startswith("file:"))
 
 
 def _path(path: str, uri: bool) -> tuple[str, str]:

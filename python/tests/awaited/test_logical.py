@@ -298,3 +298,39 @@ async def test_a_task_that_leaves_while_its_rows_are_taken_keeps_nobody_waiting(
         await asyncio.sleep(0)
         many.cancel()
         assert await later == [(0,)]
+
+
+@pytest.mark.parametrize("kind", ["file", ":memory:", "sqlite3"])
+async def test_a_target_of_a_backup_that_is_cancelled_lives_on_as_it_was(file, tmp_path, kind):
+    path = ":memory:" if kind == ":memory:" else tmp_path / "target.db"
+    async with aiosqlite.connect(file) as source:
+        await source.execute("CREATE TABLE t (a)")
+        await source.execute("INSERT INTO t VALUES (zeroblob(400000))")
+        await source.commit()
+        target = sqlite3.connect(path) if kind == "sqlite3" else await aiosqlite.connect(path)
+        created = target.execute("CREATE TABLE old (a)")
+        if kind != "sqlite3":
+            await created
+        began, cancelled = threading.Event(), threading.Event()
+
+        def progress(*_):
+            began.set()
+            cancelled.wait(30)
+
+        backup = asyncio.create_task(source.backup(target, pages=1, sleep=0, progress=progress))
+        await asyncio.to_thread(began.wait)
+        backup.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        cancelled.set()
+        with pytest.raises(asyncio.CancelledError):
+            await backup
+        names = "SELECT name FROM sqlite_schema"
+        if kind == "sqlite3":
+            assert target.execute(names).fetchall() == [("old",)]
+            target.close()
+        else:
+            assert await target.execute_fetchall(names) == [("old",)]
+            await source.backup(target)
+            assert await target.execute_fetchall(names) == [("t",)]
+            await target.close()
