@@ -22,6 +22,7 @@ from sqlalchemy.util import EMPTY_DICT
 from sqlalchemy.util.concurrency import await_
 
 from .. import aiosqlite
+from .._errors import make
 from .._logical import NOT_THERE, Logical, LogicalCursor, Steps, awaited
 
 NAMES = (
@@ -107,7 +108,7 @@ class FlatwaterStreamCursor(FlatwaterCursor):
 class FlatwaterConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
     """A connection. `driver_connection` is that of `flatwater.aiosqlite`."""
 
-    __slots__ = ("_logical",)
+    __slots__ = ("_has_keys_off", "_logical")
 
     _cursor_cls: Any = FlatwaterCursor
     _ss_cursor_cls: Any = FlatwaterStreamCursor
@@ -116,6 +117,8 @@ class FlatwaterConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
         self.dbapi = dbapi
         self._connection = cast(Any, connection)
         self._logical: Logical = connection._core
+        # Until the next commit or rollback.
+        self._has_keys_off = False
 
     @property
     def isolation_level(self) -> str | None:
@@ -132,15 +135,46 @@ class FlatwaterConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
         """Registers a function written in Python, which makes the connection its own."""
         await_(self._connection.create_function(*args, **kwargs))
 
+    def turn_keys_off(self) -> None:
+        """Turns foreign keys off for the rest of the transaction, which has not begun: a table is built again, and the
+        DROP of the old one would delete the rows that refer to it. They are checked before the commit."""
+        if self._has_keys_off or self._rows("PRAGMA foreign_keys") != [(1,)]:
+            return
+        if self._logical.in_transaction:
+            message = "a table is built again in a transaction that has begun, where foreign keys cannot be turned off"
+            hint = "SQLite would delete the rows that refer to it: commit before, or do it in a migration of its own"
+            raise make("OperationalError", message, "misuse", hint=hint)
+        self._rows("PRAGMA foreign_keys = OFF")
+        self._has_keys_off = True
+
+    def _turn_keys_on(self) -> None:
+        if self._has_keys_off and self._logical.is_open:
+            self._rows("PRAGMA foreign_keys = ON")
+            self._has_keys_off = False
+
+    def _rows(self, sql: str) -> list[Any]:
+        cursor: Any = self.cursor()
+        cursor.execute(sql)
+        rows: list[Any] = cursor.fetchall()
+        return rows
+
     def commit(self) -> None:
         """Commits the transaction, if one is open."""
+        if self._has_keys_off and (broken := self._rows("PRAGMA foreign_key_check")):
+            table, rowid, parent, _ = broken[0]
+            message = (
+                f"FOREIGN KEY constraint failed: {len(broken)} row(s), such as rowid {rowid} of {table}, miss {parent}"
+            )
+            raise make("IntegrityError", message, "constraint", code=(787, "SQLITE_CONSTRAINT_FOREIGNKEY"))
         if not self._logical.has_nothing_to_end:
             await_(awaited(self._logical.commit()))
+        self._turn_keys_on()
 
     def rollback(self) -> None:
         """Rolls the transaction back, if one is open."""
         if self._logical.is_open and not self._logical.has_nothing_to_end:
             await_(awaited(self._logical.rollback()))
+        self._turn_keys_on()
 
     def close(self) -> None:
         """Rolls back and closes. Closing twice is allowed."""

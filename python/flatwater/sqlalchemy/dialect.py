@@ -1,7 +1,8 @@
 """What SQLAlchemy asks of a dialect: that of SQLite, on Flatwater.
 
-Owns what differs from SQLAlchemy's dialect for `sqlite3`. Invariant: it registers no function on a connection, for
-that would make each its own; `regexp` and `floor` are built in. Leaves out connections and cursors (`connection`).
+Owns what differs from SQLAlchemy's dialect for `sqlite3`. Invariants: it registers no function on a connection, for
+that would make each its own, `regexp` and `floor` are built in; a table that Alembic builds again keeps the rows that
+refer to it. Leaves out connections and cursors (`connection`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from sqlalchemy import pool, util
 from sqlalchemy.dialects.sqlite.base import SQLiteExecutionContext
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine.url import URL
+from sqlalchemy.schema import CreateTable
 
 from .. import __version__
 from .._logical import Closed
 from .connection import FlatwaterModule
+
+# The name under which Alembic builds a table again, to rename it in the end.
+REBUILT = "_alembic_tmp_"
 
 
 class FlatwaterExecutionContext(SQLiteExecutionContext):
@@ -58,6 +63,14 @@ class FlatwaterDialect(SQLiteDialect_pysqlite):
             return pool.AsyncAdaptedQueuePool
         cls._warn_memory_mode_pool_selection(url, pool.StaticPool, pool.AsyncAdaptedQueuePool)
         return pool.StaticPool
+
+    def do_execute(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
+        """Runs a statement."""
+        if context is not None and context.isddl:
+            created = context.compiled.statement
+            if isinstance(created, CreateTable) and created.element.name.startswith(REBUILT):
+                context._dbapi_connection.turn_keys_off()
+        cursor.execute(statement, parameters)
 
     def on_connect(self) -> Any:
         """Nothing."""
