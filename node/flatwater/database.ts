@@ -113,7 +113,7 @@ export class Database extends Session {
       const ignores = switchOf(options, "ignoreMissing");
       return native.migrate(this.handle, migrations, ignores, timeoutOf(options), place());
     };
-    return this.attempt("migrate", undefined, options, MIGRATE_OPTIONS, value, migrate) as Promise<string[]>;
+    return this.attempt("migrate", undefined, options, MIGRATE_OPTIONS, { ...value, commitsSeveral: true }, migrate) as Promise<string[]>;
   }
 
   /** Copies the database to a new file, while it is used. */

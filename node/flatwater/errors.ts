@@ -34,7 +34,7 @@ export class FlatwaterError extends Error {
   readonly errcode: number | undefined;
   /** True if the same call may succeed later. */
   readonly retryable: boolean;
-  /** Of a timeout: whether the work was done. Of a row or JSON that could not be made: `yes`, if its statement writes. */
+  /** Of a timeout, and of an abort: whether the work was done. Of a row or JSON that could not be made: `yes`, if its statement writes. */
   readonly applied: "no" | "yes" | "unknown" | undefined;
   /** The text of the statement, shortened. */
   readonly sql: string | undefined;
@@ -69,6 +69,36 @@ function causeOf({ cause }: Fields): ErrorOptions | undefined {
   const { message, errno } = cause;
   const known = errno === undefined ? { code: cause.code } : { code: getSystemErrorName(-errno), errno: -errno };
   return { cause: Object.assign(new Error(message), known) };
+}
+
+/**
+ * Says of the reason of an abort that nothing of its call was kept: a call that was aborted and is stored all the same resolves.
+ * Returns the reason, which is the program's.
+ */
+export function notApplied(reason: unknown): unknown {
+  if (typeof reason === "object" && reason !== null && Object.isExtensible(reason) && !("applied" in reason)) {
+    Object.defineProperty(reason, "applied", { configurable: true, value: "no", writable: true });
+  }
+  return reason;
+}
+
+/** Throws the reason if the signal was aborted, before anything was done. */
+export function throwIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) {
+    throw notApplied(signal.reason);
+  }
+}
+
+/** An error of a call that was aborted, and whose worker does not end it. */
+export function outcomeUnknown(reason: unknown, milliseconds: number): FlatwaterError {
+  const error = new FlatwaterError({
+    message: `the call was aborted, and its write has not ended within ${milliseconds / 1_000} s`,
+    kind: "cancelled",
+    hint: "a disk or a function does not return; read the database to learn whether it was applied",
+    applied: "unknown",
+  });
+  error.cause = reason;
+  return error;
 }
 
 /** An error of the package itself. */

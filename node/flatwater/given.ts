@@ -6,7 +6,7 @@
  */
 
 import { native } from "./addon.js";
-import { misuse } from "./errors.js";
+import { misuse, throwIfAborted } from "./errors.js";
 
 /** The names of the options that a call takes. */
 export type Known = ReadonlySet<string>;
@@ -52,7 +52,7 @@ export function check(options: object | undefined, known: Known): void {
     if (typeof signal?.throwIfAborted !== "function") {
       throw misuse("signal must be an AbortSignal");
     }
-    signal.throwIfAborted();
+    throwIfAborted(signal);
   }
 }
 

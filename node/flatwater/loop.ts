@@ -11,7 +11,7 @@
  */
 
 import { native, type Answer, type Fields } from "./addon.js";
-import { FlatwaterError } from "./errors.js";
+import { FlatwaterError, notApplied, outcomeUnknown } from "./errors.js";
 import type { Trace } from "./tracing.js";
 
 export const DONE = -1;
@@ -25,6 +25,8 @@ export const MORE = 3;
 const TURN_MS = 1;
 export const SLICE_MS = 0.5;
 const AT_ONCE = 64;
+/** A call that was aborted waits for its outcome for so long. What can be interrupted ends much sooner. */
+const OUTCOME_MS = 5_000;
 
 /** Reads the answers of one call. */
 export interface Reader<T> {
@@ -32,6 +34,8 @@ export interface Reader<T> {
   chunk?(text: string): void;
   /** Returns the result of the last answer. */
   end(answer: Answer): T;
+  /** What is undone may not be all. */
+  commitsSeveral?: boolean;
 }
 
 /** What cancels a call: a signal, or what does the same for a part of what goes on. */
@@ -60,6 +64,8 @@ interface Call {
   token: number;
   /** It was cancelled, and its outcome is awaited. */
   cancelled: { reason: unknown } | undefined;
+  /** What ends that wait. */
+  bound: NodeJS.Timeout | undefined;
   trace: Trace | undefined;
 }
 
@@ -79,7 +85,7 @@ interface Shared {
 }
 
 // Kept, because test runners replace them.
-const { setImmediate } = globalThis;
+const { setImmediate, setTimeout, clearTimeout } = globalThis;
 export const now = performance.now.bind(performance);
 
 const owner = native as { shared?: Shared };
@@ -148,7 +154,7 @@ async function wait<T>(
 ): Promise<T> {
   let call: Call | undefined;
   const promise = new Promise<unknown>((resolve, reject) => {
-    call = { reader, resolve, reject, token: -1, cancelled: undefined, trace };
+    call = { reader, resolve, reject, token: -1, cancelled: undefined, bound: undefined, trace };
     take(answer, call);
   });
   const cancel = () => giveUp(call!, signal!.reason);
@@ -167,6 +173,7 @@ async function wait<T>(
   } finally {
     if (listens) {
       signal.removeEventListener("abort", cancel);
+      clearTimeout(call!.bound);
     }
   }
 }
@@ -235,30 +242,36 @@ function take(answer: Answer, call: Call): void {
 
 function finish(call: Call, answer: Answer): void {
   call.token = -1;
-  if (call.cancelled) {
-    call.reject(call.cancelled.reason);
-  } else {
-    call.resolve(call.reader.end(answer));
-  }
+  call.resolve(call.reader.end(answer));
 }
 
+/** The error of a call that was cancelled is the reason of that, unless it failed for another one. */
 function fail(call: Call, reason: unknown): void {
   call.token = -1;
-  call.reject(call.cancelled ? call.cancelled.reason : reason);
+  const wasEnded = call.cancelled !== undefined && isFailed(reason) && reason.fields.kind === "cancelled";
+  call.reject(wasEnded ? reasonOf(call) : reason);
 }
 
-/** Gives a call up. One whose write runs is rejected when its outcome is known. */
+/** Gives a call up. One that may have written, or may still, settles when its outcome is known: it is undone, or has its result. */
 function giveUp(call: Call, reason: unknown): void {
   const { token } = call;
   if (token < 0 || call.cancelled) {
     return;
   }
   call.cancelled = { reason };
-  if (!native.giveUp(token)) {
-    leave(token);
-    shared.next = shared.next.filter((other) => other !== call);
-    fail(call, reason);
+  if (native.giveUp(token)) {
+    call.bound = setTimeout(() => call.reject(outcomeUnknown(reason, OUTCOME_MS)), OUTCOME_MS);
+    return;
   }
+  leave(token);
+  shared.next = shared.next.filter((other) => other !== call);
+  call.token = -1;
+  call.reject(reasonOf(call));
+}
+
+/** What migrations committed before stays. */
+function reasonOf({ cancelled, reader }: Call): unknown {
+  return reader.commitsSeveral ? cancelled!.reason : notApplied(cancelled!.reason);
 }
 
 function leave(token: number): Call | undefined {

@@ -8,7 +8,7 @@
 
 import { native } from "./addon.js";
 import { copiedRow, copiedStatement } from "./copied.js";
-import { FlatwaterError, misuse } from "./errors.js";
+import { FlatwaterError, misuse, throwIfAborted } from "./errors.js";
 import { FAILED, nextTurn, now, SLICE_MS } from "./loop.js";
 import { addPlain } from "./plain.js";
 import type { BatchStatement } from "./session.js";
@@ -82,7 +82,7 @@ async function collectFrom<T>(
     }
     if (now() >= end) {
       await nextTurn();
-      signal?.throwIfAborted();
+      throwIfAborted(signal);
       end = now() + SLICE_MS;
     }
   };
@@ -135,7 +135,7 @@ function addSlice<T>(
   signal: AbortSignal | undefined,
   of: Many<T>,
 ): number {
-  signal?.throwIfAborted();
+  throwIfAborted(signal);
   return of.add(many, all, from);
 }
 

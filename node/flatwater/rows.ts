@@ -47,10 +47,13 @@ export type RowForm = keyof typeof known;
 /** Reads rows into an array. */
 export class RowsReader implements Reader<unknown[]> {
   rows: unknown[] = [];
+  /** The statement has written. */
+  isOfWrite = false;
 
   constructor(readonly form: RowForm) {}
 
   chunk(text: string): void {
+    this.isOfWrite = cells[WRITES] === 1;
     decode(text, this.form, this.rows);
   }
 

@@ -30,7 +30,7 @@ import {
 import { place } from "./flow.js";
 import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, type Known } from "./given.js";
 import { embeddedOf, formOfJson, jsonStream, type JsonOptions } from "./json.js";
-import { FlatwaterError } from "./errors.js";
+import { FlatwaterError, throwIfAborted } from "./errors.js";
 import { cells, FAILED, settle, type Reader } from "./loop.js";
 import { checkGiven, collect, ROWS, STATEMENTS, takesPlace, type Given, type Many } from "./many.js";
 import { FirstReader, RowsReader, ValuesReader } from "./rows.js";
@@ -112,8 +112,11 @@ export abstract class Session {
     try {
       const as = options?.as;
       checkAs(as);
-      const rows = this.run(QUERY, statement, params, options, new RowsReader(formOf(options)), options);
-      const made = as === undefined ? rows : rows.then((all) => allMadeAs(as, all, options?.signal));
+      const reader = new RowsReader(formOf(options));
+      const rows = this.run(QUERY, statement, params, options, reader, options);
+      // The outcome of a write is known by then.
+      const signal = () => (reader.isOfWrite ? undefined : options?.signal);
+      const made = as === undefined ? rows : rows.then((all) => allMadeAs(as, all, signal()));
       return made as Promise<T[]>;
     } catch (error) {
       return refused(error);
@@ -332,7 +335,7 @@ export abstract class Session {
       const rest = collect(many, given, signal, of);
       if (rest !== undefined) {
         await rest;
-        signal?.throwIfAborted();
+        throwIfAborted(signal);
       }
       isMade = true;
       return await settle(native.runMany(many, timeout, at, this.integers), reader, signal, trace);

@@ -46,9 +46,9 @@ impl Host {
         output: Output,
     ) -> Result<Value<'e>> {
         match output {
-            _ if of.is_cancelled => {
+            Output::Transaction(_) | Output::Snapshot(_) | Output::Blob(_) if of.is_cancelled => {
                 self.forget(token);
-                return self.numbers(env, &[0.0, 0.0]);
+                return self.failed(env, Failure::GivenUp);
             }
             Output::Rows(rows) => return self.last_lists(env, of, token, Arc::new(rows)),
             Output::Live(results) => return self.last_lists(env, of, token, results),

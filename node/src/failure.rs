@@ -21,6 +21,8 @@ pub(crate) enum Failure {
         /// The call was executed all the same.
         is_applied: bool,
     },
+    /// The call was given up, and what it began is undone.
+    GivenUp,
 }
 
 impl Failure {
@@ -34,7 +36,7 @@ impl Failure {
             Self::Own { message, hint, is_applied } => {
                 Self::Own { message: format!("{what} {number}: {message}"), hint, is_applied }
             }
-            failure @ Self::Engine(_) => failure,
+            failure => failure,
         }
     }
 
@@ -44,7 +46,7 @@ impl Failure {
             Self::Own { message, hint, .. } => {
                 Self::Own { message: format!("{message}; the call was executed"), hint, is_applied: true }
             }
-            failure @ Self::Engine(_) => failure,
+            failure => failure,
         }
     }
 
@@ -61,6 +63,10 @@ impl Failure {
                 text("kind", Some(ErrorKind::Misuse.name()))?;
                 text("hint", *hint)?;
                 text("applied", is_applied.then_some("yes"))?;
+            }
+            Self::GivenUp => {
+                text("message", Some("the call was given up"))?;
+                text("kind", Some(ErrorKind::Cancelled.name()))?;
             }
             Self::Engine(error) => {
                 text("message", Some(error.message()))?;

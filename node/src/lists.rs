@@ -123,6 +123,15 @@ impl Lists {
         Ok(true)
     }
 
+    /// True if the statements, or some of them, may have written.
+    pub(crate) fn is_of_write(&self) -> bool {
+        match &self.of {
+            Of::Rows(rows) => is_of_write(rows),
+            Of::Batch { .. } => true,
+            Of::Several(_) | Of::Change(_) => false,
+        }
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         match &self.of {
             Of::Batch { results, told } => *told == results.len() && self.current().is_none(),

@@ -19,7 +19,7 @@ pub(crate) struct Waiting {
     pub(crate) integers: Integers,
     /// What JavaScript has not taken of the rows that are there.
     pub(crate) rest: Option<Lists>,
-    /// It was given up, and only its outcome is awaited: what it returns is dropped.
+    /// It was given up, and its outcome is awaited: what it would hold is dropped.
     pub(crate) is_cancelled: bool,
     /// Its answer holds a connection.
     pub(crate) holds: bool,
@@ -114,10 +114,14 @@ impl Waiting {
         }
     }
 
-    /// Gives it up. Returns true if its write runs, and its outcome is to be waited for.
+    /// Gives it up. Returns true if it may have written, or may still: it then goes on until its outcome is known, and returns
+    /// that.
     pub(crate) fn give_up(&mut self) -> bool {
-        self.rest = None;
         self.is_cancelled = true;
-        if let Source::Call(call) = &mut self.source { call.give_up() } else { false }
+        if matches!(self.source, Source::Over) && self.rest.as_ref().is_some_and(Lists::is_of_write) {
+            return true;
+        }
+        self.rest = None;
+        if let Source::Call(call) = &mut self.source { call.interrupt() } else { false }
     }
 }

@@ -1,7 +1,7 @@
 // Every kind of call is given up by its signal, at each stage: when it is made, while it waits, and while it runs.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { database, ENDLESS, folder, numbers, until } from "./support.mjs";
+import { database, ENDLESS, folder, numbers, run, until } from "./support.mjs";
 
 const reason = new RangeError("given up");
 const isReason = (error) => error === reason;
@@ -142,10 +142,104 @@ for (const [name, call] of Object.entries(SHORT)) {
       );
       const rows = await db.queryValue("SELECT count(*) FROM t");
       const all = name === "begin" ? 1 : name === "many rows of parameters" ? 50_000 : 0;
-      // A write that cannot be interrupted any more is finished, and is given up all the same.
-      assert.ok(rows === all || (rows === 0 && !isDone), `${rows} rows after ${turns} turns`);
+      // A write that cannot be interrupted any more is finished, and its call resolves.
+      assert.equal(rows, isDone ? all : 0, `after ${turns} turns`);
       await expectIdle(db, rows);
     }
     assert.equal(await db.queryValue("PRAGMA integrity_check"), "ok");
   });
 }
+
+const STORED = "INSERT INTO t VALUES (?)";
+/** Calls that store one row each. */
+const STORES = {
+  execute: (on, options) => on.execute(STORED, [1], options),
+  executeMany: (on, options) => on.executeMany(STORED, [[1]], options),
+  batch: (on, options) => on.batch([[STORED, [1]]], options),
+  executeScript: (on, options) => on.executeScript("INSERT INTO t VALUES (1)", options),
+  "one row of RETURNING": (on, options) => on.queryOne(`${STORED} RETURNING a`, [1], options),
+  "a class of the program": (on, options) => on.query(`${STORED} RETURNING a`, [1], { ...options, as: class {} }),
+  "JSON of RETURNING": (on, options) => on.queryJson(`${STORED} RETURNING a`, [1], options),
+};
+
+for (const [name, call] of Object.entries(STORES)) {
+  test(`${name}: a call that is aborted resolves if it is stored, and otherwise says that it is not`, async (t) => {
+    const db = await database(t, { durability: "full" });
+    await db.execute("CREATE TABLE t (a)");
+    const outcomes = { fulfilled: 0, rejected: 0 };
+    for (let round = 0; round < 40; round++) {
+      const controller = new AbortController();
+      const options = { signal: controller.signal };
+      const calls = [call(db, options), call(db, options), db.transaction((tx) => call(tx, options))];
+      const turns = round % 8;
+      if (turns === 7) setTimeout(() => controller.abort(), 1);
+      else abortAfter(controller, turns);
+      for (const { status, reason } of await Promise.allSettled(calls)) {
+        outcomes[status]++;
+        if (status === "rejected") assert.deepEqual([reason.name, reason.applied], ["AbortError", "no"]);
+      }
+      assert.equal(await db.queryValue("SELECT count(*) FROM t"), outcomes.fulfilled, `round ${round}`);
+    }
+    assert.ok(outcomes.fulfilled > 0);
+  });
+}
+
+function abortAfter(controller, turns) {
+  const turn = () => (turns-- === 0 ? controller.abort() : setImmediate(turn));
+  turn();
+}
+
+test("an abort while the rows of a write are made does not undo it, and the call resolves with all of them", async (t) => {
+  const db = await filled(t);
+  const insert = `INSERT INTO t ${numbers(50_000)} SELECT x FROM c RETURNING a`;
+  const { createRequire } = await import("node:module");
+  const { native } = createRequire(import.meta.url)("../dist/addon.js");
+  const { poll } = native;
+  t.after(() => (native.poll = poll));
+  for (const options of [{}, { as: { parse: (row) => row } }]) {
+    const controller = new AbortController();
+    // The first chunk is there: the rest is made in other turns.
+    native.poll = (token) => {
+      const answer = poll(token);
+      if (typeof answer === "string") setImmediate(() => controller.abort(reason));
+      return answer;
+    };
+    const rows = await db.query(insert, [], { ...options, signal: controller.signal });
+    assert.deepEqual([rows.length, controller.signal.aborted], [50_000, true]);
+  }
+});
+
+test("a call that is aborted and fails for another reason says that", async (t) => {
+  const db = await database(t);
+  await db.execute("CREATE TABLE t (a UNIQUE)");
+  await db.execute("INSERT INTO t VALUES (1)");
+  const controller = new AbortController();
+  let ends = 0;
+  const calls = Array.from({ length: 20 }, () =>
+    db.execute(STORED, [1], { signal: controller.signal }).finally(() => ends++),
+  );
+  until(() => ends > 0).then(() => controller.abort(reason));
+  for (const { reason: error } of await Promise.allSettled(calls)) {
+    assert.ok(error.kind === "constraint" || isReason(error), error);
+  }
+});
+
+test("a worker that does not return holds an aborted call for a bounded time", async () => {
+  // No look of SQLite comes between the steps of one function.
+  const preload = `const { setTimeout } = globalThis;
+    globalThis.setTimeout = (call, time) => setTimeout(call, time === 5000 ? 10 : time);`;
+  const program = `
+    const db = await open(":memory:");
+    await db.execute("CREATE TABLE t (a)");
+    const controller = new AbortController();
+    const insert = "INSERT INTO t SELECT instr(zeroblob(400000), CAST(zeroblob(200000) || 'x' AS BLOB))";
+    const stuck = db.execute(insert, [], { signal: controller.signal });
+    setTimeout(() => controller.abort(new RangeError("given up")), 50);
+    const error = await stuck.catch((error) => error);
+    console.log(error.kind, error.applied, error.cause?.message);
+    process.exit();`;
+  const { output, errors } = await run(program, {
+    flags: ["--import", `data:text/javascript,${encodeURIComponent(preload)}`],
+  });
+  assert.equal(output.trim(), "cancelled unknown given up", errors);
+});

@@ -74,6 +74,17 @@ enum Stage {
     Done,
 }
 
+/// What a caller that gives a call up waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// Nothing.
+    AtOnce,
+    /// Until a write that runs has ended.
+    AfterWrite,
+    /// The same, and it takes the outcome of a write: also of one that has ended.
+    WithOutcome,
+}
+
 /// What a step of a call came to.
 pub(crate) enum Stepped {
     Ready(Result<Answer>),
@@ -145,7 +156,7 @@ impl<T, E: From<Error>> Call<T, E> {
     /// A call that was never polled is `Withdrawn`. For a read closure the result is `ReadInterrupted`, although only
     /// its SQLite statements are interrupted.
     pub fn cancel(mut self) -> CancelOutcome {
-        self.give_up(false)
+        self.give_up(Leaving::AtOnce)
     }
 
     /// The origin of a call that was not begun yet, unless it ends a transaction.
@@ -299,9 +310,9 @@ impl<T, E> Call<T, E> {
         matches!(self.stage(), Stage::New(_) | Stage::Start(_))
     }
 
-    /// Returns true while the call waits for its answer.
+    /// Returns true while the call waits for its answer, or has it and does not return it yet.
     pub(crate) fn waits(&mut self) -> bool {
-        matches!(self.stage(), Stage::Waiting(..))
+        matches!(self.stage(), Stage::Waiting(..) | Stage::Held(_))
     }
 
     /// Returns true if this process was forked after the call had begun, or after its database was opened.
@@ -310,16 +321,27 @@ impl<T, E> Call<T, E> {
             || matches!(self.stage(), Stage::Waiting(_, reply) if reply.is_inherited())
     }
 
-    /// Gives the call up, as dropping it does. With `unless_it_writes`, a call whose write runs is polled on, until its
-    /// outcome is known.
-    pub(crate) fn give_up(&mut self, unless_it_writes: bool) -> CancelOutcome {
+    /// Gives the call up, as dropping it does, but for what `leaving` waits for.
+    pub(crate) fn give_up(&mut self, leaving: Leaving) -> CancelOutcome {
         let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
             Stage::New(_) | Stage::Start(_) => CancelOutcome::Withdrawn,
             Stage::Waiting(_, reply) if reply.is_inherited() => CancelOutcome::Answered,
             // Asked before giving up: an interrupted request is answered too. One that is too late never ran.
-            Stage::Waiting(awaited, reply) if reply.is_answered() && !awaited.is_too_late() => CancelOutcome::Answered,
+            Stage::Waiting(awaited, reply) if reply.is_answered() && !awaited.is_too_late() => {
+                if leaving == Leaving::WithOutcome && awaited.may_write() {
+                    *self.stage() = Stage::Waiting(awaited, reply);
+                    return CancelOutcome::Answered;
+                }
+                CancelOutcome::Answered
+            }
+            Stage::Held(answer)
+                if leaving == Leaving::WithOutcome && answer.as_ref().is_ok_and(Answer::may_be_of_write) =>
+            {
+                *self.stage() = Stage::Held(answer);
+                return CancelOutcome::Answered;
+            }
             Stage::Waiting(awaited, reply) => match awaited.give_up() {
-                cancelled if unless_it_writes && awaited.has_outcome(cancelled) => {
+                cancelled if leaving != Leaving::AtOnce && awaited.has_outcome(cancelled) => {
                     *self.stage() = Stage::Waiting(awaited, reply);
                     return cancelled;
                 }
@@ -358,7 +380,7 @@ impl<T, E> Drop for Call<T, E> {
     fn drop(&mut self) {
         let has_begun = matches!(self.stage(), Stage::Waiting(..) | Stage::Held(_));
         if (self.report.is_some() || has_begun) && !self.is_inherited() {
-            self.give_up(false);
+            self.give_up(Leaving::AtOnce);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use flatwater_sqlite::CheckpointInfo;
 
 use crate::api::blob::Blob;
-use crate::api::call::{Call, Stepped};
+use crate::api::call::{Call, Leaving, Stepped};
 use crate::api::database::Database;
 use crate::api::live::LiveRows;
 use crate::api::live::row_changes::Change;
@@ -115,7 +115,14 @@ impl FrontCall {
     /// Gives the call up. Returns true if its write runs: it is polled on, until its outcome is known, which is soon for one
     /// that is interrupted. What opens or closes a database has no such outcome.
     pub fn give_up(&mut self) -> bool {
-        self.call.give_up(true);
+        self.call.give_up(Leaving::AfterWrite);
+        self.call.waits()
+    }
+
+    /// The same, for a caller that is told the outcome of what may write: a call that has ended is polled on too, and returns
+    /// its result.
+    pub fn interrupt(&mut self) -> bool {
+        self.call.give_up(Leaving::WithOutcome);
         self.call.waits()
     }
 

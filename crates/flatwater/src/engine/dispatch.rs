@@ -130,6 +130,15 @@ impl Awaited {
         }
     }
 
+    /// Returns false for what only reads.
+    pub(crate) fn may_write(&self) -> bool {
+        match self {
+            Self::Request(queued) => !queued.only_reads,
+            Self::Outcome => true,
+            Self::Opening(_) | Self::Close => false,
+        }
+    }
+
     /// Returns true if whoever gave it up with this effect may want to know what became of it.
     pub(crate) fn has_outcome(&self, given_up: CancelOutcome) -> bool {
         matches!(self, Self::Request(_) | Self::Outcome)

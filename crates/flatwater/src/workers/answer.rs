@@ -37,6 +37,15 @@ impl From<Outcome> for Answer {
 }
 
 impl Answer {
+    /// Returns false for what only a read answers.
+    pub(crate) fn may_be_of_write(&self) -> bool {
+        match self {
+            Self::Rows(rows) => rows.names.is_of_write,
+            Self::LastPart(_) | Self::Live(_) | Self::Begun(_) | Self::Fetched(_) | Self::Prepared(..) => false,
+            _ => true,
+        }
+    }
+
     /// Returns the number of rows in the answer, and of rows that were changed, as far as it tells them.
     pub(crate) fn counts(&self) -> Counts {
         let number = |rows: usize| Some(rows as u64);
