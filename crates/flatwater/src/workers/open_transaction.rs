@@ -3,11 +3,13 @@
 //! Owns: the inbox of an open transaction and how the transaction ended. Invariants: messages are served in the order
 //! in which they were sent; a transaction without messages occupies no thread, and the first message has the writer's thread
 //! serve it; after the end no message is accepted, and every waiting caller gets the reason for the end. One lock guards the
-//! inbox. It is never held while a waker runs, nor while SQLite runs, except for an inline run: a message sent meanwhile comes
-//! after it, and its sender waits no longer than an inline run may take. Leaves out: what the messages do, and the rights of
+//! inbox. It is never held while a waker runs, nor while SQLite runs, except for an inline COMMIT or ROLLBACK: what is sent
+//! meanwhile is sent when it is over. A message sent during another inline run comes after that; the code of the program that
+//! runs in it may send one, by the drop of a handle. Leaves out: what the messages do, and the rights of
 //! callers (`nesting`).
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -177,12 +179,29 @@ impl OpenTransaction {
         if inbox.end.is_some() || inbox.idle_since.is_none() {
             return Tried::Ran(InlineRun::Ineligible);
         }
-        let (run, step) = self.writer.run_inline(self, work, savepoints, permit);
+        let held = if work.describe().ends() {
+            Some(inbox)
+        } else {
+            inbox.idle_since = None;
+            drop(inbox);
+            None
+        };
+        let run = AssertUnwindSafe(|| self.writer.run_inline(self, work, savepoints, permit));
+        let ran = catch_unwind(run);
+        let mut inbox = held.unwrap_or_else(|| self.lock());
+        let (run, step) = match ran {
+            Ok(ran) => ran,
+            Err(panic) => {
+                self.rest(inbox, Instant::now());
+                resume_unwind(panic);
+            }
+        };
         match step {
-            Step::Stays => inbox.idle_since = Some(permit.began + run.took()),
+            Step::Stays => self.rest(inbox, permit.began + run.took()),
             Step::Lost(error) => {
-                inbox.end = Some(End::Lost(error.clone()));
-                self.push(inbox, Message::End(End::Lost(error)));
+                inbox.end.get_or_insert(End::Lost(error.clone()));
+                inbox.messages.push_front(Message::End(End::Lost(error)));
+                self.rest(inbox, permit.began);
             }
             Step::Ends => {
                 (inbox.end, inbox.idle_since) = (Some(End::Finished), None);
@@ -204,6 +223,16 @@ impl OpenTransaction {
             }
         }
         Tried::Ran(run)
+    }
+
+    /// Called when nothing runs on this thread any more: has the writer's thread serve what was sent meanwhile.
+    fn rest(&self, mut inbox: MutexGuard<'_, Inbox>, since: Instant) {
+        inbox.idle_since = inbox.messages.is_empty().then_some(since);
+        let is_idle = inbox.idle_since.is_some();
+        drop(inbox);
+        if !is_idle {
+            self.writer.hand_over();
+        }
     }
 
     /// Returns the number for a new savepoint.

@@ -1,5 +1,6 @@
 //! Functions of which the program says that they are short: they may run on the threads of their callers.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
@@ -126,5 +127,82 @@ fn only_the_one_that_was_said_to_be_short_is_taken_for_it() {
         db.functions().remove_function("here", 1).unwrap();
         let error: Error = db.query("SELECT here(1)", ()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Sql);
+    });
+}
+
+/// What a function drops.
+type Kept = Arc<Mutex<Option<Box<dyn Any + Send>>>>;
+
+/// Creates `lets_go()`, which drops what is kept, and notes whether that was on this thread.
+fn lets_go(db: &Database) -> (Kept, Threads) {
+    let (kept, threads, own): (Kept, Threads, ThreadId) = (Kept::default(), Threads::default(), thread::current().id());
+    let (drops, seen) = (kept.clone(), threads.clone());
+    db.functions()
+        .create_short_function("lets_go", 0, move |_| {
+            let dropped = drops.lock().unwrap().take();
+            if dropped.is_some() {
+                seen.lock().unwrap().insert(thread::current().id() == own);
+            }
+            drop(dropped);
+            Ok(1)
+        })
+        .unwrap();
+    (kept, threads)
+}
+
+#[test]
+fn one_that_drops_the_handle_in_which_it_is_called_does_not_wait_for_itself() {
+    const SQL: &str = "SELECT lets_go()";
+    const WRITE: &str = "INSERT INTO t VALUES (lets_go())";
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        let (kept, threads) = lets_go(&db);
+        let keep = |handle: Box<dyn Any + Send>| *kept.lock().unwrap() = Some(handle);
+        until_here(&threads, async || {
+            let tx = db.begin().await.unwrap();
+            for _ in 0..5 {
+                tx.query(SQL, ()).await.unwrap();
+            }
+            let call = tx.query(SQL, ());
+            keep(Box::new(tx));
+            // It has run to its end, or finds on a thread that its transaction is over.
+            let _ = call.await;
+        })
+        .await;
+        until_here(&threads, async || {
+            let tx = db.begin().await.unwrap();
+            for _ in 0..5 {
+                tx.execute(WRITE, ()).await.unwrap();
+            }
+            let call = tx.execute(WRITE, ());
+            keep(Box::new(tx));
+            let _ = call.await;
+        })
+        .await;
+        until_here(&threads, async || {
+            let snapshot = db.snapshot().await.unwrap();
+            for _ in 0..5 {
+                snapshot.query(SQL, ()).await.unwrap();
+            }
+            let call = snapshot.query(SQL, ());
+            keep(Box::new(snapshot));
+            let _ = call.await;
+        })
+        .await;
+        until_here(&threads, async || {
+            let own = db.connection();
+            for _ in 0..5 {
+                own.query(SQL, ()).await.unwrap();
+            }
+            let call = own.query(SQL, ());
+            keep(Box::new(own));
+            let _ = call.await;
+        })
+        .await;
+        // Nothing of that holds the writer, and nothing of the transactions is left.
+        db.execute("INSERT INTO t VALUES (7)", ()).await.unwrap();
+        assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), 7);
+        db.close().await.unwrap();
     });
 }

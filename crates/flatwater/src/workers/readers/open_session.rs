@@ -41,7 +41,6 @@ impl KeptConnection for OpenSession {
     fn run_inline(&self, work: &Work, permit: &Permit<'_>, _: CallOptions) -> Tried {
         let Work::Query { text, params, .. } = work else { return Tried::Ran(InlineRun::Ineligible) };
         let (output, cookie) = (work.output(), None);
-        // The lock of the inbox is held meanwhile.
         let query = InlineQuery { text, params, output, permit, cookie, calls_timed: false };
         Tried::Ran(self.0.run_inline(query))
     }

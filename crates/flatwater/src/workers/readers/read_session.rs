@@ -1,13 +1,12 @@
 //! A read session: a reader that is kept for one snapshot or one cursor, and the inbox of its requests.
 //!
 //! Owns: the order of the requests, the reader between two of them, and how the session ends. One lock guards the inbox;
-//! it is never held while a waker runs, nor while SQLite does, except for an inline run, in which it is taken before the pool's
-//! lock. Runs on callers' threads, on the timer's, and on the pool's. Invariants: a session with a message is in the pool's
+//! it is never held while a waker runs, nor while SQLite does. Runs on callers' threads, on the timer's, and on the pool's. Invariants: a session with a message is in the pool's
 //! list of ready sessions once, so that one thread at a time has its reader; after the end no request is accepted, and every
 //! request that waits gets the reason. Leaves out: what the requests do.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ReadersShared;
@@ -228,16 +227,26 @@ impl ReadSession {
     /// Calls `f` with the reader, on the thread of a caller, if nobody else uses the session now, and no message is served or
     /// waits. What is sent meanwhile comes after it. `f` returns the end, if it ended the session.
     pub(super) fn at_rest<T>(self: &Arc<Self>, f: impl FnOnce(&mut Reader) -> (T, Option<End>)) -> Option<T> {
-        let mut inbox = match self.inbox.try_lock() {
-            Ok(inbox) => inbox,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        let reader = inbox.at_rest()?;
-        let (result, end) = f(reader);
-        inbox.idle_since = Some(Instant::now());
+        let mut inbox = self.lock();
+        inbox.at_rest()?;
+        let mut reader = inbox.resting.take()?;
+        inbox.idle_since = None;
+        drop(inbox);
+        let (result, end) = f(&mut reader);
+        let mut inbox = self.lock();
+        inbox.resting = Some(reader);
         if let Some(end) = end {
-            let _ = self.post_into(inbox, Message::End, Some(end));
+            inbox.messages.push_front(Message::End);
+            // It has ended for this reason, and not because its handle was dropped meanwhile.
+            if inbox.end.as_ref().is_none_or(End::is_finished) {
+                inbox.end = Some(end);
+            }
+        }
+        inbox.idle_since = inbox.messages.is_empty().then(Instant::now);
+        let has_message = inbox.idle_since.is_none();
+        drop(inbox);
+        if has_message {
+            self.pool.make_ready(self.clone());
         }
         Some(result)
     }

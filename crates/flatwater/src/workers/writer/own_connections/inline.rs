@@ -1,9 +1,9 @@
 //! Short statements of a connection of a caller, on the thread that polls their call: the inbox around them.
 //!
-//! Owns: when the connection is free for one, and what follows. Runs on callers' threads, under the lock of the inbox, for no
-//! longer than an inline run in an open transaction. Invariants: nothing waits that was sent before; the slot is given back
-//! without the lock; a commit whose outcome is not known is the first thing that a helper thread finds. Leaves out: which
-//! statements are short, and running them (`short`).
+//! Owns: when the connection is free for one, and what follows. Runs on callers' threads, for no longer than an inline run in an
+//! open transaction. Invariants: nothing waits that was sent before; no lock is held while SQLite runs, since code of the program
+//! may drop the connection's handle in it; the slot is given back without the lock; a commit whose outcome is not known is the
+//! first thing that a helper thread finds. Leaves out: which statements are short, and running them (`short`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -11,14 +11,14 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::runner::Runner;
+use super::serve_inbox::lose;
 use super::short::{Ran, ShortRun};
-use super::{End, Inbox, Message, OwnConnection};
+use super::{Inbox, Message, OwnConnection};
 use crate::inline::outcome::InlineRun;
 use crate::inline::permit::Permit;
 use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::workers::request::Request;
-use crate::workers::shared_errors::fault;
 use crate::workers::tried::Tried;
 use crate::workers::work::{Unsettled, Work};
 
@@ -33,11 +33,13 @@ impl OwnConnection {
             return INELIGIBLE;
         }
         let Some(mut runner) = inbox.resting.take() else { return INELIGIBLE };
+        drop(inbox);
         let ran = catch_unwind(AssertUnwindSafe(|| {
             let ran = ShortRun { runner: &mut runner, writer, permit }.run(work);
             (ran, runner)
         }));
         let took = permit.began.elapsed();
+        let mut inbox = self.lock();
         match ran {
             Ok((Some(Ran::Unsettled(error, change)), runner)) => {
                 let unsettled = Unsettled { error, change, kind: work.describe().kind };
@@ -58,11 +60,8 @@ impl OwnConnection {
                 })
             }
             Err(_) => {
-                let error = fault();
-                inbox.end = Some(End::Lost(error.clone()));
                 drop(inbox);
-                self.given.list.leave(self);
-                Tried::Ran(InlineRun::Done(Err(error), permit.held(took)))
+                Tried::Ran(InlineRun::Done(Err(lose(self)), permit.held(took)))
             }
         }
     }

@@ -58,8 +58,10 @@ impl OwnConnection {
         let taken = place.clone();
         let served = this.clone();
         let started = run_waiting("fw-own", move || {
-            if let Some((runner, resumed)) = take(&taken) {
-                served.serve(runner, resumed);
+            if let Some((runner, resumed)) = take(&taken)
+                && catch_unwind(AssertUnwindSafe(|| served.serve(runner, resumed))).is_err()
+            {
+                lose(&served);
             }
         });
         if let Err(error) = started
@@ -287,6 +289,14 @@ impl OwnConnection {
             self.serve(runner, None);
         }
     }
+}
+
+/// Ends a connection that was closed by a panic outside of its statements, which only a bug in this crate can cause, and answers
+/// what waits. Returns the reason.
+pub(super) fn lose(own: &OwnConnection) -> Error {
+    let (error, mut outbox) = (fault(), Outbox::passing_on(&own.given.context.recorder));
+    own.close(Box::new(Runner::of(&own.given)), End::Lost(error.clone()), None, &mut outbox);
+    error
 }
 
 fn answer(request: Request, result: Result<Answer>, outbox: &mut Outbox<'_>) {
