@@ -56,6 +56,11 @@ impl Rules<'_> {
     }
 }
 
+/// Returns true if a write that failed may have left a part of a row.
+pub(super) fn may_leave_part(writer: &WriterConnection, error: &Error) -> bool {
+    writer.connection.as_ref().is_some_and(|connection| connection.may_leave_part(error))
+}
+
 /// Returns the answer of the work, if it consists of statements. What the statements did is recorded in `effects`.
 pub(super) fn perform(
     writer: &mut WriterConnection,

@@ -16,7 +16,7 @@ use super::failed_commit::Changes;
 use super::inline_access::unlimit;
 use super::interrupts::{arm, disarm};
 use super::known_schema::{may_write_virtual_tables, see_schema};
-use super::perform::{Rules, perform};
+use super::perform::{Rules, may_leave_part, perform};
 use super::resting_connection::OpenState;
 use super::savepoint_stack::{LONG, Stack};
 use super::slot::HeldConnection;
@@ -257,7 +257,7 @@ fn statement(
     let rules = if ticket.options.read_only { Rules::Snapshot } else { Rules::Transaction };
     let mut result = perform(writer, effects, rules, work);
     disarm(writer);
-    let may_keep = |error: &Error| (ticket.options.keeps_rows || keeps_part(work)) && !writer.may_leave_part(error);
+    let may_keep = |error: &Error| (ticket.options.keeps_rows || keeps_part(work)) && !may_leave_part(writer, error);
     let mut keeps = result.as_ref().err().is_none_or(may_keep);
     if keeps
         && !writer.is_autocommit()

@@ -170,11 +170,6 @@ impl WriterConnection {
         self.connection.as_ref()?.sqlite.wal().header()
     }
 
-    /// Returns true if a write that failed may have left a part of a row.
-    pub(super) fn may_leave_part(&self, error: &Error) -> bool {
-        self.connection.as_ref().is_some_and(|connection| connection.may_leave_part(error))
-    }
-
     pub(super) fn is_autocommit(&self) -> bool {
         self.connection.as_ref().is_none_or(|connection| connection.sqlite.handle().is_autocommit())
     }
@@ -192,10 +187,11 @@ impl WriterConnection {
         }
     }
 
-    /// Undoes what ran since the innermost savepoint, and closes it.
+    /// Undoes what ran since the innermost savepoint, and closes it. If that fails, the transaction is rolled back.
     pub(super) fn undo(&mut self) -> Result<()> {
         let connection = self.connection()?;
-        Ok(connection.control.undo(&mut connection.sqlite)?)
+        let undone = connection.control.undo(&mut connection.sqlite);
+        undone.map_err(Error::from).inspect_err(|_| self.rollback())
     }
 
     /// Rolls back the open transaction, if there is one. A connection that cannot roll back is replaced.

@@ -14,7 +14,7 @@ use super::super::commit::{commit, settle};
 use super::super::commits_seen::changes;
 use super::super::exclusive::whole_policy;
 use super::super::interrupts::disarm;
-use super::super::perform::{failed_in_script, need_rows, refuse_rows};
+use super::super::perform::{failed_in_script, may_leave_part, need_rows, refuse_rows};
 use super::runner::Runner;
 use crate::connection::Connection;
 use crate::connection::learn::analyse::{learn, learn_before};
@@ -290,7 +290,7 @@ impl RequestRun<'_> {
         let result = body(self);
         let writer = self.runner.writer()?;
         disarm(writer);
-        let keeps = |error: &Error| ticket.options.keeps_rows && !writer.may_leave_part(error);
+        let keeps = |error: &Error| ticket.options.keeps_rows && !may_leave_part(writer, error);
         let is_kept = result.as_ref().err().is_none_or(keeps) && !writer.is_autocommit();
         match shared {
             Some(shared) if is_outermost && is_kept => commit(writer, &shared, Some(ticket)).and(result),
