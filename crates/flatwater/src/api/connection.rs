@@ -102,8 +102,8 @@ impl Connection {
         self.session.call("close", Ok(Work::Leave), read)
     }
 
-    /// Interrupts the statement that runs now: it fails with `Cancelled`. In a transaction an interrupted write rolls
-    /// the transaction back. Does not block, and does nothing if none runs.
+    /// Interrupts the statement that runs now, or waits for the writer: it fails with `Cancelled`. In a transaction a write that
+    /// is interrupted while it runs rolls the transaction back. Does not block, and does nothing if there is none.
     pub fn interrupt(&self) {
         if !self.session.0.handle.is_inherited() {
             self.guard.0.interrupt();

@@ -310,6 +310,28 @@ fn who_waits_for_the_writer_too_long_is_told_that_the_database_is_locked() {
 }
 
 #[test]
+fn a_statement_that_waits_for_the_writer_is_interrupted_and_its_connection_goes_on() {
+    run(async {
+        let file = TestFile::new();
+        let db = empty_table(file.options()).await;
+        let own = patient().connect(&db);
+        own.execute("BEGIN", ()).await.unwrap();
+        let tx = db.begin().await.unwrap();
+        let mut write = Box::pin(own.execute(INSERT, (1,)));
+        assert!(futures_util::poll!(write.as_mut()).is_pending());
+        until(|| db.stats().writes_waiting == 1).await;
+        own.interrupt();
+        let error = write.await.unwrap_err();
+        assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Cancelled, Some("SQLITE_INTERRUPT")));
+        assert!(own.in_transaction(), "the transaction has not begun to write");
+        tx.commit().await.unwrap();
+        own.execute(INSERT, (2,)).await.unwrap();
+        own.execute("COMMIT", ()).await.unwrap();
+        assert_eq!(count(&db).await, 1);
+    });
+}
+
+#[test]
 fn a_call_that_waits_and_is_cancelled_does_nothing_and_holds_nobody_up() {
     run(async {
         let file = TestFile::new();

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use flatwater_sqlite::{Callbacks, Interrupt, Origin};
+use flatwater_sqlite::{Callbacks, Interrupt, Origin, SqliteError};
+use rusqlite::ffi;
 
 use self::list::OwnConnections;
 use self::runner::Runner;
@@ -200,10 +201,14 @@ impl OwnConnection {
         }
     }
 
-    /// Interrupts what runs now. Does not block.
+    /// Interrupts what runs now, or waits for the slot. Does not block.
     pub(crate) fn interrupt(&self) {
-        let inbox = self.lock();
-        if inbox.resting.is_none() {
+        let mut inbox = self.lock();
+        if let Some(Waiting { runner, request, .. }) = inbox.waiting.take() {
+            drop(inbox);
+            let interrupted = SqliteError::from_code(ffi::SQLITE_INTERRUPT);
+            self.serve_on_a_thread(runner, Some((request, Err(interrupted.into()))));
+        } else if inbox.resting.is_none() {
             self.flags.interrupted.store(true, Ordering::Relaxed);
         }
     }
