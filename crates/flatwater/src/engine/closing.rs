@@ -19,6 +19,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::InUse;
+use rusqlite::OpenFlags;
 
 use super::Engine;
 use super::closing_copies::CheckpointPermit;
@@ -29,6 +30,8 @@ use crate::error::{Error, Result};
 use crate::events;
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
+use crate::options::Options;
+use crate::options::resolve::beside;
 use crate::queue::reply::{Promise, wake};
 use crate::thread::background;
 use crate::time::later;
@@ -133,6 +136,7 @@ impl Engine {
             None => {
                 let close = move |engine: &Self| {
                     engine.close_readers(deadline);
+                    remove_empty_wals(&engine.context.options);
                     engine.closed();
                 };
                 if background::run_waiting("fw-close", move || close(&last)).is_err() {
@@ -213,6 +217,29 @@ impl Engine {
             promises.into_iter().for_each(|promise| fill(Some(promise), Ok(Answer::Done)));
         }
         self.context.functions.let_go();
+    }
+}
+
+/// Removes what SQLite has made beside files that were only read. It makes a WAL and its index for any connection, and removes
+/// them with the last one that may write (`sqlite3WalClose`). So such a one is opened and closed, without a wait, if the WAL
+/// has no commits, which it would copy into the file. Where somebody else uses the file, or it cannot be written, they stay.
+fn remove_empty_wals(options: &Options) {
+    let attached = options.attach.iter().filter(|attached| !attached.immutable).map(|attached| &attached.path);
+    let main = (!options.immutable).then_some(&options.path);
+    for path in main.into_iter().chain(attached) {
+        let is_empty = std::fs::metadata(beside(path, "-wal")).is_ok_and(|wal| wal.len() == 0);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = || match options.vfs.as_deref() {
+            Some(vfs) => rusqlite::Connection::open_with_flags_and_vfs(path, flags, vfs),
+            None => rusqlite::Connection::open_with_flags(path, flags),
+        };
+        if is_empty
+            && let Ok(sqlite) = opened()
+            && sqlite.busy_timeout(Duration::ZERO).is_ok()
+        {
+            // It uses the WAL from its first read on, also if that fails, such as without a key.
+            let _ = sqlite.query_row("PRAGMA schema_version", [], |_| Ok(()));
+        }
     }
 }
 

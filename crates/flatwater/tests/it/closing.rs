@@ -6,7 +6,7 @@ use flatwater::{Database, Error, ErrorKind};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
-use crate::support::{ENDLESS, TestFile, empty_table, integer, run, until, wait_until, waiting};
+use crate::support::{ENDLESS, TestFile, empty_table, files, integer, run, until, wait_until, waiting};
 
 in_both_places!(
     writes_submitted_before_succeed_and_calls_after_are_refused,
@@ -307,4 +307,50 @@ fn descriptors_that_others_kept_open_are_closed_when_these_are_done() {
     assert!((1..before).contains(&of_file()), "the plain connection still has some");
     drop(plain);
     wait_until(|| of_file() == 0);
+}
+
+/// Reads the file with a database that is opened to read only, and closes that.
+fn reads(file: &TestFile, expected: i64) {
+    run(async {
+        let db = file.options().read_only(true).open().await.unwrap();
+        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), expected);
+        assert!(file.beside("-wal").exists() && file.beside("-shm").exists());
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_file_that_was_only_read_has_nothing_beside_it_afterwards() {
+    let file = TestFile::new();
+    let plain = file.plain();
+    plain.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+    drop(plain);
+    let before = files(file.directory());
+    assert_eq!(before.len(), 1);
+    reads(&file, 1);
+    assert!(files(file.directory()) == before);
+    // Somebody has it open: theirs stays.
+    let plain = file.plain();
+    assert_eq!(integer(&plain, "SELECT count(*) FROM t"), 1);
+    reads(&file, 1);
+    assert!(file.beside("-wal").exists() && file.beside("-shm").exists());
+    plain.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+    reads(&file, 2);
+    drop(plain);
+    is_left_clean(&file);
+}
+
+#[test]
+fn a_file_that_was_only_read_keeps_a_wal_with_commits() {
+    let (file, copy) = (TestFile::new(), TestFile::new());
+    let plain = file.plain();
+    plain.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+    // As after a crash.
+    for end in ["", "-wal"] {
+        std::fs::copy(file.beside(end), copy.beside(end)).unwrap();
+    }
+    let contents = || ["", "-wal"].map(|end| std::fs::read(copy.beside(end)).unwrap());
+    let before = contents();
+    reads(&copy, 1);
+    assert!(contents() == before);
 }
