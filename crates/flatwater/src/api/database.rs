@@ -17,6 +17,7 @@ use crate::api::statement::Statement;
 use crate::api::transaction::Transaction;
 use crate::engine::dispatch::{Awaited, Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within};
+use crate::engine::registry;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::options::json_options::JsonOptions;
@@ -24,6 +25,8 @@ use crate::queue::reply::reply;
 use crate::queue::ticket::CallOptions;
 use crate::stats::Stats;
 use crate::thread::block_on::in_closure;
+use crate::thread::reentrancy::is_inside;
+use crate::workers::shared_errors::waits_for_itself;
 use crate::workers::work::Work;
 
 /// A SQLite database: one writer, several readers, any number of callers. Its operations are those of a [`Session`].
@@ -97,7 +100,8 @@ impl Database {
     }
 
     /// Begins a transaction with BEGIN IMMEDIATE. The transaction holds the writer until it ends, so other writes wait
-    /// for it. Dropping the transaction rolls it back.
+    /// for it. Dropping the transaction rolls it back. Who holds it and awaits another write of the database waits for itself,
+    /// until [`Options::transaction_idle`](crate::Options::transaction_idle); [`transaction`](Self::transaction) refuses that.
     ///
     /// # Errors
     /// `Busy` if another process keeps holding the write lock; `Timeout`, `Closed`, `Io`.
@@ -121,8 +125,15 @@ impl Database {
     /// # Ok(()) }
     /// ```
     ///
+    /// What the body itself calls on the database, and would wait for the end of its transaction, is refused at once. A task that
+    /// the body spawns is not known as a part of it: a write that such a task makes on the database waits, and if the body awaits
+    /// that task, it waits for itself, until the transaction is at
+    /// [`Options::transaction_idle`](crate::Options::transaction_idle) and is rolled back. Give such a task what it needs, or
+    /// write through the transaction. The same holds for a transaction of [`begin`](Self::begin), which has no body.
+    ///
     /// # Errors
-    /// The error `body` returns, or a failure to begin or to commit.
+    /// The error `body` returns, or a failure to begin or to commit. Inside of the body: `Misuse` for a call on the database that
+    /// would wait for itself.
     pub async fn transaction<F, R, E>(&self, body: F) -> Result<R, E>
     where
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
@@ -187,7 +198,8 @@ impl Database {
     /// clones, immediately; the requests they submitted still run. Closing the last such handle closes the database.
     ///
     /// # Errors
-    /// `Misuse` inside a closure on one of the database's connections, where it would deadlock; nothing is closed then.
+    /// `Misuse` inside a closure on one of the database's connections, and in the body of a transaction of it, where it would
+    /// wait for itself; nothing is closed then.
     /// `Busy`, with the name of the closure or statement that does not end. Its changes are not committed. The file
     /// stays open until that ends, and cannot be reopened before. If SQLite fails to close the file, the file is left
     /// as after a crash, and the next open recovers it.
@@ -213,6 +225,9 @@ pub(crate) fn close_as<T>(database: &Database, read: Read<T, Error>) -> Call<T> 
         handle.refuse_inherited()?;
         if in_closure() {
             return Err(called_from_within());
+        }
+        if is_inside(handle.id()) && registry::is_last(handle.engine()) {
+            return Err(waits_for_itself().with_other_hint("close the database when the transaction is over"));
         }
         let (promise, ended) = reply();
         handle.close(Some(promise));

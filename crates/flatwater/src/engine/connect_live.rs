@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::dispatch::Caller;
 use crate::dependencies::change::Change;
 use crate::error::{Error, Result};
+use crate::thread::reentrancy::is_inside;
 use crate::workers::context::Context;
 use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push, RunsHere, Subscription};
 use crate::workers::readers::{Look, Readers, Stamps};
+use crate::workers::shared_errors::waits_for_itself;
 use crate::workers::work::LiveQuery;
 use crate::workers::writer::Writer;
 
@@ -21,6 +23,13 @@ impl Caller {
         let engine = self.handle.engine();
         engine.touch();
         engine.live.subscribe(query, gets_differences)
+    }
+
+    /// Returns the error for a live query that is awaited in the body of a transaction, where it would wait for the end of that:
+    /// it runs on the one connection of the database.
+    pub(crate) fn refuse_in_body(&self) -> Result<()> {
+        let waits = self.handle.engine().readers.is_none() && is_inside(self.handle.id());
+        if waits { Err(waits_for_itself()) } else { Ok(()) }
     }
 }
 

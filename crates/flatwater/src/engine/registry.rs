@@ -212,6 +212,14 @@ pub(crate) fn leave(engine: &Engine, was_delivered: bool) -> Option<FileReservat
     engine.begin_close().then_some(FileReservation(None))
 }
 
+/// Returns true if the engine closes when one more handle leaves it.
+pub(crate) fn is_last(engine: &Engine) -> bool {
+    let Some(id) = engine.watch().and_then(|watch| watch.file()) else { return true };
+    let files = FILES.lock();
+    let entry = files.entries.get(id).filter(|entry| std::ptr::eq(entry.engine.as_ptr(), engine));
+    entry.is_some_and(|entry| matches!(entry.state, FileState::Open(1)))
+}
+
 /// Removes all handles from their engines, and returns the engines with the reservations with which to close them. One whose
 /// close has begun comes without a reservation.
 pub(crate) fn leave_all() -> Vec<(Arc<Engine>, Option<FileReservation>)> {

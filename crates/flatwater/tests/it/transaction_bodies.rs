@@ -1,8 +1,9 @@
 //! `transaction(body)`: the results of a body, how it fails, and where it runs.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
-use flatwater::{Database, Error, ErrorKind, Transaction};
+use flatwater::{ConnectionOptions, Database, Error, ErrorKind, Transaction};
 use futures_util::FutureExt;
 
 use crate::place::{Place, in_both_places};
@@ -14,6 +15,8 @@ in_both_places!(
     a_panic_in_the_body_rolls_back,
     transactions_and_nested_ones_run_in_spawned_tasks,
     a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on,
+    a_body_that_closes_its_database_is_refused_at_once,
+    a_live_query_waits_for_no_body_that_awaits_it,
     a_body_whose_transaction_has_ended_may_use_the_database,
     a_task_that_a_body_spawned_merely_waits,
     a_body_that_is_given_up_half_way_is_rolled_back,
@@ -116,6 +119,8 @@ async fn transactions_and_nested_ones_run_in_spawned_tasks(place: &Place) {
 
 async fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on(place: &Place) {
     let (db, other) = (empty_table(place.options()).await, Database::open(":memory:").await.unwrap());
+    let own = ConnectionOptions::new().busy_timeout(Duration::from_secs(3600)).connect(&db);
+    own.query("SELECT 1", ()).await.unwrap();
     let errors = db.transaction(async |tx| {
         insert(tx, 1).await;
         let mut errors = vec![
@@ -126,6 +131,8 @@ async fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on(
             db.transaction(async |_| Ok::<_, Error>(())).await.unwrap_err(),
             db.write_with(|_| Ok::<_, Error>(())).await.unwrap_err(),
             db.execute("DELETE FROM t", ()).wait().unwrap_err(),
+            own.execute("DELETE FROM t", ()).await.unwrap_err(),
+            own.execute_script("BEGIN IMMEDIATE").await.unwrap_err(),
         ];
         errors.push(tx.transaction(async |_| db.execute("DELETE FROM t", ()).await).await.unwrap_err());
         // Readers see what was there before; without them a read would wait for the body too.
@@ -168,6 +175,50 @@ async fn a_body_whose_transaction_has_ended_may_use_the_database(place: &Place) 
     });
     assert!(ended.await.unwrap_err().message().contains("SQLite rolled back"));
     assert_eq!(content(&db).await, [2, 3]);
+}
+
+async fn a_body_that_closes_its_database_is_refused_at_once(place: &Place) {
+    let db = empty_table(place.options().close_wait(Duration::from_secs(3600))).await;
+    let body = db.transaction(async |tx| {
+        for error in [db.close().await.unwrap_err(), db.close().wait().unwrap_err()] {
+            assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("close")));
+            assert!(error.hint().unwrap().contains("when the transaction is over"), "{error}");
+        }
+        insert(tx, 1).await;
+        if place.has_readers() {
+            // It is not the last handle of the file.
+            place.options().close_wait(Duration::from_secs(3600)).open().await?.close().await?;
+        }
+        insert(tx, 2).await;
+        Ok::<_, Error>(())
+    });
+    body.await.unwrap();
+    assert_eq!(content(&db).await, [1, 2]);
+    db.close().await.unwrap();
+}
+
+async fn a_live_query_waits_for_no_body_that_awaits_it(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut early = db.live("SELECT count(*) FROM t", ());
+    early.next().await.unwrap().unwrap();
+    let body = db.transaction(async |tx| {
+        insert(tx, 1).await;
+        let mut late = db.live("SELECT count(*) + 1 FROM t", ());
+        match late.next().await.unwrap() {
+            Ok(rows) => assert!(place.has_readers() && rows.len() == 1),
+            Err(error) => {
+                assert!(!place.has_readers());
+                assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("live")));
+                assert_eq!(early.next().await.unwrap().unwrap_err().kind(), ErrorKind::Misuse);
+            }
+        }
+        Ok::<_, Error>(late)
+    });
+    let mut late = body.await.unwrap();
+    // Both go on.
+    for live in [&mut early, &mut late] {
+        assert_eq!(live.next().await.unwrap().unwrap().len(), 1);
+    }
 }
 
 async fn a_task_that_a_body_spawned_merely_waits(place: &Place) {

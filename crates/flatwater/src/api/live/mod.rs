@@ -174,10 +174,11 @@ impl<T> Live<T> {
     /// Returns the next item, or `None` when the stream is over. If the future is dropped, nothing is lost.
     ///
     /// # Errors
-    /// As [`Session::query`]; `Misuse` if the statement writes, or reads a TEMP table. An error of one query of a group
-    /// is an error of the group. For changes also `Misuse` if the result has no key, which ends the stream; or if two
-    /// rows of a result have the same key, as in a join that repeats the rows of a table: the stream yields this error
-    /// once, and later the next result with unique keys in full.
+    /// As [`Session::query`]; `Misuse` if the statement writes, or reads a TEMP table, and in the body of a transaction on a
+    /// database with one connection, where no result can come. An error of one query of a group is an error of the group. For
+    /// changes also `Misuse` if the result has no key, which ends the stream; or if two rows of a result have the same key, as in a
+    /// join that repeats the rows of a table: the stream yields this error once, and later the next result with unique keys in
+    /// full.
     #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
     pub async fn next(&mut self) -> Option<Result<T>> {
         poll_fn(|context| self.poll_in_turn(context)).await
@@ -227,7 +228,15 @@ impl Results {
         self.begin();
         let taken = match &mut self.state {
             StreamState::Over => return Poll::Ready(None),
-            StreamState::Open(subscription) => ready!(self.pace.poll(subscription, now, context)),
+            StreamState::Open(subscription) => match self.pace.poll(subscription, now, context) {
+                Poll::Ready(taken) => taken,
+                // A result that is there may wait for its time.
+                Poll::Pending if self.pace.holds_back() => return Poll::Pending,
+                Poll::Pending => match self.caller.refuse_in_body() {
+                    Ok(()) => return Poll::Pending,
+                    Err(error) => return Poll::Ready(Some(Err(error.in_operation("live")))),
+                },
+            },
             StreamState::Begins(failed) => {
                 let error = failed.take().and_then(Result::err).unwrap_or_else(Error::closed);
                 self.state = StreamState::Over;
@@ -261,6 +270,10 @@ impl Results {
 }
 
 impl Pace {
+    fn holds_back(&self) -> bool {
+        !(self.debounce.is_zero() && self.throttle.is_zero())
+    }
+
     /// Takes the result if it is due, and sets the alarm if it is there and not due yet.
     fn poll(&mut self, subscription: &Subscription, now: Instant, context: &mut Context<'_>) -> Poll<Option<Item>> {
         let mut due_at = None;

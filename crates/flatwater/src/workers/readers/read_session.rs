@@ -1,9 +1,9 @@
 //! A read session: a reader that is kept for one snapshot or one cursor, and the inbox of its requests.
 //!
 //! Owns: the order of the requests, the reader between two of them, and how the session ends. One lock guards the inbox;
-//! it is never held while a waker runs, nor while SQLite does. Runs on callers' threads, on the timer's, and on the pool's. Invariants: a session with a message is in the pool's
-//! list of ready sessions once, so that one thread at a time has its reader; after the end no request is accepted, and every
-//! request that waits gets the reason. Leaves out: what the requests do.
+//! it is never held while a waker runs, nor while SQLite does. Runs on callers' threads, on the timer's, and on the pool's.
+//! Invariants: a session with a message is in the pool's list of ready sessions once, so that one thread at a time has its
+//! reader; after the end no request is accepted, and every request that waits gets the reason. Leaves out: what the requests do.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

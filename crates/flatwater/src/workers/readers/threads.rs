@@ -1,9 +1,9 @@
 //! The threads of the pool: starting and waking them, their loop, and their end.
 //!
 //! Owns: which thread does which job. Runs on the threads `fw-reader-N`, and on every thread that brings work or frees a
-//! connection. Invariants: for a job that can be done exactly one thread is on its way, and for nothing else; if none can be started, an
-//! alarm tries again; what frees a connection or a thread looks for a job after that, itself or by `freed`; a connection
-//! is counted until it is closed, because `close` waits for the counts. Leaves out: the jobs (`serve`, `read_session`).
+//! connection. Invariants: for a job that can be done exactly one thread is on its way, and for nothing else; if none can be
+//! started, an alarm tries again; what frees a connection or a thread looks for a job after that, itself or by `freed`; a
+//! connection is counted until it is closed, because `close` waits for the counts. Leaves out: the jobs (`serve`, `read_session`).
 //!
 //! ```text
 //! fw-reader-0                              a caller

@@ -1,9 +1,9 @@
 //! Short statements of a connection of a caller: which run on the thread of their call, and running one.
 //!
 //! Owns: the rules for reads, for writes and for what begins and ends a transaction, and the slot that they take. Runs on
-//! callers' threads, which have taken the connection out of the inbox. Invariants: a statement waits for nothing, neither for the slot nor for a
-//! lock of the file, and prepares nothing; what fails leaves nothing behind, unless it may have been committed. Leaves out:
-//! the inbox, and giving the slot back (`inline`); the limits of such a run (`inline_access`).
+//! callers' threads, which have taken the connection out of the inbox. Invariants: a statement waits for nothing, neither for
+//! the slot nor for a lock of the file, and prepares nothing; what fails leaves nothing behind, unless it may have been committed.
+//! Leaves out: the inbox, and giving the slot back (`inline`); the limits of such a run (`inline_access`).
 
 use std::sync::Arc;
 

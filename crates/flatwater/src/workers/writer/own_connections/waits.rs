@@ -32,7 +32,7 @@ use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
-use crate::workers::shared_errors::opened_to_read;
+use crate::workers::shared_errors::{opened_to_read, waits_for_itself};
 use crate::workers::work::Work;
 
 /// A request that waits for the slot of its connection.
@@ -62,6 +62,11 @@ impl OwnConnection {
         }
         if let Some(slot) = LentSlot::take_idle(writer) {
             return self.request(runner, request, Some(Ok(slot)), outbox);
+        }
+        if request.ticket.options.inside_body && request.ticket.start() {
+            // The transaction that its caller is inside of has the slot.
+            outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, Err(waits_for_itself()));
+            return Some(runner);
         }
         let now = Instant::now();
         let timeout = Some(runner.busy_timeout);
