@@ -43,7 +43,13 @@ test("a column that does not exist is an error, and no row is deleted", async (t
   const missing = { kind: "sql", message: /no such column: "gone"/ };
   await assert.rejects(db.deleteFrom("person").where("gone", "is not", null).execute(), missing);
   await assert.rejects(db.selectFrom("person").select("gone").execute(), missing);
-  await assert.rejects(db.updateTable("person").set({ age: sql.ref("gone") }).execute(), missing);
+  await assert.rejects(
+    db
+      .updateTable("person")
+      .set({ age: sql.ref("gone") })
+      .execute(),
+    missing,
+  );
   assert.deepEqual(await names(db), ["Ada"]);
 });
 

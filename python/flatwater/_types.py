@@ -157,8 +157,8 @@ class Options(TypedDict, total=False):
     """The content of a database in memory: what `serialize` returned, or the bytes of a database file. Default:
     none."""
     double_quoted_strings: bool
-    """Takes a name in double quotes for a text if there is no column of that name, as SQLite does by itself. Default off:
-    a misspelt column is an error. Views and triggers of the file that have such texts need it."""
+    """Takes a name in double quotes for a text if there is no column of that name, as SQLite does by itself. Default
+    off: a misspelt column is an error. Views and triggers of the file that have such texts need it."""
     durability: Literal["normal", "full"]
     """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
     foreign_keys: bool

@@ -108,8 +108,8 @@ def _refuse_encrypted(connection: Logical) -> None:
     if connection.is_encrypted:
         raise make(
             "OperationalError",
-            "an encrypted database is not copied to or from another connection: `backup` of `flatwater.connect` keeps the "
-            "key, and its `export` makes a copy with another key, or a plain one",
+            "an encrypted database is not copied to or from another connection: `backup` of `flatwater.connect` keeps "
+            "the key, and its `export` makes a copy with another key, or a plain one",
             "misuse",
         )
 

@@ -9,7 +9,7 @@
 use flatwater_sqlite::{AuthEvent, CAN_ENCRYPT, Verdict};
 use rusqlite::ffi;
 
-use super::pragma::{self, Pragma, is_of_keys, is_of_new_files, is_of_sqlcipher};
+use super::pragma::{self, Pragma, is_of_new_files, is_of_sqlcipher, may_change_encryption};
 use crate::error::Error;
 use crate::error::hint::{Hint, hint};
 
@@ -88,8 +88,10 @@ pub(crate) fn dump(event: &AuthEvent) -> Verdict {
 /// connection of a caller's own. Readers and the checkpointer rely on the file's journal mode and on how it is encrypted, and
 /// no other connection could use a file under an exclusive lock.
 pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
+    let name = event.first.as_deref().unwrap_or_default();
+    let is_pragma = event.action == ffi::SQLITE_PRAGMA;
     verdict(match pragma_with_argument(event) {
-        _ if may_change_encryption(event, CAN_ENCRYPT) => true,
+        _ if is_pragma && may_change_encryption(name, event.second.as_deref(), CAN_ENCRYPT) => true,
         Some((name, mode)) if name.eq_ignore_ascii_case("journal_mode") => !mode.eq_ignore_ascii_case("wal"),
         Some((name, mode)) if name.eq_ignore_ascii_case("locking_mode") => !mode.eq_ignore_ascii_case("normal"),
         _ => false,
@@ -109,28 +111,6 @@ pub(crate) fn migration(event: &AuthEvent) -> Verdict {
 pub(crate) fn whole_kept_connection(event: &AuthEvent) -> Verdict {
     let sets_mode = pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("journal_mode"));
     if sets_mode { Verdict::Deny } else { whole_connection(event) }
-}
-
-/// Returns true for a PRAGMA that may change how files are encrypted, or write what is encrypted somewhere else. SQLCipher
-/// looks at each PRAGMA before SQLite does, and acts when it is prepared (`sqlcipher_codec_pragma`). Some of its own change the
-/// file, some all files of the process. So where it is compiled in (`can_encrypt`), what is not known is not allowed.
-fn may_change_encryption(event: &AuthEvent, can_encrypt: bool) -> bool {
-    let name = event.first.as_deref().unwrap_or_default();
-    let is_file = |store: &str| store == "1" || store.eq_ignore_ascii_case("file");
-    let is = |other: &str| name.eq_ignore_ascii_case(other);
-    event.action == ffi::SQLITE_PRAGMA
-        && match pragma_of(event) {
-            _ if is_of_keys(name) => true,
-            _ if !can_encrypt => false,
-            Pragma::Unknown => true,
-            _ => match event.second.as_deref() {
-                // SQLCipher takes it for its own: that of the pages that it decrypts.
-                Some(_) if is("page_size") => true,
-                // Temporary files are not encrypted.
-                Some(store) if is("temp_store") => is_file(store),
-                _ => false,
-            },
-        }
 }
 
 /// Returns true for a PRAGMA that sets a value of the connection, which may be the one in force.
@@ -205,7 +185,7 @@ pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
                 Error::misuse(format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
             }
             _ if is_of_sqlcipher(first) => Error::misuse(format!(
-                "PRAGMA {first} of SQLCipher is not accepted: it may change how this file is encrypted, or every file of the process"
+                "PRAGMA {first} of SQLCipher is not accepted: it may change how this file is encrypted, or all of the process"
             ))
             .with_hint("a file has the default settings of SQLCipher 4"),
             _ => Error::misuse(format!("there is no PRAGMA {first}"))
@@ -293,38 +273,6 @@ mod tests {
             );
         }
         assert_eq!(whole_kept_connection(&pragma("journal_mode", Some("wal"))), Verdict::Deny);
-    }
-
-    #[test]
-    fn where_sqlcipher_is_compiled_in_only_known_pragmas_are_allowed() {
-        let pragma = |name, value| event(ffi::SQLITE_PRAGMA, name, value);
-        for (name, value) in [
-            ("cipher_default_kdf_iter", Some("1")),
-            ("Cipher_Plaintext_Header_Size", Some("32")),
-            ("cipher_use_hmac", Some("off")),
-            ("cipher_log", Some("stdout")),
-            ("cipher_profile", Some("stdout")),
-            ("cipher_memory_security", None),
-            ("cipher", Some("aes")),
-            ("kdf_iter", Some("1")),
-            ("one_of_a_later_version", None),
-            ("page_size", Some("8192")),
-            ("temp_store", Some("FILE")),
-            ("temp_store", Some("1")),
-        ] {
-            let event = pragma(name, value);
-            assert!(may_change_encryption(&event, true) && !may_change_encryption(&event, false), "{name}");
-            if CAN_ENCRYPT {
-                let of_script = if name == "page_size" { Verdict::Ignore } else { Verdict::Deny };
-                assert_eq!([whole_connection(&event), migration(&event)], [Verdict::Deny, of_script], "{name}");
-            }
-        }
-        for (name, value) in [("foreign_keys", Some("off")), ("page_size", None), ("temp_store", Some("memory"))] {
-            assert!(!may_change_encryption(&pragma(name, value), true), "{name}");
-        }
-        assert!(may_change_encryption(&pragma("rekey", Some("s")), false));
-        let refused = pragma("cipher_default_use_hmac", Some("off"));
-        assert!(refusal(&refused, None).message().contains("every file of the process"));
     }
 
     #[test]

@@ -104,9 +104,25 @@ pub(crate) fn is_of_new_files(name: &str) -> bool {
     ["page_size", "auto_vacuum", "encoding"].iter().any(|one| one.eq_ignore_ascii_case(name))
 }
 
-/// Returns true if SQLCipher gives or changes the key with it, or rewrites the file.
-pub(crate) fn is_of_keys(name: &str) -> bool {
-    KEY_PRAGMAS.iter().chain(&["cipher_migrate"]).any(|one| one.eq_ignore_ascii_case(name))
+/// Returns true if `PRAGMA name`, or with an argument `PRAGMA name = argument`, may change how files are encrypted, or write
+/// what is encrypted somewhere else. SQLCipher looks at each PRAGMA before SQLite does, and acts when it is prepared
+/// (`sqlcipher_codec_pragma`). Some of its own change the file, some all files of the process. So where it is compiled in
+/// (`can_encrypt`), what is not known is not allowed.
+pub(crate) fn may_change_encryption(name: &str, argument: Option<&str>, can_encrypt: bool) -> bool {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    // With the last it rewrites the file.
+    if KEY_PRAGMAS.iter().chain(&["cipher_migrate"]).any(|one| is(one)) {
+        return true;
+    }
+    can_encrypt
+        && match argument {
+            _ if class(name, argument.is_some()) == Pragma::Unknown => true,
+            // SQLCipher takes it for its own: that of the pages that it decrypts.
+            Some(_) if is("page_size") => true,
+            // Temporary files are not encrypted.
+            Some(store) if is("temp_store") => store == "1" || store.eq_ignore_ascii_case("file"),
+            _ => false,
+        }
 }
 
 /// Returns true for the settings of SQLCipher (<https://www.zetetic.net/sqlcipher/sqlcipher-api/>).
@@ -163,5 +179,34 @@ mod tests {
         let hint = hint!["set it in the options: " ForeignKeys];
         assert_eq!(class("foreign_keys", true), Pragma::ConnectionState(hint));
         assert_eq!(class("no_such_pragma", false), Pragma::Unknown);
+    }
+
+    #[test]
+    fn where_sqlcipher_is_compiled_in_only_known_pragmas_leave_the_encryption_as_it_is() {
+        for (name, argument) in [
+            ("cipher_default_kdf_iter", Some("1")),
+            ("Cipher_Plaintext_Header_Size", Some("32")),
+            ("cipher_use_hmac", Some("off")),
+            ("cipher_log", Some("stdout")),
+            ("cipher_profile", Some("stdout")),
+            ("cipher_memory_security", None),
+            ("cipher", Some("aes")),
+            ("kdf_iter", Some("1")),
+            ("one_of_a_later_version", None),
+            ("page_size", Some("8192")),
+            ("temp_store", Some("FILE")),
+            ("temp_store", Some("1")),
+        ] {
+            assert!(
+                may_change_encryption(name, argument, true) && !may_change_encryption(name, argument, false),
+                "{name}"
+            );
+        }
+        for (name, argument) in [("foreign_keys", Some("off")), ("page_size", None), ("temp_store", Some("memory"))] {
+            assert!(!may_change_encryption(name, argument, true), "{name}");
+        }
+        assert!(
+            may_change_encryption("ReKey", Some("s"), false) && may_change_encryption("cipher_migrate", None, false)
+        );
     }
 }
