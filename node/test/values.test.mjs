@@ -175,7 +175,7 @@ test("pages by a time that SQLite wrote have each row once", async (t) => {
   const seen = [];
   let last = [new Date(0), 0];
   const sql = "SELECT at, id FROM t WHERE (at, id) > (?, ?) ORDER BY at, id LIMIT 1";
-  for (let row; (row = await db.queryOptional(sql, last)); ) {
+  for (let row; (row = await db.queryOptional(sql, last));) {
     last = [new Date(`${row.at}Z`), row.id];
     assert.ok((await db.queryValues("SELECT id FROM t WHERE at = ?", [last[0]])).includes(row.id));
     seen.push(row.id);

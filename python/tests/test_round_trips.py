@@ -229,7 +229,7 @@ def test_times_come_back_and_are_in_order(times):
             # SQLite's own functions read the form too.
             assert db.query_value("SELECT strftime('%Y-%m-%d %H:%M:%S', ?)", (time,)) == row[0][:19]
             # A time of whole seconds is equal to what they write.
-            assert db.query_value("SELECT datetime(?1) = ?1", (time,)) == (time.microsecond == 0)
+            assert db.query_value("SELECT datetime(?1) = ?1", (time,)) == (utc(time).microsecond == 0)
         in_order = db.query_values("SELECT whole FROM t ORDER BY whole")
         assert in_order == [time.isoformat(" ") for time in sorted(map(utc, times))]
     plain = sqlite3.connect(":memory:")
