@@ -175,6 +175,15 @@ test("an array takes its place in the queue when the call is made", async (t) =>
   assert.deepEqual(await db.queryValues("SELECT a FROM t ORDER BY rowid"), ["many", "one", "batch", "last"]);
 });
 
+test("a folder without a migration is refused by its name, and an empty list is not", async (t) => {
+  const db = await database(t);
+  const refused = (error) => error.kind === "misuse" && error.message.includes(path);
+  const path = folder(t);
+  await assert.rejects(db.migrate(path), refused);
+  await assert.rejects(open(":memory:", { migrations: path }), refused);
+  assert.deepEqual(await db.migrate([]), []);
+});
+
 test("a migration in the function of a transaction is refused at once", async (t) => {
   const db = await database(t);
   await db.transaction(async (tx) => {

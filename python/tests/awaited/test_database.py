@@ -345,6 +345,18 @@ async def test_migrations_are_applied_once(place, tmp_path):
         assert await db.migrate(folder) == ["0002_name"]
 
 
+async def test_a_folder_without_a_migration_is_refused_and_an_empty_list_is_not(place, tmp_path):
+    folder = tmp_path / "migratoins"
+    folder.mkdir()
+    (folder / "0001_users.down.sql").write_text("DROP TABLE users")
+    with pytest.raises(flatwater.ProgrammingError, match="migratoins"):
+        await flatwater.connect(place, migrations=folder)
+    async with flatwater.connect(place, migrations=[]) as db:
+        with pytest.raises(flatwater.ProgrammingError, match="migratoins"):
+            await db.migrate(folder)
+        assert await db.migrate([]) == []
+
+
 async def test_a_checkpoint_copies_the_wal(file):
     async with flatwater.connect(file) as db:
         await db.execute("CREATE TABLE t (a)")

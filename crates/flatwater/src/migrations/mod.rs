@@ -62,7 +62,7 @@ pub(crate) struct Step {
 
 impl Migrations {
     /// Returns the migrations of this list of names and scripts. A name begins with a number, and the numbers ascend:
-    /// `001_init`, `002_email`. With [`include_str!`] the scripts become part of the program.
+    /// `001_init`, `002_email`. With [`include_str!`] the scripts become part of the program. The list may be empty.
     ///
     /// If the names or their order are wrong, the call that uses the list returns `Misuse`.
     pub fn new<N: Into<String>, S: Into<String>>(list: impl IntoIterator<Item = (N, S)>) -> Self {
@@ -74,7 +74,8 @@ impl Migrations {
     /// are ignored. Blocks on the file system.
     ///
     /// # Errors
-    /// `Io` if the folder or a file cannot be read; `Misuse` for a file without a number, or two with the same.
+    /// `Io` if the folder or a file cannot be read; `Misuse` for a folder without such a file, which may be the wrong one, for
+    /// a file without a number, or two with the same.
     pub fn from_dir(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let failed = |path: &Path, error: std::io::Error| {
@@ -89,6 +90,10 @@ impl Migrations {
                 let sql = std::fs::read_to_string(&file).map_err(|error| failed(&file, error))?;
                 steps.push(Step::new(&name, sql)?);
             }
+        }
+        if steps.is_empty() {
+            return Err(Error::misuse(format!("there is no migration in the folder {}", path.display()))
+                .with_hint("its files are named 001_init.sql; folders in it, and files of other names, are not read"));
         }
         steps.sort_by_key(|step| step.version);
         Ok(Self::of(Ok(in_order(steps)?)))
@@ -205,6 +210,22 @@ mod tests {
         std::fs::write(folder.path().join("01_again.sql"), "").unwrap();
         assert_eq!(Migrations::from_dir(folder.path()).unwrap_err().kind(), ErrorKind::Misuse);
         assert_eq!(Migrations::from_dir(folder.path().join("none")).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(Migrations::from_dir(folder.path().join("1_a.sql")).unwrap_err().kind(), ErrorKind::Io);
+    }
+
+    #[test]
+    fn a_folder_without_a_migration_is_refused_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["", "README.md", "1_a.down.sql", "1_a.SQL.bak"] {
+            if !name.is_empty() {
+                std::fs::write(folder.path().join(name), "SELECT 1").unwrap();
+            }
+            std::fs::create_dir_all(folder.path().join("001_init")).unwrap();
+            let error = Migrations::from_dir(folder.path()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Misuse);
+            assert!(error.message().contains(&*folder.path().to_string_lossy()), "{error}");
+        }
+        assert_eq!(Migrations::new([("", ""); 0]).steps(), Ok(&[][..]));
     }
 
     #[test]

@@ -156,6 +156,18 @@ fn a_folder_of_files_is_applied_and_a_broken_file_fails_the_open() {
 }
 
 #[test]
+fn a_folder_without_a_migration_is_refused_and_an_empty_list_is_not() {
+    let file = TestFile::new();
+    let folder = file.directory().join("migratoins");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("1_init.down.sql"), "").unwrap();
+    let error = Migrations::from_dir(&folder).unwrap_err();
+    assert!(error.message().contains("migratoins") && error.hint().unwrap().contains("001_init.sql"), "{error}");
+    let none: [(&str, &str); 0] = [];
+    assert!(file.options().migrations(none).open().wait().is_ok());
+}
+
+#[test]
 fn another_open_of_the_file_needs_the_same_migrations_or_only_reads() {
     run(async {
         let file = TestFile::new();
