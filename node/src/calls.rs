@@ -50,7 +50,10 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (timeout, place, integers) = (call.number::<4>()?, call.number::<5>()?, integers(call.number::<6>()?));
     let params = match params::of(env, call.argument::<3>()) {
         Ok(params) => params,
-        Err(failure) => return host.failed(env, failure),
+        Err(failure) => {
+            let sql = env.with_text(call.argument::<2>(), str::to_owned).ok();
+            return host.failed(env, failure.of(sql.as_deref()));
+        }
     };
     let made = env.with_text(call.argument::<2>(), |sql| {
         let handle = host.handles.get(number);
@@ -107,7 +110,7 @@ pub(crate) fn query_json<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (timeout, place, form) = (call.number::<3>()?, call.number::<4>()?, call.number::<5>()?);
     let params = match params::of(env, call.argument::<2>()) {
         Ok(params) => params,
-        Err(failure) => return host.failed(env, failure),
+        Err(failure) => return host.failed(env, failure.of(Some(&sql))),
     };
     let options = json_options(env, form, call.argument::<6>())?;
     let handle = host.handles.get(number);
@@ -236,7 +239,7 @@ pub(crate) fn batches<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (number, sql) = (call.number::<0>()?, call.text::<1>()?);
     let params = match params::of(env, call.argument::<2>()) {
         Ok(params) => params,
-        Err(failure) => return host.failed(env, failure),
+        Err(failure) => return host.failed(env, failure.of(Some(&sql))),
     };
     let batches =
         host.handles.get(number).as_deref().and_then(Handle::target).map(|target| target.batches(&sql, Ok(params)));
@@ -259,7 +262,7 @@ pub(crate) fn live<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         let Ok(sql) = sql else { return Err(env.type_error("the SQL must be a string")) };
         match params::of(env, env.element(given, index + 1)?) {
             Ok(params) => queries.push((sql, params)),
-            Err(failure) => return host.failed(env, failure),
+            Err(failure) => return host.failed(env, failure.of(Some(&sql))),
         }
     }
     let pace = |ms: f64| Duration::try_from_secs_f64(ms / 1_000.0).unwrap_or_default();

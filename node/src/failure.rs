@@ -6,6 +6,7 @@
 use std::error::Error as _;
 use std::io;
 
+use flatwater::bindings::shown;
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind};
 use flatwater_bridge::{Language, hint};
@@ -18,6 +19,8 @@ pub(crate) enum Failure {
     Own {
         message: String,
         hint: Option<&'static str>,
+        /// The text whose values were refused.
+        sql: Option<String>,
         /// The call was executed all the same.
         is_applied: bool,
     },
@@ -27,14 +30,24 @@ pub(crate) enum Failure {
 
 impl Failure {
     pub(crate) fn misuse(message: impl Into<String>, hint: Option<&'static str>) -> Self {
-        Self::Own { message: message.into(), hint, is_applied: false }
+        Self::Own { message: message.into(), hint, sql: None, is_applied: false }
     }
 
     /// Says in which of many rows or statements a value was refused.
     pub(crate) fn at(self, what: &str, number: usize) -> Self {
         match self {
-            Self::Own { message, hint, is_applied } => {
-                Self::Own { message: format!("{what} {number}: {message}"), hint, is_applied }
+            Self::Own { message, hint, sql, is_applied } => {
+                Self::Own { message: format!("{what} {number}: {message}"), hint, sql, is_applied }
+            }
+            failure @ Self::Engine(_) => failure,
+        }
+    }
+
+    /// Says of which text the values were refused.
+    pub(crate) fn of(self, text: Option<&str>) -> Self {
+        match self {
+            Self::Own { message, hint, is_applied, .. } => {
+                Self::Own { message, hint, sql: text.map(|text| shown(text).into_owned()), is_applied }
             }
             failure => failure,
         }
@@ -43,8 +56,8 @@ impl Failure {
     /// Says that the call was executed, though it has no result.
     pub(crate) fn applied(self) -> Self {
         match self {
-            Self::Own { message, hint, .. } => {
-                Self::Own { message: format!("{message}; the call was executed"), hint, is_applied: true }
+            Self::Own { message, hint, sql, .. } => {
+                Self::Own { message: format!("{message}; the call was executed"), hint, sql, is_applied: true }
             }
             failure => failure,
         }
@@ -58,8 +71,9 @@ impl Failure {
             None => Ok(()),
         };
         match self {
-            Self::Own { message, hint, is_applied } => {
+            Self::Own { message, hint, sql, is_applied } => {
                 text("message", Some(message))?;
+                text("sql", sql.as_deref())?;
                 text("kind", Some(ErrorKind::Misuse.name()))?;
                 text("hint", *hint)?;
                 text("applied", is_applied.then_some("yes"))?;

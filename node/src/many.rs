@@ -69,8 +69,8 @@ fn many_one<'e>(env: Env<'e>, of: &mut ManyOf, given: Value<'e>, at: u32) -> Res
     let unreadable = |_| Failure::misuse("the array could not be read", None);
     let one = env.element(given, at).map_err(unreadable)?;
     match of {
-        ManyOf::Rows { rows, row, .. } => {
-            params::fill(env, row, one).map_err(|failure| failure.at("row", rows_added(rows)))?;
+        ManyOf::Rows { sql, rows, row } => {
+            params::fill(env, row, one).map_err(|failure| failure.at("row", rows_added(rows)).of(Some(sql)))?;
             add_row(rows, row);
         }
         ManyOf::Statements(all) => {
@@ -88,7 +88,10 @@ fn many_one<'e>(env: Env<'e>, of: &mut ManyOf, given: Value<'e>, at: u32) -> Res
                 return Err(no_sql());
             }
             let params = params.map_or_else(|| Ok(Params::default()), |params| params::of(env, params));
-            let params = params.map_err(|failure| failure.at("statement", number))?;
+            let params = params.map_err(|failure| {
+                let text = env.with_text(sql, str::to_owned).ok();
+                failure.at("statement", number).of(text.as_deref())
+            })?;
             env.with_text(sql, |sql| take_row(rows_of_next(all, sql), params)).map_err(|_| no_sql())?;
         }
         ManyOf::Taken => {}

@@ -235,6 +235,7 @@ test("what cannot be stored is refused with its place, before anything runs", as
       await assert.rejects(call(), (error) => {
         assert.ok(error instanceof FlatwaterError && error.kind === "misuse");
         assert.ok(error.message.startsWith(place + what), error.message);
+        assert.ok([list, named, `${list} RETURNING a`, "SELECT ?"].includes(error.sql), error.sql);
         assert.ok(!error.stack.includes("secret"));
         return true;
       });

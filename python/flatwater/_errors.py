@@ -113,6 +113,23 @@ def in_row(error: BaseException, row: int) -> None:
         error.args = (f"{error.args[0]} (row {row})",)
 
 
+def at_parameter(error: BaseException, place: str | None, sql: str) -> None:
+    """Says which parameter of which SQL was refused, where the text does not say it. Called by the native part."""
+    if isinstance(error, Error):
+        error.sql = sql
+        if place is not None:
+            error.args = (f"parameter {place}: {error.args[0]}",)
+    elif place is None:
+        return
+    elif isinstance(error, UnicodeEncodeError):
+        error.reason = f"{error.reason} (parameter {place} of {sql})"
+    elif type(error) in (OverflowError, TypeError) and len(error.args) == 1:
+        error.args = (f"parameter {place}: {error.args[0]} (in {sql})",)
+    elif sys.version_info >= (3, 11):
+        # Of an adapter of the program, whose error stays as it is.
+        error.add_note(f"parameter {place} of {sql}")
+
+
 def name_of_type(value: object) -> str:
     """Returns the name of a value's type with its module: numpy has a `bool` too."""
     kind = type(value)

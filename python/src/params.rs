@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use flatwater::bindings::parameter_names;
+use flatwater::bindings::{parameter_names, shown};
 use flatwater::rusqlite::types::ToSqlOutput;
 use flatwater::{Params, Value, ValueRef};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -29,8 +29,8 @@ pub(crate) fn of(given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> P
 /// Fills parameters that are empty.
 pub(crate) fn fill(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<()> {
     if let Ok(values) = given.cast_exact::<PyTuple>() {
-        for value in values.iter_borrowed() {
-            bind(&value, datetimes, &mut |value| add(given.py(), params, value))?;
+        for (at, value) in values.iter_borrowed().enumerate() {
+            add(params, at, &value, sql, datetimes)?;
         }
         return Ok(());
     }
@@ -40,8 +40,8 @@ pub(crate) fn fill(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, dat
 fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<()> {
     let py = given.py();
     if let Ok(values) = given.cast::<PyList>() {
-        for value in values {
-            bind(&value, datetimes, &mut |value| add(py, params, value))?;
+        for (at, value) in values.iter().enumerate() {
+            add(params, at, &value, sql, datetimes)?;
         }
     } else if given.is_none() {
     } else if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
@@ -50,8 +50,8 @@ fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes:
     } else if given.is_instance_of::<PyDict>() || given.cast::<PyMapping>().is_ok() {
         *params = named(given.cast::<PyMapping>()?, sql, datetimes)?;
     } else if given.cast::<PySequence>().is_ok() || is_sequence(given) {
-        for value in given.try_iter()? {
-            bind(&value?, datetimes, &mut |value| add(py, params, value))?;
+        for (at, value) in given.try_iter()?.enumerate() {
+            add(params, at, &value?, sql, datetimes)?;
         }
     } else {
         let kind = given.get_type().fully_qualified_name()?;
@@ -116,7 +116,8 @@ fn named(given: &Bound<'_, PyMapping>, sql: &str, datetimes: Datetimes) -> PyRes
     let makes_missing = given.get_type().hasattr(intern!(py, "__missing__"))?;
     let mut pairs = Vec::with_capacity(given.len()?);
     let mut add = |name: &str, value: &Bound<'_, PyAny>| {
-        pairs.push((name.to_owned(), ToSqlOutput::Owned(owned(value, datetimes)?)));
+        let owned = owned(value, datetimes).map_err(|error| refused(py, error, Some(&format!("{name:?}")), sql))?;
+        pairs.push((name.to_owned(), ToSqlOutput::Owned(owned)));
         PyResult::Ok(())
     };
     if makes_missing {
@@ -138,11 +139,30 @@ fn named(given: &Bound<'_, PyMapping>, sql: &str, datetimes: Datetimes) -> PyRes
         }
     }
     let named = Params::named(pairs.iter().map(|(name, value)| (&**name, value)));
-    named.map_err(|error| raised(py, &error))
+    named.map_err(|error| refused(py, raised(py, &error), None, sql))
 }
 
-fn add(py: Python<'_>, params: &mut Params, value: ValueRef<'_>) -> PyResult<()> {
-    params.push(ToSqlOutput::Borrowed(value)).map_err(|error| raised(py, &error))
+/// Adds the value behind so many others.
+#[inline]
+fn add(params: &mut Params, at: usize, value: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<()> {
+    let mut pushed = Ok(());
+    let bound = bind(value, datetimes, &mut |value| {
+        pushed = params.push(ToSqlOutput::Borrowed(value));
+        Ok(())
+    });
+    let py = value.py();
+    bound.map_err(|error| refused(py, error, Some(&(at + 1).to_string()), sql))?;
+    pushed.map_err(|error| refused(py, raised(py, &error), None, sql))
+}
+
+/// Says in the error which parameter of which text was refused. Without a place it is said there.
+#[cold]
+fn refused(py: Python<'_>, error: PyErr, place: Option<&str>, sql: &str) -> PyErr {
+    let say = || py.import("flatwater._errors")?.getattr("at_parameter")?.call1((error.value(py), place, shown(sql)));
+    match say() {
+        Ok(_) => error,
+        Err(failed) => failed,
+    }
 }
 
 /// Returns the form in which the value is stored.

@@ -8,6 +8,7 @@ import datetime
 import enum
 import fractions
 import sqlite3
+import sys
 
 import numpy
 import pytest
@@ -118,6 +119,42 @@ def test_a_number_that_is_an_integer_by_its_own_word_is_one(db):
 def test_a_number_that_would_be_stored_as_something_else_is_refused(db, value, error, text):
     with pytest.raises(error, match=text):
         db.query_value("SELECT ?", (value,))
+
+
+class Refusing:
+    def __conform__(self, protocol):
+        raise ValueError("of the program")
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (2**63, OverflowError),
+        (float("nan"), flatwater.ProgrammingError),
+        ("secret\ud83d", UnicodeEncodeError),
+        (1j, flatwater.ProgrammingError),
+        (Refusing(), ValueError),
+    ],
+    ids=["int", "nan", "surrogate", "complex", "adapter"],
+)
+def test_a_refused_value_is_named_by_its_parameter_and_the_sql(db, value, error):
+    def said(caught):
+        return " ".join([str(caught), str(getattr(caught, "sql", "")), *getattr(caught, "__notes__", [])])
+
+    for call, place, sql in [
+        (lambda: db.query("SELECT ?, ?", (1, value)), "2", "SELECT ?, ?"),
+        (lambda: db.query("SELECT ?, ?", [1, value]), "2", "SELECT ?, ?"),
+        (lambda: db.query("SELECT :a, :b", {"a": 1, "b": value}), '"b"', "SELECT :a, :b"),
+        (lambda: db.executemany("UPDATE t SET a = ?", [(1,), (value,)]), "1", "UPDATE t SET a = ?"),
+        (lambda: db.batch([("SELECT ?, 2", (1,)), ("SELECT ?", (value,))]), "1", "SELECT ?"),
+        (lambda: db.query(flatwater.Sql("SELECT ").bind(1).push(", ").bind(value)), "2", "SELECT ?, ?"),
+    ]:
+        with pytest.raises(error) as caught:
+            call()
+        if error is ValueError and sys.version_info < (3, 11):
+            continue
+        assert f"parameter {place}" in said(caught.value) and sql in said(caught.value)
+        assert "secret" not in str(caught.value)
 
 
 class NaT(datetime.datetime):

@@ -160,7 +160,20 @@ impl Running {
                 }
             }
         };
-        if rc == ffi::SQLITE_OK { Ok(()) } else { Err(self.error(rc)) }
+        if rc == ffi::SQLITE_OK { Ok(()) } else { Err(self.refused_value(position, rc)) }
+    }
+
+    /// The error of a value that is too long, or that there is no memory for.
+    #[cold]
+    fn refused_value(&self, position: usize, rc: c_int) -> Error {
+        let name = self.parameter_name(position);
+        let place = name.strip_prefix('?').map_or_else(|| format!("{name:?}"), str::to_owned);
+        match self.error(rc) {
+            Error::Sqlite(error) => {
+                SqliteError { message: format!("parameter {place}: {}", error.message), ..error }.into()
+            }
+            other => other,
+        }
     }
 
     /// Passes rows to the sink until the sink returns `Stop` or the statement ends.

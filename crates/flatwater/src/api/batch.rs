@@ -21,7 +21,8 @@ pub(crate) fn statements_of<S: Statement, P: IntoParams>(
     let mut all = BatchStatements::<Arc<StatementInfo>>::default();
     for (sql, params) in given {
         if let Given::Text(sql) = sql.given() {
-            params.add_to(all.rows(|last| *last.sql == *sql, || text(sql))?)?;
+            let rows = all.rows(|last| *last.sql == *sql, || text(sql))?;
+            params.add_to(rows).map_err(|error| error.with_sql(sql))?;
         } else {
             let (text, params) = bind(&sql, params)?;
             all.rows(|last| Arc::ptr_eq(last, &text), || Ok::<_, Error>(text.clone()))?.take(params);

@@ -120,7 +120,7 @@ where
         loop {
             let Some(row) = self.rows.next() else { return Ok(true) };
             let number = self.params.len();
-            row.add_to(&mut self.params).map_err(|error| in_row(error, number))?;
+            row.add_to(&mut self.params).map_err(|error| in_row(error, number).with_sql(&self.text.sql))?;
             if is_enough(self.params.len()) {
                 return Ok(false);
             }

@@ -10,7 +10,7 @@ use crate::api::batch::statements_of;
 use crate::api::batches::Batches;
 use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
-use crate::api::statement::{Given, Statement, bound_twice, has_values};
+use crate::api::statement::{Given, Statement, bound, bound_twice, has_values};
 use crate::api::stream::RowStream;
 use crate::engine::dispatch::Caller;
 use crate::error::of_rows::OPTIONAL_ROW;
@@ -324,14 +324,14 @@ impl Session {
 
     /// Returns the entry of a statement, and its parameters.
     pub(crate) fn bind(&self, sql: &impl Statement, params: impl IntoParams) -> Result<(Arc<StatementInfo>, Params)> {
-        let Given::Sql(sql) = sql.given() else { return Ok((self.only_text(sql)?, params.into_params()?)) };
-        let (own, given) = (sql.params()?, params.into_params()?);
+        let Given::Sql(sql) = sql.given() else { return bound(self.only_text(sql)?, params) };
+        let (own, (text, given)) = (sql.params()?, bound(self.text(sql.text())?, params)?);
         let params = match (own.is_empty(), given.is_empty()) {
             (_, true) => own,
             (true, false) => given,
             (false, false) => return Err(bound_twice()),
         };
-        Ok((self.text(sql.text())?, params))
+        Ok((text, params))
     }
 
     pub(crate) fn read(&self, sql: &impl Statement, params: impl IntoParams, wanted: Wanted) -> Result<Work> {

@@ -1,12 +1,14 @@
 //! What can be passed as SQL.
 //!
-//! Owns: the trait, and refusing a statement that brings its values where it must not. Runs on the caller's thread. Leaves
-//! out: looking the text up (`session`).
+//! Owns: the trait, refusing a statement that brings its values where it must not, and naming the text whose values are refused.
+//! Runs on the caller's thread. Leaves out: looking the text up (`session`).
 
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
+use crate::values::into_params::IntoParams;
+use crate::values::params::Params;
 use crate::values::sql::Sql;
 
 /// What a statement was given as. Other crates cannot name it.
@@ -72,6 +74,12 @@ impl IsGiven for &Sql {
     fn given(&self) -> Given<'_> {
         Given::Sql(self)
     }
+}
+
+/// Returns the parameters that are given with a text.
+pub(crate) fn bound(text: Arc<StatementInfo>, params: impl IntoParams) -> Result<(Arc<StatementInfo>, Params)> {
+    let params = params.into_params().map_err(|error| error.with_sql(&text.sql))?;
+    Ok((text, params))
 }
 
 /// Returns the error for a statement that has its values, with which others were given.

@@ -57,7 +57,7 @@ use crate::engine::dispatch::Caller;
 use crate::engine::registry;
 pub use crate::error::names::Name;
 use crate::error::of_rows::{OPTIONAL_ROW, OPTIONAL_VALUE};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shorten};
 use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;
 use crate::options::json_options::JsonOptions;
@@ -75,6 +75,12 @@ use crate::workers::work::{Wanted, Work};
 #[must_use]
 pub fn hint(error: &Error, spell: impl Fn(Name) -> &'static str) -> Option<Cow<'_, str>> {
     error.hint_spelled(spell)
+}
+
+/// Returns a text as errors show it: shortened, and without a key.
+#[must_use]
+pub fn shown(sql: &str) -> Cow<'_, str> {
+    shorten(sql)
 }
 
 /// What a front end's calls are made on: a database, a transaction or a snapshot. It does not keep a transaction open.

@@ -1,4 +1,4 @@
-//! The place of a failure in a script, or in the rows of parameters.
+//! The place of a failure in a script, in the parameters, or in the rows of them.
 //!
 //! Owns: adding it to an error. Runs where the failure happens. Leaves out: the rows of a result (`of_rows`).
 
@@ -17,6 +17,20 @@ pub(crate) fn in_script(mut error: Error, sql: &str, statement: usize) -> Error 
 #[must_use]
 pub(crate) fn in_row(error: Error, row: usize) -> Error {
     let message = format!("row {row}, counted from 0: {}", error.0.message);
+    error.with_message(message)
+}
+
+/// Names the parameter whose value was refused, by its number, which counts from 1.
+#[must_use]
+pub(crate) fn at_parameter(error: Error, number: usize) -> Error {
+    let message = format!("parameter {number}: {}", error.0.message);
+    error.with_message(message)
+}
+
+/// Names the parameter whose value was refused.
+#[must_use]
+pub(crate) fn at_named(error: Error, name: &str) -> Error {
+    let message = format!("parameter {name:?}: {}", error.0.message);
     error.with_message(message)
 }
 

@@ -7,6 +7,7 @@ use super::convert::ToSql;
 use super::param_rows::ParamRows;
 use super::params::Params;
 use super::value::add;
+use crate::error::location::at_parameter;
 use crate::error::{Error, Result};
 
 /// A type that can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors,
@@ -120,7 +121,8 @@ where
 fn add_list<T: ToSql>(rows: &mut ParamRows, values: &[T]) -> Result<()> {
     refuse_bytes::<T>()?;
     let block = rows.begin(values.len(), &None);
-    values.iter().try_for_each(|value| add(block, value))
+    let mut numbered = values.iter().zip(1..);
+    numbered.try_for_each(|(value, number)| add(block, value).map_err(|error| at_parameter(error, number)))
 }
 
 /// Refuses a list of bytes. A `T` that borrows has no `TypeId`, so the type is told by its name.
@@ -145,7 +147,11 @@ macro_rules! tuples {
                 #[allow(non_snake_case)]
                 let ($($name,)+) = self;
                 let block = rows.begin([$(stringify!($name)),+].len(), &None);
-                $(add(block, &$name)?;)+
+                let mut number = 0;
+                $(
+                    number += 1;
+                    add(block, &$name).map_err(|error| at_parameter(error, number))?;
+                )+
                 Ok(())
             }
         }

@@ -13,6 +13,7 @@ use rusqlite::types::ValueRef;
 use super::block::Block;
 use super::convert::ToSql;
 use super::value::add;
+use crate::error::location::{at_named, at_parameter};
 use crate::error::{Error, Result};
 
 /// The names of the values of a row; `None` for positional values. Rows with the same names share them.
@@ -30,7 +31,7 @@ impl Params {
     /// Creates parameters from values in the order of the statement's parameters.
     ///
     /// # Errors
-    /// `Misuse` for a value that SQLite cannot store unchanged.
+    /// `Misuse` for a value that SQLite cannot store unchanged. The message names the parameter.
     pub fn positional<I>(values: I) -> Result<Self>
     where
         I: IntoIterator,
@@ -38,8 +39,8 @@ impl Params {
     {
         let values = values.into_iter();
         let mut block = Block::with_room(values.size_hint().0, 0);
-        for value in values {
-            add(&mut block, &value)?;
+        for (at, value) in values.enumerate() {
+            add(&mut block, &value).map_err(|error| at_parameter(error, at + 1))?;
         }
         Ok(Self { names: None, block })
     }
@@ -47,7 +48,7 @@ impl Params {
     /// Creates parameters from pairs of name and value. The leading `:`, `@` or `$` may be left out.
     ///
     /// # Errors
-    /// `Misuse` for a value that SQLite cannot store unchanged.
+    /// `Misuse` for a value that SQLite cannot store unchanged. The message names the parameter.
     pub fn named<'a, I, V>(pairs: I) -> Result<Self>
     where
         I: IntoIterator<Item = (&'a str, V)>,
@@ -56,7 +57,7 @@ impl Params {
         let (mut names, mut block) = (Vec::new(), Block::default());
         for (name, value) in pairs {
             names.push(name.into());
-            add(&mut block, &value)?;
+            add(&mut block, &value).map_err(|error| at_named(error, name))?;
         }
         Ok(Self { names: Some(Arc::new(names)), block })
     }
@@ -69,7 +70,13 @@ impl Params {
         if self.names.is_some() {
             return Err(Error::misuse("a value without a name cannot be added to named parameters"));
         }
-        add(&mut self.block, &value)
+        self.add(&value).map_err(|(number, error)| at_parameter(error, number))
+    }
+
+    /// Adds a value without a name, or returns what is wrong with it, and its number.
+    pub(super) fn add(&mut self, value: &dyn ToSql) -> Result<(), (usize, Error)> {
+        let number = self.block.cells() + 1;
+        add(&mut self.block, value).map_err(|error| (number, error))
     }
 
     /// Returns true if there are no values.

@@ -6,6 +6,7 @@
 use crate::values::convert::ToSql;
 
 use super::params::Params;
+use crate::error::location::at_parameter;
 use crate::error::{Error, Result};
 
 /// SQL that depends on the call: a search with optional filters, a list of values for `IN`. Pass it as the SQL of any
@@ -35,8 +36,8 @@ use crate::error::{Error, Result};
 #[must_use]
 pub struct Sql {
     text: String,
-    /// An error is that of the first value that cannot be stored.
-    params: Result<Params>,
+    /// What is wrong with the first value that cannot be stored, and the number of its parameter; or with a name.
+    params: Result<Params, (Option<usize>, Error)>,
 }
 
 impl Sql {
@@ -55,7 +56,7 @@ impl Sql {
     /// but reads an unknown column in double quotes as a string.
     pub fn push_identifier(mut self, name: &str) -> Self {
         if name.contains('\0') {
-            self.params = self.params.and(Err(Error::misuse("an identifier has a NUL byte")));
+            self.params = self.params.and(Err((None, Error::misuse("an identifier has a NUL byte"))));
         }
         if self.text.ends_with('`') {
             // Two backticks are one inside of a name.
@@ -72,7 +73,9 @@ impl Sql {
         self.text.push_str(&other.text);
         match (&mut self.params, &other.params) {
             (Ok(params), Ok(others)) => params.append(others),
-            (Ok(_), Err(error)) => self.params = Err(error.clone()),
+            (Ok(params), Err((number, error))) => {
+                self.params = Err((number.map(|number| params.row().values().count() + number), error.clone()));
+            }
             (Err(_), _) => {}
         }
         self
@@ -105,9 +108,9 @@ impl Sql {
 
     fn add(&mut self, value: &dyn ToSql) {
         if let Ok(params) = &mut self.params
-            && let Err(error) = params.push(value)
+            && let Err((number, error)) = params.add(value)
         {
-            self.params = Err(error);
+            self.params = Err((Some(number), error));
         }
     }
 
@@ -123,7 +126,10 @@ impl Sql {
     /// `Misuse` for a value that SQLite cannot store unchanged. If you pass the result on, the operation returns
     /// this error.
     pub fn params(&self) -> Result<Params> {
-        self.params.clone()
+        self.params.clone().map_err(|(number, error)| {
+            let error = error.with_sql(&self.text);
+            number.map_or(error.clone(), |number| at_parameter(error, number))
+        })
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Owns: copying the value of any `ToSql` type into a block, which can be sent to another thread. Runs on the caller's
 //! thread. Invariant: a value that SQLite would silently change (NaN becomes NULL) is refused. Leaves out: names and
-//! order of parameters.
+//! order of parameters, and naming the one that is refused.
+
+use std::num::TryFromIntError;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
@@ -31,6 +33,10 @@ pub(crate) fn add(block: &mut Block, value: &(impl ToSql + ?Sized)) -> Result<()
 #[cold]
 fn not_convertible(error: rusqlite::Error) -> Error {
     match error {
+        rusqlite::Error::ToSqlConversionFailure(error) if error.is::<TryFromIntError>() => {
+            Error::misuse("an integer beyond 64 bits with a sign cannot be stored")
+                .with_hint("store it as text, or as a blob; the largest integer of SQLite is 9223372036854775807")
+        }
         rusqlite::Error::ToSqlConversionFailure(error) => Error::misuse(format!("a value cannot be stored: {error}")),
         other => Error::misuse(format!("a value cannot be stored: {other}")),
     }
@@ -44,7 +50,7 @@ fn nan() -> Error {
 
 #[cold]
 fn not_utf8() -> Error {
-    Error::misuse("a text parameter is not valid UTF-8")
+    Error::misuse("the text is not valid UTF-8")
 }
 
 #[cold]
@@ -66,7 +72,9 @@ mod tests {
 
     #[test]
     fn an_integer_that_does_not_fit_is_refused() {
-        assert_eq!(added(u64::MAX).unwrap_err().kind(), ErrorKind::Misuse);
+        let error = added(u64::MAX).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Misuse);
+        assert!(error.message().contains("beyond 64 bits") && error.hint().is_some_and(|hint| hint.contains("text")));
         assert_eq!(added(5_u64).unwrap().value(0), ValueRef::Integer(5));
     }
 

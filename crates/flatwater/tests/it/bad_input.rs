@@ -3,9 +3,10 @@
 //! Leaves out: SQL that SQLite refuses (`error_texts`), paths and files that cannot be opened (`bad_paths`).
 
 use flatwater::values::IntoParams;
-use flatwater::{Database, Error, ErrorKind, Params, Result, named, params};
+use flatwater::{Database, Error, ErrorKind, Params, Result, Sql, named, params};
 
 use crate::place::{Place, in_both_places};
+use crate::support::{TestFile, run};
 
 in_both_places!(
     sql_without_a_statement_is_refused_and_a_script_of_nothing_is_not,
@@ -14,6 +15,7 @@ in_both_places!(
     a_parameter_that_is_given_twice_is_refused,
     a_list_for_one_parameter_of_in_gets_a_hint,
     values_that_cannot_be_stored_are_refused,
+    a_value_that_is_refused_is_named_by_its_parameter_and_the_sql,
     a_nul_byte_in_sql_is_refused,
 );
 
@@ -189,6 +191,56 @@ async fn values_that_cannot_be_stored_are_refused(place: &Place) {
     assert_eq!(infinite, Some(f64::INFINITY));
     let text = db.query_optional_value::<String>("SELECT ?", ("a\0b",)).await.unwrap();
     assert_eq!(text.as_deref(), Some("a\0b"));
+}
+
+async fn a_value_that_is_refused_is_named_by_its_parameter_and_the_sql(place: &Place) {
+    let db = two_users(place).await;
+    let check = |error: Error, begin: &str, sql: &str| {
+        assert!(error.message().trim_start_matches("row 0, counted from 0: ").starts_with(begin), "{error}");
+        assert!(error.sql().is_some_and(|shown| shown.trim_end_matches(" RETURNING 1") == sql), "{error}");
+    };
+    let sql = "INSERT INTO users VALUES (?, ?)";
+    let named = "INSERT INTO users VALUES (:id, :name)";
+    for error in errors(&db, sql, params![1, u64::MAX]).await {
+        check(error, "parameter 2: an integer beyond 64 bits", sql);
+    }
+    for error in errors(&db, named, named! { ":id": f64::NAN, ":name": "Eve" }).await {
+        check(error, "parameter \":id\": NaN", named);
+    }
+    check(db.execute(sql, (1, u64::MAX)).await.unwrap_err(), "parameter 2: ", sql);
+    check(db.execute(sql, [1, u64::MAX]).await.unwrap_err(), "parameter 2: ", sql);
+    check(db.execute(sql, vec![1.0, f64::NAN]).await.unwrap_err(), "parameter 2: ", sql);
+    let prepared = db.prepare(sql).await.unwrap();
+    check(db.execute(&prepared, (1, usize::MAX)).await.unwrap_err(), "parameter 2: ", sql);
+    let many = db.execute_many(sql, [(1, 2), (3, u64::MAX)]).await.unwrap_err();
+    check(many, "row 1, counted from 0: parameter 2: ", sql);
+    check(db.batch([("SELECT ?", [1]), (sql, [u64::MAX])]).await.unwrap_err(), "parameter 1: ", sql);
+    let part = Sql::new(" AND name = ").bind("Ada").push(" AND id = ").bind(u64::MAX);
+    let built = Sql::new("SELECT * FROM users WHERE id IN ").bind_list([1, 2]).push_sql(&part);
+    let whole = "SELECT * FROM users WHERE id IN (?, ?) AND name = ? AND id = ?";
+    check(db.query(built.clone(), ()).await.unwrap_err(), "parameter 4: ", whole);
+    check(db.batch([(built, ())]).await.unwrap_err(), "parameter 4: ", whole);
+    is_unharmed(&db).await;
+}
+
+/// The limit for a file of a stranger is 16 MiB.
+#[test]
+fn a_value_that_is_too_long_is_named_by_its_parameter_and_the_sql() {
+    let file = TestFile::new();
+    run(async {
+        file.open().await.close().await.unwrap();
+        let db = file.options().untrusted().readers(1).open().await.unwrap();
+        let long = || "hunter2 ".repeat(3 << 20);
+        for (sql, params, place) in [
+            ("SELECT ?, length(?)", params![1, long()], "parameter 2: "),
+            ("SELECT ?2, length(?1)", params![long(), 1], "parameter 1: "),
+            ("SELECT length(:text)", named! { "text": long() }, "parameter \":text\": "),
+        ] {
+            let error = db.query(sql, params).await.unwrap_err();
+            assert_eq!((error.sqlite_name(), error.sql()), (Some("SQLITE_TOOBIG"), Some(sql)), "{error}");
+            assert!(error.message().starts_with(place) && !error.to_string().contains(SECRET), "{error}");
+        }
+    });
 }
 
 async fn a_nul_byte_in_sql_is_refused(place: &Place) {
