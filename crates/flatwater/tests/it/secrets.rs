@@ -8,6 +8,7 @@ use crate::place::{Place, in_both_places};
 
 in_both_places!(
     no_error_has_a_bound_value_in_it,
+    no_error_has_a_short_value_or_a_short_piece_of_one_in_it,
     named_values_and_values_among_others_are_hidden_too,
     what_stands_in_the_sql_can_be_read_even_if_it_is_bound_too,
     values_that_do_not_fit_what_is_read_stay_out_of_the_error,
@@ -105,6 +106,48 @@ async fn no_error_has_a_bound_value_in_it(place: &Place) {
         leaks.extend(errors.iter().map(text).find(|text| text.contains(SECRET)));
     }
     assert!(leaks.is_empty(), "{leaks:#?}");
+}
+
+/// Statements that fail, and the part of the value that SQLite quotes.
+const SHORT: &[(&str, &str, &str)] = &[
+    (MATCH, "q:b", "q"),
+    (MATCH, "q7.x", "q7"),
+    (MATCH, "\u{e9}:b", "\u{e9}"),
+    (MATCH, "a + + b", "+"),
+    (MATCH, "a ) b", ")"),
+    ("SELECT * FROM five WHERE five MATCH 'x' AND rank MATCH ? ORDER BY rank", "q(1)", "q"),
+    ("INSERT INTO five (five) VALUES (?)", "q", "q"),
+    ("SELECT * FROM four WHERE four MATCH ?", "(q", "q"),
+    ("SELECT json_extract('{}', ?)", "q", "q"),
+    ("SELECT json_extract('{\"z\":[1]}', ?)", "$.z[q", "[q"),
+    ("SELECT json_set('{}', ?, 1)", "q", "q"),
+    ("INSERT INTO t VALUES (?)", "q", "q"),
+    ("INSERT INTO t VALUES (?)", "!!", "!!"),
+    ("VACUUM INTO ?", "/nowhere/q/z", "q"),
+    ("SELECT load_extension(?)", "/nowhere/q", "q"),
+    ("SELECT fts3_tokenizer(?)", "q", "q"),
+    ("SELECT 'x' REGEXP ?", "q(", "q"),
+];
+
+async fn no_error_has_a_short_value_or_a_short_piece_of_one_in_it(place: &Place) {
+    let db = open(place).await;
+    let mut leaks = Vec::new();
+    for (sql, value, piece) in SHORT {
+        assert!(value.contains(piece) && !sql.contains(piece) || !piece.is_ascii() || *piece == "+" || *piece == ")");
+        for error in errors(&db, sql, &params![*value].unwrap()).await {
+            // The words of SQLite's own text around it have no such letter.
+            let quoted = |text: &str| text.replace("(a bound value)", "").replace("REGEXP", "").contains(piece);
+            leaks.extend(Some(error.message().to_owned()).filter(|message| quoted(message)));
+        }
+    }
+    for (value, piece) in [(7, "7"), (12, "12")] {
+        for error in errors(&db, "INSERT INTO t VALUES (?)", &params![value].unwrap()).await {
+            leaks.extend(Some(error.message().to_owned()).filter(|message| message.contains(piece)));
+        }
+    }
+    assert!(leaks.is_empty(), "{leaks:#?}");
+    let error = db.query(MATCH, ("no such column: q",)).await.unwrap_err();
+    assert!(error.message().starts_with("no such column: "), "its own words can be read: {error}");
 }
 
 async fn named_values_and_values_among_others_are_hidden_too(place: &Place) {

@@ -253,13 +253,38 @@ pub(crate) fn explain(error: flatwater_sqlite::Error, statement: &CachedStatemen
     if is_count && has_in_with_one_parameter(&statement.text.sql) {
         error = error.with_hint(ONE_FOR_A_LIST);
     }
-    // Functions, virtual tables, RAISE and VACUUM INTO may quote bound values in their messages.
-    let may_quote = matches!(
-        error.sqlite_code(),
-        Some(ffi::SQLITE_ERROR | ffi::SQLITE_CONSTRAINT_TRIGGER | ffi::SQLITE_CONSTRAINT_VTAB | ffi::SQLITE_CANTOPEN)
-    );
-    if may_quote && let Some(hidden) = hide_values(error.message(), &statement.text.sql, params) {
+    if error.sqlite_code().is_some_and(may_quote)
+        && let Some(hidden) = hide_values(error.message(), &statement.text.sql, params)
+    {
         error = error.with_message(hidden);
     }
     error
+}
+
+/// Returns true if a message with this code may have a bound value in it: functions, virtual tables, RAISE, ATTACH and VACUUM INTO
+/// write what they like, with any code. Of a constraint of a table, of a machine that fails, and of a value that is too long,
+/// SQLite itself writes the message: of names, or always the same.
+fn may_quote(code: i32) -> bool {
+    let is_of_a_table = matches!(
+        code,
+        ffi::SQLITE_CONSTRAINT_CHECK
+            | ffi::SQLITE_CONSTRAINT_DATATYPE
+            | ffi::SQLITE_CONSTRAINT_FOREIGNKEY
+            | ffi::SQLITE_CONSTRAINT_NOTNULL
+            | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+            | ffi::SQLITE_CONSTRAINT_ROWID
+            | ffi::SQLITE_CONSTRAINT_UNIQUE
+    );
+    let is_of_the_machine = matches!(
+        code & 0xff,
+        ffi::SQLITE_BUSY
+            | ffi::SQLITE_FULL
+            | ffi::SQLITE_INTERRUPT
+            | ffi::SQLITE_IOERR
+            | ffi::SQLITE_NOMEM
+            | ffi::SQLITE_PROTOCOL
+            | ffi::SQLITE_READONLY
+            | ffi::SQLITE_TOOBIG
+    );
+    !(is_of_a_table || is_of_the_machine)
 }
