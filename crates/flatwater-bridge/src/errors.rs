@@ -24,8 +24,8 @@ pub enum Class {
     Database,
 }
 
-/// `SQLITE_CORRUPT` and `SQLITE_NOTADB`.
-const DAMAGED: [i32; 2] = [11, 26];
+/// `SQLITE_NOTADB`, also of a file that could not be opened.
+const NOTADB: i32 = 26;
 const TOOBIG: i32 = 18;
 const MISMATCH: i32 = 20;
 
@@ -36,7 +36,7 @@ pub fn class(error: &Error) -> Class {
     match error.kind() {
         // A key that does not open a file says nothing of the file.
         ErrorKind::Key => Class::Operational,
-        _ if primary.is_some_and(|code| DAMAGED.contains(&code)) => Class::Database,
+        _ if primary == Some(NOTADB) => Class::Database,
         // As the `sqlite3` module of Python has them.
         _ if primary == Some(MISMATCH) => Class::Integrity,
         _ if primary == Some(TOOBIG) => Class::Data,

@@ -167,11 +167,11 @@ impl Error {
     }
 
     /// Returns true if memory or a file failed, so that SQLite may have rolled back more than a statement. An entry that is not
-    /// where a comparison says is no damage of the file (SQLITE_CORRUPT_INDEX).
+    /// where a comparison says (SQLITE_CORRUPT_INDEX), or a virtual table out of step with its content, is no damage of the file.
     pub(crate) fn is_of_files(&self) -> bool {
         let serious = [ffi::SQLITE_IOERR, ffi::SQLITE_FULL, ffi::SQLITE_NOMEM, ffi::SQLITE_CORRUPT];
-        let is_serious = |code: i32| serious.contains(&(code & 0xff)) && code != ffi::SQLITE_CORRUPT_INDEX;
-        self.code().is_some_and(is_serious)
+        let harmless = [ffi::SQLITE_CORRUPT_INDEX, ffi::SQLITE_CORRUPT_VTAB];
+        self.code().is_some_and(|code| serious.contains(&(code & 0xff)) && !harmless.contains(&code))
     }
 }
 

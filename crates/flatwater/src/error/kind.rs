@@ -13,7 +13,8 @@ pub enum ErrorKind {
     Open,
     /// The key does not open the file: it is another one, or it is missing, or the file is not encrypted.
     Key,
-    /// SQLite refused the SQL or a value in it.
+    /// SQLite refused the SQL or a value in it; or the index of a virtual table, such as one of FTS5, is out of step with its
+    /// content.
     Sql,
     /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint failed.
     Constraint,
@@ -86,12 +87,19 @@ pub(crate) fn kind_of(code: i32) -> ErrorKind {
         ffi::SQLITE_INTERRUPT => ErrorKind::Cancelled,
         ffi::SQLITE_FULL => ErrorKind::Full,
         ffi::SQLITE_IOERR | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM => ErrorKind::Io,
-        ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => ErrorKind::Corrupt,
+        _ if is_damage(code) => ErrorKind::Corrupt,
+        ffi::SQLITE_NOTADB => ErrorKind::Corrupt,
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_PERM | ffi::SQLITE_NOLFS => ErrorKind::Open,
         ffi::SQLITE_CONSTRAINT => ErrorKind::Constraint,
         ffi::SQLITE_MISUSE | ffi::SQLITE_RANGE | ffi::SQLITE_READONLY => ErrorKind::Misuse,
         _ => ErrorKind::Sql,
     }
+}
+
+/// Returns true if the file is damaged. A virtual table reports that its own tables do not fit together, or not to its content, as
+/// a kind of damage too; the file is whole then.
+pub(crate) fn is_damage(code: i32) -> bool {
+    code & 0xff == ffi::SQLITE_CORRUPT && code != ffi::SQLITE_CORRUPT_VTAB
 }
 
 /// Returns true for a failure that depends neither on the SQL text nor on the schema.

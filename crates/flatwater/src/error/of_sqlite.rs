@@ -31,6 +31,12 @@ impl From<SqliteError> for Error {
         if is_io && error.system == Some(SystemFailure::DiskFull) {
             new.0.kind = ErrorKind::Full;
         }
+        if error.code == ffi::SQLITE_CORRUPT_VTAB {
+            if new.message() == SqliteError::from_code(error.code).message {
+                new = new.with_message(OUT_OF_STEP.into());
+            }
+            new = new.with_hint(REBUILD);
+        }
         if is_unsafe_schema(&new) {
             new = new.with_kind(ErrorKind::Sql).with_hint(UNSAFE);
         } else if new.message().ends_with(SINGLE_QUOTES) {
@@ -76,6 +82,11 @@ fn rebuild(message: &str) -> Option<String> {
         )
     })
 }
+
+/// What stands in the place of SQLite's text, which is that of a damaged file.
+const OUT_OF_STEP: &str = "a virtual table is out of step with its content";
+const REBUILD: &str = "the file is not damaged: INSERT INTO name(name) VALUES ('rebuild') makes the index of a full-text table \
+                       anew; other virtual tables are created again";
 
 /// The hint for a failure that SQLite reports in the same way for the disk and for its own limit.
 const FULL: &str = "free space on the disk, or raise `max_page_count` if it was set";

@@ -48,10 +48,15 @@ pub(crate) fn may_name(sql: &str, name: &str) -> bool {
     !has_one_spelling(name) || sql.to_ascii_lowercase().contains(&name.to_ascii_lowercase())
 }
 
+/// Returns the module of a virtual table with this definition.
+pub(crate) fn module_of(definition: &str) -> &str {
+    words(definition).skip_while(|word| !word.eq_ignore_ascii_case("USING")).nth(1).unwrap_or_default()
+}
+
 /// Returns the kind of a virtual table with this definition.
 pub(crate) fn kind_of_virtual(definition: &str) -> Kind {
-    let mut words = words(definition).skip_while(|word| !word.eq_ignore_ascii_case("USING"));
-    let module = words.nth(1).unwrap_or_default();
+    let module = module_of(definition);
+    let words = words(definition).skip_while(|word| !word.eq_ignore_ascii_case("USING")).skip(2);
     let keeps_its_rows =
         ["fts3", "fts4", "fts5", "rtree", "rtree_i32"].iter().any(|one| one.eq_ignore_ascii_case(module));
     let words: Vec<&str> = words.collect();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use flatwater::{Database, ErrorKind, Options};
+use futures_util::Stream as _;
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -13,7 +14,47 @@ in_both_places!(
     an_insert_tells_its_rowid_wherever_it_runs,
     a_command_to_a_full_text_index_inserts_nothing_and_a_row_0_is_a_row,
     inserts_into_them_share_commits_and_keep_their_own_results,
+    a_full_text_index_out_of_step_with_its_content_is_no_damaged_file,
 );
+
+async fn a_full_text_index_out_of_step_with_its_content_is_no_damaged_file(place: &Place) {
+    if !tables().await.iter().any(|table| table.module == "fts5") {
+        return;
+    }
+    let db = place.open().await;
+    let schema = "CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT); CREATE TABLE other (a);
+        CREATE VIRTUAL TABLE found USING fts5 (body, content='notes', content_rowid='id');
+        INSERT INTO notes VALUES (1, 'tea'), (2, 'tea and milk');
+        INSERT INTO found (found) VALUES ('rebuild'); DELETE FROM notes WHERE id = 2;
+        CREATE TRIGGER gone AFTER DELETE ON notes BEGIN
+            INSERT INTO found (found, rowid, body) VALUES ('delete', old.id, old.body); END";
+    db.execute_script(schema).await.unwrap();
+    let check = |error: flatwater::Error| {
+        assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Sql, Some("SQLITE_CORRUPT_VTAB")), "{error}");
+        assert!(error.message().contains("full-text table found is out of step"), "{error}");
+        assert!(!error.to_string().contains("malformed"), "{error}");
+        assert!(error.hint().unwrap().contains("INSERT INTO found(found) VALUES ('rebuild')"), "{error}");
+    };
+    let search = "SELECT body FROM found WHERE found MATCH ?";
+    check(db.query(search, ("milk",)).await.unwrap_err());
+    check(db.query_optional(search, ("milk",)).await.unwrap_err());
+    let mut rows = db.stream(search, ("milk",));
+    check(std::future::poll_fn(|context| std::pin::Pin::new(&mut rows).poll_next(context)).await.unwrap().unwrap_err());
+    // Writes beside one that fails by it are kept, and all goes on.
+    let fails = || db.execute("INSERT INTO other SELECT body FROM found WHERE found MATCH 'milk'", ());
+    let insert = || db.execute("INSERT INTO other VALUES (1)", ());
+    let (before, failed, after) = futures_util::join!(insert(), fails(), insert());
+    check(failed.unwrap_err());
+    assert_eq!((before.unwrap().changes, after.unwrap().changes), (1, 1));
+    let tx = db.begin().await.unwrap();
+    tx.execute("INSERT INTO other VALUES (2)", ()).await.unwrap();
+    check(tx.query(search, ("milk",)).await.unwrap_err());
+    tx.execute("INSERT INTO found (found) VALUES ('rebuild')", ()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(db.query(search, ("milk",)).await.unwrap().is_empty());
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM other", ()).await, Ok(3));
+    db.close().await.unwrap();
+}
 
 struct Table {
     module: &'static str,

@@ -11,6 +11,7 @@ use flatwater_sqlite::{Connection as Sqlite, has_nul, why_not_readable};
 use rusqlite::ffi;
 
 use crate::error::hint::{Sentence, hint};
+use crate::error::kind::is_damage;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::resolve::beside;
@@ -96,7 +97,7 @@ pub(crate) fn cannot_open(error: Error, options: &Options) -> Error {
             .with_kind(ErrorKind::Open)
             .with_message(format!("{} is not a SQLite database", options.path.display()))
             .with_hint("check the path; an encrypted database looks like this too"),
-        ffi::SQLITE_CORRUPT => error.with_hint(
+        _ if is_damage(code) => error.with_hint(
             "restore a backup, or save what can still be read (https://sqlite.org/recovery.html); a -wal or -journal of \
              another database beside it looks like this too",
         ),

@@ -50,7 +50,7 @@ impl Cursors {
         let number = self.next;
         self.next += 1;
         let started = connection.sqlite.statement(statement.id).start(&params.row());
-        let started = started.map_err(|error| explain(error, &statement, params.row()));
+        let started = started.map_err(|error| explain(&connection.sqlite, error, &statement, params.row()));
         self.open.push(OpenCursor { number, statement, params });
         if let Err(error) = started {
             self.end(connection, number);
@@ -71,7 +71,7 @@ impl Cursors {
         let mut sink = BatchSink::new(statement.names.len(), is_first, connection.result_limit);
         let flow = connection.sqlite.statement(statement.id).next(&mut sink);
         let fetched = flow
-            .map_err(|error| explain(error, statement, params.row()))
+            .map_err(|error| explain(&connection.sqlite, error, statement, params.row()))
             .and_then(|flow| match sink.is_over() {
                 true => Err(too_large(connection.result_limit).with_sql(&statement.text.sql)),
                 false => Ok(flow),

@@ -11,7 +11,7 @@ use std::time::Instant;
 use flatwater_sqlite::{Connection as Sqlite, Discard, Sink, SqliteError};
 use rusqlite::ffi;
 
-use super::failed_writes::explain_write;
+use super::failed_writes::{explain_write, name_out_of_step};
 use super::hidden_values::hide_values;
 use super::hints::ONE_FOR_A_LIST;
 use super::statement_cache::CachedStatement;
@@ -196,7 +196,9 @@ impl Connection {
             Bounds::Inline { .. } => self.sqlite.statement(statement.id).run_once(&params, sink),
         };
         self.recording.note(&self.sqlite, statement);
-        stepped.map_err(|error| explain_write(&self.sqlite, explain(error, statement, params), &statement.class.writes))
+        stepped.map_err(|error| {
+            explain_write(&self.sqlite, explain(&self.sqlite, error, statement, params), &statement.class.writes)
+        })
     }
 }
 
@@ -247,7 +249,12 @@ pub(crate) fn too_large(most: usize) -> Error {
 }
 
 #[cold]
-pub(crate) fn explain(error: flatwater_sqlite::Error, statement: &CachedStatement, params: ParamRow<'_>) -> Error {
+pub(crate) fn explain(
+    sqlite: &Sqlite,
+    error: flatwater_sqlite::Error,
+    statement: &CachedStatement,
+    params: ParamRow<'_>,
+) -> Error {
     let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
     let mut error = Error::from(error).with_sql(&statement.text.sql);
     if is_count && has_in_with_one_parameter(&statement.text.sql) {
@@ -257,6 +264,9 @@ pub(crate) fn explain(error: flatwater_sqlite::Error, statement: &CachedStatemen
         && let Some(hidden) = hide_values(error.message(), &statement.text.sql, params)
     {
         error = error.with_message(hidden);
+    }
+    if error.sqlite_code() == Some(ffi::SQLITE_CORRUPT_VTAB) {
+        error = name_out_of_step(sqlite, error, &statement.text.sql, &statement.class.writes);
     }
     error
 }

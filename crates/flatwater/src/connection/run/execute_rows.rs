@@ -139,7 +139,7 @@ impl Connection {
         recording.note(sqlite, statement);
         stepped.map_err(|error| {
             let none = Params::default();
-            let error = explain(error, statement, last.get().unwrap_or(none.row()));
+            let error = explain(sqlite, error, statement, last.get().unwrap_or(none.row()));
             explain_write(sqlite, error, &statement.class.writes)
         })
     }

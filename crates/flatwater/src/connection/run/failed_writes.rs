@@ -1,10 +1,11 @@
-//! What SQLite does not say of a write that failed.
+//! What SQLite does not say of a statement that failed.
 //!
-//! Owns: telling a table without another rowid from a full disk, naming the directory that cannot be written, and whether a
-//! failed write may have left a part of a row. Runs on the thread that has the connection, after the write failed; reads the
-//! database. Leaves out: connections that can write nothing
+//! Owns: telling a table without another rowid from a full disk, naming the directory that cannot be written, or the virtual
+//! table that is out of step with its content, and whether a failed write may have left a part of a row. Runs on the thread
+//! that has the connection, after the statement failed; reads the database. Leaves out: connections that can write nothing
 //! (`writable`), and bound values in messages (`hidden_values`).
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use flatwater_sqlite::{Connection as Sqlite, why_not_writable};
@@ -14,7 +15,11 @@ use crate::connection::Connection;
 use crate::dependencies::writes::{TableWrites, Writes};
 use crate::error::{Error, ErrorKind};
 use crate::sql::policy;
-use crate::sql::tokens::quoted;
+use crate::sql::tokens::{names, quoted};
+use crate::sql::unreported_changes::module_of;
+
+/// How many tables an error names.
+const MOST_NAMED: usize = 3;
 
 impl Connection {
     /// Returns true if a write that failed may have left a part of a row: a function of the program failed between its
@@ -83,4 +88,57 @@ fn no_rowid(error: Error, table: &str) -> Error {
             "AUTOINCREMENT never reuses a rowid: choose the rowid in the INSERT, or delete the row with the highest \
              one and lower `seq` in sqlite_sequence",
         )
+}
+
+/// Adds to the error of a virtual table that is out of step with its content which table that is. Several are named if the
+/// statement uses several.
+#[cold]
+pub(super) fn name_out_of_step(sqlite: &Sqlite, error: Error, sql: &str, writes: &Writes) -> Error {
+    let before = sqlite.hooks().authorizer.set_policy(policy::trusted);
+    let tables = used_full_text(sqlite, sql, writes);
+    sqlite.hooks().authorizer.set_policy(before);
+    let (shown, commands): (Vec<_>, Vec<_>) = tables.iter().map(|(shown, command)| (&**shown, &**command)).unzip();
+    let message = match &*shown {
+        [] => return error,
+        [one] => format!("the index of the full-text table {one} is out of step with its content"),
+        several => format!("an index of the full-text tables {} is out of step with its content", several.join(", ")),
+    };
+    // What the table says of it begins so.
+    let said = Some(error.message()).filter(|said| said.starts_with("fts5: "));
+    let message = said.map_or_else(|| message.clone(), |said| format!("{message}: {said}"));
+    error.with_message(message).with_other_hint(format!(
+        "the file is not damaged: {} makes it anew; one without content is emptied by 'delete-all' and filled again",
+        commands.join("; ")
+    ))
+}
+
+/// Returns the full-text tables that a statement names, or writes by a trigger: how each is shown, and what makes its index anew.
+fn used_full_text(sqlite: &Sqlite, sql: &str, writes: &Writes) -> Vec<(String, String)> {
+    let named: HashSet<String> = names(sql).map(str::to_lowercase).collect();
+    let is_written = |database: &str, name: &str| match writes {
+        Writes::Everything => false,
+        Writes::Tables(tables) => tables.iter().any(|to| *to.database == *database && *to.table == *name),
+    };
+    let listed = sqlite.patiently_with(|sqlite| {
+        let mut listed = sqlite.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'virtual'")?;
+        listed.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<Vec<(String, String)>>>()
+    });
+    let used = listed
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|(database, name)| named.contains(&name.to_lowercase()) || is_written(database, name));
+    let is_full_text = |(database, name): &(String, String)| {
+        let definition = format!("SELECT sql FROM {}.sqlite_schema WHERE name = ?1", quoted(database));
+        let definition = sqlite.patiently_with(|sqlite| sqlite.query_row(&definition, [name], |row| row.get(0)));
+        let definition: String = definition.unwrap_or_default();
+        ["fts3", "fts4", "fts5"].iter().any(|module| module_of(&definition).eq_ignore_ascii_case(module))
+    };
+    let shown = |(database, name): (String, String)| {
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let column = if is_plain { name } else { quoted(&name) };
+        let table = if database == "main" { column.clone() } else { format!("{}.{column}", quoted(&database)) };
+        let command = format!("INSERT INTO {table}({column}) VALUES ('rebuild')");
+        (table, command)
+    };
+    used.filter(is_full_text).take(MOST_NAMED).map(shown).collect()
 }

@@ -34,7 +34,11 @@ pub(crate) fn execute_in_parts(
     params: ParamRow<'_>,
     mut hand_over: impl FnMut(Rows),
 ) -> Result<LastPart> {
-    connection.sqlite.statement(statement.id).start(&params).map_err(|error| explain(error, statement, params))?;
+    connection
+        .sqlite
+        .statement(statement.id)
+        .start(&params)
+        .map_err(|error| explain(&connection.sqlite, error, statement, params))?;
     let (expected, _) = statement.text.expected_size();
     let (mut before, mut cells, mut bytes) = (0, 0, 0);
     let mut names = None;
@@ -43,7 +47,7 @@ pub(crate) fn execute_in_parts(
         let room = connection.result_limit.saturating_sub(cells * size_of::<Cell>() + bytes);
         let mut sink = BatchSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells), room);
         let flow = connection.sqlite.statement(statement.id).next(&mut sink);
-        let flow = flow.map_err(|error| explain(error, statement, params))?;
+        let flow = flow.map_err(|error| explain(&connection.sqlite, error, statement, params))?;
         if sink.is_over() {
             connection.sqlite.statement(statement.id).reset();
             return Err(too_large(connection.result_limit).with_sql(&statement.text.sql));

@@ -35,6 +35,7 @@ use super::known_schema::{knows_schema, learn_schema};
 use super::perform::{Rules, perform};
 use super::taken::{put_back, start_from, take};
 use super::writer_connection::WriterConnection;
+use crate::error::kind::is_damage;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::GroupLimits;
 use crate::queue::ticket::{Ticket, left_request};
@@ -256,7 +257,7 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Wri
     if writer.is_autocommit() {
         return Member::Lost { aborting: !is_environment_failure(code) };
     }
-    if code & 0xff == ffi::SQLITE_CORRUPT {
+    if is_damage(code) {
         return Member::Corrupt;
     }
     if code & 0xff == ffi::SQLITE_FULL {
@@ -296,10 +297,9 @@ fn deferred_violation(work: &Work) -> Error {
 
 /// Returns true if the failure is not caused by the text.
 fn is_environment_failure(code: i32) -> bool {
-    matches!(
-        code & 0xff,
-        ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_NOMEM | ffi::SQLITE_INTERRUPT | ffi::SQLITE_CORRUPT
-    )
+    let is_of_the_machine =
+        matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_NOMEM | ffi::SQLITE_INTERRUPT);
+    is_of_the_machine || is_damage(code)
 }
 
 fn mark_aborting(work: &Work) {

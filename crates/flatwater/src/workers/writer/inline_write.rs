@@ -23,6 +23,7 @@ use crate::bytecode::analysis::Ending;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Error;
+use crate::error::kind::is_damage;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, Held, InlineRun};
 use crate::inline::permit::Permit;
@@ -182,7 +183,8 @@ fn run_write(
 /// the commit, or, if the disk is full, left no commit, and the write was rolled back.
 pub(super) fn is_from_commit(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR);
-    refused(code).is_none() && matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
+    let is_of_files = matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_NOMEM) || is_damage(code);
+    refused(code).is_none() && is_of_files
 }
 
 /// Returns the statement of `text` and the state of the WAL, if the statement is prepared here and short, and
