@@ -28,6 +28,7 @@ __all__ = [
     "Row",
     "Rows",
     "SnapshotGuard",
+    "Tokens",
     "TransactionBlock",
     "TransactionGuard",
     "Turn",
@@ -49,7 +50,6 @@ __all__ = [
     "restore_rows",
     "set_max_open",
     "sqlite_version",
-    "tokens",
     "tuples",
     "turn_is_due",
     "turn_was_given",
@@ -528,7 +528,15 @@ def converters_of(
 ) -> tuple[tuple[str, ...], list[Callable[[bytes], Any] | None] | None]: ...
 def drive(work: Generator[Any, Any, _T]) -> _T: ...
 def parameters_of(sql: str) -> list[str]: ...
-def tokens(sql: str) -> list[tuple[str, str, str]]: ...
+
+@final
+class Tokens:
+    """The tokens of a text: what each is, the token, and the white space and comments before it."""
+
+    def __new__(cls, sql: str) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> tuple[str, str, str]: ...
+
 def turn_is_due() -> bool: ...
 def turn_was_given() -> None: ...
 def restore_row(

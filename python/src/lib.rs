@@ -114,7 +114,7 @@ mod _native {
     #[pymodule_export]
     use crate::records::listen;
     #[pymodule_export]
-    use crate::statement::{parameters_of, tokens};
+    use crate::statement::{Tokens, parameters_of};
     #[pymodule_export]
     use crate::steps::drive;
     #[pymodule_export]

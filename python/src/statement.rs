@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 
 use flatwater::Params;
-use flatwater::bindings::parameter_names;
+use flatwater::bindings::{parameter_names, tokens};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::forms::Datetimes;
 use crate::params;
@@ -44,8 +44,31 @@ pub(crate) fn parameters_of<'py>(py: Python<'py>, sql: &str) -> PyResult<Bound<'
     PyList::new(py, parameter_names(sql).collect::<Vec<_>>())
 }
 
-/// Returns the tokens of a text as SQLite reads them: what each is, the token, and the white space and comments before it.
-#[pyfunction]
-pub(crate) fn tokens<'py>(py: Python<'py>, sql: &str) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, flatwater::bindings::tokens(sql).collect::<Vec<_>>())
+/// An iterator over the tokens of a text as SQLite reads them: what each is, the token, and the white space and comments before it.
+/// The last one is empty.
+#[pyclass(module = "flatwater._native")]
+pub(crate) struct Tokens {
+    sql: Py<PyString>,
+    /// Where the next one begins, in bytes. `None` behind the last one.
+    at: Option<usize>,
+}
+
+#[pymethods]
+impl Tokens {
+    #[new]
+    fn new(sql: Py<PyString>) -> Self {
+        Self { sql, at: Some(0) }
+    }
+
+    fn __iter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
+        this
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some(at) = self.at.take() else { return Ok(None) };
+        let sql = self.sql.bind(py).to_str()?;
+        let Some((kind, token, gap)) = sql.get(at..).and_then(|rest| tokens(rest).next()) else { return Ok(None) };
+        self.at = (!token.is_empty()).then_some(at + gap.len() + token.len());
+        (kind, token, gap).into_pyobject(py).map(Some)
+    }
 }

@@ -12,13 +12,16 @@ from enum import Enum
 from functools import lru_cache
 
 from .._errors import Error, make
-from .._native import tokens
+from .._native import Tokens
 from .errors import operational
 
+# So many tokens say what a statement is, but for one that controls a transaction.
+HEAD = 16
 # What it is, itself, and the white space and comments before it.
 Token = tuple[str, str, str]
 
 EARLIER = ("last_insert_rowid", "changes", "total_changes")
+VERBS = ("SELECT", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE")
 CONTROLS = ("BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE")
 
 
@@ -54,40 +57,59 @@ class Statement:
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
-        all_tokens = tokens(sql)
-        read = [token for token in all_tokens if token[1] not in (";", "")]
-        words = [token.upper() for kind, token, _ in read if kind in ("word", "other")]
-        self.first = words[0] if read and read[0][0] in ("word", "other") else "?" if read else ""
+        self.has_rows = False
+        # The functions that tell of earlier statements: where a call begins and ends, and the function.
+        self.calls: list[tuple[int, int, str]] = []
+        # The tokens that say what it is.
+        head: list[Token] = []
+        verb, depth = "", 0
+        before = (0, "", ""), (0, "", "")
+        for begin, end, token in _places(sql):
+            kind, text, _ = token
+            if text in ("", ";"):
+                continue
+            if len(head) < HEAD or head[0][1].upper() in CONTROLS:
+                head.append(token)
+            if kind in ("word", "other"):
+                word = text.upper()
+                self.has_rows |= word == "RETURNING"
+                depth += (word == "(") - (word == ")")
+                if not verb and depth == 0 and word in VERBS:
+                    # What a WITH is followed by: the first one outside of all parentheses.
+                    verb = word
+            (at, named, name), (_, _, opens) = before
+            if text == ")" and opens == "(" and named in ("word", "name") and _same(name).lower() in EARLIER:
+                self.calls.append((at, end, _same(name).lower()))
+            before = before[1], (begin, kind, text)
+        self.first = head[0][1].upper() if head and head[0][0] in ("word", "other") else "?" if head else ""
         self.is_dml = self.first in ("INSERT", "UPDATE", "DELETE", "REPLACE")
-        self.has_rows = "RETURNING" in words
         self.control, self.name = "", ""
         # Of a PRAGMA busy_timeout: what it sets, or -1 if it asks. None for all others.
         self.busy_timeout: int | None = None
-        self.kind = self._kind(read, words)
+        self.kind = self._kind(head, verb)
         self.changes_rows = self.is_dml or (self.first == "WITH" and self.kind is Kind.WRITE)
-        # The functions that tell of earlier statements, by the position of their token.
-        self.calls: dict[int, str] = {}
-        if self.changes_rows or (self.kind is Kind.READ and self.first != "EXPLAIN"):
-            self.calls = _calls(all_tokens)
+        if not self.changes_rows and (self.kind is not Kind.READ or self.first == "EXPLAIN"):
+            # They are called later.
+            self.calls = []
 
-    def _kind(self, read: list[Token], words: list[str]) -> Kind:
+    def _kind(self, head: list[Token], verb: str) -> Kind:
         first = self.first
         if not first:
             return Kind.NOTHING
         if first in ("SELECT", "VALUES", "EXPLAIN"):
             return Kind.READ
         if first == "WITH":
-            return Kind.READ if _verb(words) in ("SELECT", "VALUES", "") else Kind.WRITE
+            return Kind.READ if verb in ("SELECT", "VALUES", "") else Kind.WRITE
         if first == "PRAGMA":
-            self.busy_timeout = _busy_timeout(read)
+            self.busy_timeout = _busy_timeout(head)
             return Kind.PRAGMA
         if first == "VACUUM":
             return Kind.VACUUM
-        if first in ("ATTACH", "DETACH") or (first == "CREATE" and _makes_temp(read)):
+        if first in ("ATTACH", "DETACH") or (first == "CREATE" and _makes_temp(head)):
             return Kind.OWN
         if first not in CONTROLS:
             return Kind.WRITE
-        control = _control(read)
+        control = _control(head)
         if control is None:
             return Kind.WRONG
         self.control, self.name = control
@@ -98,30 +120,24 @@ class Statement:
         if len(list(statements(self.sql))) > 1:
             return make("ProgrammingError", "You can only execute one statement at a time.", "misuse")
         known = {*CONTROLS, "DEFERRED", "IMMEDIATE", "EXCLUSIVE", "TRANSACTION", "TO"}
-        words = (token for kind, token, _ in tokens(self.sql) if kind in ("word", "other"))
+        words = (token for kind, token, _ in Tokens(self.sql) if kind in ("word", "other"))
         rest = [word for word in words if word.upper() not in known]
         return operational(f'near "{rest[0]}": syntax error' if rest and rest[0] != ";" else "incomplete input")
 
     def telling(self, numbers: Mapping[str, int]) -> tuple[str, dict[str, str]]:
         """The text with numbers in the place of these functions. And for each place how the program has written it, of
         which SQLite makes the name of a column."""
-        all_tokens, at = tokens(self.sql), 0
-        parts: list[str] = []
-        places: dict[str, str] = {}
-        while at < len(all_tokens):
-            function, (_, token, gap) = self.calls.get(at, ""), all_tokens[at]
-            end = at + 1
+        parts, places, at = [], {}, 0
+        for begin, end, function in self.calls:
             if function in numbers:
-                end = at + 3
                 # An expression, because a number alone means a column in an ORDER BY.
-                place = f"({numbers[function]}|0 /*{at}*/)"
+                place = f"({numbers[function]}|0 /*{begin}*/)"
                 while place in self.sql:
                     place = f"({place})"
-                places[place] = token + _text(all_tokens[at + 1 : end])
-                token = place
-            parts += (gap, token)
-            at = end
-        return "".join(parts), places
+                places[place] = self.sql[begin:end]
+                parts += [self.sql[at:begin], place]
+                at = end
+        return "".join([*parts, self.sql[at:]]), places
 
 
 @lru_cache(maxsize=256)
@@ -132,20 +148,17 @@ def statement(sql: str) -> Statement:
 
 def statements(script: str) -> Iterator[str]:
     """The statements of a script, each with its semicolon. Where a trigger ends, `sqlite3_complete` says the same."""
-    read: list[Token] = []
-    state = "start"
-    for token in tokens(script):
-        kind, text, _ = token
+    begins, state = 0, "start"
+    for _, end, (kind, text, _) in _places(script):
         if kind == "end":
             break
-        read.append(token)
         word = text.upper() if kind in ("word", "other") else ""
         if word == ";" and state in ("trigger", "semicolon"):
             state = "semicolon"
         elif word == ";":
             if state != "start":
-                yield _text(read)
-            read, state = [], "start"
+                yield script[begins:end]
+            begins, state = end, "start"
         elif state in ("trigger", "semicolon", "end"):
             state = "end" if (state, word) == ("semicolon", "END") else "trigger"
         elif state in ("start", "explain") and word in ("CREATE", "EXPLAIN"):
@@ -155,32 +168,16 @@ def statements(script: str) -> Iterator[str]:
         elif state != "explain":
             state = "other"
     if state != "start":
-        yield _text(read)
+        yield script[begins:]
 
 
-def _text(some: list[Token]) -> str:
-    return "".join(gap + token for _, token, gap in some)
-
-
-def _calls(all_tokens: list[Token]) -> dict[int, str]:
-    """The calls of functions that tell of earlier statements, without arguments."""
-    calls = {}
-    for at, (kind, token, _) in enumerate(all_tokens[:-2]):
-        if kind in ("word", "name") and all_tokens[at + 1][1] == "(" and all_tokens[at + 2][1] == ")":
-            name = _same(token).lower()
-            if name in EARLIER:
-                calls[at] = name
-    return calls
-
-
-def _verb(words: list[str]) -> str:
-    """What a WITH is followed by: the first verb outside of all parentheses."""
-    depth = 0
-    for word in words:
-        depth += (word == "(") - (word == ")")
-        if depth == 0 and word in ("SELECT", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"):
-            return word
-    return ""
+def _places(sql: str) -> Iterator[tuple[int, int, Token]]:
+    """The tokens, with where each begins and ends."""
+    end = 0
+    for token in Tokens(sql):
+        begin = end + len(token[2])
+        end = begin + len(token[1])
+        yield begin, end, token
 
 
 def _makes_temp(read: list[Token]) -> bool:
