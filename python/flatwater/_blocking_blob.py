@@ -6,7 +6,8 @@ Owns the file. Leaves out the position (`_blob`).
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+import operator
+from typing import TYPE_CHECKING, NoReturn, SupportsIndex, overload
 
 from ._blob import Position
 
@@ -82,6 +83,70 @@ class Blob(io.RawIOBase):
 
     def __len__(self) -> int:
         return self._position.length
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, key: slice) -> bytes: ...
+    def __getitem__(self, key: SupportsIndex | slice) -> int | bytes:
+        """Reads one byte, or those of a slice, as of the `Blob` of `sqlite3`. The position stays."""
+        self._checkClosed()
+        if not isinstance(key, slice):
+            return self._read(self._index(key), 1)[0]
+        first, count, step = self._span(key)
+        return self._read(first, count)[::step] if count else b""
+
+    def __setitem__(self, key: SupportsIndex | slice, value: SupportsIndex | Buffer) -> None:
+        """Writes one byte, or those of a slice: as many as there are. One with a step is read before."""
+        self._checkClosed()
+        if not isinstance(key, slice):
+            if not isinstance(value, int):
+                raise TypeError(f"{type(value).__name__!r} object cannot be interpreted as an integer")
+            at = self._index(key)
+            if not 0 <= value <= 255:
+                raise ValueError("byte must be in range(0, 256)")
+            self._native.write(at, bytes([value]), self._timeout)._wait()
+            return
+        first, count, step = self._span(key)
+        if not count:
+            return
+        data = bytes(memoryview(value))  # type: ignore[arg-type]
+        if len(data) != len(range(0, count, abs(step))):
+            raise IndexError("Blob slice assignment is wrong size")
+        if abs(step) != 1:
+            parts = bytearray(self._read(first, count))
+            parts[::step] = data
+            data = bytes(parts)
+        elif step < 0:
+            data = data[::-1]
+        self._native.write(first, data, self._timeout)._wait()
+
+    def __delitem__(self, _: object) -> NoReturn:
+        raise TypeError("Blob doesn't support item deletion")
+
+    def __contains__(self, _: object) -> NoReturn:
+        raise TypeError("a blob is not searched: read it, or a part of it")
+
+    def _read(self, at: int, count: int) -> bytes:
+        return self._native.read(at, count, self._timeout)._wait()
+
+    def _index(self, key: SupportsIndex) -> int:
+        try:
+            at = operator.index(key)
+        except TypeError:
+            raise TypeError("Blob indices must be integers") from None
+        at += len(self) if at < 0 else 0
+        if not 0 <= at < len(self):
+            raise IndexError("Blob index out of range")
+        return at
+
+    def _span(self, key: slice) -> tuple[int, int, int]:
+        """Returns where the bytes of a slice begin, how many there are up to the last one, and the step."""
+        chosen = range(*key.indices(len(self)))
+        if not chosen:
+            return 0, 0, chosen.step
+        first, last = sorted((chosen[0], chosen[-1]))
+        return first, last - first + 1, chosen.step
 
     def __bool__(self) -> bool:
         return True
