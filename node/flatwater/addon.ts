@@ -44,10 +44,10 @@ export interface Native {
   listen(target: number, on: boolean): void;
   event(): object | undefined;
   openBlob(target: number, table: string, column: string, rowid: bigint, timeout: number, place: number): Answer;
-  readBlob(blob: number, position: number, bytes: number, timeout: number): Answer;
+  readBlob(blob: number, position: number, bytes: number, timeout: number, place: number): Answer;
   writeBlob(blob: number, position: number, bytes: unknown, timeout: number, place: number): Answer;
   open(path: string, options: unknown): Answer;
-  close(database: number): Answer;
+  close(database: number, place: number): Answer;
   run(
     operation: number,
     target: number,
@@ -80,7 +80,7 @@ export interface Native {
     embedded?: readonly string[],
   ): number;
   live(database: number, queries: unknown[], debounce: number, throttle: number, changes: boolean): number;
-  next(handle: number, integers: number): Answer;
+  next(handle: number, integers: number, place: number): Answer;
   rows(target: number, takesPlace: boolean, sql: string | undefined): number;
   addRows(rows: number, from: readonly unknown[], at: number): number;
   addPlain(many: number, numbers: Float64Array, count: number, text: string): number;

@@ -32,7 +32,7 @@ export class BlobHandle {
     check(options, CALL_OPTIONS);
     const from = this.position;
     const most = Math.min(whole(bytes), this.length - from);
-    const answer = native.readBlob(this.handle, from, most, timeoutOf(options));
+    const answer = native.readBlob(this.handle, from, most, timeoutOf(options), place());
     // At the call, so that several in a row are of different parts.
     this.position += most;
     return this.moved(from, settle(answer, value, options?.signal)) as Promise<Buffer>;

@@ -113,7 +113,14 @@ export class Database extends Session {
       const ignores = switchOf(options, "ignoreMissing");
       return native.migrate(this.handle, migrations, ignores, timeoutOf(options), place());
     };
-    return this.attempt("migrate", undefined, options, MIGRATE_OPTIONS, { ...value, commitsSeveral: true }, migrate) as Promise<string[]>;
+    return this.attempt(
+      "migrate",
+      undefined,
+      options,
+      MIGRATE_OPTIONS,
+      { ...value, commitsSeveral: true },
+      migrate,
+    ) as Promise<string[]>;
   }
 
   /** Copies the database to a new file, while it is used. */
@@ -164,7 +171,7 @@ export class Database extends Session {
 
   /** Finishes the calls that were made, and closes the database. It may be called more than once. */
   async close(): Promise<void> {
-    await settle(native.close(this.handle), nothing);
+    await settle(native.close(this.handle, place()), nothing);
     debug("closed %s", this.path);
   }
 

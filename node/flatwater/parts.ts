@@ -8,6 +8,7 @@
 
 import { native } from "./addon.js";
 import { FlatwaterError } from "./errors.js";
+import { place } from "./flow.js";
 import { dueTurn, FAILED, settle, type Cancels, type Reader } from "./loop.js";
 import { InOrder } from "./order.js";
 import type { Trace } from "./tracing.js";
@@ -94,7 +95,7 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
         }
         this.ends.throwIfAborted();
         const reader = this.reader();
-        const part = await settle(native.next(this.handle, this.integers), reader, this.ends, this.trace);
+        const part = await settle(native.next(this.handle, this.integers, place()), reader, this.ends, this.trace);
         const due = dueTurn();
         if (due !== undefined) {
           await due;

@@ -27,7 +27,7 @@ pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     host.call(env, opening)
 }
 
-/// `readBlob(blob, position, bytes, timeout)`: a buffer.
+/// `readBlob(blob, position, bytes, timeout, place)`: a buffer.
 pub(crate) fn read<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let (env, host) = (call.env, call.host);
     let (position, bytes) = (call.number::<1>()? as usize, call.number::<2>()? as usize);
@@ -35,7 +35,9 @@ pub(crate) fn read<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
         Some(Handle::Blob(blob)) => read_blob(blob, position, bytes),
         _ => return host.failed(env, gone()),
     };
-    host.call(env, timed(reading, call.number::<3>()?))
+    let mut reading = timed(reading, call.number::<3>()?);
+    set_place(host, reading.unbegun(), call.number::<4>()?);
+    host.call(env, reading)
 }
 
 /// `writeBlob(blob, position, bytes, timeout, place)`

@@ -132,14 +132,12 @@ fn json_options<'e>(env: Env<'e>, form: f64, embedded: Value<'e>) -> Result<Json
 /// The flow of the program that begins the call is inside of the transaction `place`, if that is one, and of those around it.
 pub(crate) fn set_place(host: &Host, unbegun: Option<Unbegun<'_>>, place: f64) {
     let Some(mut unbegun) = unbegun else { return };
+    if unbegun.database().is_some_and(|database| is_inside(host, database, place)) {
+        return unbegun.set_inside_body();
+    }
     let mut at = place;
     loop {
         at = match host.handles.get(at).as_deref() {
-            Some(Handle::Transaction { target, .. }) if is_on(&unbegun, target) && target.in_transaction() => {
-                return unbegun.set_inside_body();
-            }
-            // Who has one open is in a transaction of it.
-            Some(Handle::Connection { target, .. }) if is_on(&unbegun, target) => return unbegun.set_inside_body(),
             Some(Handle::Transaction { transaction, .. })
                 if unbegun.database().is_none() && unbegun.may_be_nested() && unbegun.set_nested(transaction) =>
             {
@@ -151,8 +149,20 @@ pub(crate) fn set_place(host: &Host, unbegun: Option<Unbegun<'_>>, place: f64) {
     }
 }
 
-fn is_on(unbegun: &Unbegun<'_>, target: &Target) -> bool {
-    unbegun.database() == Some(target.database())
+/// True if the transaction `place`, or one around it, is open on this database: what would wait for its end is refused. Who has a
+/// connection is in a transaction of it.
+fn is_inside(host: &Host, database: usize, place: f64) -> bool {
+    let mut at = place;
+    loop {
+        at = match host.handles.get(at).as_deref() {
+            Some(Handle::Transaction { target, .. }) if database == target.database() && target.in_transaction() => {
+                return true;
+            }
+            Some(Handle::Connection { target, .. }) if database == target.database() => return true,
+            Some(Handle::Transaction { around, .. } | Handle::Connection { around, .. }) => *around,
+            _ => return false,
+        };
+    }
 }
 
 /// `connection(database, place)`: a connection of its own, for transaction control and PRAGMAs as text.
@@ -176,13 +186,17 @@ pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     }
 }
 
-/// `close(database)`
+/// `close(database, place)`
 pub(crate) fn close<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
-    let closing = match host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Database { database, .. }) => bindings::close(database),
+    let (closing, database) = match host.handles.get(call.number::<0>()?).as_deref() {
+        Some(Handle::Database { database, target }) => (bindings::close(database), target.database()),
         _ => return host.done(env),
     };
+    if is_inside(host, database, call.number::<1>()?) {
+        let message = "close would wait for the end of the transaction whose function calls it";
+        return host.failed(env, Failure::misuse(message, Some("close the database after the transaction")));
+    }
     host.call(env, closing)
 }
 
@@ -281,8 +295,16 @@ pub(crate) fn live<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     env.number(host.handles.add(live))
 }
 
-/// `next(handle, integers)`: the next batch, or the next result of a live query.
+/// `next(handle, integers, place)`: the next batch, or the next result of a live query.
 pub(crate) fn next<'e>(call: &Call<'e, Host>) -> Answer<'e> {
-    let source = Source::Next(call.number::<0>()?);
-    call.host.begin(call.env, Waiting::new(source, integers(call.number::<1>()?)))
+    let (env, host, number) = (call.env, call.host, call.number::<0>()?);
+    let place = call.number::<2>()?;
+    let unbegun = host.handles.get(number).and_then(|mut of| of.unbegun_live()?.database());
+    if unbegun.is_some_and(|database| is_inside(host, database, place))
+        && let Some(mut of) = host.handles.get(number)
+        && let Some(mut live) = of.unbegun_live()
+    {
+        live.set_inside_body();
+    }
+    host.begin(env, Waiting::new(Source::Next(number), integers(call.number::<1>()?)))
 }

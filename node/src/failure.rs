@@ -39,7 +39,7 @@ impl Failure {
             Self::Own { message, hint, sql, is_applied } => {
                 Self::Own { message: format!("{what} {number}: {message}"), hint, sql, is_applied }
             }
-            failure @ Self::Engine(_) => failure,
+            failure => failure,
         }
     }
 

@@ -8,7 +8,9 @@ use std::cell::{RefCell, RefMut};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater::bindings::{BatchStatements, Output, ParamRows, Target, json_of, line_of, poll_batch, poll_live};
+use flatwater::bindings::{
+    BatchStatements, Output, ParamRows, Target, Unbegun, json_of, line_of, poll_batch, poll_live, unbegun_live,
+};
 use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::options::JsonOptions;
@@ -85,6 +87,15 @@ impl Handle {
     pub(crate) fn line(&mut self) -> Option<usize> {
         match self {
             Self::Batches(batches) | Self::Json(batches, _) => line_of(batches),
+            _ => None,
+        }
+    }
+
+    /// A live query that was not begun yet.
+    pub(crate) fn unbegun_live(&mut self) -> Option<Unbegun<'_>> {
+        match self {
+            Self::Live(live) => unbegun_live(live),
+            Self::Changes(live) => unbegun_live(live),
             _ => None,
         }
     }

@@ -47,6 +47,7 @@ use crate::api::batches::Batches;
 use crate::api::blob::Blob;
 use crate::api::call::{Call, Read};
 use crate::api::database::{Database, close_as};
+use crate::api::live::Live;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
 use crate::api::transaction::Transaction;
@@ -342,6 +343,11 @@ pub fn refuses_second_copy(path: &Path) -> bool {
 /// Where batches are to begin, unless it has begun.
 pub fn unbegun(batches: &mut Batches) -> Option<Unbegun<'_>> {
     batches.unbegun().map(Unbegun)
+}
+
+/// Where a live query is to begin, unless it has begun.
+pub fn unbegun_live<T>(live: &mut Live<T>) -> Option<Unbegun<'_>> {
+    live.unbegun().map(Unbegun)
 }
 
 /// True if the last batch that was fetched was the last one.

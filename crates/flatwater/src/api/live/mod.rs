@@ -184,6 +184,11 @@ impl<T> Live<T> {
         poll_fn(|context| self.poll_in_turn(context)).await
     }
 
+    /// The origin of what was not begun yet.
+    pub(crate) fn unbegun(&mut self) -> Option<&mut Caller> {
+        matches!(self.results.state, StreamState::Begins(_)).then_some(&mut self.results.caller)
+    }
+
     fn poll_in_turn(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
         self.results.begin();
         let now = Instant::now();
