@@ -4,7 +4,7 @@
  * Owns: the readers of plain results, and reading arguments. Leaves out: rows (`rows`), and which options there are (`given`).
  */
 
-import { misuse } from "./errors.js";
+import { misuse, whole } from "./errors.js";
 import { timeOf } from "./given.js";
 import { bigs, cells, nextTurn, now, SLICE_MS, type Reader } from "./loop.js";
 import type { RowForm } from "./rows.js";
@@ -52,11 +52,10 @@ export function integersOf(given: Integers | undefined, otherwise: number): numb
   if (given === undefined) {
     return otherwise;
   }
-  const number = INTEGERS[given];
-  if (number === undefined) {
+  if (!Object.hasOwn(INTEGERS, given)) {
     throw misuse(`integers must be "number", "auto" or "bigint"`);
   }
-  return number;
+  return INTEGERS[given];
 }
 
 export function formOf(options: QueryOptions | undefined): RowForm {
@@ -74,10 +73,10 @@ export function timeoutOf(options: CallOptions | undefined): number {
 
 export function textOf(statement: Statement): string {
   if (typeof statement === "string") {
-    return statement;
+    return whole(statement, "the SQL");
   }
   if (statement instanceof Sql) {
-    return statement.text;
+    return whole(statement.text, "the SQL");
   }
   throw misuse("SQL must be a string, or made with the tag sql`...`");
 }
@@ -115,7 +114,16 @@ export function madeAs<T>(as: As<T>, row: unknown): T {
   if ("parse" in as) {
     return as.parse(row);
   }
-  return Object.assign(Object.create(as.prototype as object) as object, row) as T;
+  const made = Object.create(as.prototype as object) as Record<string, unknown>;
+  for (const [name, value] of Object.entries(row as object)) {
+    if (name in made) {
+      // Of the class, or `__proto__`, which an assignment would replace.
+      Object.defineProperty(made, name, { configurable: true, enumerable: true, value, writable: true });
+    } else {
+      made[name] = value;
+    }
+  }
+  return made as T;
 }
 
 /** Throws if that is nothing that a row may become. */

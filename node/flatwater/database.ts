@@ -10,7 +10,7 @@ import { INTEGERS, integersOf, nothing, number, textOf, timeoutOf, valuesOf, val
 import type { CallOptions, Integers, Statement } from "./calls.js";
 import { refused } from "./calls.js";
 import { copiedRow } from "./copied.js";
-import { FlatwaterError, misuse } from "./errors.js";
+import { FlatwaterError, misuse, whole } from "./errors.js";
 import { Live, liveGroup, type LiveOptions, type LiveStatement } from "./live.js";
 import { place } from "./flow.js";
 import { MIGRATE_OPTIONS, switchOf } from "./given.js";
@@ -125,7 +125,7 @@ export class Database extends Session {
 
   /** Copies the database to a new file, while it is used. */
   backup(path: string, options?: CallOptions): Promise<void> {
-    return this.run(BACKUP, path, undefined, options, nothing);
+    return this.copy(BACKUP, path, options);
   }
 
   /** Copies the WAL into the database file, and resolves with the frames in the WAL and those of them that are copied. */
@@ -144,7 +144,14 @@ export class Database extends Session {
 
   /** Writes a compact copy to a new file, while the database is used. */
   vacuumInto(path: string, options?: CallOptions): Promise<void> {
-    return this.run(VACUUM_INTO, path, undefined, options, nothing);
+    return this.copy(VACUUM_INTO, path, options);
+  }
+
+  private copy(operation: number, path: string, options: CallOptions | undefined): Promise<void> {
+    if (typeof path !== "string" || !path.isWellFormed()) {
+      return refused(misuse("the path must be a string without halves of surrogate pairs"));
+    }
+    return this.run(operation, path, undefined, options, nothing);
   }
 
   /** Gives back at most so many free pages, and resolves with their number. It needs `autoVacuum: "incremental"`. */
@@ -187,7 +194,7 @@ export async function open(path: string | URL, options: Options = {}): Promise<D
   if (typeof file !== "string") {
     throw misuse("the path must be a string or a URL");
   }
-  const handle = await settle(native.open(file, options), number);
+  const handle = await settle(native.open(whole(file, "the path"), options), number);
   debug("opened %s", file);
   return new Database(handle, integers, file);
 }

@@ -106,6 +106,17 @@ export function misuse(message: string, hint?: string): FlatwaterError {
   return new FlatwaterError(hint === undefined ? { message, kind: "misuse" } : { message, kind: "misuse", hint });
 }
 
+/** Returns a text that is no value; throws if UTF-8 does not have it, in which another character would stand in its place. */
+export function whole(text: string, what: string): string {
+  if (!text.isWellFormed()) {
+    throw misuse(
+      `${what} has half of a surrogate pair`,
+      "cut the text between characters, or pass text.toWellFormed()",
+    );
+  }
+  return text;
+}
+
 /** An error of a call whose statement was executed all the same. */
 export function misuseAfter(message: string, hint: string): FlatwaterError {
   return new FlatwaterError({ message: `${message}; the call was executed`, kind: "misuse", hint, applied: "yes" });

@@ -30,7 +30,7 @@ import {
 import { place } from "./flow.js";
 import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, type Known } from "./given.js";
 import { embeddedOf, formOfJson, jsonStream, type JsonOptions } from "./json.js";
-import { FlatwaterError, throwIfAborted } from "./errors.js";
+import { FlatwaterError, throwIfAborted, whole } from "./errors.js";
 import { cells, FAILED, settle, type Reader } from "./loop.js";
 import { checkGiven, collect, ROWS, STATEMENTS, takesPlace, type Given, type Many } from "./many.js";
 import { FirstReader, RowsReader, ValuesReader } from "./rows.js";
@@ -203,7 +203,10 @@ export abstract class Session {
   /** Opens a text or a blob of one row, to read and write it in parts. */
   async openBlob(table: string, column: string, rowid: number | bigint, options?: CallOptions): Promise<BlobHandle> {
     const reader = { end: (): [number, number] => [cells[0]!, cells[1]!] };
-    const open = () => native.openBlob(this.handle, table, column, BigInt(rowid), timeoutOf(options), place());
+    const open = () => {
+      const [of, name] = [whole(table, "the name of the table"), whole(column, "the name of the column")];
+      return native.openBlob(this.handle, of, name, BigInt(rowid), timeoutOf(options), place());
+    };
     const [handle, length] = await this.attempt("openBlob", undefined, options, CALL_OPTIONS, reader, open);
     return new BlobHandle(handle, length);
   }

@@ -12,12 +12,24 @@ export type SqlValue = null | number | bigint | string | boolean | Uint8Array | 
 /** The values of a statement: by position for `?`, by name for `:name`, `@name` and `$name`. */
 export type Params = readonly SqlValue[] | { readonly [name: string]: SqlValue };
 
+/** Another copy of this module may have made it. */
+const SQL = Symbol.for("flatwater.sql");
+
 /** A text with the values of its parameters, as the tag {@link sql} makes it. */
 export class Sql {
   constructor(
     readonly text: string,
     readonly values: readonly SqlValue[],
   ) {}
+
+  static {
+    Object.defineProperty(this.prototype, SQL, { value: true });
+  }
+
+  /** Also of another copy of this module. */
+  static [Symbol.hasInstance](given: unknown): boolean {
+    return typeof given === "object" && given !== null && SQL in given;
+  }
 }
 
 /**

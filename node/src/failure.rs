@@ -9,7 +9,7 @@ use std::io;
 use flatwater::bindings::shown;
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind};
-use flatwater_bridge::{Language, hint};
+use flatwater_bridge::{Language, hint, spelled};
 
 use crate::capi::value::{Env, Result, Value};
 
@@ -83,11 +83,14 @@ impl Failure {
                 text("kind", Some(ErrorKind::Cancelled.name()))?;
             }
             Self::Engine(error) => {
-                text("message", Some(error.message()))?;
+                text("message", Some(&spelled(error.message(), Language::Node)))?;
                 text("kind", Some(error.kind().name()))?;
                 text("code", error.sqlite_name())?;
                 text("sql", error.sql())?;
-                text("hint", hint(error, Language::Node).as_deref())?;
+                text(
+                    "hint",
+                    hint(error, Language::Node).map(|hint| spelled(&hint, Language::Node).into_owned()).as_deref(),
+                )?;
                 text("applied", error.applied().map(applied))?;
                 let number = |name, number: Option<f64>| match number {
                     Some(number) => env.set(fields, name, env.number(number)?),
@@ -109,6 +112,22 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Engine(error)
     }
+}
+
+/// A text that is no value has half of a surrogate pair: another character would stand in its place.
+pub(crate) fn half_in(what: &str) -> Failure {
+    Failure::misuse(
+        format!("{what} has half of a surrogate pair"),
+        Some("cut the text between characters, or pass text.toWellFormed()"),
+    )
+}
+
+/// The texts of a row are longer than a string may be; the longest is in the column of this name.
+pub(crate) fn too_long(column: &str) -> Failure {
+    Failure::misuse(
+        format!("the text in column {column:?} is longer than a string of Node may be"),
+        Some("read its parts with substr(), or its bytes with CAST(... AS BLOB)"),
+    )
 }
 
 /// The integer in a column of this name is beyond 2^53.

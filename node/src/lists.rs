@@ -14,13 +14,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use flatwater::Rows;
-use flatwater::bindings::{ChangedRows, changed_rows, dispose, is_of_write, shared_rows};
+use flatwater::bindings::{ChangedRows, cells, changed_rows, dispose, is_of_write, shared_rows};
 use flatwater::live::{Change, LiveRows, RowChanges};
 use flatwater::values::{BatchResult, ExecuteResult};
-use flatwater_bridge::{Flat, Integers, Refused, exact};
+use flatwater::{Rows, ValueRef};
+use flatwater_bridge::{Flat, Integers, Refused, Text, exact};
 
-use crate::failure::{Failure, inexact};
+use crate::failure::{Failure, inexact, too_long};
 use crate::schemas::Schemas;
 
 /// Where the forms of a chunk begin: after `rows, columns, schema, token or -1, list, whether the statement writes`.
@@ -34,6 +34,9 @@ const EXECUTED_CELLS: usize = 4;
 /// So many statements are in a chunk.
 const STATEMENTS: usize = 2_048;
 const FULL: usize = 4;
+
+/// So many units has the longest string of V8, and a chunk that has more is one row.
+const LONGEST: usize = (1 << 29) - 24;
 
 /// A batch of more statements is dropped on another thread.
 const MANY: usize = 1_000;
@@ -105,11 +108,15 @@ impl Lists {
         };
         let columns = rows.columns().len();
         let left = positions.len();
+        let first = positions.clone().next().unwrap_or(0);
         let encoded = match cells.get_mut(HEADER + columns..) {
             Some(room) => flat.encode(rows, positions, integers, room),
             None => Err(Refused::Wide),
         };
         let count = encoded.map_err(|refused| self.refusal(rows, refused))?;
+        if units(flat) > LONGEST {
+            return Err(self.of_rows(rows, too_long(longest(rows, first))));
+        }
         let is_write = f64::from(u8::from(is_of_write(rows)));
         let header = [count as f64, columns as f64, schemas.number(rows), -1.0, self.list as f64, is_write];
         cells[..HEADER].copy_from_slice(&header);
@@ -195,6 +202,10 @@ impl Lists {
             Refused::Inexact { column } => inexact(rows.columns().nth(column).unwrap_or_default()),
             Refused::Wide => Failure::misuse("the result has too many columns", None),
         };
+        self.of_rows(rows, failure)
+    }
+
+    fn of_rows(&self, rows: &Rows, failure: Failure) -> Failure {
         match &self.of {
             Of::Batch { .. } => failure.at("statement", self.list).applied(),
             _ if is_of_write(rows) => failure.applied(),
@@ -211,6 +222,20 @@ impl Drop for Lists {
             dispose(std::mem::take(results));
         }
     }
+}
+
+fn units(flat: &Flat) -> usize {
+    match flat.text() {
+        Text::Ascii(text) => text.len(),
+        Text::Wide(text) => text.len(),
+    }
+}
+
+/// The column of the longest text of a row.
+fn longest(rows: &Rows, row: usize) -> &str {
+    let length = |value: ValueRef<'_>| if let ValueRef::Text(text) = value { text.len() } else { 0 };
+    let column = cells(rows, row).map(length).enumerate().max_by_key(|(_, length)| *length);
+    column.and_then(|(column, _)| rows.columns().nth(column)).unwrap_or_default()
 }
 
 /// The first statement from this one on that has rows; otherwise their number.

@@ -11,7 +11,7 @@ use flatwater_bridge::Slice;
 use crate::calls::{gone, integers, set_place, timed};
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Kind, Result, Value};
-use crate::failure::Failure;
+use crate::failure::{Failure, half_in};
 use crate::handles::{Handle, Many, ManyOf};
 use crate::host::Host;
 use crate::params;
@@ -86,6 +86,9 @@ fn many_one<'e>(env: Env<'e>, of: &mut ManyOf, given: Value<'e>, at: u32) -> Res
             };
             if env.kind(sql) != Kind::String {
                 return Err(no_sql());
+            }
+            if !env.is_whole(sql) {
+                return Err(half_in("the SQL").at("statement", number));
             }
             let params = params.map_or_else(|| Ok(Params::default()), |params| params::of(env, params));
             let params = params.map_err(|failure| {

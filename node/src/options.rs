@@ -5,10 +5,10 @@
 
 use flatwater::options::Key;
 use flatwater::{Migrations, Options};
-use flatwater_bridge::{DURATIONS, Given, OPTIONS, TUNING, nearest, set, unknown};
+use flatwater_bridge::{DURATIONS, Given, OPTIONS, TUNING, camel, nearest, set, unknown};
 
 use crate::capi::value::{Env, Kind, Value};
-use crate::failure::Failure;
+use crate::failure::{Failure, half_in};
 
 /// Options that JavaScript has, or that have a form of their own here.
 const OWN: [&str; 5] = ["integers", "key", "loadExtension", "migrations", "tuning"];
@@ -111,6 +111,7 @@ fn form<'e>(env: Env<'e>, name: &str, value: Value<'e>, is_duration: bool) -> Re
             number if number.fract() == 0.0 && number.abs() < 9e15 => Ok(Given::Integer(number as i64)),
             number => Ok(Given::Real(number)),
         },
+        Kind::String if !env.is_whole(value) => Err(half_in(&format!("the option {name:?}"))),
         Kind::String => env.with_text(value, str::to_owned).map(Given::Text).map_err(|_| cannot()),
         Kind::Object if let Some(bytes) = env.with_bytes(value, <[u8]>::to_vec) => Ok(Given::Bytes(bytes)),
         Kind::Object if env.array_length(value).is_some() => env.texts(value).map(Given::Texts).map_err(|_| cannot()),
@@ -128,6 +129,9 @@ fn form<'e>(env: Env<'e>, name: &str, value: Value<'e>, is_duration: bool) -> Re
 fn key<'e>(env: Env<'e>, given: Value<'e>) -> Result<Key, Failure> {
     let wrong = || Failure::misuse("the option \"key\" must be a passphrase, or the 32 bytes of the key itself", None);
     if env.kind(given) == Kind::String {
+        if !env.is_whole(given) {
+            return Err(half_in("the option \"key\""));
+        }
         return env.with_text(given, Key::text).map_err(|_| wrong());
     }
     let raw = env.with_bytes(given, |bytes| bytes.try_into().ok().map(Key::raw));
@@ -166,8 +170,8 @@ pub(crate) fn migrations<'e>(env: Env<'e>, given: Value<'e>) -> Result<Migration
     }
     let length = env.array_length(given).ok_or_else(wrong_migrations)?;
     let pair = |index| {
-        let pair = env.texts(env.element(given, index).map_err(|_| wrong_migrations())?);
-        match <[String; 2]>::try_from(pair.map_err(|_| wrong_migrations())?) {
+        let pair = whole_texts(env, env.element(given, index).map_err(|_| wrong_migrations())?)?;
+        match <[String; 2]>::try_from(pair) {
             Ok([name, sql]) => Ok((name, sql)),
             Err(_) => Err(wrong_migrations()),
         }
@@ -175,18 +179,18 @@ pub(crate) fn migrations<'e>(env: Env<'e>, given: Value<'e>) -> Result<Migration
     Ok(Migrations::new((0..length).map(pair).collect::<Result<Vec<_>, _>>()?))
 }
 
-fn wrong_migrations() -> Failure {
-    Failure::misuse("migrations must be the path of a folder, or an array of [name, sql]", None)
+fn whole_texts<'e>(env: Env<'e>, pair: Value<'e>) -> Result<Vec<String>, Failure> {
+    for index in 0..env.array_length(pair).unwrap_or(0) {
+        let text = env.element(pair, index).map_err(|_| wrong_migrations())?;
+        if env.kind(text) == Kind::String && !env.is_whole(text) {
+            return Err(half_in("a migration"));
+        }
+    }
+    env.texts(pair).map_err(|_| wrong_migrations())
 }
 
-pub(crate) fn camel(name: &str) -> String {
-    let mut parts = name.split('_');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |all, part| {
-        let mut letters = part.chars();
-        let capital = letters.next().map(|letter| letter.to_ascii_uppercase());
-        all + &capital.into_iter().chain(letters).collect::<String>()
-    })
+fn wrong_migrations() -> Failure {
+    Failure::misuse("migrations must be the path of a folder, or an array of [name, sql]", None)
 }
 
 fn snake(name: &str) -> String {

@@ -8,7 +8,7 @@ use flatwater::rusqlite::types::{ToSqlOutput, Value as SqlValue};
 use flatwater::{Params, ToSql, ValueRef};
 
 use crate::capi::value::{Env, Kind, Value};
-use crate::failure::Failure;
+use crate::failure::{Failure, half_in};
 
 /// Up to here all integers are exact as numbers of JavaScript.
 const SAFE: f64 = 9_007_199_254_740_991.0;
@@ -55,6 +55,10 @@ pub(crate) fn fill<'e>(env: Env<'e>, params: &mut Params, given: Value<'e>) -> R
 
 fn named<'e>(env: Env<'e>, given: Value<'e>) -> Result<Params, Failure> {
     let names = env.names(given).map_err(|_| unreadable())?;
+    // A name that was changed on its way is the name of another parameter.
+    if let Some(name) = names.iter().find(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
+        return Err(half_in(&format!("the name of parameter {name:?}")));
+    }
     let mut pairs: Vec<(String, SqlValue)> = Vec::with_capacity(names.len());
     for name in names {
         let value = env.property(given, &name).map_err(|_| unreadable())?;

@@ -4,14 +4,13 @@
 //! names (`flatwater-bridge`), and what is counted.
 
 use flatwater::{bindings, process};
-use flatwater_bridge::{Counter, counters};
+use flatwater_bridge::{Counter, camel, counters};
 
 use crate::calls::gone;
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Result, Value};
 use crate::handles::Handle;
 use crate::host::Host;
-use crate::options::camel;
 
 /// `stats(database)`
 pub(crate) fn stats<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {

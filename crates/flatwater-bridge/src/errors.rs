@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use flatwater::{Error, ErrorKind};
 
+use crate::options::{OPTIONS, TUNING};
 use crate::spelling::Language;
 
 /// The class of an error, as in PEP 249 (<https://peps.python.org/pep-0249/#exceptions>).
@@ -54,9 +55,44 @@ pub fn hint(error: &Error, language: Language) -> Option<Cow<'_, str>> {
     flatwater::bindings::hint(error, |name| language.spell(name))
 }
 
+/// Returns what an error or a hint says, with the options in backquotes as the language has them: the engine names them as
+/// Rust and Python do.
+#[must_use]
+pub fn spelled(text: &str, language: Language) -> Cow<'_, str> {
+    let is_option = |name: &str| [OPTIONS, TUNING].iter().any(|table| table.iter().any(|(known, _)| *known == name));
+    if language != Language::Node || !text.split('`').any(|part| part.contains('_') && is_option(part)) {
+        return Cow::Borrowed(text);
+    }
+    let parts = text.split('`').map(|part| if is_option(part) { Cow::Owned(camel(part)) } else { part.into() });
+    Cow::Owned(parts.collect::<Vec<_>>().join("`"))
+}
+
+/// Returns a name as JavaScript has it.
+#[must_use]
+pub fn camel(name: &str) -> String {
+    let mut parts = name.split('_');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| {
+        let mut letters = part.chars();
+        let capital = letters.next().map(|letter| letter.to_ascii_uppercase());
+        all + &capital.into_iter().chain(letters).collect::<String>()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_in_what_errors_say_are_those_of_node() {
+        let said = "with another value of the option `busy_timeout`, `key` or `journal_of_mine`";
+        let node = "with another value of the option `busyTimeout`, `key` or `journal_of_mine`";
+        assert_eq!(spelled(said, Language::Node), node);
+        assert_eq!(spelled(said, Language::Python), said);
+        for (name, _) in OPTIONS.iter().chain(TUNING) {
+            assert!(!spelled(&format!("`{name}` is wrong"), Language::Node).contains('_'), "{name}");
+        }
+    }
 
     #[test]
     fn errors_of_calls_have_their_class() {

@@ -16,7 +16,7 @@ mod spelling;
 mod tokens;
 
 pub use counters::{Counter, counters};
-pub use errors::{Class, class, hint};
+pub use errors::{Class, camel, class, hint, spelled};
 pub use flat::{Flat, Form, Integers, Refused, Text, exact};
 pub use inbox::{Inbox, waker};
 pub use nearest_name::{nearest, unknown};

@@ -173,6 +173,9 @@ mod tests {
                     assert!(!spelled.contains(rust), "{name:?}: {spelled}");
                 }
             }
+            // Node has no name with an underscore but those of other languages and of SQL.
+            let node = Language::Node.spell(*name);
+            assert!(!node.contains('_') || *name == Name::OnConnect, "{name:?}: {node}");
             let blocking = Language::BlockingPython.spell(*name);
             assert!(!blocking.contains("async ") && !blocking.contains("await "), "{name:?}: {blocking}");
         }
@@ -184,10 +187,14 @@ mod tests {
         for (option, _) in crate::OPTIONS {
             let name = rust(&format!("Options::{option}"));
             assert!(name.is_none_or(|name| Language::Python.spell(name) == format!("`{option}`")), "{option}");
+            let node = format!("`{}`", crate::camel(option));
+            assert!(name.is_none_or(|name| Language::Node.spell(name) == node), "{option}");
         }
         for (option, _) in crate::TUNING {
             let name = rust(&format!("Tuning::{option}"));
             assert!(name.is_none_or(|name| Language::Python.spell(name) == format!("`tuning=` key `{option}`")));
+            let node = format!("`tuning` key `{}`", crate::camel(option));
+            assert!(name.is_none_or(|name| Language::Node.spell(name) == node), "{option}");
         }
     }
 

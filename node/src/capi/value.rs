@@ -161,6 +161,12 @@ impl<'e> Env<'e> {
         Ok(with(&String::from_utf8_lossy(&long[..length])))
     }
 
+    /// True for a string that UTF-8 has: it is looked for halves of surrogate pairs only where Node has written another character.
+    pub(crate) fn is_whole(self, value: Value<'e>) -> bool {
+        let has_replacement = self.with_text(value, |text| text.contains(char::REPLACEMENT_CHARACTER));
+        !has_replacement.unwrap_or(false) || self.is_well_formed(value)
+    }
+
     /// True for a string without halves of surrogate pairs.
     pub(crate) fn is_well_formed(self, value: Value<'e>) -> bool {
         let read = |into: *mut u16, size: usize| made!(self, napi_get_value_string_utf16(value.raw, into, size) -> 0);

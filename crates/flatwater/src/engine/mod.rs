@@ -162,7 +162,7 @@ impl Engine {
             "{} is open in this process with another value of the option `{option}`",
             self.context.options.path.display()
         ))
-        .with_hint("open it everywhere with the same options, or share one handle")
+        .with_hint("open it everywhere with the same options, or share one handle; a program that loads its code anew closes the old handle first")
         .in_operation("open"))
     }
 
