@@ -1,27 +1,11 @@
 // Random programs of calls do what they do in better-sqlite3. FLATWATER_SEED=<number> runs those of a seed again.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "./random.mjs";
 import { betterSqlite3, database } from "./support.mjs";
 
 const PROGRAMS = 1000;
 const seed = Number(process.env.FLATWATER_SEED ?? Date.now() % 2 ** 31);
-
-/** Random numbers of a seed (mulberry32). */
-function randomOf(seed) {
-  let state = seed >>> 0;
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let x = Math.imul(state ^ (state >>> 15), state | 1);
-    x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
-    return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
-  };
-  const below = (count) => Math.floor(next() * count);
-  return {
-    below,
-    pick: (all) => all[below(all.length)],
-    list: (most, make) => Array.from({ length: below(most) }, make),
-  };
-}
 
 const SCHEMA = `DROP TABLE IF EXISTS log; DROP TABLE IF EXISTS u; DROP TABLE IF EXISTS t;
   CREATE TABLE t (id INTEGER PRIMARY KEY, a, b TEXT UNIQUE, c REAL CHECK (c IS NULL OR c < 1000));
