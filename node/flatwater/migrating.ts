@@ -3,14 +3,28 @@
  *
  * Owns: its connection, and the savepoints in it. Invariants: foreign keys are off from before its begin until after its end, because a
  * table that is rebuilt is dropped, which would delete what refers to it; it commits no violation that was not there before it, as the
- * engine's own migrations. Leaves out: what is applied.
+ * engine's own migrations; once it is over, nothing runs in its place. Leaves out: what is applied.
  */
 
 import { native } from "./addon.js";
+import { refused, textOf, type CallOptions, type QueryOptions, type Statement } from "./calls.js";
 import type { Database } from "./database.js";
-import { FlatwaterError } from "./errors.js";
+import { FlatwaterError, misuse } from "./errors.js";
 import { place } from "./flow.js";
+import type { Reader } from "./loop.js";
 import { Session } from "./session.js";
+import type { Params } from "./sql.js";
+
+/** What the connection would take as text, and the program is to leave out. */
+const CONTROL = new Set(["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"]);
+
+/** What all on one connection know. */
+interface Shared {
+  /** The error of the statement that ended the transaction, or was told that something else has: the idle limit. */
+  failure: Error | undefined;
+  /** A call is its own. */
+  isControl: boolean;
+}
 
 /** How often each row has no parent: by its table, its rowid and the table of the parent. */
 type Violations = Map<string, number>;
@@ -24,6 +38,7 @@ export class Migrating extends Session {
     handle: number,
     /** How many transactions are around it. */
     private readonly depth: number,
+    private readonly shared: Shared,
   ) {
     super(handle, database["integers"], database["origin"]);
   }
@@ -34,10 +49,11 @@ export class Migrating extends Session {
   }
 
   static async begin(database: Database): Promise<Migrating> {
-    const own = new Migrating(database, native.connection(database["handle"], place()), 0);
+    const handle = native.connection(database["handle"], place());
+    const own = new Migrating(database, handle, 0, { failure: undefined, isControl: false });
     try {
       own.enforces = (await own.queryValue("PRAGMA foreign_keys")) === 1;
-      await own.executeScript("PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE");
+      await own.control("PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE");
       if (database.stats().oneConnection) {
         own.before = await violations(own);
       }
@@ -50,24 +66,60 @@ export class Migrating extends Session {
 
   /** Begins a savepoint. */
   async savepoint(): Promise<Migrating> {
-    const inner = new Migrating(this.database, this.handle, this.depth + 1);
-    await this.execute(`SAVEPOINT ${inner.name}`);
+    const inner = new Migrating(this.database, this.handle, this.depth + 1, this.shared);
+    await this.control(`SAVEPOINT ${inner.name}`);
     return inner;
   }
 
   /** Commits or rolls back; of a savepoint keeps or undoes what was done in it. */
   async end(commits: boolean): Promise<void> {
     if (this.depth > 0) {
-      await this.executeScript(`${commits ? "" : `ROLLBACK TO ${this.name}; `}RELEASE ${this.name}`);
+      await this.control(`${commits ? "" : `ROLLBACK TO ${this.name}; `}RELEASE ${this.name}`);
       return;
     }
     try {
       if (commits) {
         await this.refuseNewViolations();
-        await this.executeScript(`COMMIT; ${this.keys}`);
+        await this.control(`COMMIT; ${this.keys}`);
       }
     } finally {
       await this.close();
+    }
+  }
+
+  /** @internal */
+  protected override run<T>(
+    operation: number,
+    statement: Statement,
+    params: Params | undefined,
+    options: CallOptions | undefined,
+    reader: Reader<T>,
+    query?: QueryOptions,
+  ): Promise<T> {
+    const { shared } = this;
+    const { isControl } = shared;
+    if (shared.failure !== undefined) {
+      return refused(misuse(`the transaction is over: ${shared.failure.message}`));
+    }
+    const [, verb = ""] = (isControl ? [] : native.statements(textOf(statement)))[0] ?? [];
+    if (CONTROL.has(verb)) {
+      return refused(misuse(`${verb} as text in migrations, which are one transaction`, "leave it out"));
+    }
+    return super.run(operation, statement, params, options, reader, query).catch((error: unknown) => {
+      if (!isControl && !native.inTransaction(this.handle) && error instanceof Error) {
+        shared.failure = error;
+      }
+      throw error;
+    });
+  }
+
+  /** Runs a script of its own. */
+  private control(script: string): Promise<void> {
+    this.shared.isControl = true;
+    try {
+      return this.executeScript(script);
+    } finally {
+      this.shared.isControl = false;
     }
   }
 
@@ -98,8 +150,9 @@ export class Migrating extends Session {
 
   /** A database in memory has no other connection, and what is set on it stays. After a commit there is nothing to roll back. */
   private async close(): Promise<void> {
-    await this.execute("ROLLBACK").catch(() => {});
-    await this.execute(this.keys).catch(() => {});
+    this.shared.failure = undefined;
+    await this.control("ROLLBACK").catch(() => {});
+    await this.control(this.keys).catch(() => {});
     native.release(this.handle);
     this.handle = -1;
   }

@@ -118,8 +118,10 @@ abstract class Queryable implements SqlQueryable {
 }
 
 class Adapter extends Queryable implements SqlDriverAdapter {
-  /** In which Prisma's schema engine rebuilds tables: it sends the statements one by one, between PRAGMAs. */
+  /** In which Prisma's schema engine rebuilds tables: it sends the statements one by one, while foreign keys are off. */
   private rebuild: Migrating | undefined;
+  /** It has deferred them, and so turns them off in its next statement. */
+  private isAnnounced = false;
 
   protected get session(): Session {
     return this.rebuild ?? this.database;
@@ -132,14 +134,16 @@ class Adapter extends Queryable implements SqlDriverAdapter {
 
   /** Prisma's schema engine gives its scripts here too. */
   override executeRaw(query: SqlQuery): Promise<number> {
+    const isAnnounced = this.isAnnounced;
+    this.isAnnounced = false;
     return this.run(async (session) => {
       try {
-        if (this.rebuild === undefined || !(await this.isDoneByEngine(query))) {
+        if (this.rebuild === undefined || !(await this.isDoneForEngine(query, false))) {
           return (await executedBy(session, query.sql, this.arguments(query))).changes;
         }
       } catch (error) {
-        const isRefused = error instanceof FlatwaterError && error.kind === "misuse";
-        if (!isRefused || !(await this.isDoneByEngine(query))) {
+        const isRefused = this.rebuild === undefined && error instanceof FlatwaterError && error.kind === "misuse";
+        if (!isRefused || !(await this.isDoneForEngine(query, isAnnounced))) {
           throw error;
         }
       }
@@ -148,21 +152,27 @@ class Adapter extends Queryable implements SqlDriverAdapter {
   }
 
   /** Does what a PRAGMA of the schema engine means, or a script of it. False if it is none. */
-  private async isDoneByEngine({ sql, args }: SqlQuery): Promise<boolean> {
+  private async isDoneForEngine({ sql, args }: SqlQuery, isAnnounced: boolean): Promise<boolean> {
     const statements = args.length === 0 ? native.statements(sql) : [];
     const [first] = statements;
     if (first === undefined || !(isLock(first) || isKeys(first))) {
       return false;
     }
     const [, , pragma, value] = first;
+    const { rebuild } = this;
     if (statements.length > 1) {
       await this.database.executeScript(wholeOf(sql, statements));
     } else if (pragma === "defer_foreign_keys") {
-      const ended = this.rebuild;
-      this.rebuild = value === "on" ? (ended ?? (await Migrating.begin(this.database))) : undefined;
-      await (value === "off" ? ended?.end(true) : undefined);
+      this.isAnnounced = value === "on";
+    } else if (pragma === "foreign_keys" && value === "off" && isAnnounced) {
+      this.rebuild = await Migrating.begin(this.database);
+    } else if (pragma === "foreign_keys" && value === "on" && rebuild !== undefined) {
+      this.rebuild = undefined;
+      await rebuild.end(true);
+    } else if (pragma === "foreign_keys" && rebuild === undefined) {
+      return false;
     }
-    return pragma !== "foreign_keys" || statements.length > 1 || this.rebuild !== undefined;
+    return true;
   }
 
   async startTransaction(isolation?: IsolationLevel): Promise<Transaction> {

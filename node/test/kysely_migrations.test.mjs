@@ -159,3 +159,40 @@ test("migrations in a transaction of the program have its foreign keys", async (
   });
   assert.deepEqual(await names(db), ["Ada", "Bob"]);
 });
+
+test("migrations that are over run nothing more by themselves", async (t) => {
+  const { db, database } = await kysely(t);
+  const told = [];
+  const up = async (on) => {
+    for (const text of ["COMMIT", "/* a */ end", "ROLLBACK", "BEGIN"]) {
+      await assert.rejects(sql.raw(text).execute(on), { kind: "misuse", message: /one transaction/ });
+    }
+    await assert.rejects(sql`INSERT OR ROLLBACK INTO person (id, name) VALUES (NULL, NULL)`.execute(on));
+    await insert(on, "alone").catch((error) => told.push(error.message));
+    await insert(on, "alone too").catch((error) => told.push(error.message));
+  };
+  for (const options of [{}, { disableTransactions: true }]) {
+    const { error } = await migrator(db, { "001_over": { up } }, options).migrateToLatest();
+    assert.ok(error !== undefined);
+    assert.deepEqual(await names(db), []);
+  }
+  assert.equal(told.length, 4);
+  assert.match(told[1], /the transaction is over: .*NOT NULL/);
+  assert.equal(await database.queryValue("PRAGMA foreign_keys"), 1);
+});
+
+test("migrations that the idle limit has ended are not applied", async (t) => {
+  const { db, database } = await kysely(t, { transactionIdle: 1 });
+  const up = async (on) => {
+    await insert(on, "never").catch(() => {});
+    // It waits until the transaction is rolled back.
+    await other.execute("CREATE TABLE other (a)");
+    await insert(on, "alone").catch(() => {});
+    await insert(on, "alone too");
+  };
+  const other = await open(database.path, { transactionIdle: 1 });
+  t.after(() => other.close());
+  const { error } = await migrator(db, { "001_idle": { up } }).migrateToLatest();
+  assert.ok(error !== undefined);
+  assert.deepEqual(await names(db), []);
+});
