@@ -167,6 +167,38 @@ def test_a_factory_makes_connections_and_cursors(module, place):
         assert db.cursor(factory=Cursor).execute("SELECT %s", (1,)).fetchone() == (1,)
 
 
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_collation_that_raises_leaves_no_part_of_a_row_in_a_transaction(place, is_own):
+    fails = [False]
+
+    def descending(one: str, other: str) -> int:
+        if fails[0]:
+            raise ValueError("planted")
+        return (one < other) - (one > other)
+
+    insert = "INSERT INTO t VALUES (?)"
+    with closing(dbapi.connect(place)) as db:
+        db.create_collation("c", descending)
+        db.executescript("CREATE TABLE t (a COLLATE c); CREATE INDEX i ON t (a)")
+        if is_own:
+            db.execute("CREATE TEMP TABLE q (x)")
+        db.executemany(insert, [(f"m{n:02}",) for n in range(30)])
+        db.commit()
+        for name, rows in (("execute", ("m155",)), ("executemany", [("m155",), ("m156",)])):
+            db.execute(insert, ("first",))
+            fails[0] = True
+            with pytest.raises(dbapi.Error, match="the collation c raised ValueError"):
+                getattr(db, name)(insert, rows)
+            fails[0] = False
+            assert db.in_transaction
+            db.commit()
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert db.execute("SELECT count(*) FROM t NOT INDEXED").fetchone() == (32,)
+        # Plain SQLite, which checks the file after the test, has no such collation.
+        db.execute("DROP TABLE t")
+        db.commit()
+
+
 def test_functions_and_collations_of_a_connection(module, place):
     class Longest:
         def __init__(self):
