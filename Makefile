@@ -315,8 +315,10 @@ lint:
 # A long run that is to be shown: make torture FLATWATER_TORTURE_SECONDS=7200 JSON=torture/results/long.json
 .PHONY: torture torture-rust torture-python torture-round torture-rust-round torture-readme torture-asan
 PYTHON_ACTS = sync-dependencies sqlite3-programs signals
+NODE_ACT = concurrent-calls
 TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && $(TARGET)/torture/flatwater-torture
-torture: $(if $(filter $(PYTHON_ACTS),$(ACT)),,torture-rust) $(if $(ACT),$(if $(filter $(PYTHON_ACTS),$(ACT)),torture-python),torture-python)
+TORTURE_OF = $(if $(filter $(PYTHON_ACTS),$(ACT)),torture-python,$(if $(filter $(NODE_ACT),$(ACT)),torture-node,torture-rust))
+torture: $(if $(ACT),$(TORTURE_OF),torture-rust torture-python torture-node)
 
 torture-rust:
 	$(TORTURE) run $(if $(SEED),--seed $(SEED)) $(if $(ACT),--act $(ACT)) $(if $(JSON),--json $(JSON))
@@ -328,13 +330,18 @@ torture-python: python-package
 	        --seconds $$(($${FLATWATER_TORTURE_SECONDS:-300} / 6)) $(if $(SEED),--seed $(SEED)) || exit 1; \
 	done
 
+# The act that Node is needed for, and better-sqlite3, which is the lab's. As long as one of the others.
+.PHONY: torture-node
+torture-node: node-package $(BETTER_SQLITE3)
+	cd node && node torture/concurrent.mjs $$(($${FLATWATER_TORTURE_SECONDS:-300} / 6)) $(SEED)
+
 # Lost power with encrypted files. Built as the tests are, so that OpenSSL is not built again.
 .PHONY: torture-sqlcipher
 torture-sqlcipher:
 	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo build --quiet -p 'flatwater-torture*' --features flatwater-torture/sqlcipher
 	$(TARGET)/sqlcipher/debug/flatwater-torture $(if $(SEED),round power-loss $(SEED),run --act power-loss)
 
-torture-round: $(if $(filter $(PYTHON_ACTS),$(ACT)),torture-python,torture-rust-round)
+torture-round: $(TORTURE_OF:torture-rust=torture-rust-round)
 
 torture-rust-round:
 	$(TORTURE) round $(ACT) $(SEED)
