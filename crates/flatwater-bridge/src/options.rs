@@ -102,6 +102,7 @@ pub const TUNING: &[(&str, Set)] = &[
     }),
     ("leases", |options, given| switch(&given).map(|value| options.tuning(|t| t.leases(value)))),
     ("live_poll", |options, given| seconds(&given).map(|value| options.tuning(|t| t.live_poll(value)))),
+    ("memory_limit", |options, given| count(&given).map(|value| options.tuning(|t| t.memory_limit(value)))),
     ("mmap_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.mmap_bytes(value)))),
     ("network_filesystem", |options, given| {
         switch(&given).map(|value| options.tuning(|t| t.network_filesystem(value)))
@@ -213,6 +214,7 @@ mod tests {
             ("untrusted", Given::Bool(true), plain().untrusted()),
             ("untrusted", Given::Bool(false), plain()),
             ("step_limit", Given::Integer(7), plain().tuning(|t| t.step_limit(7))),
+            ("memory_limit", Given::Integer(7), plain().tuning(|t| t.memory_limit(7))),
             ("result_limit", Given::Integer(7), plain().tuning(|t| t.result_limit(7))),
             ("group", Given::Bool(false), plain().tuning(|t| t.no_group())),
             ("inline", Given::Bool(false), plain().tuning(|t| t.inline(Inline::Never))),

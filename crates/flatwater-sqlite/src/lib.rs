@@ -10,6 +10,7 @@
 //! - `hooks`: the callbacks from SQLite, and the state behind each
 //! - `wal`: the wal-index header, and SQLite's handles to the files
 //! - `guard`: refusing pages and snapshots to a thread, in front of SQLite's file methods
+//! - `heap`: how much memory SQLite takes for what a thread runs
 //! - `process`: forks, and state that each process has for itself
 //! - `secret`: a key in memory
 //! - `locks`, `turn_file`: files and locks outside of SQLite
@@ -23,6 +24,7 @@ pub mod fault;
 mod filesystem;
 mod guard;
 mod handle;
+mod heap;
 #[cfg(feature = "fault")]
 pub mod held_step;
 mod hooks;
@@ -44,7 +46,7 @@ pub use connection::transaction_control::Control;
 pub use cpu_time::thread_cpu_time;
 pub use error::cause::{Cause, Shared};
 pub use error::system_failure::SystemFailure;
-pub use error::{Error, Result, SqliteError, from_rusqlite};
+pub use error::{Error, Limit, Result, SqliteError, from_rusqlite};
 pub use filesystem::{filesystem_magic, free_bytes, why_not_readable, why_not_writable};
 pub use guard::Unheld;
 pub use guard::read_time::ReadTime;

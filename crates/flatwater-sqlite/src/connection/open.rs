@@ -12,9 +12,11 @@ use std::ptr;
 use rusqlite::{OpenFlags, ffi};
 
 use crate::error::{Error, Result, SqliteError, from_rusqlite};
+use crate::heap;
 
 /// Opens `path` with `flags`, to which extended result codes are added, and the VFS of that name.
 pub(crate) fn open(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> Result<rusqlite::Connection> {
+    heap::install();
     if !has_mutexes() {
         return Err(misuse("the linked SQLite was built, or is configured, for one thread only"));
     }

@@ -63,8 +63,19 @@ pub enum Error {
     },
     /// The text is longer than SQLite can take (2 GiB).
     TextTooLong,
+    /// The statement was ended at a limit that the engine has set.
+    Limit(Limit),
     /// Code of the user failed where SQLite lets nothing fail. What it was called for is undone.
     Callback(String, Cause),
+}
+
+/// A limit of what one statement takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// So many steps of the virtual machine.
+    Steps(u32),
+    /// So many bytes of SQLite's memory.
+    Memory(usize),
 }
 
 /// SQLite's report of a failed call.
@@ -206,6 +217,12 @@ impl fmt::Display for Error {
                  WAL database (https://sqlite.org/wal.html#walresetbug)"
             ),
             Self::TextTooLong => f.write_str("the text is longer than 2 GiB"),
+            Self::Limit(Limit::Steps(most)) => {
+                write!(f, "the statement was ended: it took more than {most} steps, which is the limit")
+            }
+            Self::Limit(Limit::Memory(most)) => {
+                write!(f, "the statement was ended: SQLite took more than {most} bytes for it, which is the limit")
+            }
             Self::Callback(message, _) => f.write_str(message),
         }
     }

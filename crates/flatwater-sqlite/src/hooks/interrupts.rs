@@ -1,6 +1,7 @@
 //! The conditions that end the statements which run on a connection.
 //!
-//! Owns: the interrupt to ask, or the time at which statements end, and how often SQLite's progress handler checked.
+//! Owns: the interrupt to ask, or the time at which statements end, how often SQLite's progress handler checked, and the limits of
+//! what a statement takes.
 //! Used by the thread that uses the connection, and by the progress handler on the same thread. Invariant: nothing ends
 //! a statement after `disarm`, or once a commit has begun. Leaves out: registering the handler, and the cost of a check.
 
@@ -11,8 +12,8 @@ use std::time::Instant;
 
 use rusqlite::ffi;
 
-use crate::error::cause::Cause;
-use crate::error::{Error, Result};
+use crate::error::{Error, Limit, Result};
+use crate::heap;
 
 /// Checked by the progress handler while a statement runs, and by the commit hook.
 pub trait Interrupt: Send + Sync {
@@ -40,6 +41,8 @@ pub struct Interrupts {
     looks: Cell<u32>,
     /// Armed statements end after so many steps.
     most_steps: Cell<Option<u32>>,
+    /// SQLite takes so much memory for an armed statement.
+    most_memory: Cell<Option<usize>>,
 }
 
 impl Interrupts {
@@ -56,6 +59,7 @@ impl Interrupts {
             steps: Cell::new(steps),
             looks: Cell::new(0),
             most_steps: Cell::new(None),
+            most_memory: Cell::new(None),
         }
     }
 
@@ -63,6 +67,9 @@ impl Interrupts {
     /// reaches its point of no return.
     pub fn arm(&self, interrupt: Arc<dyn Interrupt>) {
         self.looks.set(0);
+        if let Some(most) = self.most_memory.get() {
+            heap::limit(Some(most));
+        }
         *self.by.borrow_mut() = Some(interrupt);
     }
 
@@ -72,10 +79,17 @@ impl Interrupts {
         self.most_steps.set(Some(most));
     }
 
-    /// Returns true if armed statements end after a number of steps.
+    /// Lets SQLite take so many bytes of memory for what runs from one `arm` to its `disarm`, from now on. Beyond that a
+    /// statement ends as if there was no memory left, and with it a transaction. Has no effect where the program used SQLite
+    /// before this crate.
+    pub fn limit_memory(&self, most: usize) {
+        self.most_memory.set(Some(most));
+    }
+
+    /// Returns true if armed statements have a limit of what they take.
     #[must_use]
-    pub fn limits_steps(&self) -> bool {
-        self.most_steps.get().is_some()
+    pub fn has_limits(&self) -> bool {
+        self.most_steps.get().is_some() || self.most_memory.get().is_some()
     }
 
     /// Returns true if armed statements end because of their steps.
@@ -83,16 +97,23 @@ impl Interrupts {
         self.most_steps.get().is_some_and(|most| self.steps_seen() > most) && self.by.borrow().is_some()
     }
 
-    /// Says why a statement was interrupted, if it was because of its steps.
+    /// Says why a statement was ended, if it was because of a limit.
     pub(crate) fn explain<T>(&self, result: Result<T>) -> Result<T> {
-        match (&result, self.most_steps.get()) {
-            (Err(Error::Sqlite(error)), Some(most))
-                if error.code == ffi::SQLITE_INTERRUPT && self.is_beyond_steps() =>
-            {
-                let message = format!("the statement was ended: it took more than {most} steps, which is the limit");
-                Err(Error::Callback(message, Cause::default()))
+        let Err(Error::Sqlite(error)) = &result else { return result };
+        let limit = match error.code & 0xff {
+            _ if error.code == ffi::SQLITE_INTERRUPT && self.is_beyond_steps() => {
+                self.most_steps.get().map(Limit::Steps)
             }
-            _ => result,
+            ffi::SQLITE_NOMEM if heap::has_refused() => self.most_memory.get().map(Limit::Memory),
+            _ => None,
+        };
+        limit.map_or(result, |limit| Err(Error::Limit(limit)))
+    }
+
+    /// Lets SQLite take any amount of memory again.
+    fn end_limit(&self) {
+        if self.most_memory.get().is_some() {
+            heap::limit(None);
         }
     }
 
@@ -110,6 +131,7 @@ impl Interrupts {
     /// Undoes [`arm`](Self::arm) and [`Statement::arm_until`](crate::Statement::arm_until).
     pub fn disarm(&self) {
         self.end.set(None);
+        self.end_limit();
         drop(self.asked.borrow_mut().take());
         drop(self.by.borrow_mut().take());
     }
@@ -118,6 +140,7 @@ impl Interrupts {
     /// not begin.
     pub(crate) fn lets_commit(&self) -> bool {
         self.end.set(None);
+        self.end_limit();
         let (by, asked) = (self.by.borrow_mut().take(), self.asked.borrow_mut().take());
         by.or(asked).is_none_or(|interrupt| interrupt.lets_commit())
     }

@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rusqlite::ffi;
 
+use crate::heap;
+
 /// In the order in which SQLite takes them: opening a shared cache holds OPEN and opens a file under VFS1; naming a
 /// temporary file holds VFS1 and asks for a random number, which may look for the layer under MAIN; any of them allocates.
 /// The mutexes for applications are left to these.
@@ -36,6 +38,8 @@ static MUTEXES: [AtomicPtr<ffi::sqlite3_mutex>; IDS.len()] = [const { AtomicPtr:
 
 /// Finds the mutexes, so that the handlers of a fork need not. Called once, before the first fork that is noticed.
 pub(crate) fn prepare() {
+    // It can be done only before SQLite is initialised, as it is here.
+    heap::install();
     for (id, place) in IDS.into_iter().zip(&MUTEXES) {
         // SAFETY: static mutexes exist once SQLite is initialised, and are never freed.
         let mutex = unsafe {

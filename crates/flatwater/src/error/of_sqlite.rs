@@ -3,7 +3,7 @@
 //! Owns: their kinds, and the hints that follow from SQLite's code and message alone. Runs where the failure happens.
 //! Leaves out: what only a connection can find out (`connection::run::failed_writes`), and hiding bound values.
 
-use flatwater_sqlite::{Refused, SqliteError, SystemFailure, refused};
+use flatwater_sqlite::{Limit, Refused, SqliteError, SystemFailure, refused};
 use rusqlite::ffi;
 
 use super::Error;
@@ -97,6 +97,13 @@ impl From<flatwater_sqlite::Error> for Error {
             flatwater_sqlite::Error::Sqlite(error) => error.into(),
             flatwater_sqlite::Error::Callback(message, cause) => {
                 caused_by_user(Self::new(ErrorKind::Sql, message), cause)
+            }
+            flatwater_sqlite::Error::Limit(limit) => {
+                let new = Self::new(ErrorKind::Sql, error.to_string());
+                new.with_hint(match limit {
+                    Limit::Steps(_) => hint!["if it may take that much, raise " StepLimit],
+                    Limit::Memory(_) => hint!["if it may take that much, raise " MemoryLimit],
+                })
             }
             flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(ErrorKind::Open, error.to_string()),
             other @ flatwater_sqlite::Error::MisnumberedParameter { .. } => {

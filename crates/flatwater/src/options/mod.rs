@@ -58,6 +58,7 @@ pub struct Options {
     pub(crate) untrusted: bool,
     pub(crate) step_limit: Option<u32>,
     pub(crate) result_limit: Option<usize>,
+    pub(crate) memory_limit: Option<usize>,
     pub(crate) create: bool,
     pub(crate) durability: Durability,
     pub(crate) foreign_keys: bool,
@@ -162,6 +163,7 @@ impl Options {
             untrusted: false,
             step_limit: None,
             result_limit: None,
+            memory_limit: None,
             create: true,
             durability: Durability::Normal,
             foreign_keys: true,
@@ -279,7 +281,7 @@ mod tests {
         let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
         assert!(options.leases && options.migrations.is_none());
-        assert_eq!((options.step_limit, options.result_limit), (None, None));
+        assert_eq!((options.step_limit, options.result_limit, options.memory_limit), (None, None, None));
         assert!(options.on_statement.is_none() && options.slow_statement.is_none());
         let limits = InlineLimits { time: Duration::from_micros(50), rows: 256, bytes: 64 << 10 };
         assert_eq!(options.inline, Inline::Auto(limits));

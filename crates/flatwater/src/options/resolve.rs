@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::untrusted::{UNTRUSTED_RESULT, UNTRUSTED_STEPS};
+use super::untrusted::{UNTRUSTED_MEMORY, UNTRUSTED_RESULT, UNTRUSTED_STEPS};
 use super::uri::{self, Mode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options, TempStore};
@@ -75,6 +75,7 @@ impl Options {
             self.read_only |= !self.writes && !self.is_memory();
             self.step_limit.get_or_insert(UNTRUSTED_STEPS);
             self.result_limit.get_or_insert(UNTRUSTED_RESULT);
+            self.memory_limit.get_or_insert(UNTRUSTED_MEMORY);
         }
         self.attach.iter_mut().try_for_each(Attached::read_uri)
     }
@@ -206,8 +207,8 @@ impl Options {
         }
         let first = first_difference!(
             self, other, except: path, read_only, writes, create, network_filesystem, timeout, joins, migrations, image;
-            key, untrusted, step_limit, result_limit, durability, foreign_keys, double_quoted_strings, readers, extra_readers,
-            stream_idle, live_poll, snapshot_age,
+            key, untrusted, step_limit, result_limit, memory_limit, durability, foreign_keys, double_quoted_strings, readers,
+            extra_readers, stream_idle, live_poll, snapshot_age,
             queue, group, statement_cache, writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size,
             auto_vacuum, optimize_every, busy_timeout,
             fairness, transaction_idle, close_wait, attach, journal, immutable, vfs, second_copy, on_open, load_extension, on_connect,

@@ -308,8 +308,8 @@ fn a_result_without_an_end_is_an_error_that_names_the_limit_however_it_is_read()
         }
         drop(stream);
         let row = ["b"; 11].join(", ");
-        is_too_large(db.query_one(&format!("SELECT {row} FROM huge"), ()).await, LIMIT);
-        is_too_large(db.stream(&format!("SELECT {row} FROM huge"), ()).next().await.unwrap(), LIMIT);
+        is_too_large(db.query_one(format!("SELECT {row} FROM huge"), ()).await, LIMIT);
+        is_too_large(db.stream(format!("SELECT {row} FROM huge"), ()).next().await.unwrap(), LIMIT);
         db.close().await.unwrap();
 
         let db = options().read_only(false).open().await.unwrap();

@@ -37,6 +37,9 @@ pub(crate) fn protect(sqlite: &Sqlite, options: &Options) -> Result<()> {
     if let Some(steps) = options.step_limit {
         sqlite.hooks().interrupts.limit_steps(steps);
     }
+    if let Some(bytes) = options.memory_limit {
+        sqlite.hooks().interrupts.limit_memory(bytes);
+    }
     if !options.untrusted {
         return Ok(());
     }

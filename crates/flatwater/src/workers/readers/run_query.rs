@@ -43,7 +43,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         return Performed::Answered(Ok(Answer::Prepared(text.clone(), None)));
     }
     let interrupts = &reader.connection.sqlite.hooks().interrupts;
-    if interrupts.limits_steps() {
+    if interrupts.has_limits() {
         // A view of strangers may be long to prepare.
         interrupts.arm(interrupt.clone());
     }
