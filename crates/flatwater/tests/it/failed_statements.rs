@@ -3,6 +3,7 @@
 //! SQLite itself undoes a failed statement only if it prepared for that; in autocommit mode the rollback removes the
 //! rest (<https://sqlite.org/lang_conflict.html>).
 
+use flatwater::bindings::{FrontCall, Output, Polled, Target};
 use flatwater::{Database, Error, ErrorKind, Transaction, params};
 
 use crate::place::{Place, in_both_places};
@@ -15,6 +16,8 @@ in_both_places!(
     a_transaction_that_sqlite_rolled_back_says_so_to_the_end,
     requests_pipelined_behind_the_loss_of_their_transaction_do_nothing,
     a_deferred_foreign_key_fails_at_the_commit_which_rolls_back,
+    a_commit_of_a_front_end_that_fails_leaves_the_transaction_open,
+    a_transaction_of_a_front_end_begins_with_the_rowid_that_it_tells,
     a_text_that_failed_costs_a_group_no_second_replay,
     a_member_for_which_there_is_no_space_runs_again_alone,
 );
@@ -199,6 +202,53 @@ async fn a_deferred_foreign_key_fails_at_the_commit_which_rolls_back(place: &Pla
     tx.execute("INSERT INTO p VALUES (7)", ()).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(db.query_optional_value::<i64>("SELECT count(*) FROM c", ()).await.unwrap(), Some(1));
+}
+
+/// Returns the output of a call of a front end.
+async fn output(mut call: FrontCall) -> flatwater::Result<Output> {
+    loop {
+        match call.poll(None) {
+            Polled::Ready(result) => return result,
+            _ => tokio::task::yield_now().await,
+        }
+    }
+}
+
+async fn a_commit_of_a_front_end_that_fails_leaves_the_transaction_open(place: &Place) {
+    let db = open(place).await;
+    let schema = "CREATE TABLE p (id INTEGER PRIMARY KEY);
+        CREATE TABLE c (p REFERENCES p DEFERRABLE INITIALLY DEFERRED)";
+    db.execute_script(schema).await.unwrap();
+    let tx = db.begin().await.unwrap();
+    let target = Target::of(&tx);
+    tx.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
+    for _ in 0..2 {
+        let error = output(target.commit()).await.err().unwrap();
+        assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_FOREIGNKEY"), "{error}");
+        assert!(tx.in_transaction());
+    }
+    tx.execute("INSERT INTO p VALUES (7)", ()).await.unwrap();
+    output(target.commit()).await.unwrap();
+    assert!(!tx.in_transaction());
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM c, p", ()).await.unwrap(), 1);
+    // Its guard ends nothing any more.
+    drop(tx);
+    let tx = db.begin().await.unwrap();
+    tx.execute("INSERT INTO c VALUES (8)", ()).await.unwrap();
+    assert_eq!(output(Target::of(&tx).commit()).await.err().unwrap().kind(), ErrorKind::Constraint);
+    drop(tx);
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM c", ()).await.unwrap(), 1);
+}
+
+async fn a_transaction_of_a_front_end_begins_with_the_rowid_that_it_tells(place: &Place) {
+    let db = open(place).await;
+    db.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
+    let Ok(Output::Transaction(tx)) = output(Target::of(&db).begin_after(Some(41))).await else {
+        panic!("no transaction")
+    };
+    assert_eq!(tx.query_value::<i64>("SELECT last_insert_rowid()", ()).await.unwrap(), 41);
+    tx.execute("INSERT INTO u VALUES (2)", ()).await.unwrap();
+    assert_eq!(tx.query_value::<i64>("SELECT last_insert_rowid()", ()).await.unwrap(), 2);
 }
 
 /// Submits the numbers behind an open transaction, so that they form one group. Returns the refused ones.
