@@ -44,8 +44,8 @@ pub(crate) fn parameters_of<'py>(py: Python<'py>, sql: &str) -> PyResult<Bound<'
     PyList::new(py, parameter_names(sql).collect::<Vec<_>>())
 }
 
-/// An iterator over the tokens of a text as SQLite reads them: what each is, the token, and the white space and comments before it.
-/// The last one is empty.
+/// An iterator over the tokens of a text as SQLite reads them: what each is, the token, and the white space and comments
+/// before it. The last one is empty.
 #[pyclass(module = "flatwater._native")]
 pub(crate) struct Tokens {
     sql: Py<PyString>,
