@@ -160,9 +160,10 @@ test-node:
 	    echo "skipped: test-node needs node and npm"; \
 	fi
 
-# The tests that Drizzle has for its own drivers, at two versions, on the adapters for it; the steps of the guide for drizzle-kit; Prisma's
-# client and its schema engine on the adapter for it; and the short form of better-sqlite3's benchmark. What is of other projects is fetched, and nothing of it is kept;
-# FLATWATER_GIT=file:///srv/mirror/ says where repositories are that are not at GitHub. Without them their part is skipped, and says so.
+# The tests that Drizzle has for its own drivers, at two versions, on the adapters for it; the steps of the guide for drizzle-kit;
+# Prisma's client and its schema engine on the adapter for it; and the short form of better-sqlite3's benchmark. What is of other
+# projects is fetched, and nothing of it is kept; FLATWATER_GIT=file:///srv/mirror/ says where repositories are that are not at GitHub.
+# Without them their part is skipped, and says so.
 .PHONY: test-node-suites
 NODE_SUITES = node/suites node/suites/kit node/suites/prisma
 test-node-suites:
@@ -184,7 +185,7 @@ bench-better-sqlite3: node/node_modules/.made node/suites/node_modules/.made
 	node node/tools/build.mjs $(TARGET)/release node/suites/target/package index
 	FLATWATER_PACKAGE=file://$(CURDIR)/node/suites/target/package/index.mjs node node/suites/benchmark.mjs $(TRIALS)
 
-# Random programs of calls beside better-sqlite3, which is the lab's. `make test-node` skips them where it is not installed: without a
+# Random programs of calls, and of Kysely and Drizzle, beside better-sqlite3, which is the lab's. `make test-node` skips them where it is not installed: without a
 # binary of it for this platform npm compiles it, for minutes.
 BETTER_SQLITE3 = lab/peers/node/node_modules/better-sqlite3/build/Release/better_sqlite3.node
 $(BETTER_SQLITE3):
@@ -192,7 +193,7 @@ $(BETTER_SQLITE3):
 
 .PHONY: test-node-programs
 test-node-programs: node-package $(BETTER_SQLITE3)
-	cd node && node --test --test-reporter=dot test/programs.test.mjs
+	cd node && node --test --test-reporter=dot test/programs.test.mjs test/adapter_programs.test.mjs
 
 # What a hundred thousand calls of each kind leave in memory. `make test-node` makes a few thousand.
 .PHONY: test-node-leaks
