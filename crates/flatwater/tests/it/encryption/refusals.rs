@@ -183,9 +183,10 @@ fn no_road_takes_a_setting_of_sqlcipher() {
                 assert!(error.is_err(), "{road}: {sql}");
             }
             drop(own);
-            let other = EncryptedFile::new();
-            other.options().on_open(sql).open().await.unwrap_err();
-            other.options().on_connect(move |c| c.execute_batch(sql)).open().await.unwrap_err();
+            // No key has to be derived of this one.
+            let other = || Options::new(file.beside("other.db")).key(Key::raw(&[7; 32]));
+            other().on_open(sql).open().await.unwrap_err();
+            other().on_connect(move |c| c.execute_batch(sql)).open().await.unwrap_err();
         }
         assert_eq!(of_process(), before);
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
