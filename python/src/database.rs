@@ -4,18 +4,19 @@
 //! that it shares with transactions (`executor`).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use flatwater::ConnectionOptions;
 use flatwater::bindings::{
-    FrontCall, Output, Target, close, enforces_foreign_keys, functions, incremental_vacuum, joining, open_with,
-    serialize, set_listener, vacuum, vacuum_into,
+    FrontCall, Mailbox, Output, Polled, Target, close, enforces_foreign_keys, functions, incremental_vacuum, joining,
+    open_with, serialize, set_listener, vacuum, vacuum_into,
 };
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
-use crate::call::Body;
+use crate::call::{Body, Pending};
 use crate::capi::audit;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
@@ -133,8 +134,8 @@ impl NativeDatabase {
 
     /// Closes the database.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        owners::refuse_close(py, &self.target())?;
-        self.call(py, "close", Ok(close(&self.database)))
+        let closing = Closing { of: self.target(), has_begun: false, call: close(&self.database) };
+        new_call(py, Body::other("close", Ok(Box::new(closing)), Shape::Plain))
     }
 
     /// Returns the statement that tells which pages of an encrypted database cannot be decrypted.
@@ -301,5 +302,25 @@ impl NativeDatabase {
             _ => Err(PyValueError::new_err("the mode is \"passive\", \"full\", \"restart\" or \"truncate\"")),
         };
         self.call(py, "checkpoint", mode.map(|mode| self.target().checkpoint(mode)))
+    }
+}
+
+/// A close, which is refused where it would wait for who awaits it.
+struct Closing {
+    of: Target,
+    has_begun: bool,
+    call: FrontCall,
+}
+
+impl Pending for Closing {
+    fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            owners::refuse_close(py, &self.of)?;
+        }
+        Pending::poll(&mut self.call, py, address)
+    }
+
+    fn give_up(&mut self) -> bool {
+        Pending::give_up(&mut self.call)
     }
 }
