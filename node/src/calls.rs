@@ -88,12 +88,15 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
         BEGIN => target.begin(),
         SNAPSHOT => target.snapshot(),
         12 => target.backup(Path::new(sql)),
-        13 => target.checkpoint(match sql {
-            "full" => CheckpointMode::Full,
-            "restart" => CheckpointMode::Restart,
-            "truncate" => CheckpointMode::Truncate,
-            _ => CheckpointMode::Passive,
-        }),
+        13 => bindings::checkpoint(
+            target,
+            match sql {
+                "full" => CheckpointMode::Full,
+                "restart" => CheckpointMode::Restart,
+                "truncate" => CheckpointMode::Truncate,
+                _ => CheckpointMode::Passive,
+            },
+        ),
         14 => bindings::vacuum(target),
         15 => bindings::vacuum_into(target, Path::new(sql)),
         16 => bindings::incremental_vacuum(target, sql.parse().unwrap_or(0)),

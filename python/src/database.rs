@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use flatwater::ConnectionOptions;
 use flatwater::bindings::{
-    FrontCall, Mailbox, Output, Polled, Target, close, enforces_foreign_keys, functions, incremental_vacuum, joining,
-    open_with, serialize, set_listener, vacuum, vacuum_into,
+    FrontCall, Mailbox, Output, Polled, Target, checkpoint, close, enforces_foreign_keys, export, functions,
+    incremental_vacuum, joining, open_with, rekey, serialize, set_listener, vacuum, vacuum_into,
 };
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
-use crate::call::{Body, Pending};
+use crate::call::Body;
 use crate::capi::audit;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
@@ -31,6 +31,7 @@ use crate::logged_query;
 use crate::many::of_pair;
 use crate::owners;
 use crate::paths::AnyPath;
+use crate::pending::Pending;
 use crate::seconds::{Seconds, timed};
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
@@ -283,13 +284,13 @@ impl NativeDatabase {
         key: Option<AnyKey>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "export", timed(self.target().export(&path.0, key.map(|key| key.0)), timeout))
+        self.call(py, "export", timed(export(&self.target(), &path.0, key.map(|key| key.0)), timeout))
     }
 
     /// Encrypts the database with another key.
     #[pyo3(signature = (key, timeout))]
     fn rekey<'py>(&self, py: Python<'py>, key: AnyKey, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "rekey", timed(self.target().rekey(key.0), timeout))
+        self.call(py, "rekey", timed(rekey(&self.target(), key.0), timeout))
     }
 
     /// Runs a checkpoint.
@@ -301,7 +302,7 @@ impl NativeDatabase {
             "truncate" => Ok(CheckpointMode::Truncate),
             _ => Err(PyValueError::new_err("the mode is \"passive\", \"full\", \"restart\" or \"truncate\"")),
         };
-        self.call(py, "checkpoint", mode.map(|mode| self.target().checkpoint(mode)))
+        self.call(py, "checkpoint", mode.map(|mode| checkpoint(&self.target(), mode)))
     }
 }
 

@@ -6,7 +6,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use flatwater::bindings::{FrontCall, Output, Target, commit, release, rollback, rollback_to, savepoint};
+use flatwater::bindings::{
+    FrontCall, Output, Target, commit, commit_or_stay, release, rollback, rollback_to, savepoint,
+};
 use flatwater::{Snapshot, Transaction};
 use pyo3::prelude::*;
 
@@ -52,7 +54,7 @@ impl TransactionGuard {
 
     /// Commits the transaction, of which this stays the guard: it is open if its COMMIT fails and SQLite leaves it open.
     fn commit_or_stay<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        new_call(py, Body::call("commit", self.target(py).map(|target| target.commit()), Shape::Plain))
+        new_call(py, Body::call("commit", self.target(py).map(|target| commit_or_stay(&target)), Shape::Plain))
     }
 
     /// Commits the transaction.

@@ -6,11 +6,15 @@
 //! and a write that cannot end any more is finished. Leaves out: which worker serves it (`engine::dispatch`),
 //! and blocking for it (`blocking`).
 
+mod leaving;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+pub(crate) use leaving::Leaving;
 
 use crate::api::report::{Collection, Report};
 use crate::engine::cancelled::CancelOutcome;
@@ -72,17 +76,6 @@ enum Stage {
     /// The result is there. It is returned at the next poll, after other tasks had their turn.
     Held(Result<Answer>),
     Done,
-}
-
-/// What a caller that gives a call up waits for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leaving {
-    /// Nothing.
-    AtOnce,
-    /// Until a write that runs has ended.
-    AfterWrite,
-    /// The same, and it takes the outcome of a write: also of one that has ended.
-    WithOutcome,
 }
 
 /// What a step of a call came to.
@@ -319,46 +312,6 @@ impl<T, E> Call<T, E> {
     fn is_inherited(&mut self) -> bool {
         self.caller.as_ref().is_some_and(|caller| caller.handle.is_inherited())
             || matches!(self.stage(), Stage::Waiting(_, reply) if reply.is_inherited())
-    }
-
-    /// Gives the call up, as dropping it does, but for what `leaving` waits for.
-    pub(crate) fn give_up(&mut self, leaving: Leaving) -> CancelOutcome {
-        let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
-            Stage::New(_) | Stage::Start(_) => CancelOutcome::Withdrawn,
-            Stage::Waiting(_, reply) if reply.is_inherited() => CancelOutcome::Answered,
-            // Asked before giving up: an interrupted request is answered too. One that is too late never ran.
-            Stage::Waiting(awaited, reply) if reply.is_answered() && !awaited.is_too_late() => {
-                if leaving == Leaving::WithOutcome && awaited.may_write() {
-                    *self.stage() = Stage::Waiting(awaited, reply);
-                    return CancelOutcome::Answered;
-                }
-                CancelOutcome::Answered
-            }
-            Stage::Held(answer)
-                if leaving == Leaving::WithOutcome && answer.as_ref().is_ok_and(Answer::may_be_of_write) =>
-            {
-                *self.stage() = Stage::Held(answer);
-                return CancelOutcome::Answered;
-            }
-            Stage::Waiting(awaited, reply) => match awaited.give_up() {
-                cancelled if leaving != Leaving::AtOnce && awaited.has_outcome(cancelled) => {
-                    *self.stage() = Stage::Waiting(awaited, reply);
-                    return cancelled;
-                }
-                // It was done before it could learn that its caller had left.
-                _ if matches!(reply.look(), Poll::Ready(Some(Ok(_)))) => CancelOutcome::Answered,
-                cancelled => cancelled,
-            },
-            Stage::Held(_) => {
-                budget::renew();
-                CancelOutcome::Answered
-            }
-            Stage::Refused(_) | Stage::Done => CancelOutcome::Answered,
-        };
-        if let Some(report) = self.report.take() {
-            report.dropped(cancelled, self.collection.as_deref());
-        }
-        cancelled
     }
 }
 

@@ -4,10 +4,13 @@
 
 use std::path::Path;
 
+use flatwater_sqlite::CheckpointMode;
+
 use super::front_call::{FrontCall, Output};
 use super::{BackupTarget, Copy, Target};
 use crate::api::blob::Blob;
 use crate::api::maintenance::{self, incremental_vacuum as work_of, pages_freed};
+use crate::options::key::Key;
 use crate::workers::work::Work;
 
 /// As [`Database::vacuum`](crate::Database::vacuum).
@@ -34,6 +37,26 @@ pub fn incremental_vacuum(on: &Target, pages: u32) -> FrontCall {
 #[must_use]
 pub fn serialize(on: &Target) -> FrontCall {
     on.call("serialize", Ok(Work::Copy(Box::new(Copy::Bytes))), |answer, _| answer.bytes().map(Output::Bytes))
+}
+
+/// Copies the database into a file that is encrypted with `key`, or is plain.
+#[must_use]
+pub fn export(on: &Target, path: &Path, key: Option<Key>) -> FrontCall {
+    let work = BackupTarget::with_key(path, key).map(|target| Work::Copy(Box::new(Copy::Pages(target))));
+    on.call("export", work, |answer, _| answer.done().map(|()| Output::Done))
+}
+
+/// As [`Database::rekey`](crate::Database::rekey).
+#[must_use]
+pub fn rekey(on: &Target, key: Key) -> FrontCall {
+    let work = key.check().map(|()| Work::Rekey(key));
+    on.call("rekey", work, |answer, _| answer.done().map(|()| Output::Done))
+}
+
+/// As [`Database::checkpoint`](crate::Database::checkpoint).
+#[must_use]
+pub fn checkpoint(on: &Target, mode: CheckpointMode) -> FrontCall {
+    on.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed().map(Output::Checkpointed))
 }
 
 /// The SQL of a check of a database, or of one of its tables, as [`Database::integrity_check`](crate::Database::integrity_check)

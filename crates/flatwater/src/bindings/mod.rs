@@ -2,9 +2,10 @@
 //!
 //! Owns: making the calls of a front end; hints in the words of another language. Runs on the caller's thread.
 //! Invariant: a call of a front end does what the call of the API does. Leaves out: polling a call (`front_call`), where it
-//! begins (`call_nesting`), calls that are held back (`held`), rows of parameters (`param_rows`), opening a database (`open`), connections of callers
-//! (`connection`), reading a result (`results`), savepoints by name (`savepoints`), functions of the host (`functions`),
-//! what goes on beside calls (`turns`), telling the host's event loop (`flatwater-bridge`).
+//! begins (`call_nesting`), calls that are held back (`held`), rows of parameters (`param_rows`), opening a database (`open`),
+//! connections of callers (`connection`), reading a result (`results`), savepoints by name (`savepoints`), functions of the host
+//! (`functions`), what a text is (`texts`), what goes on beside calls (`turns`), telling the host's event loop
+//! (`flatwater-bridge`).
 
 mod call_nesting;
 pub mod connection;
@@ -16,6 +17,7 @@ mod open;
 mod param_rows;
 mod results;
 mod savepoints;
+mod texts;
 mod turns;
 
 use std::any::Any;
@@ -26,12 +28,12 @@ use std::time::Duration;
 
 pub use call_nesting::Unbegun;
 pub use connection::close_connection;
-use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};
 pub use held::{Held, line_of};
 pub use maintenance::{
-    check_sql, incremental_vacuum, pages_sql, problems, read_blob, serialize, vacuum, vacuum_into, write_blob,
+    check_sql, checkpoint, export, incremental_vacuum, pages_sql, problems, read_blob, rekey, serialize, vacuum,
+    vacuum_into, write_blob,
 };
 pub use open::{enforces_foreign_keys, joining, open, open_with};
 pub use param_rows::{
@@ -41,6 +43,7 @@ pub use results::{
     ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, json_of, position, rows_of, shared_rows,
 };
 pub use savepoints::{release, rollback_to, savepoint};
+pub use texts::{looks_like_rows, parameter_names, shown, statements, tokens};
 pub use turns::{host_tells_of_turns, loop_had_turn, poll_batch, poll_live, turn_is_due, turn_was_given};
 
 use crate::api::batches::Batches;
@@ -58,14 +61,12 @@ use crate::engine::dispatch::Caller;
 use crate::engine::registry;
 pub use crate::error::names::Name;
 use crate::error::of_rows::{OPTIONAL_ROW, OPTIONAL_VALUE};
-use crate::error::{Error, Result, shorten};
+use crate::error::{Error, Result};
 use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;
 use crate::options::json_options::JsonOptions;
-use crate::options::key::Key;
 pub use crate::queue::reply::Mailbox;
 use crate::queue::ticket::CallOptions;
-use crate::sql::{parameters, script, tokens};
 pub use crate::thread::background::dispose;
 pub use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
@@ -76,12 +77,6 @@ use crate::workers::work::{Wanted, Work};
 #[must_use]
 pub fn hint(error: &Error, spell: impl Fn(Name) -> &'static str) -> Option<Cow<'_, str>> {
     error.hint_spelled(spell)
-}
-
-/// Returns a text as errors show it: shortened, and without a key.
-#[must_use]
-pub fn shown(sql: &str) -> Cow<'_, str> {
-    shorten(sql)
 }
 
 /// What a front end's calls are made on: a database, a transaction or a snapshot. It does not keep a transaction open.
@@ -240,29 +235,6 @@ impl Target {
         self.call("open_blob", Ok(work), |answer, caller| Blob::opened(answer, caller).map(Output::Blob))
     }
 
-    /// Copies the database into a file that is encrypted with `key`, or is plain.
-    pub fn export(&self, path: &Path, key: Option<Key>) -> FrontCall {
-        let work = BackupTarget::with_key(path, key).map(|target| Work::Copy(Box::new(Copy::Pages(target))));
-        self.call("export", work, |answer, _| answer.done().map(|()| Output::Done))
-    }
-
-    pub fn rekey(&self, key: Key) -> FrontCall {
-        let work = key.check().map(|()| Work::Rekey(key));
-        self.call("rekey", work, |answer, _| answer.done().map(|()| Output::Done))
-    }
-
-    pub fn checkpoint(&self, mode: CheckpointMode) -> FrontCall {
-        self.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed().map(Output::Checkpointed))
-    }
-
-    /// Commits the transaction, whose guard stays with the caller. If its COMMIT fails and SQLite leaves it open, it is open.
-    pub fn commit(&self) -> FrontCall {
-        let caller = &self.0.0;
-        let options = CallOptions { keeps_open: true, ..caller.options };
-        let keeping = Self(Session(Caller { options, ..caller.clone() }));
-        keeping.call("commit", Ok(Work::Commit), |answer, _| answer.done().map(|()| Output::Done))
-    }
-
     /// A result in batches; see [`poll_batch`].
     pub fn batches(&self, sql: &str, params: Result<Params>) -> Batches {
         Batches::new(&self.0.0, "batches", self.0.read(&sql, params, Wanted::Batches))
@@ -279,6 +251,15 @@ pub fn close(database: &Database) -> FrontCall {
 #[must_use]
 pub fn commit(transaction: Transaction<'static>) -> FrontCall {
     FrontCall::new(transaction.commit_as(|answer, _| answer.done().map(|()| Output::Done)))
+}
+
+/// Commits the transaction, whose guard stays with the caller. If its COMMIT fails and SQLite leaves it open, it is open.
+#[must_use]
+pub fn commit_or_stay(target: &Target) -> FrontCall {
+    let caller = &target.0.0;
+    let options = CallOptions { keeps_open: true, ..caller.options };
+    let keeping = Target(Session(Caller { options, ..caller.clone() }));
+    keeping.call("commit", Ok(Work::Commit), |answer, _| answer.done().map(|()| Output::Done))
 }
 
 /// Rolls back a transaction, or a nested one.
@@ -305,32 +286,6 @@ pub fn set_listener(database: &Database, listener: Option<Hear>) {
 /// As [`set_listener`], of the handle that this belongs to.
 pub fn listen(on: &Target, listener: Option<Hear>) {
     on.0.0.handle.set_listener(listener.map(Listener::new));
-}
-
-/// The tokens of a text as SQLite reads them, each with what it is and the white space and comments before it. The last one is
-/// empty, so that all of them together are the text. A quote inside of quotes, which is written twice, makes two tokens.
-pub fn tokens(sql: &str) -> impl Iterator<Item = (&'static str, &str, &str)> {
-    tokens::with_gaps(sql)
-}
-
-/// The names of the parameters in a text, without their sign.
-pub fn parameter_names(sql: &str) -> impl Iterator<Item = &str> {
-    parameters::names(sql)
-}
-
-/// Guesses whether a text returns rows, for a library whose callers do not say so.
-#[must_use]
-pub fn looks_like_rows(sql: &str) -> bool {
-    tokens::looks_like_rows(sql)
-}
-
-/// The statements of a script: of each its text, the word that says what it does, and of a PRAGMA its name and, if it is set,
-/// whether one that is on or off is on with this value.
-pub fn statements(script: &str) -> impl Iterator<Item = (&str, &str, Option<(&str, Option<bool>)>)> {
-    script::statements(script).map(|sql| {
-        let pragma = tokens::pragma(sql).map(|(name, value)| (name, value.map(|value| !tokens::is_off(value))));
-        (sql, tokens::verb(sql).unwrap_or_default(), pragma)
-    })
 }
 
 /// Returns true if this process has the file open in order to write, and another SQLite library must not open it here

@@ -17,12 +17,12 @@ use crate::workers::work::LiveQuery;
 use crate::workers::writer::Writer;
 
 impl Caller {
-    /// Subscribes to a live query. With one connection its first run waits for the writer, as a read does: from the body of a
-    /// transaction on the same database it would wait for the end of that.
+    /// Subscribes to a live query. With one connection its first run waits for the writer, as a read does: one that a front end
+    /// begins in the body of a transaction on the same database would wait for the end of that.
     pub(crate) fn subscribe(&self, query: Arc<LiveQuery>, gets_differences: bool) -> Result<Subscription> {
         self.may_begin()?;
         let engine = self.handle.engine();
-        if engine.readers.is_none() && (self.options.inside_body || is_inside(self.handle.id())) {
+        if engine.readers.is_none() && self.options.inside_body {
             return Err(waits_for_itself());
         }
         engine.touch();

@@ -231,7 +231,7 @@ impl Caller {
 
     /// Returns the worker that serves the work, as far as is known. If the guess is wrong, the writer runs a read, or a
     /// reader hands a write over.
-    fn route(&self, work: &Work) -> Result<Route<'_>> {
+    pub(super) fn route(&self, work: &Work) -> Result<Route<'_>> {
         if let Some(inside) = &self.inside {
             return Ok(Route::Transaction(inside));
         }
@@ -253,23 +253,6 @@ impl Caller {
             (readers, Some(writer)) if may_use(readers.is_none()) => Ok(Route::Writer(writer)),
             _ if self.handle.is_closed() => Err(Error::closed()),
             _ => Err(opened_to_read(engine.path())),
-        }
-    }
-
-    /// Returns a number of the queue in which work takes its place behind the writes before it: that of the transaction, or of
-    /// the writer. `None` for what has no place among them.
-    pub(crate) fn line_of(&self, work: &Work) -> Option<usize> {
-        match self.route(work) {
-            Ok(Route::Transaction(_) | Route::Writer(_)) => self.line(),
-            _ => None,
-        }
-    }
-
-    /// The same for a write.
-    pub(crate) fn line(&self) -> Option<usize> {
-        match &self.inside {
-            Some(inside) => Some(Arc::as_ptr(&inside.transaction).addr()),
-            None => self.kept.is_none().then(|| self.handle.id()),
         }
     }
 

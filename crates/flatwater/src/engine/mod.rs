@@ -15,6 +15,7 @@ mod exit;
 mod file_check;
 mod file_table;
 pub(crate) mod handle;
+mod line;
 pub(crate) mod opening;
 pub(crate) mod own_connections;
 mod parked_files;

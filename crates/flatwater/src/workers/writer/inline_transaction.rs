@@ -15,7 +15,7 @@ use super::failed_commit::{Change, Changes};
 use super::inline_access::run_inline;
 use super::resting_connection::OpenState;
 use super::slot::Slot;
-use super::writer_connection::WriterConnection;
+use super::writer_connection::{WriterConnection, tell_rowid};
 use super::{Writer, WriterShared};
 use crate::connection::Connection;
 use crate::connection::learn::schema::Known;
@@ -43,7 +43,11 @@ pub(crate) fn begin_inline(writer: &Writer, rowid: Option<i64>, permit: &Permit<
     let _pending = PendingWrite::new(&*shared.pending_writes);
     let Some(mut slot) = Slot::acquire_idle(writer) else { return InlineRun::Ineligible };
     let begun = slot.run(|connection, _| {
-        begin(shared, connection, permit).inspect(|begun| begun.iter().for_each(|()| connection.tell_rowid(rowid)))
+        let begun = begin(shared, connection, permit);
+        if matches!(begun, Some(Ok(()))) {
+            tell_rowid(connection, rowid);
+        }
+        begun
     });
     match begun {
         None => return InlineRun::Ineligible,

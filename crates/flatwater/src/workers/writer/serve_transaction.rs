@@ -20,7 +20,7 @@ use super::perform::{Rules, may_leave_part, perform};
 use super::resting_connection::OpenState;
 use super::savepoint_stack::{LONG, Stack};
 use super::slot::HeldConnection;
-use super::writer_connection::WriterConnection;
+use super::writer_connection::{WriterConnection, tell_rowid};
 use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::{Ticket, left_request};
@@ -38,7 +38,7 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     let started = request.ticket.note_start(ExecutedOn::Writer, || held.busy_timeout.waited());
     let begun = begin(held, shared, &request.ticket);
     if let (Ok(()), Work::Begin(rowid)) = (&begun, &request.work) {
-        held.tell_rowid(*rowid);
+        tell_rowid(held, *rowid);
     }
     request.ticket.note_end(started, || held.busy_timeout.waited());
     if let Err(error) = begun {

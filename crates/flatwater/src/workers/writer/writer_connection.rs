@@ -180,13 +180,6 @@ impl WriterConnection {
         Ok(connection.control.begin(&mut connection.sqlite)?)
     }
 
-    /// Lets `last_insert_rowid()` tell this rowid, if there is one, until a row is inserted.
-    pub(super) fn tell_rowid(&self, rowid: Option<i64>) {
-        if let (Some(connection), Some(rowid)) = (&self.connection, rowid) {
-            connection.sqlite.handle().set_last_insert_rowid(rowid);
-        }
-    }
-
     /// Undoes what ran since the innermost savepoint, and closes it. If that fails, the transaction is rolled back.
     pub(super) fn undo(&mut self) -> Result<()> {
         let connection = self.connection()?;
@@ -248,6 +241,13 @@ impl WriterConnection {
         self.end_lease();
         self.commits = None;
         self.connection.take()
+    }
+}
+
+/// Lets `last_insert_rowid()` tell this rowid, if there is one, until a row is inserted.
+pub(super) fn tell_rowid(writer: &WriterConnection, rowid: Option<i64>) {
+    if let (Some(connection), Some(rowid)) = (&writer.connection, rowid) {
+        connection.sqlite.handle().set_last_insert_rowid(rowid);
     }
 }
 
