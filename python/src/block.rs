@@ -17,13 +17,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::{Body, Pending};
+use crate::call::Body;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::errors::misuse;
 use crate::executor::Executor;
 use crate::nested;
 use crate::owners;
+use crate::pending::Pending;
 use crate::seconds::Seconds;
 use crate::shape::Shape;
 use crate::transaction::{TransactionGuard, is_over};

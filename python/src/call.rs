@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use flatwater::Rows;
-use flatwater::bindings::{FrontCall, Mailbox, Output, Polled, is_forked, turn_is_due, turn_was_given};
+use flatwater::bindings::{FrontCall, Output, Polled, is_forked, turn_is_due, turn_was_given};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -18,7 +18,7 @@ use crate::converters::Converters;
 use crate::entries::{self, Behind};
 use crate::errors::{raised, raised_blocking};
 use crate::inbox::Waiting;
-use crate::place;
+use crate::pending::Pending;
 use crate::records;
 use crate::running_loop::needs_loop;
 use crate::shape::{Shape, Shaping};
@@ -28,37 +28,6 @@ use flatwater_bridge::Slice;
 pub(crate) enum Step {
     Yield(Py<PyAny>),
     Return(Py<PyAny>),
-}
-
-/// What a call waits for.
-pub(crate) trait Pending: Send + Sync {
-    /// As `FrontCall::poll`. The work may also have failed in Python.
-    fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled>;
-
-    /// Gives it up. Returns true if it goes on nevertheless, and its outcome is to be waited for.
-    fn give_up(&mut self) -> bool;
-
-    /// The number of the database on which it is about to begin, if it begins behind others.
-    fn begins_on(&mut self, _: Python<'_>) -> Option<usize> {
-        None
-    }
-}
-
-impl Pending for FrontCall {
-    fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
-        if let Some(call) = self.unbegun() {
-            place::begin(py, call)?;
-        }
-        Ok(Self::poll(self, address))
-    }
-
-    fn give_up(&mut self) -> bool {
-        Self::give_up(self)
-    }
-
-    fn begins_on(&mut self, _: Python<'_>) -> Option<usize> {
-        self.unbegun().map(|call| call.open_database())
-    }
 }
 
 /// One call.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use flatwater::bindings::{Mailbox, Polled};
 use pyo3::prelude::*;
 
-use crate::call::Pending;
-use crate::line::{Line, Turn};
+use crate::line::{Line, Place};
+use crate::pending::Pending;
 
 thread_local! {
     /// By the number of the database. Those that nobody is in are removed when somebody looks.
@@ -21,7 +21,7 @@ thread_local! {
 }
 
 /// Returns the place of a call that still takes what it was given.
-pub(crate) fn taking(database: usize) -> Turn {
+pub(crate) fn taking(database: usize) -> Place {
     LINES.with_borrow_mut(|lines| lines.entry(database).or_default().join(true))
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn is_any() -> bool {
 }
 
 /// Returns the place of a call that was made while others take what they were given. `None`: there are none.
-pub(crate) fn behind(database: usize) -> Option<Turn> {
+pub(crate) fn behind(database: usize) -> Option<Place> {
     LINES.with_borrow_mut(|lines| {
         lines.retain(|_, line| !line.is_empty());
         lines.get(&database).map(|line| line.join(false))
@@ -41,12 +41,12 @@ pub(crate) fn behind(database: usize) -> Option<Turn> {
 
 /// A call that begins when those before it have what they were given.
 pub(crate) struct Behind {
-    place: Option<Turn>,
+    place: Option<Place>,
     work: Box<dyn Pending>,
 }
 
 impl Behind {
-    pub(crate) fn new(place: Turn, work: Box<dyn Pending>) -> Self {
+    pub(crate) fn new(place: Place, work: Box<dyn Pending>) -> Self {
         Self { place: Some(place), work }
     }
 }
@@ -66,7 +66,7 @@ impl Pending for Behind {
 
 /// Returns true if a call with this place begins now. It has none from then on.
 pub(crate) fn begins(
-    place: &mut Option<Turn>,
+    place: &mut Option<Place>,
     py: Python<'_>,
     address: Option<(&Arc<dyn Mailbox>, u64)>,
 ) -> PyResult<bool> {

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::batches::NativeBatches;
 use crate::blob::NativeBlob;
-use crate::call::{Body, Pending};
+use crate::call::Body;
 use crate::capi::attributes::set_attribute;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
@@ -25,6 +25,7 @@ use crate::forms::{Datetimes, Forms};
 use crate::guards::SnapshotGuard;
 use crate::listing::Into;
 use crate::many::{Collecting, Collection, ManyRows, Statements};
+use crate::pending::Pending;
 use crate::seconds::{Seconds, timed};
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};

@@ -38,6 +38,7 @@ mod line;
 mod listing;
 mod live;
 mod logged_query;
+mod logical_turns;
 mod many;
 mod nested;
 mod options;
@@ -45,6 +46,7 @@ mod own_exceptions;
 mod owners;
 mod params;
 mod paths;
+mod pending;
 mod pickled;
 mod place;
 mod polls;
@@ -91,11 +93,11 @@ mod _native {
     #[pymodule_export]
     use crate::guards::SnapshotGuard;
     #[pymodule_export]
-    use crate::line::{Turn, Turns};
-    #[pymodule_export]
     use crate::live::NativeLive;
     #[pymodule_export]
     use crate::logged_query::LoggedQuery;
+    #[pymodule_export]
+    use crate::logical_turns::{Turn, Turns};
     #[pymodule_export]
     use crate::results::{BatchResult, CheckpointInfo, ExecuteResult};
     #[pymodule_export]

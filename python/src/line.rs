@@ -1,10 +1,10 @@
-//! The order of the calls of one logical connection: that in which they are made, from any task, thread or loop.
+//! The order of calls that go one after the other: that in which they are made, from any task, thread or loop.
 //!
 //! Owns: the line, and who has a turn. Runs with the interpreter's lock, on the threads that call. Invariants: who came first
-//! goes first; those that share go together, unless one that does not came between; who leaves, also because nobody has its turn
-//! any more, keeps nobody waiting, whatever exception comes meanwhile; a thread that would wait for itself is refused. A place
-//! whose call still takes what it was given has no turn yet; what its thread calls meanwhile goes before it. Leaves out: what is
-//! done in a turn, which is in Python (`flatwater._logical`).
+//! goes first; those that share go together, unless one that does not came between; who leaves, also because nobody has its place
+//! any more, keeps nobody waiting, whatever exception comes meanwhile; a thread that would wait for itself is told. A place whose
+//! call still takes what it was given has no turn yet; what its thread calls meanwhile goes before it. Leaves out: who uses a line
+//! (`logical_turns`, `entries`).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,12 @@ use flatwater::bindings::{Mailbox, Output, Polled};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::awaiting::Awaiting;
-use crate::blocked::Blocked;
-use crate::call::{Body, Pending};
-use crate::capi::call_type::new_call;
 use crate::capi::thread_state::is_called_by_database;
-use crate::errors::misuse;
+use crate::pending::Pending;
 use crate::running_loop::running_loop;
-use crate::shape::Shape;
 
-struct Place {
+/// A call that stands in the line.
+struct Caller {
     /// Those of later calls are greater.
     number: u64,
     shared: bool,
@@ -43,9 +39,9 @@ struct Waits {
 #[derive(Default)]
 struct State {
     next: u64,
-    waiting: VecDeque<Place>,
+    waiting: VecDeque<Caller>,
     /// Those that have a turn.
-    running: Vec<Place>,
+    running: Vec<Caller>,
 }
 
 /// A line of calls.
@@ -63,14 +59,28 @@ impl Line {
     }
 
     /// Returns the last place.
-    pub(crate) fn join(&self, taking: bool) -> Turn {
+    pub(crate) fn join(&self, taking: bool) -> Place {
         let mut state = self.lock();
         let at = state.waiting.len();
         let number = state.insert(at, false, taking);
         // Nobody else goes because of it.
         let called = state.advance();
         drop((state, called));
-        Turn { line: self.clone(), number }
+        Place { line: self.clone(), number }
+    }
+
+    /// Returns a place before those of this thread that still take what they were given, or the last one.
+    pub(crate) fn take(&self, py: Python<'_>, shared: bool, taking: bool) -> PyResult<Place> {
+        let thread = current().id();
+        let (number, called) = {
+            let mut state = self.lock();
+            let before = |caller: &Caller| caller.is_taking && caller.thread == thread;
+            let at = state.waiting.iter().position(before).unwrap_or(state.waiting.len());
+            (state.insert(at, shared, taking), state.advance())
+        };
+        let place = Place { line: self.clone(), number };
+        self.call(py, called)?;
+        Ok(place)
     }
 
     /// Ends a turn, or leaves the line. Raises what a loop raised that was asked whether it is closed, when everybody is told.
@@ -86,8 +96,8 @@ impl Line {
     fn waits(&self, number: u64, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<bool> {
         let event_loop = address.map(|_| running_loop(py)).transpose()?.map(Bound::unbind);
         let mut state = self.lock();
-        let Some(place) = state.waiting(number) else { return Ok(false) };
-        place.waits = address.map(|(mailbox, token)| Waits { mailbox: mailbox.clone(), token, event_loop });
+        let Some(caller) = state.waiting(number) else { return Ok(false) };
+        caller.waits = address.map(|(mailbox, token)| Waits { mailbox: mailbox.clone(), token, event_loop });
         Ok(true)
     }
 
@@ -109,160 +119,116 @@ impl Line {
 impl State {
     fn insert(&mut self, at: usize, shared: bool, is_taking: bool) -> u64 {
         self.next += 1;
-        let place = Place { number: self.next, shared, thread: current().id(), is_taking, waits: None };
-        self.waiting.insert(at, place);
+        let caller = Caller { number: self.next, shared, thread: current().id(), is_taking, waits: None };
+        self.waiting.insert(at, caller);
         self.next
     }
 
-    fn may_go(&self, place: &Place) -> bool {
-        !place.is_taking && (self.running.is_empty() || place.shared && self.running.iter().all(|other| other.shared))
+    fn may_go(&self, caller: &Caller) -> bool {
+        !caller.is_taking && (self.running.is_empty() || caller.shared && self.running.iter().all(|other| other.shared))
     }
 
     /// Gives a turn to those that may go. Returns who waits for theirs.
     fn advance(&mut self) -> Vec<(u64, Waits)> {
         let mut called = Vec::new();
-        while self.waiting.front().is_some_and(|place| self.may_go(place)) {
-            let Some(mut place) = self.waiting.pop_front() else { break };
-            called.extend(place.waits.take().map(|waits| (place.number, waits)));
-            self.running.push(place);
+        while self.waiting.front().is_some_and(|caller| self.may_go(caller)) {
+            let Some(mut caller) = self.waiting.pop_front() else { break };
+            called.extend(caller.waits.take().map(|waits| (caller.number, waits)));
+            self.running.push(caller);
         }
         called
     }
 
-    fn remove(&mut self, number: u64) -> Option<Place> {
-        if let Some(at) = self.running.iter().position(|place| place.number == number) {
+    fn remove(&mut self, number: u64) -> Option<Caller> {
+        if let Some(at) = self.running.iter().position(|caller| caller.number == number) {
             return Some(self.running.swap_remove(at));
         }
-        let at = self.waiting.iter().position(|place| place.number == number)?;
+        let at = self.waiting.iter().position(|caller| caller.number == number)?;
         self.waiting.remove(at)
     }
 
     fn has(&self, number: u64) -> bool {
-        self.running.iter().chain(&self.waiting).any(|place| place.number == number)
+        self.running.iter().chain(&self.waiting).any(|caller| caller.number == number)
     }
 
-    fn waiting(&mut self, number: u64) -> Option<&mut Place> {
-        self.waiting.iter_mut().find(|place| place.number == number)
+    fn waiting(&mut self, number: u64) -> Option<&mut Caller> {
+        self.waiting.iter_mut().find(|caller| caller.number == number)
     }
 
     /// Returns true if this thread has to go on so that the turn comes.
     fn waits_for(&self, thread: ThreadId, number: u64) -> bool {
-        let before = self.waiting.iter().take_while(|place| place.number != number);
-        self.running.iter().chain(before).any(|place| place.thread == thread)
+        let before = self.waiting.iter().take_while(|caller| caller.number != number);
+        self.running.iter().chain(before).any(|caller| caller.thread == thread)
     }
 }
 
-/// The line of one connection.
-#[pyclass(frozen, module = "flatwater._native")]
-pub(crate) struct Turns(Line);
-
-#[pymethods]
-impl Turns {
-    #[new]
-    fn new() -> Self {
-        Self(Line::default())
-    }
-
-    /// True if nobody has a turn, or waits for one.
-    fn empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns a place in the line. `taking`: the call still takes what it was given, until `taken`.
-    #[pyo3(signature = (*, shared, taking=false))]
-    fn take(&self, py: Python<'_>, shared: bool, taking: bool) -> PyResult<Turn> {
-        let thread = current().id();
-        let (number, called) = {
-            let mut state = self.0.lock();
-            let before = |place: &Place| place.is_taking && place.thread == thread;
-            let at = state.waiting.iter().position(before).unwrap_or(state.waiting.len());
-            (state.insert(at, shared, taking), state.advance())
-        };
-        let turn = Turn { line: self.0.clone(), number };
-        self.0.call(py, called)?;
-        Ok(turn)
-    }
-}
-
-/// A place in the line: a step that is over when the turn has come. What goes away leaves it.
-#[pyclass(frozen, module = "flatwater._native")]
-pub(crate) struct Turn {
+/// A place in the line. What goes away leaves it.
+pub(crate) struct Place {
     line: Line,
     number: u64,
 }
 
-impl Turn {
+impl Place {
+    /// Returns true if the turn has come.
+    pub(crate) fn has_come(&self) -> bool {
+        self.line.lock().running.iter().any(|caller| caller.number == self.number)
+    }
+
     /// Returns true if the turn has not come. Then it is told there.
     pub(crate) fn waits(&self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<bool> {
         self.line.waits(self.number, py, address)
     }
-}
 
-#[pymethods]
-impl Turn {
-    #[getter]
-    fn has_come(&self) -> bool {
-        self.line.lock().running.iter().any(|place| place.number == self.number)
+    /// As `waits`, for this thread. `None`: it would wait for itself.
+    pub(crate) fn waits_here(&self, (mailbox, token): (&Arc<dyn Mailbox>, u64)) -> Option<bool> {
+        let mut state = self.line.lock();
+        let waits_for_itself = state.waits_for(current().id(), self.number) || is_called_by_database();
+        let Some(caller) = state.waiting(self.number) else { return Some(false) };
+        if waits_for_itself {
+            return None;
+        }
+        caller.waits = Some(Waits { mailbox: mailbox.clone(), token, event_loop: None });
+        Some(true)
+    }
+
+    /// Returns what is over when the turn has come. Who awaits it does not keep the place.
+    pub(crate) fn coming(&self) -> impl Pending + use<> {
+        Coming(self.line.clone(), self.number)
     }
 
     /// The call has what it was given.
     pub(crate) fn taken(&self, py: Python<'_>) -> PyResult<()> {
         let called = {
-            let mut line = self.line.lock();
-            if let Some(place) = line.waiting(self.number) {
-                place.is_taking = false;
+            let mut state = self.line.lock();
+            if let Some(caller) = state.waiting(self.number) {
+                caller.is_taking = false;
             }
-            line.advance()
+            state.advance()
         };
         self.line.call(py, called)
     }
 
     /// Gives a shared turn up for one that is not shared, which comes before those of later calls.
-    fn alone(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn alone(&self, py: Python<'_>) -> PyResult<()> {
         let called = {
-            let mut line = self.line.lock();
-            if let Some(place) = line.remove(self.number) {
-                let later = line.waiting.iter().position(|other| other.number > place.number);
-                let at = later.unwrap_or(line.waiting.len());
-                line.waiting.insert(at, Place { shared: false, ..place });
+            let mut state = self.line.lock();
+            if let Some(caller) = state.remove(self.number) {
+                let later = state.waiting.iter().position(|other| other.number > caller.number);
+                let at = later.unwrap_or(state.waiting.len());
+                state.waiting.insert(at, Caller { shared: false, ..caller });
             }
-            line.advance()
+            state.advance()
         };
         self.line.call(py, called)
     }
 
-    /// Ends it. Ending it twice does nothing.
+    /// Leaves the line. Leaving it twice does nothing.
     pub(crate) fn leave(&self, py: Python<'_>) -> PyResult<()> {
         self.line.leave(py, self.number)
     }
-
-    /// Blocks this thread until the turn has come. Raises if that would be for ever.
-    fn _wait(&self, py: Python<'_>) -> PyResult<()> {
-        let (thread, bell) = (current().id(), Blocked::new());
-        loop {
-            {
-                let mut line = self.line.lock();
-                let waits_for_itself = line.waits_for(thread, self.number) || is_called_by_database();
-                let Some(place) = line.waiting(self.number) else { return Ok(()) };
-                if waits_for_itself {
-                    break;
-                }
-                let (mailbox, token) = bell.address();
-                place.waits = Some(Waits { mailbox: mailbox.clone(), token, event_loop: None });
-            }
-            bell.wait(py)?;
-        }
-        let hint = "make it when the call before it has returned";
-        Err(misuse(py, "this call would wait for itself: a call before it needs this thread to go on", Some(hint)))
-    }
-
-    fn __await__(&self, py: Python<'_>) -> PyResult<Awaiting> {
-        let coming = Coming(self.line.clone(), self.number);
-        new_call(py, Body::other("turn", Ok(Box::new(coming)), Shape::Plain)).map(|call| Awaiting::new(call.unbind()))
-    }
 }
 
-impl Drop for Turn {
+impl Drop for Place {
     fn drop(&mut self) {
         if !self.line.lock().has(self.number) {
             return;

@@ -14,12 +14,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 
-use crate::call::Pending;
 use crate::entries;
 use crate::errors::misuse;
 use crate::forms::Datetimes;
-use crate::line::Turn;
+use crate::line::Place;
 use crate::params;
+use crate::pending::Pending;
 use crate::running_loop::running_loop;
 use crate::statement::{Statement, statement};
 use flatwater_bridge::Slice;
@@ -119,7 +119,7 @@ type Make<C> = Box<dyn FnOnce(C) -> PyResult<FrontCall> + Send + Sync>;
 pub(crate) struct Collecting<C> {
     /// The number of the database.
     database: usize,
-    place: Option<Turn>,
+    place: Option<Place>,
     /// What was taken before one that cannot be had is used, and then the error is raised.
     keeps: bool,
     failed: Option<PyErr>,

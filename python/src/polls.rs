@@ -13,7 +13,7 @@ use flatwater::bindings::{Mailbox, Output, Polled, turn_is_due, turn_was_given};
 use flatwater_bridge::waker;
 use pyo3::prelude::*;
 
-use crate::call::Pending;
+use crate::pending::Pending;
 
 /// Something with a next part. `None`: there is no more, or it was closed.
 pub(crate) type Shared<T> = Arc<Mutex<Option<T>>>;

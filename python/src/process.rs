@@ -13,10 +13,11 @@ use flatwater::bindings::Output;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::call::{Body, Pending};
+use crate::call::Body;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end;
 use crate::database::NativeDatabase;
+use crate::pending::Pending;
 use crate::polls::Next;
 use crate::records;
 use crate::seconds::Seconds;
