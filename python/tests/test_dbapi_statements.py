@@ -195,7 +195,7 @@ NOT_COMPILED = [
 def test_a_statement_that_is_not_compiled_begins_nothing(module, file, own, sql, many):
     with closing(module.connect(file)) as first:
         first.executescript(TABLES)
-    with closing(connected(module, file, own)) as db, closing(module.connect(file, timeout=0.05)) as other:
+    with closing(connected(module, file, own)) as db, closing(module.connect(file)) as other:
         for given in ((), (object(),)):
             with pytest.raises((module.DatabaseError, module.Warning)):
                 db.executemany(sql, [given]) if many else db.execute(sql, given)
@@ -216,7 +216,7 @@ def test_a_statement_that_is_not_compiled_begins_nothing(module, file, own, sql,
 
 @pytest.mark.parametrize("given", [(), (1, 2), (object(),), 5, {"b": 1}, ("\ud800",), [("\udfff" + "x")]])
 def test_parameters_that_do_not_fit_begin_a_transaction_that_takes_nothing(module, file, own, given):
-    with closing(connected(module, file, own)) as db, closing(module.connect(file, timeout=0.05)) as other:
+    with closing(connected(module, file, own)) as db, closing(module.connect(file)) as other:
         other.execute("CREATE TABLE t (a)")
         with pytest.raises((module.ProgrammingError, module.InterfaceError, UnicodeEncodeError)):
             db.execute("INSERT INTO t VALUES (:a)" if isinstance(given, dict) else "INSERT INTO t VALUES (?)", given)
