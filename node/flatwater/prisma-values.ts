@@ -71,9 +71,9 @@ const BLOB = 16;
 function kindOf(value: unknown): number {
   switch (typeof value) {
     case "number":
-      return Number.isInteger(value) ? INTEGER : REAL;
+      return REAL;
     case "bigint":
-      return BIG;
+      return isSafe(value) ? INTEGER : BIG;
     case "string":
       return TEXT;
     default:
@@ -81,12 +81,24 @@ function kindOf(value: unknown): number {
   }
 }
 
-/** Makes of the rows of a table what Prisma takes, and returns the type of each column. */
+/** Whether a number of JavaScript has all digits of an integer. */
+function isSafe(value: bigint): boolean {
+  return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER;
+}
+
+/**
+ * Makes of the rows of a table what Prisma takes, and returns the type of each column. All integers of the rows are bigints, so that
+ * a real without a fraction is none.
+ */
 export function typed({ declaredTypes, rows }: Table): ColumnType[] {
   return declaredTypes.map((declared, at) => {
     let kinds = 0;
     for (const row of rows) {
-      kinds |= kindOf(row[at]);
+      const kind = kindOf(row[at]);
+      kinds |= kind;
+      if (kind === INTEGER) {
+        row[at] = Number(row[at]);
+      }
     }
     const type = typeOf(DECLARED[declared.toUpperCase()], kinds);
     const form = FORMS[type];
@@ -141,6 +153,7 @@ function typeOf(declared: ColumnType | undefined, kinds: number): ColumnType {
       return ColumnTypeEnum.Text;
     case BLOB:
       return ColumnTypeEnum.Bytes;
+    case INTEGER:
     case BIG:
     case BIG | INTEGER:
       return ColumnTypeEnum.Int64;

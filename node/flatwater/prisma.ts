@@ -97,7 +97,7 @@ abstract class Queryable implements SqlQueryable {
 
   queryRaw(query: SqlQuery): Promise<SqlResultSet> {
     return this.run(async (session) => {
-      const table = await tableOf(session, query.sql, this.arguments(query), { integers: "auto" });
+      const table = await tableOf(session, query.sql, this.arguments(query), { integers: "bigint" });
       const columnTypes = typed(table);
       return { columnNames: table.names, columnTypes, rows: table.rows };
     });

@@ -52,7 +52,7 @@ test("a result has the types of its columns' tables, and values as Prisma takes 
   assert.equal(await on.executeRaw(query(sql, ...values)), 1);
   const found = await on.queryRaw(query(`SELECT *, count(*) AS "count", max("big") FROM "User"`));
   assert.deepEqual(found.columnNames.slice(0, 3), ["id", "email", "big"]);
-  const { Int32, Int64, Text, Numeric, Double, Boolean, DateTime, Bytes, Json, UnknownNumber } = ColumnTypeEnum;
+  const { Int32, Int64, Text, Numeric, Double, Boolean, DateTime, Bytes, Json } = ColumnTypeEnum;
   assert.deepEqual(found.columnTypes, [
     Int32,
     Text,
@@ -63,7 +63,7 @@ test("a result has the types of its columns' tables, and values as Prisma takes 
     DateTime,
     Bytes,
     Json,
-    UnknownNumber,
+    Int64,
     Int64,
   ]);
   const [[id, email, big, price, real, ok, at, raw, doc, count]] = found.rows;
@@ -71,6 +71,16 @@ test("a result has the types of its columns' tables, and values as Prisma takes 
   assert.deepEqual([at, raw, doc, count], ["2026-01-02T03:04:05.678+00:00", new Uint8Array([0, 255]), '{"a":[1]}', 1]);
   const none = await on.queryRaw(query(`SELECT "big", 1 + 1 AS "two" FROM "User" WHERE "id" = 7`));
   assert.deepEqual(none, { columnNames: ["big", "two"], columnTypes: [Int64, Int32], rows: [] });
+});
+
+test("an integer of an expression is a bigint, and a real without a fraction is none", async (t) => {
+  const on = await adapter(t);
+  const { Int64, UnknownNumber } = ColumnTypeEnum;
+  const sql = `SELECT count(*), 1 + 1, 2.0, avg(column1), sum(column1 / 1.0), max(column1) FROM (VALUES (1), (3))`;
+  assert.deepEqual(await on.queryRaw(query(sql)).then(({ columnTypes, rows }) => [columnTypes, rows]), [
+    [Int64, Int64, UnknownNumber, UnknownNumber, UnknownNumber, Int64],
+    [[2, 2, 2, 2, 4, 3]],
+  ]);
 });
 
 test("dates may be stored as milliseconds", async (t) => {
@@ -352,6 +362,7 @@ test("each value of a raw query is its own, whatever the others of its column ar
     ["", [blob, "hello world!"], UnknownNumber],
     ["", [big, 2.5], Numeric, [String(big), 2.5]],
     ["", [5, null, big], Int64, [5, null, String(big)]],
+    ["", [5, null], Int64],
     ["", [5, 2.5, null], UnknownNumber],
     ["", [big, "a", 5], UnknownNumber],
     ["", ["a", null], Text],

@@ -93,6 +93,8 @@ test("each row of a raw query has its own value", async (t) => {
   };
   assert.deepEqual(await column("x'00'", "'hello world!'"), [new Uint8Array([0]), "hello world!"]);
   assert.deepEqual((await column("9007199254740993", "2.5")).map(String), ["9007199254740993", "2.5"]);
+  assert.deepEqual(await column("5", "count(*)"), [5n, 1n]);
+  assert.deepEqual(await column("2.0", "2.5"), [2, 2.5]);
   assert.deepEqual(await column("5", "9007199254740993", "NULL"), [5n, 9007199254740993n, null]);
   assert.deepEqual(await column("9007199254740993", "'a'", "x''"), [9007199254740993n, "a", new Uint8Array()]);
   await prisma.$executeRaw`INSERT INTO User (email, at, real, big, doc) VALUES ('ada', '2026-03-08 07:30:00', 'text', 2.5, '5')`;
