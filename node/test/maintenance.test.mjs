@@ -100,6 +100,47 @@ test("a file of strangers is only read, and its steps are limited", async (t) =>
   await db.close();
 });
 
+test("a result of a file of strangers is no larger than its limit, which the error names", async (t) => {
+  const path = `${folder(t)}/a.db`;
+  const own = await open(path);
+  await own.executeScript(`CREATE TABLE t (a); INSERT INTO t VALUES (1);
+    CREATE VIEW huge AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)
+      SELECT x, zeroblob(10000) AS b FROM c`);
+  await own.close();
+  const ends = (call, limit) =>
+    assert.rejects(
+      async () => call(),
+      (error) => {
+        assert.equal(error.kind, "sql");
+        assert.ok(error.hint.includes(`\`tuning\` key \`${limit}\``), error.message);
+        return true;
+      },
+    );
+  const db = await open(path, { untrusted: true });
+  await ends(() => db.query("SELECT * FROM huge"), "resultLimit");
+  await db.close();
+  const low = await open(path, { untrusted: true, tuning: { resultLimit: 1 << 20, memoryLimit: 32 << 20 } });
+  await ends(() => low.query("SELECT * FROM huge"), "resultLimit");
+  await ends(() => low.queryValues("SELECT b FROM huge"), "resultLimit");
+  await ends(() => low.queryJson("SELECT x FROM huge"), "resultLimit");
+  await ends(() => low.live("SELECT * FROM huge").next(), "resultLimit");
+  const snapshot = await low.snapshot();
+  await ends(() => snapshot.query("SELECT * FROM huge"), "resultLimit");
+  await snapshot.close();
+  const long = "printf('%.*c', 10000000, 'x')";
+  await ends(() => low.query(`SELECT ${[long, long, long, long, long]} FROM t`), "memoryLimit");
+  // Of a stream each part has the limit.
+  let rows = 0;
+  for await (const row of low.stream("SELECT * FROM huge")) {
+    assert.equal(row.b.length, 10_000);
+    if (++rows === 1000) {
+      break;
+    }
+  }
+  assert.equal(await low.queryValue("SELECT a FROM t"), 1);
+  await low.close();
+});
+
 test("a key is refused with what to do", async (t) => {
   const path = `${folder(t)}/a.db`;
   for (const key of ["passphrase", new Uint8Array(32)]) {

@@ -1,5 +1,6 @@
 // Options of calls: those that do not exist, and values of another form.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { open, setMaxOpen } from "../dist/index.mjs";
 import { database } from "./support.mjs";
@@ -29,6 +30,26 @@ test("an option that does not exist is answered with the nearest one, or with wh
   await refused(() => db.live("SELECT 1", [], { throtle: 1 }).changes().next(), /did you mean "throttle"/);
   await refused(() => db.liveGroup(["SELECT 1"], { throtle: 1 }).next(), /did you mean "throttle"/);
   assert.equal(await db.queryValue("SELECT count(*) FROM t"), 0);
+});
+
+test("the types of `open` have the options of the engine, and no others", () => {
+  const engine = readFileSync(new URL("../../crates/flatwater-bridge/src/options.rs", import.meta.url), "utf8");
+  const types = readFileSync(new URL("../dist/options.d.ts", import.meta.url), "utf8");
+  const own = { Options: ["integers", "key", "loadExtension", "migrations", "tuning"], Tuning: [] };
+  for (const [table, type] of [
+    ["OPTIONS", "Options"],
+    ["TUNING", "Tuning"],
+  ]) {
+    const of = (text, from, to, each) => {
+      const part = text.slice(text.indexOf(from));
+      return [...part.slice(0, part.indexOf(to)).matchAll(each)].map((found) => found[1]);
+    };
+    const there = of(engine, `pub const ${table}:`, "\n];", /^ {4}\("(\w+)"/gm);
+    const camel = there.map((name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase()));
+    const typed = of(types, `export interface ${type} {`, "\n}", /^ {4}(\w+)\?:/gm);
+    assert.ok(typed.length > 10);
+    assert.deepEqual(typed.sort(), [...camel, ...own[type]].sort());
+  }
 });
 
 test("an option that is undefined is not given", async (t) => {
