@@ -28,6 +28,7 @@ __all__ = [
     "Row",
     "Rows",
     "SnapshotGuard",
+    "Statements",
     "Tokens",
     "TransactionBlock",
     "TransactionGuard",
@@ -528,6 +529,14 @@ def converters_of(
 ) -> tuple[tuple[str, ...], list[Callable[[bytes], Any] | None] | None]: ...
 def drive(work: Generator[Any, Any, _T]) -> _T: ...
 def parameters_of(sql: str) -> list[str]: ...
+
+@final
+class Statements:
+    """The statements of a script, each with its semicolon, and the white space and comments before it."""
+
+    def __new__(cls, script: str) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> str: ...
 
 @final
 class Tokens:

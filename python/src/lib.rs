@@ -116,7 +116,7 @@ mod _native {
     #[pymodule_export]
     use crate::records::listen;
     #[pymodule_export]
-    use crate::statement::{Tokens, parameters_of};
+    use crate::statement::{Statements, Tokens, parameters_of};
     #[pymodule_export]
     use crate::steps::drive;
     #[pymodule_export]

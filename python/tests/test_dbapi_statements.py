@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from flatwater import dbapi
-from flatwater._logical.statement import Kind, Statement, statements
+from flatwater._logical.statement import Kind, Statement
+from flatwater._native import Statements
 
 KEYS = """
 CREATE TABLE p (id INTEGER PRIMARY KEY);
@@ -100,7 +101,7 @@ def test_the_words_of_a_statement_are_its_tokens():
         assert Statement(sql).busy_timeout == timeout, sql
     trigger = "CREATE TRIGGER x BEFORE INSERT ON t BEGIN SELECT 1; SELECT 2; END;"
     script = f"SELECT ';' -- ;\n; {trigger}; EXPLAIN SELECT 1;/*;*/ "
-    assert [one.strip() for one in statements(script)] == [
+    assert [one.strip() for one in Statements(script)] == [
         "SELECT ';' -- ;\n;",
         trigger,
         "EXPLAIN SELECT 1;",

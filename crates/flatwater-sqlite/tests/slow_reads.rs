@@ -128,9 +128,10 @@ impl Bench {
         is_given_up
     }
 
-    /// Makes calls on a cold cache until one is tried on this thread and given up after a read.
+    /// Makes calls on a cold cache until one is tried on this thread and given up after a read. After three of them none is tried
+    /// for a second.
     fn gives_up_after_a_read<T>(&self, mut call: impl FnMut(i64) -> Call<T>) {
-        let given_up = (100..1_000).any(|id| {
+        let given_up = (100..20_000).any(|id| {
             self.forget_pages();
             self.is_given_up(call(id))
         });

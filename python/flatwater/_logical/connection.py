@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from .._native import Executor, Turns, wait
+from .._native import Executor, Statements, Turns, wait
 from .errors import Closed, no_own, operational
 from .files import Handle, Place, Settings
 from .own import Own
 from .pooled import NeedsOwn, Pooled
 from .result import Result
 from .rows import RowFactory
-from .statement import Kind, Statement, statement, statements
+from .statement import Kind, Statement, statement
 from .steps import Steps, waited
 from .told import Told
 from .values import taken, taken_rows
@@ -249,7 +249,7 @@ class Logical:
 
     def _script(self, script: str) -> Steps[None]:
         yield from self.mode.commit()
-        for sql in statements(script):
+        for sql in Statements(script):
             result = yield from self._run(statement(sql), None, False)
             result.close()
 

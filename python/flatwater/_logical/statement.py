@@ -1,4 +1,4 @@
-"""What a statement is, by its words: which begin a transaction, which control one, and where a script's statements end.
+"""What a statement is, by its words: which begin a transaction, and which control one.
 
 Owns reading them. Pure. Invariant: the words are the tokens of the engine, so nothing in a comment, a string or a
 quoted name counts. Leaves out whether it is valid, which SQLite says.
@@ -12,7 +12,7 @@ from enum import Enum
 from functools import lru_cache
 
 from .._errors import Error, make
-from .._native import Tokens
+from .._native import Statements, Tokens
 from .errors import operational
 
 # So many tokens say what a statement is, but for one that controls a transaction.
@@ -117,7 +117,7 @@ class Statement:
 
     def error(self) -> Error:
         """What SQLite says of a statement that is `WRONG`."""
-        if len(list(statements(self.sql))) > 1:
+        if len(list(Statements(self.sql))) > 1:
             return make("ProgrammingError", "You can only execute one statement at a time.", "misuse")
         known = {*CONTROLS, "DEFERRED", "IMMEDIATE", "EXCLUSIVE", "TRANSACTION", "TO"}
         words = (token for kind, token, _ in Tokens(self.sql) if kind in ("word", "other"))
@@ -144,31 +144,6 @@ class Statement:
 def statement(sql: str) -> Statement:
     """Reads a text, unless it was read lately."""
     return Statement(sql)
-
-
-def statements(script: str) -> Iterator[str]:
-    """The statements of a script, each with its semicolon. Where a trigger ends, `sqlite3_complete` says the same."""
-    begins, state = 0, "start"
-    for _, end, (kind, text, _) in _places(script):
-        if kind == "end":
-            break
-        word = text.upper() if kind in ("word", "other") else ""
-        if word == ";" and state in ("trigger", "semicolon"):
-            state = "semicolon"
-        elif word == ";":
-            if state != "start":
-                yield script[begins:end]
-            begins, state = end, "start"
-        elif state in ("trigger", "semicolon", "end"):
-            state = "end" if (state, word) == ("semicolon", "END") else "trigger"
-        elif state in ("start", "explain") and word in ("CREATE", "EXPLAIN"):
-            state = word.lower()
-        elif state == "create" and word in ("TEMP", "TEMPORARY", "TRIGGER"):
-            state = "trigger" if word == "TRIGGER" else "create"
-        elif state != "explain":
-            state = "other"
-    if state != "start":
-        yield script[begins:]
 
 
 def _places(sql: str) -> Iterator[tuple[int, int, Token]]:
