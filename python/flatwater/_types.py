@@ -92,8 +92,8 @@ class Tuning(TypedDict, total=False):
     """How often commits of programs that do not use Flatwater are looked for while there is a live query. Default 20
     ms."""
     memory_limit: int
-    """A statement ends if SQLite takes more than so many bytes of memory for it, and with it a transaction or a snapshot.
-    Default: no limit; 128 MiB for a file that is `untrusted`."""
+    """A statement ends if SQLite takes more than so many bytes of memory for it, and with it a transaction or a
+    snapshot. Default: no limit; 128 MiB for a file that is `untrusted`."""
     mmap_bytes: int
     """How much of the file is mapped into memory. Default 0."""
     network_filesystem: bool
