@@ -61,7 +61,8 @@ impl TransactionBlock {
         self.is_undone.load(Ordering::Relaxed) || self.outer(py).is_some_and(|outer| outer.get().was_undone(py))
     }
 
-    /// The transaction has begun, and the block with it. `frame`: that of the `with` statement, if the thread waits and it is known.
+    /// The transaction has begun, and the block with it. `frame`: that of the `with` statement, if the thread waits and it is
+    /// known.
     fn entered(this: &Bound<'_, Self>, waits: bool, frame: Option<usize>, output: Output) -> PyResult<()> {
         let (py, block) = (this.py(), this.get());
         let guard = Bound::new(py, TransactionGuard::of_output(output)?)?;

@@ -2,8 +2,9 @@
 //! what it was given.
 //!
 //! Owns: the places of the calls that still take it, and of those that were made meanwhile. Runs on the loop's thread. Invariants:
-//! no later call begins before such a one, nor before one that was made meanwhile; where there is none, a call has no place. Leaves out: the order in which they run,
-//! which the engine keeps; calls of threads that wait, which make one after the other.
+//! no later call begins before such a one, nor before one that was made meanwhile; where there is none, a call has no place.
+//! Leaves out: the order in which they run, which the engine keeps; calls of threads that wait, which make one after the
+//! other.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
