@@ -1,7 +1,8 @@
 //! A statement as a program gives it: its SQL and its parameters, or an object that has both.
 //!
 //! Owns: taking it apart, the tokens of its SQL, and the statements of a script. Runs on the loop's thread, when the call is
-//! made. Invariant: a plain string is not copied. Leaves out: how values are bound (`params`), and what an `Sql` or a t-string means (`flatwater._sql`).
+//! made. Invariant: a plain string is not copied. Leaves out: how values are bound (`params`), and what an
+//! `Sql` or a t-string means (`flatwater._sql`).
 
 use std::borrow::Cow;
 
