@@ -2,9 +2,9 @@
 //!
 //! Owns: the state, from the first such call of the thread to its end, taking the lock for a call, and whether a
 //! thread is in one; a thread that polls a call has both already. The interpreter makes a state for each time that a thread
-//! takes its lock, and frees it with the lock, unless the thread has one: that takes longer than a short function, and `threading.local` would be empty in each call. Invariant: the
-//! state is freed by its thread, unless the interpreter has ended: then it was freed with that. Leaves out: whether the
-//! interpreter has ended (`thread_end`).
+//! takes its lock, and frees it with the lock, unless the thread has one: that takes longer than a short function, and
+//! `threading.local` would be empty in each call. Invariant: the state is freed by its thread, unless the interpreter has ended:
+//! then it was freed with that. Leaves out: whether the interpreter has ended (`thread_end`).
 
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
