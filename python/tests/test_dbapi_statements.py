@@ -146,6 +146,21 @@ def test_a_commit_that_fails_leaves_the_transaction_open(module, file, own):
         assert db.execute("SELECT a FROM c").fetchall() == [(7,)]
 
 
+def test_a_level_that_is_taken_away_is_gone_though_the_commit_fails(module, file, own):
+    if module is sqlite3 and sys.version_info < (3, 11):
+        pytest.skip("sqlite3 kept the level")
+    options = {"foreign_keys": True} if module is dbapi else {}
+    with closing(connected(module, file, own, **options)) as db:
+        db.executescript("PRAGMA foreign_keys = 1;" * (module is sqlite3) + KEYS)
+        db.execute("INSERT INTO c VALUES (7)")
+        with pytest.raises(module.IntegrityError, match="FOREIGN KEY constraint failed"):
+            db.isolation_level = None
+        assert (db.isolation_level, db.in_transaction) == (None, True)
+        db.rollback()
+        db.execute("INSERT INTO p VALUES (7)")
+        assert not db.in_transaction
+
+
 def test_a_statement_by_itself_whose_commit_fails_leaves_nothing(module, file, own):
     options = {"foreign_keys": True} if module is dbapi else {}
     with closing(connected(module, file, own, isolation_level=None, **options)) as db:

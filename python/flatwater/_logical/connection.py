@@ -138,7 +138,7 @@ class Logical:
     def isolation_level(self, value: str | None) -> None:
         level = _checked(value)
         if level is None and self.in_transaction:
-            waited(self.commit())
+            waited(self.alone(self._commit_without_level))
         self._level = level
 
     def commit(self) -> Steps[None]:
@@ -246,6 +246,11 @@ class Logical:
             reason = str(needs)
         own = yield from self.own(reason)
         return (yield from work(own))
+
+    def _commit_without_level(self) -> Steps[None]:
+        # As in `sqlite3`, also if the commit fails.
+        self._level = None
+        yield from self.mode.commit()
 
     def _script(self, script: str) -> Steps[None]:
         yield from self.mode.commit()
