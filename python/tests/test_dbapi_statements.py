@@ -230,6 +230,16 @@ def test_a_statement_that_is_not_compiled_begins_nothing(module, file, own, sql,
         other.commit()
 
 
+def test_what_a_full_text_table_writes_at_a_commit_is_not_of_the_next_statement(module, file, own):
+    with closing(connected(module, file, own)) as db:
+        db.execute("CREATE VIRTUAL TABLE f USING fts5(a)")
+        db.execute("INSERT INTO f VALUES ('some words')")
+        db.commit()
+        with pytest.raises(module.OperationalError, match="no such table: none"):
+            db.execute("INSERT INTO none VALUES (1)")
+        assert not db.in_transaction
+
+
 @pytest.mark.parametrize("given", [(), (1, 2), (object(),), 5, {"b": 1}, ("\ud800",), [("\udfff" + "x")]])
 def test_parameters_that_do_not_fit_begin_a_transaction_that_takes_nothing(module, file, own, given):
     with closing(connected(module, file, own)) as db, closing(module.connect(file)) as other:

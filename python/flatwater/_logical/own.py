@@ -123,11 +123,12 @@ class Own:
     def _begun(self, what: Statement, work: Steps[Result]) -> Steps[Result]:
         """Runs a statement that begins a transaction. `sqlite3` compiles before it begins, and takes nothing before it
         runs: if this was not compiled, or has not run, what it took is given back."""
-        total = self._told.total
         # Of other files, which may be locked, only those are taken that are written.
         takes = not self._has_attached
         try:
             yield self.on.execute("BEGIN IMMEDIATE" if takes else "BEGIN")
+            # More than was noted, if a full-text table has written at a commit.
+            total = self._total_before + (yield Whole(self.on.query_one(EARLIER)))[2]
         except GeneratorExit:
             raise
         except BaseException:
