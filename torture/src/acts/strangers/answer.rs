@@ -159,6 +159,10 @@ pub(super) fn unclear(answer: &Answer) -> Option<&'static str> {
     if said.trim().is_empty() {
         return Some("an error says nothing");
     }
+    if *code == Some(ffi::SQLITE_CORRUPT_VTAB) {
+        // What a virtual table says of itself: the file is sound.
+        return (!matches!(kind, ErrorKind::Sql | ErrorKind::Open)).then_some("a table's damage is told as the file's");
+    }
     let damaged = code.is_some_and(|code| matches!(code & 0xff, ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB));
     if damaged && !matches!(kind, ErrorKind::Corrupt | ErrorKind::Open) {
         return Some("damage has another kind than corrupt");
