@@ -41,10 +41,11 @@ fn quoted(text: &str) -> Vec<&str> {
 }
 
 /// Returns true for a name that looks like a test: test names state a fact and have at least four words. Names with two underscores
-/// in front are Python's.
+/// in front are Python's, those that begin with `sqlite3_` are SQLite's, and those with `cipher_` are SQLCipher's settings.
 fn is_test_name(word: &str) -> bool {
     let is_name = word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    is_name && !word.starts_with("__") && word.matches('_').count() >= 3 && !word.starts_with("sqlite3_")
+    let is_of_others = ["__", "sqlite3_", "cipher_"].iter().any(|start| word.starts_with(start));
+    is_name && !is_of_others && word.matches('_').count() >= 3
 }
 
 #[test]
