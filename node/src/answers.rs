@@ -86,6 +86,7 @@ impl Host {
             Output::Bytes(bytes) => env.buffer(&bytes),
             Output::Checkpointed(info) => self.numbers(env, &[f64::from(info.frames), f64::from(info.copied)]),
             Output::Migrated(names) => env.array(names.iter().map(|name| env.text(name))),
+            Output::Flag(flag) => self.numbers(env, &[f64::from(u8::from(flag))]),
             // Lists were answered above, and the end of what goes on has none.
             Output::Done | Output::Rows(_) | Output::Live(_) | Output::Change(_) | Output::Batch(_) => {
                 self.numbers(env, &[0.0, 0.0])

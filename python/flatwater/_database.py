@@ -246,9 +246,14 @@ class Database(Opened, Reads):
     def rekey(self, key: str | bytes, *, timeout: Seconds | None = None) -> Call[None]:
         """Encrypts the database with another key, and goes on with it. It writes every page, and other calls wait for
         it. No other connection may have the file open: it waits for reads in progress and for other processes, up to
-        `busy_timeout`. If it is cancelled, the file has either key, and the database goes on with that: call it again
-        with the same key, and when that returns the file has this one."""
+        `busy_timeout`. If it is cancelled, the file has either key, and the database goes on with that: `has_key`
+        tells which."""
         return self._native.rekey(key, timeout)
+
+    def has_key(self, key: str | bytes, *, timeout: Seconds | None = None) -> Call[bool]:
+        """Whether the database has this key, after the calls of `rekey` from before, also cancelled ones. False for a
+        database without a key."""
+        return self._native.has_key(key, timeout)
 
     async def iterdump(self, *, filter: str | None = None) -> AsyncIterator[str]:  # noqa: A002, the name in `sqlite3`
         """The database as SQL, for `async for`: lines that `executescript` and the `sqlite3` shell load, of one point

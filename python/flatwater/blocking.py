@@ -287,6 +287,10 @@ class Database(Opened, Executor):
         have the file open: it waits for reads in progress and for other processes, up to `busy_timeout`."""
         self._native.rekey(key, timeout)._wait()
 
+    def has_key(self, key: str | bytes, *, timeout: Seconds | None = None) -> bool:
+        """Whether the database has this key, after the calls of `rekey` from before. False for a database without a key."""
+        return self._native.has_key(key, timeout)._wait()
+
     def iterdump(self, *, filter: str | None = None) -> Iterator[str]:  # noqa: A002, the name in `sqlite3`
         """The database as SQL: lines that `executescript` and the `sqlite3` shell load, of one point in time. `filter`
         is a pattern of LIKE for the names of tables, indexes, triggers and views.

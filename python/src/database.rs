@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flatwater::ConnectionOptions;
 use flatwater::bindings::{
     FrontCall, Mailbox, Output, Polled, Target, checkpoint, close, enforces_foreign_keys, export, functions,
-    incremental_vacuum, joining, open_with, rekey, serialize, set_listener, vacuum, vacuum_into,
+    has_key, incremental_vacuum, joining, open_with, rekey, serialize, set_listener, vacuum, vacuum_into,
 };
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;
@@ -291,6 +291,12 @@ impl NativeDatabase {
     #[pyo3(signature = (key, timeout))]
     fn rekey<'py>(&self, py: Python<'py>, key: AnyKey, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         self.call(py, "rekey", timed(rekey(&self.target(), key.0), timeout))
+    }
+
+    /// Whether the database has this key.
+    #[pyo3(signature = (key, timeout))]
+    fn has_key<'py>(&self, py: Python<'py>, key: AnyKey, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, "has_key", timed(has_key(&self.target(), key.0), timeout))
     }
 
     /// Runs a checkpoint.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flatwater::bindings::{Output, shared_rows};
 use flatwater::live::LiveRows;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
 
 use crate::capi::texts::LongText;
 use crate::cells::to_python;
@@ -191,6 +191,7 @@ fn plain(py: Python<'_>, output: Output, converters: Option<&Converters>) -> PyR
     match output {
         Output::Executed(executed) => object(py, ExecuteResult::from(executed)),
         Output::Changes(changes) => Ok(changes.into_pyobject(py)?.into_any().unbind()),
+        Output::Flag(flag) => Ok(PyBool::new(py, flag).to_owned().into_any().unbind()),
         Output::Json(json) => Ok(PyString::new(py, &json).into_any().unbind()),
         Output::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any().unbind()),
         Output::Batch(results) => {

@@ -30,6 +30,7 @@ def test_an_export_and_a_new_key_say_it_too(tmp_path: Path) -> None:
             lambda: db.export(tmp_path / "b.db", key=KEY),
             lambda: db.export(tmp_path / "b.db", key=None),
             lambda: db.rekey(KEY),
+            lambda: db.has_key(KEY),
         ):
             with pytest.raises(flatwater.ProgrammingError, match="flatwater-sqlcipher") as raised:
                 call()

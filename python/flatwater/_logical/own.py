@@ -16,7 +16,7 @@ from .statement import Kind, Statement
 from .steps import Steps, Whole
 from .told import EARLIER, Told
 from .transaction import compiles, has_taken
-from .values import parameters
+from .values import had_rows, parameters
 
 if TYPE_CHECKING:
     from .._native import NativeConnection
@@ -105,9 +105,9 @@ class Own:
         return changes
 
     def many(self, what: Statement, rows: Iterable[Any], begins: bool) -> Steps[Result]:
-        """Runs one statement for each row of parameters. If one fails, or cannot be had, those before it stay."""
+        """Runs one statement for each row that was taken (`taken_rows`). If one fails, or cannot be had, those before it stay."""
         yield from self._raise_if_lost()
-        work = self._many(what, (parameters(what.sql, row) for row in rows))
+        work = self._many(what, had_rows(rows))
         return (yield from (self._begun(what, work) if begins and not self.in_transaction else work))
 
     def _many(self, what: Statement, given: Iterable[Any]) -> Steps[Result]:

@@ -19,7 +19,7 @@ from .statement import Kind, Statement
 from .steps import Steps, Whole
 from .told import Told
 from .transaction import Open, compiles, has_taken
-from .values import parameters
+from .values import had_rows, parameters
 
 
 class NeedsOwn(Exception):
@@ -92,9 +92,9 @@ class Pooled:
         return Result(self._told.rowid)
 
     def many(self, what: Statement, rows: Iterable[Any], begins: bool) -> Steps[Result]:
-        """Runs one statement for each row of parameters. If one fails, or cannot be had, those before it stay."""
+        """Runs one statement for each row that was taken (`taken_rows`). If one fails, or cannot be had, those before it stay."""
         yield from self._raise_if_lost()
-        given = (parameters(what.sql, row) for row in rows)
+        given = had_rows(rows)
         if what.kind is not Kind.WRITE:
             return (yield from for_each(self.on, what, given, self.running))
         if begins or self.in_transaction:

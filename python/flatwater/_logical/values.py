@@ -7,7 +7,7 @@ with the `sqlite3` module. Leaves out storing them, and converters, which the na
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._errors import make, name_of_type
@@ -71,6 +71,14 @@ def taken_rows(sql: str, rows: Iterable[Any]) -> Steps[list[Any]]:
     except Exception as error:
         given.append(Unavailable(error))
     return given
+
+
+def had_rows(taken: Iterable[Any]) -> Iterator[Any]:
+    """The rows that were taken. Raises what was raised by one that could not be had, in its place."""
+    for row in taken:
+        if isinstance(row, Unavailable):
+            raise row.error
+        yield row
 
 
 def parameters(sql: str, given: Any) -> Any:

@@ -71,6 +71,7 @@ async def main(folder: Path) -> None:
     raw = bytes(range(32))
     async with flatwater.connect(theirs, key=KEY) as db:
         await db.rekey(raw)
+        assert await db.has_key(raw) and not await db.has_key(KEY)
         await db.execute("INSERT INTO t VALUES (8)")
         await db.export(folder / "plain.db", key=None)
     with sqlite3.connect(folder / "plain.db") as plain:

@@ -21,8 +21,7 @@ impl Database {
     /// [`Options::busy_timeout`](crate::Options::busy_timeout). Backups made before keep their key.
     ///
     /// Dropping the call ends that wait; once the pages are being written, nothing ends it. Whichever it was, the database
-    /// goes on with the key that its file has. After a dropped call, call it again with the same key: when that returns, the
-    /// file has this key, and before that it may have either.
+    /// goes on with the key that its file has. After a dropped call, [`has_key`](Self::has_key) tells which one that is.
     ///
     /// # Errors
     /// `Misuse` for a database without a key, with attached files, or for an empty key; `Busy` if the file stays in
@@ -30,6 +29,19 @@ impl Database {
     pub fn rekey(&self, key: Key) -> Call<()> {
         let work = key.check().map(|()| Work::Rekey(key));
         self.session.call("rekey", work, |answer, _| answer.done())
+    }
+
+    /// Returns true if the database has this key, after the changes of the key that were asked for before. So it tells what
+    /// became of a [`rekey`](Self::rekey) whose call was dropped: it waits for it, and then the file has this key, or the one
+    /// from before. False for a database without a key.
+    ///
+    /// It waits for its turn among the writes. Dropping the call has no effect.
+    ///
+    /// # Errors
+    /// `Misuse` for an empty key, and without the feature `sqlcipher`; `Timeout`, `Closed`.
+    pub fn has_key(&self, key: Key) -> Call<bool> {
+        let work = key.check().map(|()| Work::HasKey(key));
+        self.session.call("has_key", work, |answer, _| answer.flag())
     }
 
     /// Copies the database into a new file that is encrypted with `key`, or into a plain one with `None`: to encrypt a

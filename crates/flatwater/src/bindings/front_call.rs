@@ -34,6 +34,7 @@ pub enum Output {
     Json(String),
     Batch(Vec<BatchResult>),
     Done,
+    Flag(bool),
     Database(Database),
     Transaction(Transaction<'static>),
     Snapshot(Snapshot),

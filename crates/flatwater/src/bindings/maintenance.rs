@@ -53,6 +53,13 @@ pub fn rekey(on: &Target, key: Key) -> FrontCall {
     on.call("rekey", work, |answer, _| answer.done().map(|()| Output::Done))
 }
 
+/// As [`Database::has_key`](crate::Database::has_key).
+#[must_use]
+pub fn has_key(on: &Target, key: Key) -> FrontCall {
+    let work = key.check().map(|()| Work::HasKey(key));
+    on.call("has_key", work, |answer, _| answer.flag().map(Output::Flag))
+}
+
 /// As [`Database::checkpoint`](crate::Database::checkpoint).
 #[must_use]
 pub fn checkpoint(on: &Target, mode: CheckpointMode) -> FrontCall {

@@ -32,7 +32,7 @@ pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};
 pub use held::{Held, line_of};
 pub use maintenance::{
-    check_sql, checkpoint, export, incremental_vacuum, pages_sql, problems, read_blob, rekey, serialize, vacuum,
+    check_sql, checkpoint, export, has_key, incremental_vacuum, pages_sql, problems, read_blob, rekey, serialize, vacuum,
     vacuum_into, write_blob,
 };
 pub use open::{enforces_foreign_keys, joining, open, open_with};

@@ -76,6 +76,10 @@ impl Answer {
         Err(Error::misuse("a worker returned another kind of result than requested; please report it"))
     }
 
+    pub(crate) fn flag(self) -> Result<bool> {
+        if let Self::Flag(flag) = self { Ok(flag) } else { self.unexpected() }
+    }
+
     pub(crate) fn executed(self) -> Result<ExecuteResult> {
         if let Self::Executed(executed) = self { Ok(executed) } else { self.unexpected() }
     }

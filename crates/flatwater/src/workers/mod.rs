@@ -64,6 +64,7 @@ pub(crate) enum Answer {
     Blob(Box<BlobUsed>),
     Bytes(Vec<u8>),
     Done,
+    Flag(bool),
     Transaction(TransactionGuard),
     /// A savepoint was opened, with this number.
     Savepoint(u64),

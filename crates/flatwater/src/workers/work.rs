@@ -175,6 +175,8 @@ pub(crate) enum Work {
     Vacuum(Arc<StatementInfo>),
     /// Encrypts the database with this key.
     Rekey(Key),
+    /// Asks whether the database has this key.
+    HasKey(Key),
     /// In the transaction `last_insert_rowid()` tells this rowid, if there is one, until a row is inserted.
     Begin(Option<i64>),
     /// Valid inside a transaction only: opens a savepoint with this number.

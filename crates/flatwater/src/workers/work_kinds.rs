@@ -130,6 +130,8 @@ impl Work {
             Self::Copy(_) => (Kind::Backup, "a backup", Reads),
             Self::Vacuum(_) => (Kind::Execute, "a vacuum", Writes),
             Self::Rekey(_) => (Kind::Control, "a change of the key", Writes),
+            // It has its place among the writes, after the changes of the key that it asks about.
+            Self::HasKey(_) => (Kind::Control, "a question about the key", Writes),
             Self::Begin(_) => (Kind::Begin, "the begin of a transaction", Begins),
             Self::Commit => (Kind::Commit, "a commit", Commits),
             Self::Rollback => (Kind::Control, "a rollback", RollsBack),

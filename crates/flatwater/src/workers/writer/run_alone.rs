@@ -58,6 +58,7 @@ pub(super) fn run_alone(
         Work::Copy(form) => backup(writer, shared, &form, ticket),
         Work::Vacuum(text) => vacuum(writer, shared, text, ticket),
         Work::Rekey(key) => rekey(writer, &key, ticket),
+        Work::HasKey(key) => Ok(Answer::Flag(shared.context.options.key.as_ref() == Some(&key))),
         Work::Migrate(migrations) => migrate(writer, shared, &migrations, ticket),
         Work::Unpark => writer.connection().map(|_| Answer::Done),
         Work::Checkpoint(mode) => {

@@ -128,3 +128,36 @@ fn what_has_no_key_or_shares_it_is_refused() {
         assert_eq!(read.rekey(Key::text(NEW)).await.unwrap_err().kind(), ErrorKind::Misuse);
     });
 }
+
+#[test]
+fn after_a_call_that_was_dropped_the_database_tells_which_key_it_has() {
+    run(async {
+        let file = EncryptedFile::unchecked();
+        let db = empty_table(file.options().busy_timeout(Duration::from_secs(60))).await;
+        for round in 0..8 {
+            let (before, after) = if round % 2 == 0 { (PASSPHRASE, NEW) } else { (NEW, PASSPHRASE) };
+            let snapshot = db.snapshot().await.unwrap();
+            let mut change = Box::pin(std::future::IntoFuture::into_future(db.rekey(Key::text(after))));
+            assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(change.as_mut().poll(cx).is_pending())).await);
+            // Dropped while it waits, or just when it may begin.
+            if round < 4 {
+                drop(change);
+                drop(snapshot);
+            } else {
+                drop(snapshot);
+                drop(change);
+            }
+            let is_new = db.has_key(Key::text(after)).await.unwrap();
+            assert_eq!(db.has_key(Key::text(before)).await.unwrap(), !is_new);
+            db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+            let holds = if is_new { after } else { before };
+            assert_eq!(integer(&with_sqlcipher(&file.path(), holds), "SELECT count(*) FROM t"), round + 1);
+            if !is_new {
+                db.rekey(Key::text(after)).await.unwrap();
+            }
+        }
+        db.close().await.unwrap();
+        let plain = Options::new(file.beside("plain.db")).open().await.unwrap();
+        assert!(!plain.has_key(Key::text(NEW)).await.unwrap());
+    });
+}
