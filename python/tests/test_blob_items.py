@@ -88,7 +88,9 @@ def test_items_and_slices_are_those_of_sqlite3(length, uses):
         one, other = theirs(stack, length), ours(stack, length)
         for use_of_it in uses:
             found = told(lambda use_of_it=use_of_it: use(other, *use_of_it))
-            assert found == told(lambda use_of_it=use_of_it: use(one, *use_of_it)), use_of_it
+            expected = told(lambda use_of_it=use_of_it: use(one, *use_of_it))
+            # Of an empty slice with a step `sqlite3` wants to read less than nothing.
+            assert found == (b"" if expected is SystemError else expected), use_of_it
             assert other[:] == one[:]
 
 
