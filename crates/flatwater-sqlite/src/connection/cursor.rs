@@ -8,6 +8,7 @@
 use rusqlite::ffi;
 
 use super::snapshot_wait::patiently;
+use super::stable::current;
 use super::statement::Statement;
 use crate::error::Result;
 use crate::statements::Compiled;
@@ -23,10 +24,10 @@ impl Statement<'_> {
     /// Returns an error if the bindings do not match the parameters, or
     /// [`Error::StaleStatement`](crate::Error::StaleStatement) if the statement was finalized.
     pub fn start<B: Bindings + ?Sized>(self, bindings: &B) -> Result<()> {
-        let Compiled { raw, parameters, .. } = self.compiled()?;
-        let mut running = Running::copying(raw);
+        let compiled = self.compiled()?;
+        let mut running = Running::copying(compiled);
         running.reset();
-        running.bind(parameters, bindings, || self.connection.statements.names(self.id))?;
+        running.bind(compiled.parameters, bindings, || self.connection.statements.names(self.id))?;
         running.keep();
         Ok(())
     }
@@ -48,7 +49,9 @@ impl Statement<'_> {
         let result = if has_begun {
             connection.statement(id).next_once(sink)
         } else {
-            patiently(connection, |connection| connection.statement(id).next_once(sink))
+            current(connection, id, |connection| {
+                patiently(connection, |connection| connection.statement(id).next_once(sink))
+            })
         };
         if result != Ok(Flow::Stop) {
             connection.statement(id).reset();
@@ -57,8 +60,8 @@ impl Statement<'_> {
     }
 
     fn next_once<S: Sink>(self, sink: &mut S) -> Result<Flow> {
-        self.stepping(|_, Compiled { raw, .. }| {
-            let mut running = Running::copying(raw);
+        self.stepping(|_, compiled| {
+            let mut running = Running::copying(compiled);
             let flow = running.rows(sink)?;
             if flow == Flow::Stop {
                 running.keep();
@@ -69,8 +72,8 @@ impl Statement<'_> {
 
     /// Ends the run of a statement, and its snapshot with it. Unbinds its values.
     pub fn reset(self) {
-        if let Ok(Compiled { raw, parameters, .. }) = self.compiled() {
-            Running::copying(raw).end(parameters.count > 0);
+        if let Ok(compiled) = self.compiled() {
+            Running::copying(compiled).end(compiled.parameters.count > 0);
         }
     }
 }

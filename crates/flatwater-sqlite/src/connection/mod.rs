@@ -12,8 +12,10 @@ pub(crate) mod explain;
 mod extension;
 mod lend;
 pub(crate) mod open;
+pub(crate) mod plans;
 pub(crate) mod prepare;
 mod snapshot_wait;
+pub(crate) mod stable;
 pub(crate) mod statement;
 pub(crate) mod transaction_control;
 

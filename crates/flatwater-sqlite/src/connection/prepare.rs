@@ -32,6 +32,10 @@ pub struct Prepared {
     pub explain: bool,
 }
 
+/// Calls one of SQLite's functions that prepare.
+pub(super) type By =
+    unsafe fn(*mut ffi::sqlite3, *const c_char, c_int, *mut *mut ffi::sqlite3_stmt, *mut *const c_char) -> c_int;
+
 impl Connection {
     /// Prepares the first statement of `sql`, to be kept (SQLITE_PREPARE_PERSISTENT). Returns `None` if `sql` contains
     /// only white space and comments. SQLite copies a text that does not end with a NUL, whole, before it reads its first
@@ -40,20 +44,22 @@ impl Connection {
     /// # Errors
     /// Returns SQLite's error, with the offset of the offending token, or [`Error::TextTooLong`].
     pub fn prepare(&mut self, sql: &str) -> Result<Option<Prepared>> {
-        // Preparing may have to read the schema.
-        patiently(self, |connection| connection.prepare_once(sql))
+        prepare_by(self, sql, |db, text, bytes, statement, tail| {
+            // SAFETY: as `prepare_by` promises.
+            unsafe { ffi::sqlite3_prepare_v3(db, text, bytes, ffi::SQLITE_PREPARE_PERSISTENT, statement, tail) }
+        })
     }
 
-    fn prepare_once(&mut self, sql: &str) -> Result<Option<Prepared>> {
+    fn prepare_once(&mut self, sql: &str, by: By) -> Result<Option<Prepared>> {
         let bytes = c_int::try_from(sql.len()).map_err(|_| Error::TextTooLong)?;
         let mut raw: *mut ffi::sqlite3_stmt = std::ptr::null_mut();
         let mut tail: *const c_char = std::ptr::null();
-        let (db, flags) = (self.handle.raw(), ffi::SQLITE_PREPARE_PERSISTENT);
+        let db = self.handle.raw();
         let (rc, events) = self.hooks().preparing(|| {
             self.wal.files.mapping.forget();
             // SAFETY: the connection is open and only this value uses it; `sql` has `bytes` bytes; both out-pointers live
             // for the call.
-            unsafe { ffi::sqlite3_prepare_v3(db, sql.as_ptr().cast(), bytes, flags, &raw mut raw, &raw mut tail) }
+            unsafe { by(db, sql.as_ptr().cast(), bytes, &raw mut raw, &raw mut tail) }
         });
         if rc != ffi::SQLITE_OK {
             return self.hooks().interrupts.explain(Err(self.handle.error(rc)));
@@ -84,4 +90,11 @@ impl Connection {
             Err(_) => true,
         }
     }
+}
+
+/// Prepares with one of SQLite's functions. It is given the open connection, which only this value uses, the text with its length
+/// in bytes, and two places for what it returns.
+pub(super) fn prepare_by(connection: &mut Connection, sql: &str, by: By) -> Result<Option<Prepared>> {
+    // Preparing may have to read the schema.
+    patiently(connection, |connection| connection.prepare_once(sql, by))
 }

@@ -13,6 +13,7 @@ use rusqlite::ffi;
 
 use super::Connection;
 use super::snapshot_wait::patiently;
+use super::stable::current;
 use crate::error::{Error, Result};
 use crate::statements::bindings::Bindings;
 use crate::statements::running::Running;
@@ -46,13 +47,16 @@ impl Statement<'_> {
         S: Sink,
     {
         let id = self.id;
-        patiently(self.connection, |connection| connection.statement(id).run_once(bindings, sink))
+        current(self.connection, id, |connection| {
+            patiently(connection, |connection| connection.statement(id).run_once(bindings, sink))
+        })
     }
 
-    /// Like [`run`](Self::run), but fails if a snapshot cannot begin at once.
+    /// Like [`run`](Self::run), but fails if a snapshot cannot begin at once, and prepares no stable statement again.
     ///
     /// # Errors
-    /// Returns the errors of `run`, and an error if a snapshot cannot begin at once.
+    /// Returns the errors of `run`, an error if a snapshot cannot begin at once, and SQLITE_SCHEMA for a stable statement
+    /// if the schema has changed.
     pub fn run_once<B, S>(self, bindings: &B, sink: &mut S) -> Result<()>
     where
         B: Bindings + ?Sized,
@@ -65,7 +69,7 @@ impl Statement<'_> {
     }
 
     /// Runs the statement to its end once for each of `runs`, in their order, and calls `ran` after each, until that breaks. The
-    /// rows of the statement are dropped. Fails if a snapshot cannot begin at once.
+    /// rows of the statement are dropped. Fails if a snapshot cannot begin at once, and as `run_once` for a stable statement.
     ///
     /// # Errors
     /// Returns the first error, as [`run`](Self::run) does. No later run begins.
@@ -75,10 +79,10 @@ impl Statement<'_> {
         mut ran: impl FnMut(&Connection) -> ControlFlow<()>,
     ) -> Result<()> {
         let id = self.id;
-        self.stepping(|connection, Compiled { raw, parameters, .. }| {
-            let mut running = Running::borrowing(raw);
+        self.stepping(|connection, compiled| {
+            let mut running = Running::borrowing(compiled);
             for bindings in runs {
-                running.bind(parameters, &bindings, || connection.statements.names(id))?;
+                running.bind(compiled.parameters, &bindings, || connection.statements.names(id))?;
                 running.rows(&mut Discard)?;
                 running.reset();
                 // Of a callback's failure that SQLite does not know: it is returned when this ends.
@@ -113,9 +117,9 @@ impl Statement<'_> {
     /// Returns true if a run with these values would reach its first step.
     #[must_use]
     pub fn fits<B: Bindings + ?Sized>(self, bindings: &B) -> bool {
-        let Ok(Compiled { raw, parameters, .. }) = self.compiled() else { return false };
+        let Ok(compiled) = self.compiled() else { return false };
         let statements = &mut self.connection.statements;
-        Running::borrowing(raw).bind(parameters, bindings, || statements.names(self.id)).is_ok()
+        Running::borrowing(compiled).bind(compiled.parameters, bindings, || statements.names(self.id)).is_ok()
     }
 
     /// Like [`Interrupts::arm`](crate::Interrupts::arm): the statement, which runs next, ends at `end`. A check comes after

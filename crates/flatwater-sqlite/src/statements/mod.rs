@@ -2,7 +2,8 @@
 //!
 //! Owns: the statements. Used by the thread that uses the connection. Invariants: a statement is finalised exactly
 //! once, before its connection closes; the id of a finalised statement never identifies another one. Leaves out: what
-//! statements do, and what their parameters are called (`parameters`).
+//! statements do, and what their parameters are called (`parameters`); compiling a stable one again
+//! (`connection::stable`).
 
 pub(crate) mod bindings;
 pub(crate) mod columns;
@@ -31,6 +32,8 @@ struct Slot {
     generation: u32,
     /// Read when values are first bound by name. They are those of its text, whatever the schema.
     names: Option<Arc<Names>>,
+    /// The text of a stable statement, which SQLite does not prepare again by itself.
+    stable: Option<Arc<str>>,
 }
 
 /// A compiled statement, and the properties that every run needs. Only a run changes them: SQLite prepares a statement again
@@ -41,8 +44,10 @@ pub(crate) struct Compiled {
     pub(crate) parameters: Parameters,
     /// It may be a `PRAGMA journal_mode`, which writes and returns a row.
     pub(crate) may_leave_wal: bool,
-    /// How often SQLite prepared it again.
+    /// How often it was prepared again.
     pub(crate) reprepares: u32,
+    /// It has the plan that it was prepared with, whatever is bound (`connection::stable`).
+    pub(crate) is_stable: bool,
 }
 
 impl Compiled {
@@ -54,7 +59,7 @@ impl Compiled {
             let parameters = Parameters::of(raw);
             let may_leave_wal = ffi::sqlite3_stmt_readonly(raw) == 0 && ffi::sqlite3_column_count(raw) > 0;
             let reprepares = ffi::sqlite3_stmt_status(raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0).unsigned_abs();
-            Self { raw, parameters, may_leave_wal, reprepares }
+            Self { raw, parameters, may_leave_wal, reprepares, is_stable: false }
         }
     }
 }
@@ -80,8 +85,39 @@ impl Statements {
             return StatementId { slot, generation: place.generation };
         }
         let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 statements fit into memory");
-        self.slots.push(Slot { compiled, generation: 0, names: None });
+        self.slots.push(Slot { compiled, generation: 0, names: None, stable: None });
         StatementId { slot, generation: 0 }
+    }
+
+    /// The statement, which was just prepared of this text, is a stable one.
+    pub(crate) fn mark_stable(&mut self, id: StatementId, text: Arc<str>) {
+        if self.get(id).is_some() {
+            let slot = &mut self.slots[id.slot as usize];
+            slot.compiled.is_stable = true;
+            slot.stable = Some(text);
+        }
+    }
+
+    /// Returns the text of a stable statement.
+    pub(crate) fn stable_text(&self, id: StatementId) -> Option<Arc<str>> {
+        self.get(id)?;
+        self.slots[id.slot as usize].stable.clone()
+    }
+
+    /// Puts a stable statement in the place of the one that was prepared of the same text before, and returns that.
+    ///
+    /// # Safety
+    /// As for `keep`, and the caller finalises what is returned.
+    pub(crate) unsafe fn replace(&mut self, id: StatementId, raw: *mut ffi::sqlite3_stmt) -> *mut ffi::sqlite3_stmt {
+        let slot = &mut self.slots[id.slot as usize];
+        let before = slot.compiled;
+        // SAFETY: as the caller promises.
+        slot.compiled = Compiled {
+            reprepares: before.reprepares.saturating_add(1),
+            is_stable: true,
+            ..unsafe { Compiled::of(raw) }
+        };
+        before.raw
     }
 
     pub(crate) fn get(&self, id: StatementId) -> Option<Compiled> {
@@ -100,7 +136,7 @@ impl Statements {
     /// Returns true if SQLite prepared the statement again since the last call. Call it after each run of the
     /// statement.
     pub(crate) fn was_prepared_again(&mut self, id: StatementId) -> bool {
-        let Some(before) = self.get(id) else { return false };
+        let Some(before) = self.get(id).filter(|before| !before.is_stable) else { return false };
         // SAFETY: a statement of the table is alive, and the caller that has the table has the connection.
         let reprepares = unsafe { ffi::sqlite3_stmt_status(before.raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0) };
         let was = reprepares.unsigned_abs() != before.reprepares;
@@ -111,8 +147,8 @@ impl Statements {
         was
     }
 
-    /// Returns how often SQLite prepared the statement again because the schema had changed
-    /// (<https://sqlite.org/c3ref/c_stmtstatus_counter.html#sqlitestmtstatusreprepare>).
+    /// Returns how often the statement was prepared again, because the schema had changed or because of the values that were
+    /// bound (<https://sqlite.org/c3ref/c_stmtstatus_counter.html#sqlitestmtstatusreprepare>).
     #[must_use]
     pub fn reprepares(&self, id: StatementId) -> u32 {
         self.get(id).map_or(0, |compiled| compiled.reprepares)
@@ -124,7 +160,7 @@ impl Statements {
         let place = &mut self.slots[id.slot as usize];
         place.compiled.raw = std::ptr::null_mut();
         place.generation = place.generation.wrapping_add(1);
-        place.names = None;
+        (place.names, place.stable) = (None, None);
         self.free.push(id.slot);
         // SAFETY: a statement of the table is alive, and its slot was just cleared.
         unsafe { ffi::sqlite3_finalize(raw) };

@@ -22,12 +22,30 @@ use crate::statements::sink::{FirstRow, Flow, Sink};
 /// no borrowed value stays bound.
 pub(crate) struct Running {
     raw: *mut ffi::sqlite3_stmt,
+    is_stable: bool,
+    was_prepared_again: bool,
     /// Texts and blobs are copied when they are bound, and may stay bound.
     copies: bool,
-    /// The bindings must be cleared at the end.
-    unbinds: bool,
+    unbinds: Unbinds,
     /// The run continues later, so dropping this value does not reset the statement.
     is_kept: bool,
+}
+
+/// What must be unbound at the end.
+#[derive(Clone, Copy)]
+enum Unbinds {
+    /// The parameters whose bits are set, counted from 0.
+    Some(u64),
+    All,
+}
+
+impl Unbinds {
+    fn add(&mut self, position: usize) {
+        *self = match *self {
+            Self::Some(bits) if position < 64 => Self::Some(bits | 1 << position),
+            _ => Self::All,
+        };
+    }
 }
 
 impl Drop for Running {
@@ -36,22 +54,24 @@ impl Drop for Running {
             return;
         }
         self.reset();
-        if self.unbinds {
-            // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
-            unsafe { ffi::sqlite3_clear_bindings(self.raw) };
-        }
+        self.unbind();
     }
 }
 
 impl Running {
     /// Returns a run that ends before its caller continues, and therefore borrows its values.
-    pub(crate) fn borrowing(raw: *mut ffi::sqlite3_stmt) -> Self {
-        Self { raw, copies: false, unbinds: false, is_kept: false }
+    pub(crate) fn borrowing(compiled: Compiled) -> Self {
+        Self::of(compiled, false)
+    }
+
+    fn of(Compiled { raw, is_stable, reprepares, .. }: Compiled, copies: bool) -> Self {
+        let unbinds = Unbinds::Some(0);
+        Self { raw, is_stable, was_prepared_again: reprepares != 0, copies, unbinds, is_kept: false }
     }
 
     /// Runs a statement from bind to reset. The values are borrowed until then.
     pub(crate) fn once<B, S>(
-        Compiled { raw, parameters, .. }: Compiled,
+        compiled: Compiled,
         bindings: &B,
         names: impl FnOnce() -> Option<Arc<Names>>,
         sink: &mut S,
@@ -60,14 +80,14 @@ impl Running {
         B: Bindings + ?Sized,
         S: Sink,
     {
-        let mut running = Self::borrowing(raw);
-        running.bind(parameters, bindings, names)?;
+        let mut running = Self::borrowing(compiled);
+        running.bind(compiled.parameters, bindings, names)?;
         running.rows(sink).map(drop)
     }
 
     /// Returns a run in parts, which copies its values.
-    pub(crate) fn copying(raw: *mut ffi::sqlite3_stmt) -> Self {
-        Self { raw, copies: true, unbinds: false, is_kept: false }
+    pub(crate) fn copying(compiled: Compiled) -> Self {
+        Self::of(compiled, true)
     }
 
     /// Keeps the statement without a reset: the run continues later.
@@ -77,7 +97,27 @@ impl Running {
 
     /// Resets the statement, and clears its bindings if `is_bound`.
     pub(crate) fn end(mut self, is_bound: bool) {
-        self.unbinds = is_bound;
+        if is_bound {
+            self.unbinds = Unbinds::All;
+        }
+    }
+
+    /// Unbinds what must not stay bound. Parameters one by one, because `sqlite3_clear_bindings` expires a statement for whose
+    /// plan any value matters, also if that value stays bound.
+    fn unbind(&mut self) {
+        // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives. It was
+        // reset, so its parameters can be bound.
+        match std::mem::replace(&mut self.unbinds, Unbinds::Some(0)) {
+            Unbinds::All => _ = unsafe { ffi::sqlite3_clear_bindings(self.raw) },
+            Unbinds::Some(mut bits) => {
+                while bits != 0 {
+                    let position = bits.trailing_zeros() as usize;
+                    // SAFETY: as above.
+                    unsafe { ffi::sqlite3_bind_null(self.raw, parameter_number(position)) };
+                    bits &= bits - 1;
+                }
+            }
+        }
     }
 
     pub(crate) fn reset(&mut self) {
@@ -147,20 +187,27 @@ impl Running {
                 ValueRef::Integer(value) => ffi::sqlite3_bind_int64(self.raw, index, value),
                 ValueRef::Real(value) => ffi::sqlite3_bind_double(self.raw, index, value),
                 ValueRef::Text(text) => {
-                    self.unbinds |= !self.copies;
+                    self.unbind_later(position);
                     let utf8 = u8::try_from(ffi::SQLITE_UTF8).unwrap_or(1);
                     let (at, bytes) = (text.as_ptr().cast(), text.len() as u64);
                     ffi::sqlite3_bind_text64(self.raw, index, at, bytes, lifetime, utf8)
                 }
                 ValueRef::Blob([]) => ffi::sqlite3_bind_zeroblob(self.raw, index, 0),
                 ValueRef::Blob(blob) => {
-                    self.unbinds |= !self.copies;
+                    self.unbind_later(position);
                     let (at, bytes) = (blob.as_ptr().cast(), blob.len() as u64);
                     ffi::sqlite3_bind_blob64(self.raw, index, at, bytes, lifetime)
                 }
             }
         };
         if rc == ffi::SQLITE_OK { Ok(()) } else { Err(self.refused_value(position, rc)) }
+    }
+
+    #[inline]
+    fn unbind_later(&mut self, position: usize) {
+        if !self.copies {
+            self.unbinds.add(position);
+        }
     }
 
     /// The error of a value that is too long, or that there is no memory for.
@@ -184,7 +231,7 @@ impl Running {
             match unsafe { ffi::sqlite3_step(self.raw) } {
                 ffi::SQLITE_ROW => {
                     if std::mem::take(&mut is_first) {
-                        sink.first_row(FirstRow::of(self.raw));
+                        sink.first_row(FirstRow::of(self.raw, self.was_prepared_again));
                     }
                     self.read_row(sink)?;
                     if sink.row_done() == Flow::Stop {
@@ -192,9 +239,18 @@ impl Running {
                     }
                 }
                 ffi::SQLITE_DONE => return Ok(Flow::Continue),
-                code => return Err(self.error(code)),
+                code => return Err(self.failed(code)),
             }
         }
+    }
+
+    /// The error of a step. Of a statement that was not prepared by `sqlite3_prepare_v2` or `_v3` the reset tells what failed
+    /// (<https://sqlite.org/c3ref/step.html>, "goofy interface").
+    #[cold]
+    fn failed(&mut self, code: c_int) -> Error {
+        // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
+        let code = if self.is_stable { unsafe { ffi::sqlite3_reset(self.raw) } } else { code };
+        self.error(code)
     }
 
     /// Reads the cells as values. Each cell is looked up once, while SQLite's functions for columns would look it up

@@ -22,22 +22,24 @@ pub enum Flow {
 /// A statement at the first row of its run.
 pub struct FirstRow<'a> {
     raw: *mut ffi::sqlite3_stmt,
+    /// It was prepared again before this run.
+    was_prepared_again: bool,
     run: PhantomData<&'a ()>,
 }
 
 impl FirstRow<'_> {
-    pub(crate) fn of(raw: *mut ffi::sqlite3_stmt) -> Self {
-        Self { raw, run: PhantomData }
+    pub(crate) fn of(raw: *mut ffi::sqlite3_stmt, was_prepared_again: bool) -> Self {
+        Self { raw, was_prepared_again, run: PhantomData }
     }
 
-    /// Returns the names of the result columns if SQLite has ever prepared the statement again, as it does at the first
+    /// Returns the names of the result columns if the statement was ever prepared again, as it does at the first
     /// step if the schema has changed. The statement may then have other columns than it was prepared with.
     #[must_use]
     pub fn new_names(&self) -> Option<Vec<Box<str>>> {
         // SAFETY: the statement is alive, and only its run uses it.
         unsafe {
             let reprepares = ffi::sqlite3_stmt_status(self.raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0);
-            (reprepares != 0).then(|| columns::names(self.raw))
+            (self.was_prepared_again || reprepares != 0).then(|| columns::names(self.raw))
         }
     }
 }
