@@ -13,9 +13,25 @@ export interface Stats {
   abandoned: number;
   interrupted: number;
   replacedConnections: number;
+  preparedAgain: number;
   parked: number;
   calls: Record<string, { count: number; p50Us: number; p99Us: number; p999Us: number; maxUs: number }>;
-  inline: Record<"reads" | "writes" | "moved" | "interrupted" | "queued" | "yields" | "longestUs", number>;
+  inline: Record<
+    | "reads"
+    | "writes"
+    | "moved"
+    | "interrupted"
+    | "movedToPrepare"
+    | "queued"
+    | "queuedBusy"
+    | "queuedUnknown"
+    | "queuedLong"
+    | "queuedBackoff"
+    | "queuedBreaker"
+    | "yields"
+    | "longestUs",
+    number
+  >;
   wal: Record<string, unknown>;
   leases: Record<string, number>;
   turns: Record<string, number>;

@@ -36,9 +36,22 @@ class InlineStats(TypedDict):
     """Calls that began on that thread, turned out not to be short, and were run again by a worker."""
     interrupted: int
     """The calls among `moved` that ran for too long, or would have read a page too late."""
+    moved_to_prepare: int
+    """The calls among `moved` whose statement SQLite would have had to prepare again, because the schema had changed or
+    because it plans the statement by the values that were bound."""
     queued: int
     """Calls that did not begin on that thread, because they are not a single short statement, or because no connection
     was free."""
+    queued_busy: int
+    """The calls among `queued` for which no reader was free."""
+    queued_unknown: int
+    """The calls among `queued` whose statement was not prepared on the reader, or used there once at most."""
+    queued_long: int
+    """The calls among `queued` whose statement is known not to be short."""
+    queued_backoff: int
+    """The calls among `queued` whose statement was not tried for a while, because earlier runs were not short."""
+    queued_breaker: int
+    """The calls among `queued` that came while no read was tried, because several had waited for the disk."""
     yields: int
     """Times a call let other tasks run, after 1 ms of results that were there at once on its thread."""
     longest_us: int
@@ -204,6 +217,9 @@ class Stats(TypedDict):
     close was over: reads that were interrupted, and writes of which nothing is kept."""
     replaced_connections: int
     """Connections that were replaced, because a commit could not be undone."""
+    prepared_again: int
+    """How often SQLite prepared a statement again while it ran: after another schema, or because it plans the statement
+    by the values that are bound."""
     parked: int
     """How often the connections were closed because more databases were open than `process.set_max_open` allows."""
     calls: dict[str, CallStats]

@@ -62,11 +62,12 @@ macro_rules! fields {
 #[must_use]
 pub fn counters(stats: &Stats) -> Vec<(&str, Counter<'_>)> {
     let mut all = fields!(stats, journal one_connection second_copies writes_waiting reads_waiting readers_held groups
-        members replays failed_commits abandoned interrupted replaced_connections parked);
+        members replays failed_commits abandoned interrupted replaced_connections prepared_again parked);
     let calls = stats.calls.iter();
     let calls = calls.map(|call| (call.kind, Counter::Group(fields!(call, count p50_us p99_us p999_us max_us))));
     all.push(("calls", Counter::Group(calls.collect())));
-    let inline = fields!(stats.inline, reads writes moved interrupted queued yields longest_us);
+    let inline = fields!(stats.inline, reads writes moved interrupted moved_to_prepare queued queued_busy queued_unknown
+        queued_long queued_backoff queued_breaker yields longest_us);
     all.push(("inline", Counter::Group(inline)));
     let mut wal = fields!(stats.wal, frames backlog file_bytes copied_frames copies copy_p50_us copy_max_us resets
         pause_p50_us pause_p99_us pause_max_us starved cut_off waits_for_room slowed failures oldest_read);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::api::statement::{Given, Statement};
 use crate::error::{Error, Result};
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::values::batch_statements::BatchStatements;
 use crate::values::into_params::IntoParams;
 use crate::values::params::Params;

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::error::location::in_row;
 use crate::inline::pause;
 use crate::queue::ticket::CallOptions;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::values::into_params::IntoParams;
 use crate::values::param_rows::ParamRows;
 use crate::workers::shared_errors::polled_again;

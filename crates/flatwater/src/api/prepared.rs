@@ -10,7 +10,7 @@ use crate::api::execute_many::ExecuteMany;
 use crate::api::session::Session;
 use crate::api::statement::{Given, IsGiven, Known, Statement};
 use crate::error::Error;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::values::convert::FromSql;
 use crate::values::executed::ExecuteResult;
 use crate::values::from_row::FromRow;

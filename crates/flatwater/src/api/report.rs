@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result, shorten};
 use crate::events;
 use crate::events::statement_event::{ExecutedOn, StatementEvent, is_telling, tell};
 use crate::queue::run_metrics::{Counts, Measured, MeasuredRun, RunMetrics};
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::workers::Answer;
 use crate::workers::work::Work;
 

@@ -15,7 +15,7 @@ use crate::api::stream::RowStream;
 use crate::engine::dispatch::Caller;
 use crate::error::of_rows::OPTIONAL_ROW;
 use crate::error::{Error, Result};
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::values::convert::FromSql;
 use crate::values::decoded::{decode_first_column, decode_rows};
 use crate::values::executed::{BatchResult, ExecuteResult};
@@ -62,7 +62,7 @@ impl Session {
     /// statement, or for a statement that returns rows; `Busy`, `Full`, `Io`, `Closed`; `CommitUnknown` if the outcome
     /// cannot be known.
     pub fn execute(&self, sql: impl Statement, params: impl IntoParams) -> Call<ExecuteResult> {
-        let work = self.bind(&sql, params).map(|(text, params)| Work::Execute { text, params });
+        let work = self.bind(&sql, params).map(|(text, params)| Work::execute(&text, params));
         self.call("execute", work, |answer, _| answer.executed())
     }
 
@@ -98,7 +98,7 @@ impl Session {
         P: IntoParams,
     {
         let statements = statements_of(statements, |sql| self.text(sql), |sql, params| self.bind(sql, params));
-        self.call("batch", statements.map(Work::Batch), |answer, _| answer.batch())
+        self.call("batch", statements.map(Work::batch), |answer, _| answer.batch())
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing. Any rows they return are
@@ -335,7 +335,7 @@ impl Session {
     }
 
     pub(crate) fn read(&self, sql: &impl Statement, params: impl IntoParams, wanted: Wanted) -> Result<Work> {
-        self.bind(sql, params).map(|(text, params)| Work::Query { text, params, wanted })
+        self.bind(sql, params).map(|(text, params)| Work::query(&text, params, wanted))
     }
 
     /// Another handle to the same. Not `Clone`: the outer transaction is not used while a nested one is open.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::values::into_params::IntoParams;
 use crate::values::params::Params;
 use crate::values::sql::Sql;

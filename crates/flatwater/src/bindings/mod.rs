@@ -32,8 +32,8 @@ pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Needed, Output, Polled};
 pub use held::{Held, line_of};
 pub use maintenance::{
-    check_sql, checkpoint, export, has_key, incremental_vacuum, pages_sql, problems, read_blob, rekey, serialize, vacuum,
-    vacuum_into, write_blob,
+    check_sql, checkpoint, export, has_key, incremental_vacuum, pages_sql, problems, read_blob, rekey, serialize,
+    vacuum, vacuum_into, write_blob,
 };
 pub use open::{enforces_foreign_keys, joining, open, open_with};
 pub use param_rows::{
@@ -146,7 +146,7 @@ impl Target {
     }
 
     pub fn execute(&self, sql: &str, params: Result<Params>) -> FrontCall {
-        let work = || Ok(Work::Execute { text: self.0.text(sql)?, params: params? });
+        let work = || Ok(Work::execute(&self.0.text(sql)?, params?));
         self.call("execute", work(), |answer, _| answer.executed().map(Output::Executed))
     }
 
@@ -161,7 +161,7 @@ impl Target {
     }
 
     pub fn batch(&self, statements: BatchStatements) -> FrontCall {
-        let work = statements.find(|sql| self.0.text(&sql)).map(Work::Batch);
+        let work = statements.find(|sql| self.0.text(&sql)).map(Work::batch);
         self.call("batch", work, |answer, _| answer.batch().map(Output::Batch))
     }
 

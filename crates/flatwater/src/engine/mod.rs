@@ -42,7 +42,7 @@ use crate::error::{Error, Result};
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::options::Options;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::stats::Stats;
 use crate::stats::reader_counters::ReaderCounters;
 use crate::time::{later, timer};
@@ -199,6 +199,7 @@ impl Engine {
         stats.wal.oldest_read = self.readers.as_ref().and_then(Readers::oldest).map(|oldest| oldest.age());
         stats.readers_held = self.readers.as_ref().map_or(0, Readers::held);
         stats.live = self.live.stats();
+        stats.prepared_again = self.context.catalogue.prepared_again();
         stats.second_copies = self.watch().map_or(0, Watch::second_copies);
         stats
     }

@@ -7,7 +7,7 @@ use super::dispatch::{Begun, Route};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::inline::budget;
-use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::thread::block_on::mark_closure;
@@ -28,7 +28,7 @@ impl Engine {
             return Begun::ToSend(route);
         }
         if matches!(route, Route::Kept(kept) if !kept.runs_inline()) {
-            self.context.recorder.inline.queued.count();
+            self.context.recorder.inline.not_tried(NotTried::Other);
             return Begun::ToSend(route);
         }
         if work.describe().is_bracket() {
@@ -37,12 +37,15 @@ impl Engine {
         if let Some((_, bytes)) = work.rows() {
             return rows_inline(&self.context, route, work, bytes, options);
         }
-        let permitted = work.statement().and_then(|(text, params)| {
-            Some((text, policy.permit(route.queues(), params.heap_bytes(), || text.backoff.may_try())?))
+        let permitted = work.statement().ok_or(NotTried::Other).and_then(|(text, params)| {
+            Ok((text, policy.permit(route.queues(), params.heap_bytes(), || text.backoff.may_try())?))
         });
-        let Some((text, permit)) = permitted else {
-            self.context.recorder.inline.queued.count();
-            return Begun::ToSend(route);
+        let (text, permit) = match permitted {
+            Ok(permitted) => permitted,
+            Err(why) => {
+                self.context.recorder.inline.not_tried(why);
+                return Begun::ToSend(route);
+            }
         };
         let permit = &permit;
         // Foreign code that runs meanwhile, such as the receiver of the events, must not wait for this connection.
@@ -58,7 +61,7 @@ impl Engine {
                 Tried::Ran(readers.run_inline(query))
             }
             (Route::Kept(kept), _) => kept.run_inline(work, permit, options),
-            (Route::Readers(_), _) => Tried::Ran(InlineRun::Ineligible),
+            (Route::Readers(_), _) => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
             (Route::Writer(writer), _) => writer.run_inline(work, permit, options),
         });
         let (run, unsettled) = parts(tried);
@@ -74,17 +77,21 @@ impl Engine {
 
     /// Begins or ends a transaction on this thread, does a step with a savepoint of one, or begins a snapshot.
     fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work) -> Begun<'a> {
-        let Some(permit) = &self.context.policy.permit(route.queues(), 0, || true) else {
-            self.context.recorder.inline.queued.count();
-            return Begun::ToSend(route);
+        let permit = match self.context.policy.permit(route.queues(), 0, || true) {
+            Ok(permit) => permit,
+            Err(why) => {
+                self.context.recorder.inline.not_tried(why);
+                return Begun::ToSend(route);
+            }
         };
+        let permit = &permit;
         let (run, unsettled) = parts(mark_closure(|| match (route, work) {
             (Route::Transaction(Inside { transaction, savepoints }), _) => {
                 transaction.run_inline(work, savepoints, permit)
             }
             (Route::Readers(readers), _) => Tried::Ran(readers.begin_snapshot_inline(permit)),
             (Route::Writer(writer), Work::Begin(rowid)) => Tried::Ran(begin_inline(writer, *rowid, permit)),
-            _ => Tried::Ran(InlineRun::Ineligible),
+            _ => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
         }));
         let is = work.describe();
         self.context.recorder.tried(is.kind, !is.only_reads(), &run);
@@ -104,11 +111,14 @@ fn rows_inline<'a>(context: &Context, route: Route<'a>, work: &Work, bytes: usiz
     let texts_may = || work.texts().filter(|text| !text.backoff.may_try()).count() == 0;
     let permitted = match route {
         Route::Writer(writer) => context.policy.permit(true, bytes, texts_may).map(|permit| (writer, permit)),
-        _ => None,
+        _ => Err(NotTried::Other),
     };
-    let Some((writer, permit)) = &permitted else {
-        context.recorder.inline.queued.count();
-        return Begun::ToSend(route);
+    let (writer, permit) = match &permitted {
+        Ok(permitted) => permitted,
+        Err(why) => {
+            context.recorder.inline.not_tried(*why);
+            return Begun::ToSend(route);
+        }
     };
     let (run, unsettled) = parts(mark_closure(|| run_rows_inline(writer, work, permit, options)));
     context.recorder.tried(work.describe().kind, true, &run);

@@ -64,6 +64,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::inline::outcome::NotTried;
 
     fn done() -> InlineRun<()> {
         InlineRun::Done((), Duration::ZERO.into())
@@ -101,7 +102,7 @@ mod tests {
             backoff.tried(&fell_back(why));
             assert_eq!(not_tried(&backoff), 0, "{why:?}");
         }
-        backoff.tried(&InlineRun::<()>::Ineligible);
+        backoff.tried(&InlineRun::<()>::Ineligible(NotTried::Other));
         assert_eq!(not_tried(&backoff), 0);
     }
 }

@@ -12,7 +12,7 @@ use super::backoff::Backoff;
 use super::breaker::InlineBreaker;
 use super::budget;
 use super::limits::{Inline, InlineLimits};
-use super::outcome::InlineRun;
+use super::outcome::{InlineRun, NotTried};
 use super::permit::Permit;
 use super::router::WriteRouter;
 
@@ -33,17 +33,29 @@ impl InlinePolicy {
         if let Inline::Auto(limits) = &self.inline { Some(limits) } else { None }
     }
 
-    /// Returns the right to run a call on this thread, with so many bytes of parameters, or `None` if it may not run there now.
+    /// Returns the right to run a call on this thread, with so many bytes of parameters, or why it may not run there now.
     /// `queues`: the call would go through the writer's queue otherwise. `texts_may` is called last, and counts a use of each
     /// text of the call.
-    pub(crate) fn permit(&self, queues: bool, bytes: usize, texts_may: impl FnOnce() -> bool) -> Option<Permit<'_>> {
-        let limits = self.limits()?;
+    pub(crate) fn permit(
+        &self,
+        queues: bool,
+        bytes: usize,
+        texts_may: impl FnOnce() -> bool,
+    ) -> Result<Permit<'_>, NotTried> {
+        let limits = self.limits().ok_or(NotTried::Other)?;
         // Where many callers write, even the check for an inline run costs time: the queue comes first.
-        if queues && self.queueing.load(Ordering::Relaxed) || bytes > limits.bytes || !texts_may() {
-            return None;
+        if queues && self.queueing.load(Ordering::Relaxed) || bytes > limits.bytes {
+            return Err(NotTried::Other);
+        }
+        if !texts_may() {
+            return Err(NotTried::Backoff);
         }
         let began = Instant::now();
-        (!self.breaker.is_off(|| began)).then(|| Permit::new(limits, began, &self.breaker))
+        if self.breaker.is_off(|| began) {
+            Err(NotTried::Breaker)
+        } else {
+            Ok(Permit::new(limits, began, &self.breaker))
+        }
     }
 
     /// Records the outcome of a call that was tried from `began` on: it spent time of this thread's budget.
@@ -72,7 +84,7 @@ mod tests {
 
     /// Whether a call may run that would go through the queue, and one that would not.
     fn may_run(policy: &InlinePolicy, bytes: usize) -> [bool; 2] {
-        [true, false].map(|queues| policy.permit(queues, bytes, || Backoff::default().may_try()).is_some())
+        [true, false].map(|queues| policy.permit(queues, bytes, || Backoff::default().may_try()).is_ok())
     }
 
     #[test]
@@ -120,7 +132,7 @@ mod tests {
             Instant::now(),
             &InlineRun::<()>::FellBack(Fallback::Interrupted, Duration::ZERO.into()),
         );
-        assert!([true, false].into_iter().all(|queues| policy.permit(queues, 0, || backoff.may_try()).is_none()));
+        assert!([true, false].into_iter().all(|queues| policy.permit(queues, 0, || backoff.may_try()).is_err()));
         budget::renew();
     }
 

@@ -16,7 +16,24 @@ pub(crate) enum InlineRun<T> {
     /// The call turned out not to be short, or failed, and held the thread for this long. A worker runs it again.
     FellBack(Fallback, Held),
     /// The call did not begin.
-    Ineligible,
+    Ineligible(NotTried),
+}
+
+/// Why a call did not begin on its caller's thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotTried {
+    /// No connection was free.
+    Busy,
+    /// Its statement is not prepared on the connection, or its program is not known there.
+    Unknown,
+    /// Its statement is known not to be short.
+    Long,
+    /// Runs of its statement turned out not to be short.
+    Backoff,
+    /// Runs of several statements turned out not to be short, because of the disk.
+    Breaker,
+    /// All else: it is no statement, its values are large, writes are to share a commit, or its place is not at rest.
+    Other,
 }
 
 /// How long a run held its caller's thread. Made by its permit alone, which has told the breaker (`permit`).
@@ -45,7 +62,7 @@ impl<T> InlineRun<T> {
     pub(crate) fn took(&self) -> Duration {
         match self {
             Self::Done(_, held) | Self::FellBack(_, held) => held.time(),
-            Self::Ineligible => Duration::ZERO,
+            Self::Ineligible(_) => Duration::ZERO,
         }
     }
 }

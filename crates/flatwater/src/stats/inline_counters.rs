@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::counters::{Counter, counters};
 use super::reader_counters::ReaderCounters;
-use crate::inline::outcome::Fallback;
+use crate::inline::outcome::{Fallback, NotTried};
 
 counters! {
     pub(crate) struct InlineRecorder {}
@@ -25,9 +25,22 @@ counters! {
         pub moved: u64 = Counter,
         /// The calls among `moved` that exceeded the time limit, or were stopped before they read another page.
         pub interrupted: u64 = Counter,
+        /// The calls among `moved` whose statement SQLite would have had to prepare again, because the schema had changed or
+        /// because it plans the statement by the values that were bound.
+        pub moved_to_prepare: u64 = Counter,
         /// Calls that did not begin on that thread, because they are not a single short statement, or because no connection
         /// was free. A worker ran them, or the calling thread in the case of a blocking call.
         pub queued: u64 = Counter,
+        /// The calls among `queued` for which no reader was free.
+        pub queued_busy: u64 = Counter,
+        /// The calls among `queued` whose statement was not prepared on the reader, or used there once at most.
+        pub queued_unknown: u64 = Counter,
+        /// The calls among `queued` whose statement is known not to be short.
+        pub queued_long: u64 = Counter,
+        /// The calls among `queued` whose statement was not tried for a while, because earlier runs were not short.
+        pub queued_backoff: u64 = Counter,
+        /// The calls among `queued` that came while no read was tried, because several had waited for the disk.
+        pub queued_breaker: u64 = Counter,
         /// Times a call suspended so that other tasks could run, after 1 ms of results that were there at once on its thread.
         pub yields: u64 = Counter,
         /// The longest time one call held its caller's thread, in wall-clock microseconds.
@@ -49,10 +62,24 @@ impl InlineRecorder {
 
     pub(super) fn moved(&self, why: Fallback, took: Duration) {
         self.moved.count();
-        if matches!(why, Fallback::Interrupted | Fallback::LateRead | Fallback::Late) {
-            self.interrupted.count();
+        match why {
+            Fallback::Interrupted | Fallback::LateRead | Fallback::Late => self.interrupted.count(),
+            Fallback::SchemaChanged => self.moved_to_prepare.count(),
+            _ => {}
         }
         self.held(took);
+    }
+
+    pub(crate) fn not_tried(&self, why: NotTried) {
+        self.queued.count();
+        match why {
+            NotTried::Busy => self.queued_busy.count(),
+            NotTried::Unknown => self.queued_unknown.count(),
+            NotTried::Long => self.queued_long.count(),
+            NotTried::Backoff => self.queued_backoff.count(),
+            NotTried::Breaker => self.queued_breaker.count(),
+            NotTried::Other => {}
+        }
     }
 
     pub(super) fn snapshot(&self, readers: &ReaderCounters) -> InlineStats {

@@ -140,7 +140,7 @@ impl Recorder {
         match run {
             InlineRun::Done(_, held) => self.inline.held(held.time()),
             InlineRun::FellBack(why, held) => self.inline.moved(*why, held.time()),
-            InlineRun::Ineligible => self.inline.queued.count(),
+            InlineRun::Ineligible(why) => self.inline.not_tried(*why),
         }
     }
 
@@ -229,6 +229,9 @@ counters! {
         /// Connections that Flatwater replaced, because a closure left them in an unexpected state or a commit could
         /// not be undone.
         pub replaced_connections: u64 = Counter,
+        /// How often SQLite prepared a statement again while it ran: after another schema, or because it plans the statement by
+        /// the values that are bound.
+        pub prepared_again: u64,
         /// How often the connections were closed because more databases were open than
         /// [may have some](crate::process::set_max_open).
         pub parked: u64 = Counter,

@@ -47,8 +47,13 @@ impl<T> BatchStatements<T> {
     /// Returns the statement, if there is one only.
     pub(crate) fn only(&self) -> Option<(&T, ParamRow<'_>)> {
         let [(text, rows)] = &*self.texts else { return None };
-        let mut rows = rows.rows();
-        rows.next().filter(|_| rows.next().is_none()).map(|row| (text, row))
+        rows.only().map(|row| (text, row))
+    }
+
+    /// Returns the same statements with what `map` makes of each text and its rows.
+    pub(crate) fn map_texts(mut self, mut map: impl FnMut(T, &ParamRows) -> T) -> Self {
+        self.texts = self.texts.into_iter().map(|(text, rows)| (map(text, &rows), rows)).collect();
+        self
     }
 
     /// Returns the same statements with what `find` makes of each text.

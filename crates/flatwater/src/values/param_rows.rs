@@ -112,6 +112,12 @@ impl ParamRows {
         })
     }
 
+    /// Returns the row, if there is one only.
+    pub(crate) fn only(&self) -> Option<ParamRow<'_>> {
+        let mut rows = self.rows();
+        rows.next().filter(|_| rows.next().is_none())
+    }
+
     /// Bytes of text and blob, for the limits on a group.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.parts.iter().map(|part| part.block.bytes()).sum()

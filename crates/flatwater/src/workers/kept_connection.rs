@@ -10,7 +10,7 @@ use flatwater_sqlite::Origin;
 
 use crate::connection::functions::Functions;
 use crate::error::Result;
-use crate::inline::outcome::InlineRun;
+use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::queue::ticket::CallOptions;
 use crate::workers::request::Request;
@@ -40,7 +40,7 @@ pub(crate) trait KeptConnection: Send + Sync {
 
     /// Runs the work on this thread now, if it is known to be short and nothing waits that was sent before.
     fn run_inline(&self, _: &Work, _: &Permit<'_>, _: CallOptions) -> Tried {
-        Tried::Ran(InlineRun::Ineligible)
+        Tried::Ran(InlineRun::Ineligible(NotTried::Other))
     }
 
     /// Returns true if the caller has a transaction open on it that may write.

@@ -34,7 +34,7 @@ use nesting::TransactionGuard;
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;
 use crate::error::Error;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::values::column::Names;
 use crate::values::decoded::Decoded;
 use crate::values::document::Document;

@@ -20,7 +20,7 @@ use flatwater_sqlite::Origin;
 use crate::error::hint::hint;
 use crate::error::{Error, Result, TimeoutEffect};
 use crate::events;
-use crate::inline::outcome::InlineRun;
+use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::options::Options;
 use crate::queue::reply::reply;
@@ -177,7 +177,7 @@ impl OpenTransaction {
     pub(crate) fn run_inline(&self, work: &Work, savepoints: &Savepoints, permit: &Permit<'_>) -> Tried {
         let mut inbox = self.lock();
         if inbox.end.is_some() || inbox.idle_since.is_none() {
-            return Tried::Ran(InlineRun::Ineligible);
+            return Tried::Ran(InlineRun::Ineligible(NotTried::Other));
         }
         let held = if work.describe().ends() {
             Some(inbox)
@@ -218,7 +218,7 @@ impl OpenTransaction {
                 self.push(inbox, Message::Request(Box::new(request), savepoints.clone()));
                 return match run {
                     InlineRun::Done(_, held) | InlineRun::FellBack(_, held) => Tried::Unsettled(outcome, held),
-                    InlineRun::Ineligible => Tried::Ran(InlineRun::Ineligible),
+                    InlineRun::Ineligible(why) => Tried::Ran(InlineRun::Ineligible(why)),
                 };
             }
         }

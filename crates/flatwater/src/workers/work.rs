@@ -21,7 +21,7 @@ use crate::options::json_options::JsonOptions;
 use crate::options::key::Key;
 use crate::queue::parts::Parts;
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::stats::CallKind;
 use crate::values::batch_statements::BatchStatements;
 use crate::values::decoded::Decode;
@@ -207,6 +207,25 @@ pub(crate) enum Work {
 }
 
 impl Work {
+    /// Makes a statement whose rows are not wanted, in the form of the text for its values.
+    pub(crate) fn execute(text: &Arc<StatementInfo>, params: Params) -> Self {
+        Self::Execute { text: text.for_values(&params.row()), params }
+    }
+
+    /// Makes a query, in the form of the text for its values.
+    pub(crate) fn query(text: &Arc<StatementInfo>, params: Params, wanted: Wanted) -> Self {
+        Self::Query { text: text.for_values(&params.row()), params, wanted }
+    }
+
+    /// Makes statements that run together. One that has many rows of parameters is left to SQLite, which may make another plan
+    /// for each.
+    pub(crate) fn batch(statements: BatchStatements<Arc<StatementInfo>>) -> Self {
+        Self::Batch(statements.map_texts(|text, rows| match rows.only() {
+            Some(row) => text.for_values(&row),
+            None => text,
+        }))
+    }
+
     /// Returns its SQL text, if it has exactly one.
     pub(crate) fn text(&self) -> Option<&Arc<StatementInfo>> {
         match self {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::work::{NamedStep, Wanted, Work};
 use crate::error::shorten;
-use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
+use crate::sql::statement_info::StatementInfo;
 use crate::sql::tokens::looks_like_a_write;
 use crate::stats::CallKind;
 

@@ -130,6 +130,7 @@ mod vacuums;
 #[cfg(all(feature = "chrono", feature = "time", feature = "uuid"))]
 mod value_forms;
 mod value_types;
+mod values_in_plans;
 mod virtual_tables;
 mod waits;
 mod wakers;

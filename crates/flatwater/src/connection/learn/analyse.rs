@@ -6,14 +6,14 @@
 //! it, and does not call `changes()` (`calls_changes`). Leaves out: the place where it is kept (`statement_cache`), graphs
 //! (`bytecode::graph`), running anything inline.
 
-use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::calls_changes::Asking;
+use super::compare_plans::compare_plans;
+use super::strange::strange;
 use crate::bytecode::analysis::{Ending, InlineWrite, ProgramAnalysis};
-use crate::bytecode::graph::{Strange, bare};
 use crate::connection::Connection;
-use crate::connection::functions::registration::Length;
 use crate::connection::run::prepare::is_kept;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
@@ -38,7 +38,7 @@ impl CachedStatement {
     /// Returns true if it is a read that may run inline, and is not expected to return too many rows for that, or to pass
     /// over too many pages.
     pub(crate) fn reads_shortly(&self, limits: &InlineLimits) -> bool {
-        let (cells, _) = self.text.expected_size();
+        let (cells, _) = self.text.size.get();
         self.inline_read().is_some()
             && cells <= limits.rows.saturating_mul(self.names.len())
             && (!self.needs_history() || self.text.has_short_history(limits.time))
@@ -80,12 +80,21 @@ impl CachedStatement {
 
 /// Counts a use of a read, and analyses its program at the second one. Called by a worker, which may take the time of a
 /// prepare. If the read has just ended, its time is recorded. Fails only if the open transaction was lost meanwhile.
-pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement, time: Option<RunTime>) -> Result<()> {
+pub(crate) fn learn(
+    connection: &mut Connection,
+    ready: &CachedStatement,
+    params: ParamRow<'_>,
+    time: Option<RunTime>,
+) -> Result<()> {
     if ready.class.route != Route::Read {
         return Ok(());
     }
     if let Some(time) = time {
         ready.read_took(|| time.took());
+    }
+    if connection.sqlite.statements().reprepares(ready.id) != 0 {
+        // Its program is of no use: the statement is prepared anew at its next use.
+        return compare_plans(connection, ready, params);
     }
     learn_from(connection, ready)
 }
@@ -93,11 +102,14 @@ pub(crate) fn learn(connection: &mut Connection, ready: &CachedStatement, time: 
 /// The same for a write, which is to run right after with these parameters.
 pub(crate) fn learn_before(connection: &mut Connection, ready: &CachedStatement, params: ParamRow<'_>) -> Result<()> {
     // Parameters that do not fit are refused, and the write does nothing.
-    if ready.class.route == Route::Write
-        && writes_may_run_inline(connection)
-        && !ready.is_known()
-        && connection.sqlite.statement(ready.id).fits(&params)
-    {
+    if ready.class.route != Route::Write || !writes_may_run_inline(connection) {
+        return Ok(());
+    }
+    let fits = |connection: &mut Connection| connection.sqlite.statement(ready.id).fits(&params);
+    if ready.text.stable.is_due() && fits(connection) {
+        compare_plans(connection, ready, params)?;
+    }
+    if !ready.is_known() && fits(connection) {
         return learn_from(connection, ready);
     }
     Ok(())
@@ -112,7 +124,7 @@ fn writes_may_run_inline(connection: &Connection) -> bool {
 /// (`sqlite3VdbeHalt`). That is an error of the statement, because what follows would be committed by itself.
 fn learn_from(connection: &mut Connection, ready: &CachedStatement) -> Result<()> {
     // A PRAGMA, which is not kept, takes effect while it is prepared.
-    if !is_kept(ready) || !ready.analysis.is_due() {
+    if !is_kept(ready) || !ready.analysis.is_due(ready.text.was_analysed.load(Ordering::Relaxed)) {
         return Ok(());
     }
     let was_open = !connection.sqlite.handle().is_autocommit();
@@ -130,6 +142,7 @@ fn learn_from(connection: &mut Connection, ready: &CachedStatement) -> Result<()
         // What was timed before may have called another function of that name.
         ready.text.forget_times();
     }
+    ready.text.was_analysed.store(true, Ordering::Relaxed);
     // No other thread can have set it: the statement belongs to this connection.
     let _ = ready.analysis.of_program.set(analysis);
     Ok(())
@@ -162,36 +175,6 @@ fn keeps_few_pages(connection: &Connection) -> Result<bool> {
     Ok(pages <= MANY_PAGES && answer("mmap_size").unwrap_or(0) == 0)
 }
 
-/// Returns the functions and collations of this connection that are not SQLite's own. A replacement of one of
-/// SQLite's collations cannot be seen; a closure of the user may have made one.
-fn strange(connection: &Connection) -> Result<Strange> {
-    let sqlite = connection.sqlite.rusqlite();
-    let own = ["BINARY", "NOCASE", "RTRIM"];
-    let (mut functions, mut unknown) = (HashSet::new(), HashSet::new());
-    let (short, timed) = (connection.functions.of(Length::Short), connection.functions.of(Length::Timed));
-    let mut listed = sqlite.prepare("PRAGMA function_list")?;
-    let mut rows = listed.query([])?;
-    while let Some(row) = rows.next()? {
-        if !row.get::<_, bool>("builtin")? {
-            let (name, arguments) = (row.get::<_, String>("name")?.to_ascii_lowercase(), row.get::<_, i32>("narg")?);
-            if !short.contains(&format!("{name}({arguments})")) {
-                unknown.insert(name.clone());
-            }
-            functions.insert(name);
-        }
-    }
-    let mut collations = HashSet::new();
-    let mut listed = sqlite.prepare("PRAGMA collation_list")?;
-    let mut rows = listed.query([])?;
-    while let Some(row) = rows.next()? {
-        let name: String = row.get("name")?;
-        if !own.contains(&&*name) || (connection.had_closure && name != own[0]) {
-            collations.extend(name.split(',').map(|name| bare(name).to_ascii_lowercase()));
-        }
-    }
-    Ok(Strange { functions, short, timed, unknown, collations })
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -202,8 +185,8 @@ mod tests {
     use crate::connection::open::role::Role;
     use crate::connection::run::execute::{Bounds, Output, StatementRun};
     use crate::options::Options;
-    use crate::sql::catalogue::StatementInfo;
     use crate::sql::policy;
+    use crate::sql::statement_info::StatementInfo;
     use crate::values::params::Params;
 
     fn open() -> (tempfile::TempDir, Connection) {
@@ -221,7 +204,7 @@ mod tests {
         learn_before(connection, &ready, nothing.row()).unwrap();
         let (params, output, bounds) = (nothing.row(), Output::Nothing, Bounds::Armed);
         connection.execute(&StatementRun { statement: &ready, params, output, bounds }).unwrap();
-        learn(connection, &ready, None).unwrap();
+        learn(connection, &ready, params, None).unwrap();
         connection.done_with(&ready);
         ready
     }

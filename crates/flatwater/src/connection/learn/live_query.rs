@@ -20,9 +20,9 @@ use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::dependencies::reads::{Reads, ReadsTemp, RowReads, TableReads};
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
-use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::policy;
+use crate::sql::statement_info::StatementInfo;
 use crate::sql::tokens::quoted;
 use crate::thread::run_time::RunTime;
 use crate::values::params::Params;
@@ -100,6 +100,7 @@ fn run_held(
     known: Option<&Derived>,
     cookie: i64,
 ) -> Result<LiveRun> {
+    let text = &text.for_values(&bound.row());
     if known.is_none() {
         // A text that is prepared under an older schema reads what that schema says.
         connection.schema.load(&mut connection.sqlite)?;
@@ -108,7 +109,7 @@ fn run_held(
     let ready = connection.ready(text, policy::statement, &SchemaFacts::default())?;
     let time = RunTime::begin();
     let run = run_ready(connection, &ready, bound, known, cookie);
-    let run = run.and_then(|run| learn(connection, &ready, Some(time)).map(|()| run));
+    let run = run.and_then(|run| learn(connection, &ready, bound.row(), Some(time)).map(|()| run));
     connection.done_with(&ready);
     run
 }

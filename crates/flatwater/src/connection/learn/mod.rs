@@ -5,6 +5,8 @@
 
 pub(crate) mod analyse;
 mod calls_changes;
+mod compare_plans;
 pub(crate) mod live_query;
 pub(crate) mod schema;
 pub(crate) mod schema_tables;
+mod strange;

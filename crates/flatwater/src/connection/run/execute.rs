@@ -112,7 +112,7 @@ impl Connection {
             Bounds::Armed => wanted,
         };
         let room = self.room(statement);
-        let mut sink = RowSink::new(statement.text.expected_size(), most, room);
+        let mut sink = RowSink::new(statement.text.size.get(), most, room);
         let executed = self.run(run, &mut sink)?;
         if sink.is_over() {
             return self.too_large(statement, executed);
@@ -124,7 +124,7 @@ impl Connection {
             return Err(SqliteError::from_code(ffi::SQLITE_TOOBIG).into());
         }
         let (cells, bytes) = sink.size();
-        statement.text.had_size(cells, bytes);
+        statement.text.size.had(cells, bytes);
         Ok(Outcome { executed, result: Collected::Rows(sink.finish(self.names_after_run(statement)?)) })
     }
 
@@ -148,14 +148,14 @@ impl Connection {
                 return Err(error);
             }
         };
-        let (_, expected) = statement.text.expected_size();
+        let (_, expected) = statement.text.size.get();
         let mut sink = JsonSink::new(&statement.names, keys, options, expected, (most_rows, room));
         let executed = self.run(run, &mut sink)?;
         if sink.is_over() {
             return self.too_large(statement, executed);
         }
         let (cells, bytes) = sink.size();
-        statement.text.had_size(cells, bytes);
+        statement.text.size.had(cells, bytes);
         let result = match sink.finish() {
             Ok(document) => Collected::Json(document),
             Err(error) => Collected::Unmade(error.with_sql(&statement.text.sql), statement.class.route),
@@ -262,6 +262,7 @@ pub(crate) fn explain(
     }
     if error.sqlite_code().is_some_and(may_quote)
         && let Some(hidden) = hide_values(error.message(), &statement.text.sql, params)
+        && !is_of_text(sqlite, &error, statement)
     {
         error = error.with_message(hidden);
     }
@@ -269,6 +270,17 @@ pub(crate) fn explain(
         error = name_out_of_step(sqlite, error, &statement.text.sql, &statement.class.writes);
     }
     error
+}
+
+/// Returns true if the message is one of the text, which SQLite prepared again in a run and which does not compile any more: that
+/// has no bound value in it.
+fn is_of_text(sqlite: &Sqlite, error: &Error, statement: &CachedStatement) -> bool {
+    error.sqlite_code() == Some(ffi::SQLITE_ERROR)
+        && !statement.class.asks
+        && sqlite
+            .rusqlite()
+            .prepare(&statement.text.sql)
+            .is_err_and(|of_text| Error::from(flatwater_sqlite::from_rusqlite(of_text)).message() == error.message())
 }
 
 /// Returns true if a message with this code may have a bound value in it: functions, virtual tables, RAISE, ATTACH and VACUUM INTO

@@ -39,7 +39,7 @@ pub(crate) fn execute_in_parts(
         .statement(statement.id)
         .start(&params)
         .map_err(|error| explain(&connection.sqlite, error, statement, params))?;
-    let (expected, _) = statement.text.expected_size();
+    let (expected, _) = statement.text.size.get();
     let (mut before, mut cells, mut bytes) = (0, 0, 0);
     let mut names = None;
     loop {
@@ -60,7 +60,7 @@ pub(crate) fn execute_in_parts(
         let rows = sink.finish(known.clone());
         names = Some(known);
         if flow == Flow::Continue {
-            statement.text.had_size(cells, bytes);
+            statement.text.size.had(cells, bytes);
             return Ok(LastPart { rows, before });
         }
         before += rows.len();

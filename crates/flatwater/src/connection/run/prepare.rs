@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use flatwater_sqlite::{Connection as Sqlite, Policy, Prepared, StatementId};
+use flatwater_sqlite::{Connection as Sqlite, Policy, Prepared, StatementId, prepare_stable};
 use rusqlite::ffi;
 
 use super::hints::{hint, nearest_pragma};
@@ -18,10 +18,10 @@ use crate::error::hint::hint;
 use crate::error::location::{in_script, offset_by};
 use crate::error::{Error, Result};
 use crate::growth_counter::step;
-use crate::sql::catalogue::{KEPT_TEXT_BYTES, StatementInfo};
 use crate::sql::change_functions;
 use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_other_tables};
 use crate::sql::policy;
+use crate::sql::statement_info::{KEPT_TEXT_BYTES, StatementInfo};
 use crate::sql::tokens::quoted;
 use crate::sql::unreported_changes::may_name;
 use crate::values::column::{ColumnNames, Names};
@@ -81,8 +81,9 @@ impl Connection {
         if self.is_behind() {
             self.catch_up()?;
         }
+        let prepare = if text.is_stable() { prepare_stable } else { Sqlite::prepare };
         let before = self.sqlite.hooks().authorizer.set_policy(policy);
-        let mut prepared = self.sqlite.prepare(sql);
+        let mut prepared = prepare(&mut self.sqlite, sql);
         if prepared.as_ref().is_err_and(|error| error.code() == Some(ffi::SQLITE_ERROR))
             && self.schema.load(&mut self.sqlite).is_ok()
         {
@@ -92,7 +93,7 @@ impl Connection {
             for name in self.attached.names.iter().filter(|name| may_name(begin, name)) {
                 let _ = self.attached.load_schemas(&self.sqlite, Some(name));
             }
-            prepared = self.sqlite.prepare(sql);
+            prepared = prepare(&mut self.sqlite, sql);
         }
         let listing = prepared
             .as_ref()
@@ -106,7 +107,7 @@ impl Connection {
                 self.sqlite.hooks().authorizer.set_policy(before);
                 return Err(error.with_sql(&text.sql));
             }
-            prepared = self.sqlite.prepare(sql);
+            prepared = prepare(&mut self.sqlite, sql);
         }
         if let Ok(Some(first)) = &prepared
             && names_other_tables(first)
@@ -114,7 +115,7 @@ impl Connection {
             // At its first use on a connection, a virtual table prepares its own statements, whose events are mixed
             // with those of this text. The second time they are prepared already.
             self.sqlite.statement(first.id).finalize();
-            prepared = self.sqlite.prepare(sql);
+            prepared = prepare(&mut self.sqlite, sql);
         }
         self.sqlite.hooks().authorizer.set_policy(before);
         let prepared = match prepared {

@@ -3,7 +3,7 @@
 //! Owns: what is known of each, and a bounded cache of them; finding, keeping and evicting take constant time. Runs on the
 //! thread that has the connection. Invariants: a text that is used once does not displace one that is used again; a
 //! statement that SQLite prepared again because of another schema is prepared anew at its next use, so that its class is
-//! learnt again; one that was lent is lent again only if nothing was finalized meanwhile. Leaves out: running them;
+//! learnt again (`sql::stable_form` is about those that are prepared again for their values); one that was lent is lent again only if nothing was finalized meanwhile. Leaves out: running them;
 //! analysing their programs (`analyse`); which of them is evicted (`sql::lru`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,9 +15,9 @@ use super::scan_history::RowChanges;
 use crate::bytecode::analysis::ProgramAnalysis;
 use crate::encode::json::Keys;
 use crate::error::Result;
-use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
 use crate::sql::lru::SegmentedLru;
+use crate::sql::statement_info::StatementInfo;
 use crate::values::column::Names;
 
 /// The use of a prepared statement at which its program is analysed.
@@ -32,9 +32,11 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
-    /// Counts a use, and returns true if the program is to be analysed now.
-    pub(crate) fn is_due(&self) -> bool {
-        self.of_program.get().is_none() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 >= TELLING_USE
+    /// Counts a use, and returns true if the program is to be analysed now. `is_used_often`: it was analysed on another
+    /// connection.
+    pub(crate) fn is_due(&self, is_used_often: bool) -> bool {
+        let uses = || self.uses.fetch_add(1, Ordering::Relaxed) + 1;
+        self.of_program.get().is_none() && (is_used_often || uses() >= TELLING_USE)
     }
 }
 
@@ -103,6 +105,7 @@ impl Statements {
         if sqlite.statements().reprepares(ready.id) == 0 {
             return Some(ready.clone());
         }
+        text.was_prepared_again();
         self.forget(sqlite, text);
         None
     }

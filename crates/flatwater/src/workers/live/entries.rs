@@ -358,7 +358,7 @@ mod tests {
     use crate::dependencies::change::Written;
     use crate::dependencies::reads::Reads;
     use crate::error::{Error, ErrorKind};
-    use crate::sql::catalogue::StatementInfo;
+    use crate::sql::statement_info::StatementInfo;
     use crate::values::params::Params;
 
     /// Returns entries with one query, whose first run is in flight.

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::queue::ticket::CallOptions;
-    use crate::sql::catalogue::StatementInfo;
+    use crate::sql::statement_info::StatementInfo;
     use crate::values::params::Params;
     use crate::workers::work::LivePart;
 

@@ -172,7 +172,7 @@ mod tests {
     use crate::dependencies::reads::Reads;
     use crate::options::Options;
     use crate::queue::reply::Teller;
-    use crate::sql::catalogue::StatementInfo;
+    use crate::sql::statement_info::StatementInfo;
     use crate::thread::start::start_worker;
     use crate::values::params::Params;
     use crate::workers::commit_listeners::ChangeListener;

@@ -19,10 +19,10 @@ impl Readers {
     pub(crate) fn run_live_inline(&self, query: &LiveQuery, known: &[Option<Derived>]) -> Option<Vec<LiveRun>> {
         let shared = &*self.0;
         let ([part], [Some(known)]) = (&*query.0, known) else { return None };
-        let (text, params) = (&part.text, &part.params);
+        let (text, params) = (&part.text.for_values(&part.params.row()), &part.params);
         // The row that it looks up by a unique key is another statement.
         let found = known.finds_no_rows()?;
-        let permit = &shared.context.policy.permit(false, params.heap_bytes(), || text.backoff.may_try())?;
+        let permit = &shared.context.policy.permit(false, params.heap_bytes(), || text.backoff.may_try()).ok()?;
         let (output, cookie) = (Output::Rows(usize::MAX), Some(known.cookie()));
         let run = self.run_inline(InlineQuery { text, params, output, permit, cookie, calls_timed: false });
         shared.context.recorder.tried_to_read(&run);

@@ -21,9 +21,9 @@ use crate::connection::run::execute::{Bounds, Output, StatementRun};
 use crate::connection::run::inline_run;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
-use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::inline::permit::Permit;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::time::later;
 use crate::values::params::Params;
 use crate::workers::Answer;
@@ -45,18 +45,22 @@ impl Readers {
     /// Runs the query on this thread at once, if it is known to be short and an idle connection holds it prepared.
     pub(crate) fn run_inline(&self, tried: InlineQuery<'_>) -> InlineRun<Result<Answer>> {
         let shared = &*self.0;
-        let Some(mut lent) = Lent::of(self, |_| true) else { return InlineRun::Ineligible };
-        let Some(reader) = &mut lent.reader else { return InlineRun::Ineligible };
-        let Some(short) = reader.short(shared, &tried) else { return InlineRun::Ineligible };
+        let busy = InlineRun::Ineligible(NotTried::Busy);
+        let Some(mut lent) = Lent::of(self, |_| true) else { return busy };
+        let Some(reader) = &mut lent.reader else { return busy };
+        let short = match reader.short(shared, &tried) {
+            Ok(short) => short,
+            Err(why) => return InlineRun::Ineligible(why),
+        };
         lent.is_sound = false;
-        let Some(continues) = reader.enter(tried.permit.began) else { return InlineRun::Ineligible };
+        let Some(continues) = reader.enter(tried.permit.began) else { return InlineRun::Ineligible(NotTried::Other) };
         let (run, now, is_sound) = reader.run_inline(shared, &short, continues, tried);
         let is_well = matches!(run, InlineRun::Done(Ok(_), _));
         if is_well {
             reader.connection.statements.give_back(short);
         }
         lent.is_sound = reader.leave(is_well, now) && is_sound;
-        if !matches!(run, InlineRun::Ineligible) {
+        if !matches!(run, InlineRun::Ineligible(_)) {
             lent.ran_inline = Some((matches!(run, InlineRun::Done(..)), run.took()));
         }
         run
@@ -107,13 +111,22 @@ impl Pool {
 
 impl Reader {
     /// Returns the statement of `text`, if it is prepared on this connection and known to be short.
-    pub(super) fn short(&mut self, shared: &ReadersShared, tried: &InlineQuery<'_>) -> Option<Arc<CachedStatement>> {
+    pub(super) fn short(
+        &mut self,
+        shared: &ReadersShared,
+        tried: &InlineQuery<'_>,
+    ) -> Result<Arc<CachedStatement>, NotTried> {
         if self.epoch != shared.context.catalogue.epoch() || self.connection.is_behind() {
-            return None;
+            return Err(NotTried::Unknown);
         }
-        let statement = self.connection.statements.lend(&mut self.connection.sqlite, tried.text)?;
+        let statement = self.connection.statements.lend(&mut self.connection.sqlite, tried.text);
+        let statement = statement.ok_or(NotTried::Unknown)?;
         let is_short = statement.reads_shortly(tried.permit.limits) && (tried.calls_timed || !statement.calls_timed());
-        is_short.then_some(statement)
+        match is_short {
+            true => Ok(statement),
+            false if statement.is_known() => Err(NotTried::Long),
+            false => Err(NotTried::Unknown),
+        }
     }
 
     /// Runs the query, in the snapshot of the lease if `continues`. Returns the outcome, when the run ended, and
@@ -132,7 +145,7 @@ impl Reader {
         let end = later(began, limits.time);
         let read_time = ReadTime { began, time: limits.time, refusal: PageRefusal::Interrupt };
         let Some(begun) = inline_run::begin(permit, &self.connection.sqlite, Some(read_time)) else {
-            return (InlineRun::Ineligible, began, true);
+            return (InlineRun::Ineligible(NotTried::Other), began, true);
         };
         let Connection { sqlite, control, schema, .. } = &mut self.connection;
         let known =

@@ -19,7 +19,7 @@ use super::{Readers, ReadersShared};
 use crate::connection::Connection;
 use crate::connection::run::inline_run;
 use crate::error::Result;
-use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::options::Options;
 use crate::workers::Answer;
@@ -29,21 +29,20 @@ impl Readers {
     /// Begins a snapshot on this thread, if a connection is idle and knows the schema.
     pub(crate) fn begin_snapshot_inline(&self, permit: &Permit<'_>) -> InlineRun<Result<Answer>> {
         let shared = &self.0;
-        let Some(mut lent) = Lent::of(self, |pool| pool.may_hold(&shared.context.options)) else {
-            return InlineRun::Ineligible;
-        };
-        let Some(reader) = &mut lent.reader else { return InlineRun::Ineligible };
+        let busy = InlineRun::Ineligible(NotTried::Busy);
+        let Some(mut lent) = Lent::of(self, |pool| pool.may_hold(&shared.context.options)) else { return busy };
+        let Some(reader) = &mut lent.reader else { return busy };
         lent.is_sound = false;
         let begun = reader.begin_snapshot_here(shared, permit);
         lent.is_sound = reader.is_usable() && !reader.connection.is_spoilt();
         match begun {
-            None => InlineRun::Ineligible,
+            None => InlineRun::Ineligible(NotTried::Other),
             Some(Err(why)) => InlineRun::FellBack(why, permit.held_until_now()),
             Some(Ok(())) => match lent.hold() {
                 Some(reader) => {
                     InlineRun::Done(Ok(shared.keep(reader, None, None, permit.began)), permit.held_until_now())
                 }
-                None => InlineRun::Ineligible,
+                None => InlineRun::Ineligible(NotTried::Other),
             },
         }
     }
@@ -116,9 +115,12 @@ impl Reader {
     /// Runs the query, if it is known to be short in this snapshot.
     fn read_in_snapshot(&mut self, shared: &ReadersShared, tried: InlineQuery<'_>) -> InlineRun<Result<Answer>> {
         if self.in_snapshot != Some(SnapshotSchema::Seen) {
-            return InlineRun::Ineligible;
+            return InlineRun::Ineligible(NotTried::Other);
         }
-        let Some(short) = self.short(shared, &tried) else { return InlineRun::Ineligible };
+        let short = match self.short(shared, &tried) {
+            Ok(short) => short,
+            Err(why) => return InlineRun::Ineligible(why),
+        };
         let (run, _, is_sound) = self.run_inline(shared, &short, true, tried);
         self.is_suspect |= !is_sound;
         if matches!(run, InlineRun::Done(Ok(_), _)) {
@@ -141,8 +143,8 @@ impl ReadSession {
             let error = if let InlineRun::Done(Err(error), _) = &run { error.clone() } else { ended_by_statement() };
             (run, is_over.then_some(End::Lost(error)))
         });
-        let run = run.unwrap_or(InlineRun::Ineligible);
-        if !matches!(run, InlineRun::Ineligible) {
+        let run = run.unwrap_or(InlineRun::Ineligible(NotTried::Other));
+        if !matches!(run, InlineRun::Ineligible(_)) {
             self.pool().lock().tally.ran_in_snapshot();
         }
         run

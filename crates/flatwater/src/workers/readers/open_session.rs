@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::inline_read::InlineQuery;
 use super::read_session::{End, Message, Purpose, ReadSession};
 use crate::error::Result;
-use crate::inline::outcome::InlineRun;
+use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::queue::ticket::CallOptions;
 use crate::workers::kept_connection::KeptConnection;
@@ -39,7 +39,7 @@ impl KeptConnection for OpenSession {
     }
 
     fn run_inline(&self, work: &Work, permit: &Permit<'_>, _: CallOptions) -> Tried {
-        let Work::Query { text, params, .. } = work else { return Tried::Ran(InlineRun::Ineligible) };
+        let Work::Query { text, params, .. } = work else { return Tried::Ran(InlineRun::Ineligible(NotTried::Other)) };
         let (output, cookie) = (work.output(), None);
         let query = InlineQuery { text, params, output, permit, cookie, calls_timed: false };
         Tried::Ran(self.0.run_inline(query))

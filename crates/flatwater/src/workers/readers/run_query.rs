@@ -18,11 +18,11 @@ use crate::connection::run::in_parts::{LastPart, execute_in_parts};
 use crate::connection::run::prepare::refuse_told_of_earlier;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
-use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::policy;
+use crate::sql::statement_info::StatementInfo;
 use crate::thread::run_time::RunTime;
-use crate::values::params::ParamRow;
+use crate::values::params::{ParamRow, Params};
 use crate::workers::Answer;
 use crate::workers::work::{Wanted, Work};
 
@@ -41,6 +41,10 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
     };
     if matches!(work, Work::Prepare(_)) && text.tells_of_its_prepare {
         return Performed::Answered(Ok(Answer::Prepared(text.clone(), None)));
+    }
+    if reader.in_snapshot.is_some() && text.route() == Some(Route::Write) && !text.tells_of_its_prepare {
+        // Whether it compiles under the schema of the snapshot makes no difference.
+        return Performed::Write(work, None);
     }
     let interrupts = &reader.connection.sqlite.hooks().interrupts;
     if interrupts.has_limits() {
@@ -82,7 +86,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         let started = reader.cursors.start(&mut reader.connection, ready, params.clone());
         reader.connection.sqlite.hooks().interrupts.disarm();
         if is_to_learn && matches!(started, Ok(Batch { cursor: None, .. })) {
-            learn_again(reader, text);
+            learn_again(reader, text, params);
         }
         return match started {
             Ok(Batch { rows, cursor: Some(number) }) => Performed::Opened(Some((rows, number))),
@@ -95,7 +99,8 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         let mut answer = run(reader, &work, &ready, params.row());
         reader.connection.sqlite.hooks().interrupts.disarm();
         if reader.learns() {
-            answer = answer.and_then(|answer| learn(&mut reader.connection, &ready, Some(time)).map(|()| answer));
+            answer = answer
+                .and_then(|answer| learn(&mut reader.connection, &ready, params.row(), Some(time)).map(|()| answer));
         }
         Some(answer)
     };
@@ -104,10 +109,10 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
 }
 
 /// Counts a use of a text whose cursor has ended, as `learn` does: its next batches may run inline.
-fn learn_again(reader: &mut Reader, text: &Arc<StatementInfo>) {
+fn learn_again(reader: &mut Reader, text: &Arc<StatementInfo>, params: &Params) {
     if let Ok(ready) = reader.connection.ready(text, policy::statement, &SchemaFacts::default()) {
         // Its transaction has ended, so none can be lost.
-        let _ = learn(&mut reader.connection, &ready, None);
+        let _ = learn(&mut reader.connection, &ready, params.row(), None);
         reader.connection.done_with(&ready);
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::Readers;
 use super::read_session::{End, ReadSession};
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::workers::request::Request;
 use crate::workers::work_kinds::Name;
 

@@ -246,7 +246,7 @@ mod tests {
     fn read(sql: &str) -> (Request, crate::queue::reply::Reply<Result<Answer>>) {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
         let (promise, reply) = reply();
-        let text = Arc::new(crate::sql::catalogue::StatementInfo::new(sql));
+        let text = Arc::new(crate::sql::statement_info::StatementInfo::new(sql));
         (Request::new(ticket, Work::Prepare(text), promise), reply)
     }
 

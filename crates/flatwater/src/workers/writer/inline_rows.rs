@@ -26,7 +26,7 @@ use crate::inline::permit::Permit;
 use crate::options::Durability;
 use crate::queue::ticket::CallOptions;
 use crate::queue::write_count::PendingWrite;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::time::later;
 use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;

@@ -24,9 +24,9 @@ use crate::connection::run::execute::Bounds;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
-use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::inline::permit::Permit;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::open_transaction::{OpenTransaction, Savepoints, Step, WriterSide};
@@ -40,7 +40,7 @@ impl WriterSide for RestingConnection {
         savepoints: &Savepoints,
         permit: &Permit<'_>,
     ) -> (InlineRun<Result<Answer>>, Step) {
-        let ineligible = (InlineRun::Ineligible, Step::Stays);
+        let ineligible = (InlineRun::Ineligible(NotTried::Other), Step::Stays);
         let mut place = self.lock();
         let is_usable =
             |at: &&mut OpenState| std::ptr::eq(&*at.transaction, transaction) && !at.lost && at.unsettled.is_none();
@@ -94,7 +94,7 @@ impl WriterSide for RestingConnection {
 /// `serve_transaction::settle_tables`.
 fn savepoint(at: &mut OpenState, work: &Work, permit: &Permit<'_>) -> (InlineRun<Result<Answer>>, Step) {
     let Some(answer) = at.run(|OpenState { writer, savepoints, .. }| savepoints.step(writer, work)) else {
-        return (InlineRun::Ineligible, Step::Stays);
+        return (InlineRun::Ineligible(NotTried::Other), Step::Stays);
     };
     let lost = answer.as_ref().err().filter(|_| at.writer.is_autocommit()).cloned();
     (InlineRun::Done(answer, permit.held_until_now()), lost.map_or(Step::Stays, Step::Lost))

@@ -20,7 +20,7 @@ use super::{Writer, WriterShared};
 use crate::connection::Connection;
 use crate::connection::learn::schema::Known;
 use crate::error::Result;
-use crate::inline::outcome::{Fallback, InlineRun};
+use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::options::Durability;
 use crate::queue::ticket::{CallOptions, Ticket};
@@ -38,10 +38,10 @@ pub(crate) fn begin_inline(writer: &Writer, rowid: Option<i64>, permit: &Permit<
     // A turn is kept for short writes.
     let is_kept = shared.context.turnstile.as_ref().is_some_and(|turnstile| turnstile.is_kept());
     if is_kept || shared.pauses_writes(permit.began) {
-        return InlineRun::Ineligible;
+        return InlineRun::Ineligible(NotTried::Other);
     }
     let _pending = PendingWrite::new(&*shared.pending_writes);
-    let Some(mut slot) = Slot::acquire_idle(writer) else { return InlineRun::Ineligible };
+    let Some(mut slot) = Slot::acquire_idle(writer) else { return InlineRun::Ineligible(NotTried::Other) };
     let begun = slot.run(|connection, _| {
         let begun = begin(shared, connection, permit);
         if matches!(begun, Some(Ok(()))) {
@@ -50,7 +50,7 @@ pub(crate) fn begin_inline(writer: &Writer, rowid: Option<i64>, permit: &Permit<
         begun
     });
     match begun {
-        None => return InlineRun::Ineligible,
+        None => return InlineRun::Ineligible(NotTried::Other),
         Some(Err(why)) => return InlineRun::FellBack(why, permit.held_until_now()),
         Some(Ok(())) => {}
     }
@@ -96,7 +96,7 @@ pub(super) fn end(
     permit: &Permit<'_>,
 ) -> (InlineRun<Result<Answer>>, Step) {
     let commits = matches!(work, Work::Commit);
-    let ineligible = (InlineRun::Ineligible, Step::Stays);
+    let ineligible = (InlineRun::Ineligible(NotTried::Other), Step::Stays);
     let is_short = at.worked <= permit.limits.together() && !at.effects.go_beyond_tables();
     let Some((state, wal)) = at.writer.wal_now().filter(|_| is_short && is_one(&at.writer)) else { return ineligible };
     if commits && !commits_shortly(shared, &at.writer, &wal) {

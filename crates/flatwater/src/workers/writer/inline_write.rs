@@ -25,13 +25,13 @@ use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Error;
 use crate::error::kind::is_damage;
 use crate::inline::limits::InlineLimits;
-use crate::inline::outcome::{Fallback, Held, InlineRun};
+use crate::inline::outcome::{Fallback, Held, InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::options::Durability;
 use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::write_count::PendingWrite;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::request::Request;
@@ -81,7 +81,7 @@ pub(super) fn tell(
     }
 }
 
-pub(super) const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible);
+pub(super) const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible(NotTried::Other));
 
 /// A write to run.
 pub(super) struct Write<'a> {

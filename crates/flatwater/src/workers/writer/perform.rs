@@ -20,10 +20,11 @@ use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::hint::hint;
 use crate::error::location::in_script;
 use crate::error::{Error, Result};
-use crate::sql::catalogue::{Catalogue, StatementInfo};
+use crate::sql::catalogue::Catalogue;
 use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::script::terminated;
+use crate::sql::statement_info::StatementInfo;
 use crate::thread::run_time::RunTime;
 use crate::values::batch_statements::BatchStatements;
 use crate::values::executed::BatchResult;
@@ -176,7 +177,7 @@ impl Performer<'_> {
                 text.took(took);
                 note_scan(writer, ready, took);
             }
-            learn(writer.connection()?, ready, Some(time))?;
+            learn(writer.connection()?, ready, params.row(), Some(time))?;
             Ok(answer)
         })
     }

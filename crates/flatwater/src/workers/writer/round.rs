@@ -23,7 +23,7 @@ use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction, t
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::thread::block_on::mark_closure;
 use crate::time::later;
 use crate::time::spin::SpinWait;

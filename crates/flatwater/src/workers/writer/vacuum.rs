@@ -22,7 +22,7 @@ use crate::connection::open::pragmas::{in_definitions, temp_store};
 use crate::error::Result;
 use crate::options::TempStore;
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::values::params::Params;
 use crate::workers::Answer;
 use crate::workers::work::Work;

@@ -29,7 +29,7 @@ use crate::inline::router::WriteRouter;
 use crate::lease::are_possible;
 use crate::options::{Checkpoint, Durability, Options};
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::StatementInfo;
+use crate::sql::statement_info::StatementInfo;
 use crate::workers::context::Context;
 
 pub(crate) struct WriterConnection {

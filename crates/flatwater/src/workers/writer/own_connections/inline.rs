@@ -14,7 +14,7 @@ use super::runner::Runner;
 use super::serve_inbox::lose;
 use super::short::{Ran, ShortRun};
 use super::{Inbox, Message, OwnConnection};
-use crate::inline::outcome::InlineRun;
+use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
@@ -22,7 +22,7 @@ use crate::workers::request::Request;
 use crate::workers::tried::Tried;
 use crate::workers::work::{Unsettled, Work};
 
-const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible);
+const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible(NotTried::Other));
 
 impl OwnConnection {
     /// Runs the work on this thread now, if it is known to be short and the connection is at rest.
@@ -56,7 +56,7 @@ impl OwnConnection {
                 Tried::Ran(match ran {
                     Some(Ran::Done(answer)) => InlineRun::Done(answer, permit.held(took)),
                     Some(Ran::FellBack(why)) => InlineRun::FellBack(permit.reason(why, took), permit.held(took)),
-                    _ => InlineRun::Ineligible,
+                    _ => InlineRun::Ineligible(NotTried::Other),
                 })
             }
             Err(_) => {

@@ -24,9 +24,9 @@ use crate::connection::run::prepare::refuse_nul;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::{Ticket, left_request};
-use crate::sql::catalogue::StatementInfo;
 use crate::sql::policy;
 use crate::sql::script::terminated;
+use crate::sql::statement_info::StatementInfo;
 use crate::sql::tokens::busy_timeout_set;
 use crate::thread::run_time::RunTime;
 use crate::values::executed::BatchResult;
@@ -239,7 +239,7 @@ impl RequestRun<'_> {
             if ready.class.changes_rows {
                 text.took(execution.end(writer)?);
             }
-            learn(writer.connection()?, &ready, Some(time))?;
+            learn(writer.connection()?, &ready, params, Some(time))?;
             Ok(ran)
         });
         self.done_with(&ready);
