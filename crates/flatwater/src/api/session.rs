@@ -62,7 +62,7 @@ impl Session {
     /// statement, or for a statement that returns rows; `Busy`, `Full`, `Io`, `Closed`; `CommitUnknown` if the outcome
     /// cannot be known.
     pub fn execute(&self, sql: impl Statement, params: impl IntoParams) -> Call<ExecuteResult> {
-        let work = self.bind(&sql, params).map(|(text, params)| Work::execute(&text, params));
+        let work = self.bind(&sql, params).map(|(text, params)| Work::execute(text, params));
         self.call("execute", work, |answer, _| answer.executed())
     }
 
@@ -334,8 +334,9 @@ impl Session {
         Ok((text, params))
     }
 
+    #[inline]
     pub(crate) fn read(&self, sql: &impl Statement, params: impl IntoParams, wanted: Wanted) -> Result<Work> {
-        self.bind(sql, params).map(|(text, params)| Work::query(&text, params, wanted))
+        self.bind(sql, params).map(|(text, params)| Work::query(text, params, wanted))
     }
 
     /// Another handle to the same. Not `Clone`: the outer transaction is not used while a nested one is open.

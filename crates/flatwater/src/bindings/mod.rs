@@ -146,7 +146,7 @@ impl Target {
     }
 
     pub fn execute(&self, sql: &str, params: Result<Params>) -> FrontCall {
-        let work = || Ok(Work::execute(&self.0.text(sql)?, params?));
+        let work = || Ok(Work::execute(self.0.text(sql)?, params?));
         self.call("execute", work(), |answer, _| answer.executed().map(Output::Executed))
     }
 

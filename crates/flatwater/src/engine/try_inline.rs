@@ -138,6 +138,7 @@ fn parts(tried: Tried) -> (InlineRun<Result<Answer>>, Option<Reply<Result<Answer
     }
 }
 
+#[inline]
 fn begun<'a>(route: Route<'a>, run: InlineRun<Result<Answer>>, unsettled: Option<Reply<Result<Answer>>>) -> Begun<'a> {
     match run {
         InlineRun::Done(answer, held) => Begun::Answered(answer, Some(held.time())),

@@ -44,6 +44,7 @@ impl<'a> Permit<'a> {
     }
 
     /// Ends the run, which took so long, and tells the breaker.
+    #[inline]
     pub(crate) fn held(&self, took: Duration) -> Held {
         if !self.is_of_foreign_code.get() {
             self.breaker.ended(&self.run(took), self.began + took);
@@ -67,6 +68,7 @@ impl<'a> Permit<'a> {
         }
     }
 
+    #[inline]
     fn run(&self, took: Duration) -> Run {
         Run { took, limit: self.limits.time, read_pages: self.has_read.get(), steps: self.steps.get() }
     }

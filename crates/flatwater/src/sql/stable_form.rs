@@ -129,10 +129,12 @@ impl<T> Default for StablePlace<T> {
 
 impl<T> StablePlace<T> {
     /// Returns the form, if its plans are those of the schema.
+    #[inline]
     pub(crate) fn get(&self) -> Option<Arc<StableForm<T>>> {
-        if !self.is_there.load(Ordering::Relaxed) {
-            return None;
-        }
+        if self.is_there.load(Ordering::Relaxed) { self.get_current() } else { None }
+    }
+
+    fn get_current(&self) -> Option<Arc<StableForm<T>>> {
         let mut place = self.form.lock().unwrap_or_else(PoisonError::into_inner);
         if place.as_ref().is_some_and(|form| form.outdated.load(Ordering::Relaxed)) {
             *place = None;
@@ -207,10 +209,10 @@ mod tests {
     #[test]
     fn the_stable_form_is_chosen_for_values_whose_plan_is_the_same() {
         let text = Arc::new(StatementInfo::new("SELECT 1"));
-        assert!(Arc::ptr_eq(&text, &text.for_values(&values([1, 2])[..])));
+        assert!(Arc::ptr_eq(&text, &text.clone().for_values(&values([1, 2])[..])));
         let form = Arc::new(form(vec![parameter(0, None, Matters::AsFlag)]));
         text.stable.set(form.clone());
-        let chosen = |first| text.for_values(&values([first, 9])[..]);
+        let chosen = |first| text.clone().for_values(&values([first, 9])[..]);
         assert!(Arc::ptr_eq(&text, &chosen(1)), "not compared");
         form.compared(form.kind(&values([1, 0])[..]), &["SCAN t".into()]);
         form.compared(form.kind(&values([2, 0])[..]), &["SEARCH t".into()]);

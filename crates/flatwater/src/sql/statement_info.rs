@@ -96,8 +96,9 @@ impl StatementInfo {
 
     /// Returns the form of this text that has the plan which SQLite would make for these values: its stable form, or itself.
     #[inline]
-    pub(crate) fn for_values(self: &Arc<Self>, values: &(impl Bindings + ?Sized)) -> Arc<Self> {
-        self.stable.get().and_then(|form| form.for_values(values).cloned()).unwrap_or_else(|| self.clone())
+    pub(crate) fn for_values(self: Arc<Self>, values: &(impl Bindings + ?Sized)) -> Arc<Self> {
+        let form = self.stable.get();
+        form.and_then(|form| form.for_values(values).cloned()).unwrap_or(self)
     }
 
     /// SQLite prepared the text again: for its values, or for another schema. A stable form is prepared again for another schema

@@ -208,12 +208,14 @@ pub(crate) enum Work {
 
 impl Work {
     /// Makes a statement whose rows are not wanted, in the form of the text for its values.
-    pub(crate) fn execute(text: &Arc<StatementInfo>, params: Params) -> Self {
+    #[inline]
+    pub(crate) fn execute(text: Arc<StatementInfo>, params: Params) -> Self {
         Self::Execute { text: text.for_values(&params.row()), params }
     }
 
     /// Makes a query, in the form of the text for its values.
-    pub(crate) fn query(text: &Arc<StatementInfo>, params: Params, wanted: Wanted) -> Self {
+    #[inline]
+    pub(crate) fn query(text: Arc<StatementInfo>, params: Params, wanted: Wanted) -> Self {
         Self::Query { text: text.for_values(&params.row()), params, wanted }
     }
 

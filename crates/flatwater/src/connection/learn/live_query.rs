@@ -100,7 +100,7 @@ fn run_held(
     known: Option<&Derived>,
     cookie: i64,
 ) -> Result<LiveRun> {
-    let text = &text.for_values(&bound.row());
+    let text = &text.clone().for_values(&bound.row());
     if known.is_none() {
         // A text that is prepared under an older schema reads what that schema says.
         connection.schema.load(&mut connection.sqlite)?;

@@ -19,7 +19,7 @@ impl Readers {
     pub(crate) fn run_live_inline(&self, query: &LiveQuery, known: &[Option<Derived>]) -> Option<Vec<LiveRun>> {
         let shared = &*self.0;
         let ([part], [Some(known)]) = (&*query.0, known) else { return None };
-        let (text, params) = (&part.text.for_values(&part.params.row()), &part.params);
+        let (text, params) = (&part.text.clone().for_values(&part.params.row()), &part.params);
         // The row that it looks up by a unique key is another statement.
         let found = known.finds_no_rows()?;
         let permit = &shared.context.policy.permit(false, params.heap_bytes(), || text.backoff.may_try()).ok()?;
