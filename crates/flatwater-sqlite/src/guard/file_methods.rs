@@ -206,12 +206,19 @@ unsafe extern "C" fn read(
     bytes: c_int,
     offset: ffi::sqlite3_int64,
 ) -> c_int {
-    if let Ok(Some(code)) = catch_unwind(|| guard::refuses_read(file)) {
-        return code;
-    }
     // SAFETY: SQLite calls this for files that point to a `Table`, with the arguments for the method that it would have
     // called.
-    system_failure::of_read(unsafe { (table_of(file).read)(file, data, bytes, offset) })
+    let read = || system_failure::of_read(unsafe { (table_of(file).read)(file, data, bytes, offset) });
+    match catch_unwind(|| guard::begin_read(file)) {
+        Ok(guard::Read::Refused(code)) => code,
+        Ok(guard::Read::Timed(began)) => {
+            let code = read();
+            // It cannot panic: it reads the clock and adds.
+            let _ = catch_unwind(|| guard::has_read(began));
+            code
+        }
+        _ => read(),
+    }
 }
 
 unsafe extern "C" fn read_wal(

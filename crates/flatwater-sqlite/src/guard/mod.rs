@@ -23,7 +23,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ptr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::ffi;
 
@@ -62,8 +62,9 @@ struct Gate {
     /// `None` until a request needs it: most short statements make no such request.
     snapshot: Cell<Option<Snapshot>>,
     read_time: Cell<Option<ReadTime>>,
-    /// The pages that were read from files.
+    /// The pages that were read from files, and how long these reads took.
     reads: Cell<u32>,
+    reading: Cell<Duration>,
     has_refused: Cell<bool>,
 }
 
@@ -75,6 +76,7 @@ thread_local! {
             snapshot: Cell::new(None),
             read_time: Cell::new(None),
             reads: Cell::new(0),
+            reading: Cell::new(Duration::ZERO),
             has_refused: Cell::new(false),
         }
     };
@@ -91,6 +93,7 @@ impl Unheld {
             gate.snapshot.set(None);
             gate.read_time.set(read_time);
             gate.reads.set(0);
+            gate.reading.set(Duration::ZERO);
             gate.has_refused.set(false);
         });
         Self(PhantomData)
@@ -105,6 +108,12 @@ impl Unheld {
     #[must_use]
     pub fn has_read(&self) -> bool {
         GATE.with(|gate| gate.reads.get() != 0)
+    }
+
+    /// Returns how long the reads of pages from files took.
+    #[must_use]
+    pub fn reading(&self) -> Duration {
+        GATE.with(|gate| gate.reading.get())
     }
 
     /// Returns true if a page was refused.
@@ -171,29 +180,43 @@ unsafe fn pages_of(db: *mut ffi::sqlite3) -> u64 {
     count(ffi::SQLITE_DBSTATUS_CACHE_HIT) << 32 | count(ffi::SQLITE_DBSTATUS_CACHE_MISS)
 }
 
-/// Returns the code of a refusal, if the page of `file` is read too late and no page was refused before.
-pub(crate) fn refuses_read(file: *mut ffi::sqlite3_file) -> Option<c_int> {
+/// What becomes of a read of a page.
+pub(crate) enum Read {
+    /// It is refused with this code.
+    Refused(c_int),
+    /// It is timed, from now on: [`has_read`] is called when it has ended.
+    Timed(Instant),
+    Free,
+}
+
+/// Returns what becomes of a read of `file`: it is refused if it is too late and no page was refused before.
+pub(crate) fn begin_read(file: *mut ffi::sqlite3_file) -> Read {
     GATE.with(|gate| {
-        let Guarded::Caller(files, db) = gate.guarded.get() else { return None };
+        let Guarded::Caller(files, db) = gate.guarded.get() else { return Read::Free };
         if !files.contains(&file) {
-            return None;
+            return Read::Free;
         }
-        let reads = gate.reads.get();
+        let (reads, now) = (gate.reads.get(), Instant::now());
         let late = gate.read_time.get().filter(|time| {
-            let is_late = !gate.has_refused.get() && time.is_over(reads, Instant::now());
+            let is_late = !gate.has_refused.get() && time.is_over(reads, now);
             is_late && gate.callers_snapshot(db).is_there()
         });
         let Some(late) = late else {
             gate.reads.set(reads.saturating_add(1));
-            return None;
+            return Read::Timed(now);
         };
         gate.has_refused.set(true);
         let code = match late.refusal {
             PageRefusal::Interrupt => ffi::SQLITE_INTERRUPT,
             PageRefusal::Failure => ffi::SQLITE_IOERR,
         };
-        Some(code | MARK)
+        Read::Refused(code | MARK)
     })
+}
+
+/// A timed read that began then has ended.
+pub(crate) fn has_read(began: Instant) {
+    GATE.with(|gate| gate.reading.set(gate.reading.get().saturating_add(began.elapsed())));
 }
 
 /// Passes the request for locks of `file`'s wal-index to `own`, or refuses it.

@@ -108,7 +108,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(may_run(&policy, 0), [true; 2]);
             let permit = policy.permit(false, 0, || true).unwrap();
-            permit.note_read();
+            permit.note_reading(Duration::from_secs(3600));
             // Longer than any run, so that the breaker is off for longer than this test runs.
             permit.held(Duration::from_secs(3600));
         }
@@ -143,7 +143,7 @@ mod tests {
         let policy = InlinePolicy::new(Inline::default(), Instant::now());
         for _ in 0..3 {
             let permit = policy.permit(false, 0, || true).unwrap();
-            permit.note_read();
+            permit.note_reading(Duration::from_secs(3600));
             permit.note_foreign_code();
             permit.held(Duration::from_secs(3600));
         }

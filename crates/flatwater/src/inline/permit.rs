@@ -17,20 +17,21 @@ pub(crate) struct Permit<'a> {
     pub(crate) limits: &'a InlineLimits,
     pub(crate) began: Instant,
     breaker: &'a InlineBreaker,
-    has_read: Cell<bool>,
+    /// How long reads of pages from files took; `None` if there was none.
+    reading: Cell<Option<Duration>>,
     steps: Cell<u32>,
     is_of_foreign_code: Cell<bool>,
 }
 
 impl<'a> Permit<'a> {
     pub(super) fn new(limits: &'a InlineLimits, began: Instant, breaker: &'a InlineBreaker) -> Self {
-        let (has_read, steps, is_of_foreign_code) = Default::default();
-        Self { limits, began, breaker, has_read, steps, is_of_foreign_code }
+        let (reading, steps, is_of_foreign_code) = Default::default();
+        Self { limits, began, breaker, reading, steps, is_of_foreign_code }
     }
 
-    /// A page was read from a file.
-    pub(crate) fn note_read(&self) {
-        self.has_read.set(true);
+    /// Pages were read from files, which took so long.
+    pub(crate) fn note_reading(&self, time: Duration) {
+        self.reading.set(Some(self.reading.get().unwrap_or_default().saturating_add(time)));
     }
 
     /// The steps that the progress handler counted; 0 for a statement without a loop, which ends by itself.
@@ -61,7 +62,9 @@ impl<'a> Permit<'a> {
     pub(crate) fn reason(&self, why: Fallback, took: Duration) -> Fallback {
         let run = self.run(took);
         match why {
-            Fallback::Interrupted if run.read_pages && !run.is_by_its_steps() && !self.is_of_foreign_code.get() => {
+            Fallback::Interrupted
+                if self.reading.get().is_some() && !run.is_by_its_steps() && !self.is_of_foreign_code.get() =>
+            {
                 Fallback::LateRead
             }
             why => why,
@@ -70,6 +73,7 @@ impl<'a> Permit<'a> {
 
     #[inline]
     fn run(&self, took: Duration) -> Run {
-        Run { took, limit: self.limits.time, read_pages: self.has_read.get(), steps: self.steps.get() }
+        let reading = self.reading.get().unwrap_or_default();
+        Run { took, limit: self.limits.time, reading, steps: self.steps.get() }
     }
 }

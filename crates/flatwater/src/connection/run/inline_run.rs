@@ -65,7 +65,7 @@ impl Begun<'_> {
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
         if self.0.has_read() {
-            self.1.note_read();
+            self.1.note_reading(self.0.reading());
         }
     }
 }
