@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use flatwater::ConnectionOptions;
 use flatwater::bindings::{
-    FrontCall, Mailbox, Output, Polled, Target, checkpoint, close, enforces_foreign_keys, export, functions,
-    has_key, incremental_vacuum, joining, open_with, rekey, serialize, set_listener, vacuum, vacuum_into,
+    FrontCall, Mailbox, Output, Polled, Target, checkpoint, close, enforces_foreign_keys, export, functions, has_key,
+    incremental_vacuum, joining, open_with, rekey, serialize, set_listener, vacuum, vacuum_into,
 };
 use flatwater::calls::CheckpointMode;
 use pyo3::exceptions::PyValueError;

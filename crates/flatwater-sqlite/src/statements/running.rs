@@ -105,14 +105,15 @@ impl Running {
     /// Unbinds what must not stay bound. Parameters one by one, because `sqlite3_clear_bindings` expires a statement for whose
     /// plan any value matters, also if that value stays bound.
     fn unbind(&mut self) {
-        // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives. It was
-        // reset, so its parameters can be bound.
         match std::mem::replace(&mut self.unbinds, Unbinds::Some(0)) {
-            Unbinds::All => _ = unsafe { ffi::sqlite3_clear_bindings(self.raw) },
+            Unbinds::All => {
+                // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
+                unsafe { ffi::sqlite3_clear_bindings(self.raw) };
+            }
             Unbinds::Some(mut bits) => {
                 while bits != 0 {
                     let position = bits.trailing_zeros() as usize;
-                    // SAFETY: as above.
+                    // SAFETY: as above; it was reset, so its parameters can be bound.
                     unsafe { ffi::sqlite3_bind_null(self.raw, parameter_number(position)) };
                     bits &= bits - 1;
                 }

@@ -21,6 +21,7 @@ const SCHEMA: &str = "
     CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE, c, d CHECK (d IS NULL OR length(d) <> 3));
     CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE child (id INTEGER PRIMARY KEY, p REFERENCES parent (id));
+    CREATE INDEX child_p ON child (p);
     CREATE TABLE late (id INTEGER PRIMARY KEY, p REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED);
     CREATE TABLE word (k TEXT PRIMARY KEY COLLATE NOCASE, v) WITHOUT ROWID;
     CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT, v NOT NULL);
@@ -45,6 +46,8 @@ const WRITES: &[&str] = &[
     "INSERT INTO parent VALUES (?)",
     "DELETE FROM parent WHERE id = ?",
     "INSERT INTO child (p) VALUES (?)",
+    "UPDATE child SET p = ? WHERE id = (SELECT id FROM child WHERE p = ? ORDER BY id LIMIT ?)",
+    "DELETE FROM child WHERE id IN (SELECT id FROM child WHERE p = ? ORDER BY id LIMIT ?)",
     "INSERT INTO late (p) VALUES (?)",
     "DELETE FROM late WHERE id = ?",
     "REPLACE INTO word VALUES ('k' || ?, ?)",
@@ -60,6 +63,10 @@ const QUERIES: &[&str] = &[
     "SELECT * FROM t",
     "SELECT a, b FROM t ORDER BY a LIMIT ?",
     "SELECT length(c), c FROM t WHERE a = ?",
+    "SELECT id FROM child WHERE p = ? ORDER BY id",
+    "SELECT id FROM child WHERE p = ? ORDER BY id DESC LIMIT ?",
+    "SELECT id, p FROM child WHERE p = ? AND id >= ? ORDER BY id LIMIT ? OFFSET ?",
+    "SELECT v FROM word WHERE k LIKE ? ORDER BY k LIMIT ?",
     "SELECT count(*) FROM t WHERE b LIKE ?",
     "SELECT x.a, y.a FROM t x, t y WHERE x.a = ?",
     "SELECT a, c FROM t WHERE b > ? ORDER BY c",

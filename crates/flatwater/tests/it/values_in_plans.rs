@@ -1,9 +1,11 @@
 //! Texts that SQLite plans by the values that are bound: once that is learnt, they run on their caller's thread, whatever is
 //! bound, and their results are those of plain SQLite.
 
-use flatwater::rusqlite::types::Value;
+use flatwater::rusqlite::{self, types::Value};
 use flatwater::{Database, Params, named, params};
 use futures_util::TryStreamExt;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{run, unhurried};
@@ -24,8 +26,10 @@ const SCHEMA: &str = "
     WITH RECURSIVE n (x) AS (VALUES (0) UNION ALL SELECT x + 1 FROM n WHERE x < 99)
     INSERT INTO t SELECT x, x % 5, x, 'name' || x FROM n";
 
-/// Each with the values of a few calls, and the sum of the first column that each returns.
-const TEXTS: &[(&str, &[(&[i64], i64)])] = &[
+/// The values of a call, and the sum of the first column that it returns.
+type Case = (&'static [i64], i64);
+
+const TEXTS: &[(&str, &[Case])] = &[
     ("SELECT b FROM t WHERE a = ? ORDER BY b DESC LIMIT 3", &[(&[1], 273), (&[2], 276), (&[1], 273), (&[0], 270)]),
     ("SELECT b FROM t ORDER BY id LIMIT ?", &[(&[10], 45), (&[20], 190), (&[10], 45), (&[0], 0)]),
     ("SELECT b FROM t WHERE a = ? ORDER BY b LIMIT ? OFFSET ?", &[(&[1, 2, 0], 7), (&[2, 2, 1], 19), (&[1, 2, 1], 17)]),
@@ -296,4 +300,134 @@ fn what_is_no_limit_is_the_same_error_each_time() {
             assert!(error.message().contains("datatype mismatch"), "{error}");
         }
     });
+}
+
+/// Reads, each with how many of its values are small numbers; the others are texts.
+const READS: &[(&str, &[bool])] = &[
+    ("SELECT id, b FROM t WHERE a = ? ORDER BY id", &[true]),
+    ("SELECT id FROM t WHERE a = ? AND b = ? ORDER BY id", &[true, true]),
+    ("SELECT id FROM t WHERE a = ? ORDER BY id DESC LIMIT ?", &[true, true]),
+    ("SELECT id FROM t WHERE a IS ? OR b = ? ORDER BY id LIMIT ? OFFSET ?", &[true, true, true, true]),
+    ("SELECT count(*) FROM t WHERE name LIKE ?", &[false]),
+    ("SELECT id FROM t WHERE name GLOB ? AND a = ? ORDER BY id", &[false, true]),
+    ("SELECT id FROM t WHERE name = ? ORDER BY id LIMIT ?", &[false, true]),
+    (
+        "SELECT x.id, y.id FROM t x JOIN t y ON y.b = x.a WHERE x.a = ? AND y.a = ? ORDER BY 1, 2 LIMIT ?",
+        &[true, true, true],
+    ),
+    ("SELECT a, count(*) FROM t WHERE b > ? GROUP BY a ORDER BY a LIMIT ?", &[true, true]),
+    ("SELECT id FROM t WHERE a = ? UNION ALL SELECT id FROM t WHERE b = ? ORDER BY 1 LIMIT ?", &[true, true, true]),
+    ("SELECT (SELECT name FROM t WHERE a = ? ORDER BY id LIMIT ?), ? + 1", &[true, true, true]),
+];
+
+const WRITES: &[(&str, &[bool])] = &[
+    ("UPDATE t SET b = ? WHERE id = (SELECT id FROM t WHERE a = ? ORDER BY id LIMIT ?)", &[true, true, true]),
+    ("DELETE FROM log WHERE rowid IN (SELECT rowid FROM log WHERE a = ? ORDER BY rowid LIMIT ?)", &[true, true]),
+    ("INSERT INTO log SELECT b FROM t WHERE a = ? ORDER BY id LIMIT ?", &[true, true]),
+    ("UPDATE t SET name = ? WHERE name LIKE ? AND a = ?", &[false, false, true]),
+    ("UPDATE t SET a = ? FROM log WHERE log.a = t.b AND t.a = ?", &[true, true]),
+];
+
+const CHANGES: &[&str] = &[
+    "CREATE INDEX IF NOT EXISTS t_b ON t (b)",
+    "DROP INDEX IF EXISTS t_b",
+    "CREATE INDEX IF NOT EXISTS t_one ON t (id) WHERE a = 1",
+    "DROP INDEX IF EXISTS t_one",
+    "CREATE INDEX IF NOT EXISTS t_name ON t (name COLLATE NOCASE)",
+    "DROP INDEX IF EXISTS t_name",
+    "ANALYZE",
+];
+
+fn random_values(random: &mut StdRng, kinds: &[bool]) -> Vec<Value> {
+    let value = |is_number: &bool| match (random.random_range(0..30), *is_number) {
+        (0, _) => Value::Null,
+        (1, _) => Value::Real(1.5),
+        (2, _) => Value::Blob(b"name1".to_vec()),
+        (3, true) => Value::Text("1".into()),
+        (3, false) | (_, true) => Value::Integer(random.random_range(-1..5)),
+        (at, false) => Value::Text(["name1%", "%9", "NAME2_", "name1*", "name7", "", "x"][at % 7].into()),
+    };
+    kinds.iter().map(value).collect()
+}
+
+/// Lists of random calls, beside plain SQLite with a file of its own: on a database, in transactions, on a connection of a caller.
+#[test]
+fn any_values_have_the_results_of_plain_sqlite() {
+    let seed = std::env::var("FLATWATER_SEED").ok().and_then(|text| text.parse().ok());
+    let (first, lists) = (seed.unwrap_or_else(rand::random::<u64>), if seed.is_some() { 1 } else { 6 });
+    for list in 0..lists {
+        let seed = first.wrapping_add(list);
+        run(beside_sqlite(seed));
+    }
+}
+
+async fn beside_sqlite(seed: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let (place, plain) = (Place::on_file(), rusqlite::Connection::open_in_memory().unwrap());
+    let db = open(&place).await;
+    plain.execute_batch(SCHEMA).unwrap();
+    let own = db.connection();
+    for at in 0..600 {
+        if random.random_range(0..60) == 0 {
+            let change = CHANGES[random.random_range(0..CHANGES.len())];
+            db.execute_script(change).await.unwrap();
+            plain.execute_batch(change).unwrap();
+            continue;
+        }
+        let writes = random.random_range(0..5) == 0;
+        let (sql, kinds) = if writes {
+            WRITES[random.random_range(0..WRITES.len())]
+        } else {
+            READS[random.random_range(0..READS.len())]
+        };
+        let values = random_values(&mut random, kinds);
+        let told = format!("seed {seed}, call {at}: {sql} {values:?}");
+        let params = || Params::positional(values.clone());
+        let place = random.random_range(0..3);
+        let ours = match (writes, place) {
+            (true, 0) => db.execute(sql, params()).await.map(|done| vec![vec![Value::Integer(done.changes as i64)]]),
+            (true, 1) => own.execute(sql, params()).await.map(|done| vec![vec![Value::Integer(done.changes as i64)]]),
+            (true, _) => db
+                .transaction(async |tx| tx.execute(sql, params()).await)
+                .await
+                .map(|done| vec![vec![Value::Integer(done.changes as i64)]]),
+            (false, 0) => db.query(sql, params()).await.map(|rows| all(&rows)),
+            (false, 1) => own.query(sql, params()).await.map(|rows| all(&rows)),
+            (false, _) => db.transaction(async |tx| tx.query(sql, params()).await).await.map(|rows| all(&rows)),
+        };
+        let theirs = plain.prepare_cached(sql).unwrap().in_plain(&values, writes);
+        match (ours, theirs) {
+            (Ok(ours), Ok(theirs)) => assert_eq!(ours, theirs, "{told}"),
+            (Err(ours), Err(theirs)) => {
+                assert!(theirs.to_string().contains(ours.message()), "{told}: {ours}, {theirs}")
+            }
+            (ours, theirs) => panic!("{told}: {ours:?}, {theirs:?}"),
+        }
+    }
+    let all_rows = "SELECT * FROM t ORDER BY id";
+    assert_eq!(
+        all(&db.query(all_rows, ()).await.unwrap()),
+        plain.prepare(all_rows).unwrap().in_plain(&[], false).unwrap()
+    );
+    own.close().await.unwrap();
+}
+
+fn all(rows: &flatwater::Rows) -> Vec<Vec<Value>> {
+    rows.iter().map(|row| (0..row.len()).map(|at| row.get::<Value>(at).unwrap()).collect()).collect()
+}
+
+trait InPlain {
+    /// Returns all rows, or the number of rows that were changed.
+    fn in_plain(&mut self, values: &[Value], writes: bool) -> rusqlite::Result<Vec<Vec<Value>>>;
+}
+
+impl InPlain for rusqlite::Statement<'_> {
+    fn in_plain(&mut self, values: &[Value], writes: bool) -> rusqlite::Result<Vec<Vec<Value>>> {
+        let params = rusqlite::params_from_iter(values);
+        if writes {
+            return self.execute(params).map(|changes| vec![vec![Value::Integer(changes as i64)]]);
+        }
+        let columns = self.column_count();
+        self.query_map(params, |row| (0..columns).map(|at| row.get(at)).collect())?.collect()
+    }
 }

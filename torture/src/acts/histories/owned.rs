@@ -25,6 +25,8 @@ const TEXTS: &[&str] = &[
     "INSERT INTO owned (id, task, u, k, v) VALUES (:id, :task, :u, :k, :v) RETURNING id, v",
     "SELECT * FROM owned WHERE id = :id",
     "SELECT * FROM owned WHERE task = :task ORDER BY id",
+    "SELECT id, v FROM owned WHERE task = :task ORDER BY id LIMIT :v",
+    "UPDATE owned SET u = :u, v = v WHERE id = (SELECT id FROM owned WHERE task = :task AND id >= :id ORDER BY id LIMIT 1)",
     "SELECT v FROM owned WHERE k = :k",
     "SELECT u FROM marks WHERE task = :task",
 ];

@@ -9,6 +9,7 @@ pub(super) const SCHEMA: &str = "
     CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE, c NOT NULL, d CHECK (d IS NULL OR d < 50));
     CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE late (id INTEGER PRIMARY KEY, p REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED);
+    CREATE INDEX late_p ON late (p, id);
     CREATE TABLE soon (id INTEGER PRIMARY KEY, p REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL);
     CREATE TABLE firm (id INTEGER PRIMARY KEY, p REFERENCES parent (id) ON DELETE RESTRICT);
     CREATE TABLE source (a, b); INSERT INTO source VALUES (1, 'one'), (2, 'two'), ('three', 'x'), (4, 'four');
@@ -36,6 +37,7 @@ pub(super) const SCHEMA: &str = "
     END;
     CREATE TABLE strict_keys (a UNIQUE ON CONFLICT FAIL, b UNIQUE ON CONFLICT ROLLBACK);
     CREATE TABLE owned (id INTEGER PRIMARY KEY, task NOT NULL, u, k UNIQUE, v NOT NULL CHECK (v < 40));
+    CREATE INDEX owned_task ON owned (task, id);
     CREATE TABLE marks (task INTEGER PRIMARY KEY, u);
     CREATE TABLE counters (id INTEGER PRIMARY KEY, n NOT NULL); INSERT INTO counters VALUES (1, 0), (2, 0), (3, 0);
 ";
@@ -74,6 +76,9 @@ pub(super) const WRITES: &[&str] = &[
     "UPDATE parent SET id = id + 1 @WHERE id = ?",
     "INSERT INTO late (p) VALUES (@?)",
     "DELETE FROM late @WHERE p = ?",
+    // SQLite plans these, and others below, by the values that are bound.
+    "DELETE FROM late @WHERE id = (SELECT id FROM late WHERE p = ? ORDER BY id LIMIT ?)",
+    "UPDATE late SET p = ? @WHERE id IN (SELECT id FROM late WHERE p = ? ORDER BY id DESC LIMIT ?)",
     "INSERT INTO soon (p) VALUES (@?)",
     "UPDATE soon SET p = ? @WHERE id = ?",
     "INSERT INTO firm (p) VALUES (@?)",
