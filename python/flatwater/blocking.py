@@ -288,7 +288,8 @@ class Database(Opened, Executor):
         self._native.rekey(key, timeout)._wait()
 
     def has_key(self, key: str | bytes, *, timeout: Seconds | None = None) -> bool:
-        """Whether the database has this key, after the calls of `rekey` from before. False for a database without a key."""
+        """Whether the database has this key, after the calls of `rekey` from before. False for a database without a
+        key."""
         return self._native.has_key(key, timeout)._wait()
 
     def iterdump(self, *, filter: str | None = None) -> Iterator[str]:  # noqa: A002, the name in `sqlite3`

@@ -105,7 +105,8 @@ class Own:
         return changes
 
     def many(self, what: Statement, rows: Iterable[Any], begins: bool) -> Steps[Result]:
-        """Runs one statement for each row that was taken (`taken_rows`). If one fails, or cannot be had, those before it stay."""
+        """Runs one statement for each row that was taken (`taken_rows`). If one fails, or cannot be had, those before
+        it stay."""
         yield from self._raise_if_lost()
         work = self._many(what, had_rows(rows))
         return (yield from (self._begun(what, work) if begins and not self.in_transaction else work))

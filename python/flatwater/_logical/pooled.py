@@ -92,7 +92,8 @@ class Pooled:
         return Result(self._told.rowid)
 
     def many(self, what: Statement, rows: Iterable[Any], begins: bool) -> Steps[Result]:
-        """Runs one statement for each row that was taken (`taken_rows`). If one fails, or cannot be had, those before it stay."""
+        """Runs one statement for each row that was taken (`taken_rows`). If one fails, or cannot be had, those before
+        it stay."""
         yield from self._raise_if_lost()
         given = had_rows(rows)
         if what.kind is not Kind.WRITE:
