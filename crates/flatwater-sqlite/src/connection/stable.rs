@@ -80,13 +80,13 @@ pub(super) fn current<T>(
 ) -> Result<T> {
     let mut tries = 0;
     loop {
-        match f(connection) {
-            Err(Error::Sqlite(SqliteError { code: ffi::SQLITE_SCHEMA, .. })) if tries < TRIES => {
-                let Some(text) = connection.statements.stable_text(id) else { return f(connection) };
-                prepare_again(connection, id, &text)?;
-                tries += 1;
-            }
-            result => return result,
+        let result = f(connection);
+        let is_outdated = matches!(&result, Err(Error::Sqlite(SqliteError { code: ffi::SQLITE_SCHEMA, .. })));
+        if !is_outdated || tries == TRIES {
+            return result;
         }
+        let Some(text) = connection.statements.stable_text(id) else { return result };
+        prepare_again(connection, id, &text)?;
+        tries += 1;
     }
 }

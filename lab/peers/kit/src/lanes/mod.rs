@@ -1,5 +1,6 @@
 //! Every lane, each in a small file of its own.
 
+mod bound_values;
 mod burst;
 mod caller;
 mod caller_polls;
@@ -53,6 +54,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         literals::lanes::<P>,
         many::lanes::<P>,
         point_query::lanes::<P>,
+        bound_values::lanes::<P>,
         functions::lanes::<P>,
         random_keys::lanes::<P>,
         #[cfg(target_os = "linux")]
