@@ -22,7 +22,9 @@ use crate::values::params::ParamRow;
 /// only if the open transaction was lost meanwhile.
 pub(super) fn compare_plans(connection: &mut Connection, ready: &CachedStatement, params: ParamRow<'_>) -> Result<()> {
     let text = &ready.text;
-    if text.is_stable() || !text.is_kept() || !text.stable.is_due() {
+    // A schema of strangers may be long to prepare for, and a few prepares follow.
+    let is_of_strangers = connection.sqlite.hooks().interrupts.has_limits();
+    if text.is_stable() || !text.is_kept() || !text.stable.is_due() || is_of_strangers {
         return Ok(());
     }
     let was_open = !connection.sqlite.handle().is_autocommit();
