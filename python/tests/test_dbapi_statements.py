@@ -314,6 +314,30 @@ def test_a_connection_that_became_its_own_tells_of_its_earlier_statements(module
             assert db.execute(numbers).fetchall() == [told], sql
 
 
+@pytest.mark.parametrize(
+    ("sql", "parameters", "changes"),
+    [
+        ("INSERT INTO t VALUES (?)", (1, 2), 2),
+        ("INSERT INTO missing VALUES (?)", (1,), 2),
+        ("INSERT INTO t VALUES (?)", ("there",), 0),
+    ],
+)
+@pytest.mark.parametrize("many", [False, True])
+def test_a_statement_that_did_not_run_leaves_the_changes_of_the_one_before_it(
+    module, place, own, sql, parameters, changes, many
+):
+    with closing(connected(module, place)) as db:
+        db.executescript(TABLES)
+        db.executescript("INSERT INTO t VALUES (1), (2); UPDATE t SET a = a + 10 WHERE a < 10; DROP VIEW v")
+        db.execute("UPDATE t SET a = a + 10 WHERE a < 20")
+        db.commit()
+        if own:
+            db.execute("CREATE TEMP TABLE temporary (a)")
+        with pytest.raises(module.Error):
+            db.executemany(sql, [parameters]) if many else db.execute(sql, parameters)
+        assert db.execute("SELECT changes(), total_changes()").fetchall() == [(changes, 7)]
+
+
 def test_the_rowid_is_that_of_this_connection_and_not_of_another(module, file):
     with closing(module.connect(file)) as db, closing(module.connect(file)) as other:
         db.executescript(TABLES)

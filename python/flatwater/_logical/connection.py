@@ -214,6 +214,7 @@ class Logical:
         if mode.in_transaction and not mode.is_deferred:
             raise no_own(what)
         own = Own(self.handle, self.settings, self._told)
+        yield from own.count_from_here()
         if mode.is_deferred:
             yield from own.begin()
         self._mode = own

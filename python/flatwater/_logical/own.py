@@ -44,6 +44,10 @@ class Own:
         self._was_open = False
         self._has_attached = False
 
+    def count_from_here(self) -> Steps[None]:
+        """Notes what SQLite has counted before: in memory this is the one connection of the database."""
+        self._total_before -= (yield Whole(self.on.query_one(EARLIER)))[2]
+
     @property
     def in_transaction(self) -> bool:
         """True while a transaction is open."""
@@ -80,8 +84,8 @@ class Own:
         self._was_open = False
         try:
             changes = yield from self._one(what, sql, values, result, places)
-        except Exception:
-            yield from self._note(what)
+        except Exception as error:
+            yield from self._note(what, error)
             raise
         yield from self._note(what)
         result.lastrowid = self._told.rowid
@@ -115,8 +119,8 @@ class Own:
         self._was_open = False
         try:
             result = yield from for_each(self.on, what, given, None)
-        except Exception:
-            yield from self._note(what)
+        except Exception as error:
+            yield from self._note(what, error)
             raise
         yield from self._note(what)
         return result
@@ -147,14 +151,20 @@ class Own:
                         yield from self.begin()
             raise
 
-    def _note(self, what: Statement) -> Steps[None]:
+    def _note(self, what: Statement, failed: Exception | None = None) -> Steps[None]:
         """Notes what a statement has changed, which may have failed."""
         self._was_open, told = self.in_transaction, self._told
         self._has_attached |= what.first == "ATTACH"
         if what.changes_rows:
             rowid, changes, total = tuple((yield Whole(self.on.query_one(EARLIER))))
-            told.changes, told.total = changes, self._total_before + total
-            self._known.add("changes")
+            has_changed, told.total = told.total != self._total_before + total, self._total_before + total
+            # It tells 0 until a write runs on this connection, which one that failed may not have done.
+            has_run = failed is None or has_changed or "changes" in self._known
+            if not has_run and failed is not None and has_taken(failed):
+                has_run = yield from compiles(self.on, what.sql)
+            if has_run:
+                told.changes = changes
+                self._known.add("changes")
             # It tells 0 until a row is inserted on this connection.
             if rowid or "last_insert_rowid" in self._known:
                 told.rowid = rowid
