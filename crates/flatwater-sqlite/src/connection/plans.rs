@@ -4,7 +4,6 @@
 //! runs; each listing is prepared, bound and stepped at once, and ended before anything else runs. Leaves out: what is made of it.
 
 use std::ffi::c_int;
-use std::sync::Arc;
 
 use rusqlite::ffi;
 
@@ -12,9 +11,9 @@ use super::Connection;
 use crate::error::{Error, Result};
 use crate::statements::StatementId;
 use crate::statements::bindings::Bindings;
-use crate::statements::parameters::Names;
+use crate::statements::parameters::is_name;
 use crate::statements::running::Running;
-use crate::statements::sink::{Flow, Sink};
+use crate::statements::sink::{Discard, Flow, Sink};
 use crate::statements::statement_start::statement_start;
 
 /// SQLite remembers of so many parameters, each by itself, whether they matter.
@@ -68,7 +67,8 @@ impl<'c> Plans<'c> {
         let mut found = Vec::new();
         for position in 0..count {
             if let Some(matters) = listed(self.0, sql, |connection, id| matters(connection, id, position))? {
-                found.push(PlanParameter { position, name: name(&names, position), matters });
+                let name = Some(names.name(position)).filter(|name| is_name(name)).map(Into::into);
+                found.push(PlanParameter { position, name, matters });
             }
         }
         Ok(Some(found))
@@ -110,7 +110,7 @@ fn is_prepared_again_for(connection: &mut Connection, id: StatementId, position:
     let mut running = Running::copying(compiled);
     // SAFETY: the listing is alive, and it is not stepped.
     unsafe { ffi::sqlite3_bind_int64(compiled.raw, number, value) };
-    running.rows(&mut First)?;
+    running.rows(&mut Discard)?;
     // SAFETY: the listing is alive.
     let again = unsafe { ffi::sqlite3_stmt_status(compiled.raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0) };
     Ok(again != 0)
@@ -129,27 +129,7 @@ fn listed<T>(
     result
 }
 
-fn name(names: &Arc<Names>, position: usize) -> Option<Box<str>> {
-    let name = names.name(position);
-    (!name.starts_with('?')).then(|| name.into())
-}
-
-/// Drops all rows, from the first one on.
-struct First;
-
-impl Sink for First {
-    fn null(&mut self) {}
-    fn integer(&mut self, _: i64) {}
-    fn real(&mut self, _: f64) {}
-    fn text(&mut self, _: &[u8]) {}
-    fn blob(&mut self, _: &[u8]) {}
-    fn row_done(&mut self) -> Flow {
-        Flow::Stop
-    }
-}
-
-/// The lines of a plan: their place in the tree, as numbers, and their texts. The first two columns are numbers that SQLite gave
-/// to the lines, and the third one is not used.
+/// The texts of a plan's lines, in their order. The other columns are numbers that SQLite gave to the lines.
 #[derive(Default)]
 struct Lines(Vec<Box<str>>);
 

@@ -94,7 +94,7 @@ impl Names {
 }
 
 /// Returns false for `?` and `?N`.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     !name.starts_with('?')
 }
 
