@@ -9,7 +9,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::calls_changes::Asking;
+use super::calls_changes::explain_write;
 use super::compare_plans::compare_plans;
 use super::strange::strange;
 use crate::bytecode::analysis::{Ending, InlineWrite, ProgramAnalysis};
@@ -152,8 +152,7 @@ fn analyse(connection: &mut Connection, ready: &CachedStatement) -> Result<Progr
     let strange = strange(connection)?;
     let sql = &ready.text.sql;
     let programs = if ready.class.route == Route::Write {
-        let asking = Asking::read(&connection.sqlite, &strange)?;
-        connection.sqlite.explain_if(sql, |events| !asking.asks(events))?
+        explain_write(&mut connection.sqlite, &strange, sql)?
     } else {
         Some(connection.sqlite.explain(sql)?)
     };

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use flatwater_sqlite::{AuthEvent, Connection as Sqlite};
+use flatwater_sqlite::{AuthEvent, Connection as Sqlite, Program};
 use rusqlite::ffi;
 
 use crate::bytecode::graph::Strange;
@@ -16,16 +16,23 @@ use crate::sql::tokens::{may_call, may_call_any};
 
 const CHANGES: &str = "changes";
 
+/// Returns the programs of a write, as EXPLAIN lists them; `None` if it may call `changes()`. The connection knows the newest
+/// schema afterwards.
+pub(super) fn explain_write(sqlite: &mut Sqlite, strange: &Strange, sql: &str) -> Result<Option<Vec<Program>>> {
+    let asking = Asking::read(sqlite, strange)?;
+    Ok(sqlite.explain_if(sql, |events| !asking.asks(events))?)
+}
+
 /// What calls `changes()` on one connection, under the current schema. Names are in lower case.
-pub(crate) struct Asking<'a> {
+struct Asking<'a> {
     /// Functions that are not SQLite's own, and not short ones, which only compute: they may have access to the connection.
     functions: &'a HashSet<String>,
     tables: HashSet<String>,
 }
 
 impl<'a> Asking<'a> {
-    /// Reads the definitions of the main database. The connection knows the newest schema afterwards.
-    pub(crate) fn read(sqlite: &Sqlite, strange: &'a Strange) -> Result<Self> {
+    /// Reads the definitions of the main database.
+    fn read(sqlite: &Sqlite, strange: &'a Strange) -> Result<Self> {
         let functions = &strange.unknown;
         let asking_tables = sqlite.patiently_with(|sqlite| {
             let mut statement = sqlite.prepare("SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'")?;
@@ -45,7 +52,7 @@ impl<'a> Asking<'a> {
 
     /// Returns true if a write with these events may call `changes()`. SQLite reports no event for what a definition
     /// calls. Nothing is known of tables outside the main database, so a write to one counts as a call.
-    pub(crate) fn asks(&self, events: &[AuthEvent]) -> bool {
+    fn asks(&self, events: &[AuthEvent]) -> bool {
         let lower = |text: &Option<Box<str>>| text.as_deref().unwrap_or_default().to_lowercase();
         events.iter().any(|event| match event.action {
             ffi::SQLITE_FUNCTION => {

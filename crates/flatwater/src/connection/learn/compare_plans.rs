@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use flatwater_sqlite::Plans;
 
-use super::calls_changes::Asking;
+use super::calls_changes::explain_write;
 use super::strange::strange;
 use crate::connection::Connection;
 use crate::connection::run::statement_cache::CachedStatement;
@@ -39,8 +39,11 @@ pub(super) fn compare_plans(connection: &mut Connection, ready: &CachedStatement
 
 fn compare(connection: &mut Connection, ready: &CachedStatement, params: ParamRow<'_>) -> Result<()> {
     let text = &ready.text;
-    if ready.class.route == Route::Write && may_ask(connection, &text.sql)? {
-        return Ok(());
+    if ready.class.route == Route::Write {
+        let strange = strange(connection)?;
+        if explain_write(&mut connection.sqlite, &strange, &text.sql)?.is_none() {
+            return Ok(());
+        }
     }
     let form = match text.stable.get() {
         Some(form) => form,
@@ -61,16 +64,4 @@ fn compare(connection: &mut Connection, ready: &CachedStatement, params: ParamRo
         form.compared(kind, &Plans::of(&mut connection.sqlite).plan(&text.sql, Some(&params))?);
     }
     Ok(())
-}
-
-/// Returns true if the write may call `changes()`.
-fn may_ask(connection: &mut Connection, sql: &str) -> Result<bool> {
-    let strange = strange(connection)?;
-    let asking = Asking::read(&connection.sqlite, &strange)?;
-    let mut asks = false;
-    connection.sqlite.explain_if(sql, |events| {
-        asks = asking.asks(events);
-        false
-    })?;
-    Ok(asks)
 }

@@ -3,8 +3,9 @@
 //! Owns: what is known of each, and a bounded cache of them; finding, keeping and evicting take constant time. Runs on the
 //! thread that has the connection. Invariants: a text that is used once does not displace one that is used again; a
 //! statement that SQLite prepared again because of another schema is prepared anew at its next use, so that its class is
-//! learnt again (`sql::stable_form` is about those that are prepared again for their values); one that was lent is lent again only if nothing was finalized meanwhile. Leaves out: running them;
-//! analysing their programs (`analyse`); which of them is evicted (`sql::lru`).
+//! learnt again (`sql::stable_form` is about those that are prepared again for their values); one that was lent is lent
+//! again only if nothing was finalized meanwhile. Leaves out: running them; analysing their programs (`analyse`); which of
+//! them is evicted (`sql::lru`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
