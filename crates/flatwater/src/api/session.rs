@@ -334,7 +334,6 @@ impl Session {
         Ok((text, params))
     }
 
-    #[inline]
     pub(crate) fn read(&self, sql: &impl Statement, params: impl IntoParams, wanted: Wanted) -> Result<Work> {
         self.bind(sql, params).map(|(text, params)| Work::query(text, params, wanted))
     }

@@ -40,12 +40,8 @@ impl Engine {
         let permitted = work.statement().ok_or(NotTried::Other).and_then(|(text, params)| {
             Ok((text, policy.permit(route.queues(), params.heap_bytes(), || text.backoff.may_try())?))
         });
-        let (text, permit) = match permitted {
-            Ok(permitted) => permitted,
-            Err(why) => {
-                self.context.recorder.inline.not_tried(why);
-                return Begun::ToSend(route);
-            }
+        let Some((text, permit)) = self.context.recorder.inline.permitted(permitted) else {
+            return Begun::ToSend(route);
         };
         let permit = &permit;
         // Foreign code that runs meanwhile, such as the receiver of the events, must not wait for this connection.
@@ -77,14 +73,8 @@ impl Engine {
 
     /// Begins or ends a transaction on this thread, does a step with a savepoint of one, or begins a snapshot.
     fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work) -> Begun<'a> {
-        let permit = match self.context.policy.permit(route.queues(), 0, || true) {
-            Ok(permit) => permit,
-            Err(why) => {
-                self.context.recorder.inline.not_tried(why);
-                return Begun::ToSend(route);
-            }
-        };
-        let permit = &permit;
+        let permitted = self.context.policy.permit(route.queues(), 0, || true);
+        let Some(permit) = &self.context.recorder.inline.permitted(permitted) else { return Begun::ToSend(route) };
         let (run, unsettled) = parts(mark_closure(|| match (route, work) {
             (Route::Transaction(Inside { transaction, savepoints }), _) => {
                 transaction.run_inline(work, savepoints, permit)
@@ -113,13 +103,7 @@ fn rows_inline<'a>(context: &Context, route: Route<'a>, work: &Work, bytes: usiz
         Route::Writer(writer) => context.policy.permit(true, bytes, texts_may).map(|permit| (writer, permit)),
         _ => Err(NotTried::Other),
     };
-    let (writer, permit) = match &permitted {
-        Ok(permitted) => permitted,
-        Err(why) => {
-            context.recorder.inline.not_tried(*why);
-            return Begun::ToSend(route);
-        }
-    };
+    let Some((writer, permit)) = &context.recorder.inline.permitted(permitted) else { return Begun::ToSend(route) };
     let (run, unsettled) = parts(mark_closure(|| run_rows_inline(writer, work, permit, options)));
     context.recorder.tried(work.describe().kind, true, &run);
     // A text that is to blame for a fallback was told.
@@ -138,7 +122,6 @@ fn parts(tried: Tried) -> (InlineRun<Result<Answer>>, Option<Reply<Result<Answer
     }
 }
 
-#[inline]
 fn begun<'a>(route: Route<'a>, run: InlineRun<Result<Answer>>, unsettled: Option<Reply<Result<Answer>>>) -> Begun<'a> {
     match run {
         InlineRun::Done(answer, held) => Begun::Answered(answer, Some(held.time())),

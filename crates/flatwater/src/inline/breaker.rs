@@ -84,7 +84,6 @@ impl InlineBreaker {
     }
 
     /// Records a run that ended at `now`. One without a reason of its own was slow because the machine was busy.
-    #[inline]
     pub(super) fn ended(&self, run: &Run, now: Instant) {
         let all = self.runs.load(Ordering::Relaxed) + 1;
         self.runs.store(all, Ordering::Relaxed);

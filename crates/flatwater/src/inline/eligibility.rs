@@ -36,7 +36,6 @@ impl InlinePolicy {
     /// Returns the right to run a call on this thread, with so many bytes of parameters, or why it may not run there now.
     /// `queues`: the call would go through the writer's queue otherwise. `texts_may` is called last, and counts a use of each
     /// text of the call.
-    #[inline]
     pub(crate) fn permit(
         &self,
         queues: bool,
@@ -60,7 +59,6 @@ impl InlinePolicy {
     }
 
     /// Records the outcome of a call that was tried from `began` on: it spent time of this thread's budget.
-    #[inline]
     pub(crate) fn tried<T>(&self, backoff: &Backoff, began: Instant, run: &InlineRun<T>) {
         budget::spend(began, run.took());
         backoff.tried(run);

@@ -45,7 +45,6 @@ impl<'a> Permit<'a> {
     }
 
     /// Ends the run, which took so long, and tells the breaker.
-    #[inline]
     pub(crate) fn held(&self, took: Duration) -> Held {
         if !self.is_of_foreign_code.get() {
             self.breaker.ended(&self.run(took), self.began + took);
@@ -71,7 +70,6 @@ impl<'a> Permit<'a> {
         }
     }
 
-    #[inline]
     fn run(&self, took: Duration) -> Run {
         let reading = self.reading.get().unwrap_or_default();
         Run { took, limit: self.limits.time, reading, steps: self.steps.get() }

@@ -70,6 +70,11 @@ impl InlineRecorder {
         self.held(took);
     }
 
+    /// Returns what is permitted, or counts why it is not.
+    pub(crate) fn permitted<T>(&self, permitted: Result<T, NotTried>) -> Option<T> {
+        permitted.inspect_err(|why| self.not_tried(*why)).ok()
+    }
+
     pub(crate) fn not_tried(&self, why: NotTried) {
         self.queued.count();
         match why {

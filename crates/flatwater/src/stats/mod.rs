@@ -136,7 +136,6 @@ impl Recorder {
     }
 
     /// The same for a read on a reader's connection. If it was answered, the readers count it.
-    #[inline]
     pub(crate) fn tried_to_read<T>(&self, run: &InlineRun<T>) {
         match run {
             InlineRun::Done(_, held) => self.inline.held(held.time()),

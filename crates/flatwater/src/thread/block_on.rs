@@ -70,12 +70,10 @@ pub(crate) fn must_not_block() -> bool {
 }
 
 /// Runs `f`, which may call the user's code on a connection of this crate, with the mark set.
-#[inline]
 pub(crate) fn mark_closure<T>(f: impl FnOnce() -> T) -> T {
     with_mark(true, f)
 }
 
-#[inline]
 fn with_mark<T>(mark: bool, f: impl FnOnce() -> T) -> T {
     struct Restore(bool);
     impl Drop for Restore {
