@@ -72,6 +72,7 @@ pub fn headline(lane: &str) -> &'static str {
         _ if lane.starts_with("busy_") => "max_us",
         "live_burst" => OPS_PER_SECOND,
         _ if lane.starts_with("live_writers") => OPS_PER_SECOND,
+        _ if ["chat", "service_"].iter().any(|mix| lane.starts_with(mix)) => OPS_PER_SECOND,
         _ if lane.contains("concurrent") => OPS_PER_SECOND,
         _ => "p50_us",
     }

@@ -36,10 +36,15 @@ const END_TURNS: &str = "<!-- /lab:turns -->";
 const OURS: &str = "flatwater";
 
 /// The columns before Flatwater's, if the result has them.
-const PEERS: [&str; 4] = [FLOOR, "mutex", "tokio-rusqlite", "sqlx"];
+const PEERS: [&str; 7] = [FLOOR, "mutex", "tokio-rusqlite", "sqlx", "deadpool-sqlite", "trailbase-sqlite", "turso"];
 
 /// The rows: a lane, its figure if it is not the lane's headline, and its title.
-const ROWS: [(&str, Option<&str>, &str); 10] = [
+const ROWS: [(&str, Option<&str>, &str); 15] = [
+    ("chat_1", None, "a chat service: one call after another, 10 % writes"),
+    ("chat_100", None, "the same calls from 100 tasks"),
+    ("service_100", None, "100 tasks, 2 % writes"),
+    ("service_100", Some("last_p99_us"), "100 tasks, 2 % writes: p99 of the last 20 messages"),
+    ("service_100", Some("send_p99_us"), "100 tasks, 2 % writes: p99 of a new message"),
     ("point_query", None, "one awaited point query"),
     ("insert_sequential", None, "one awaited INSERT after another"),
     ("insert_concurrent_100", None, "100 tasks, small INSERTs, durability normal"),
@@ -149,7 +154,7 @@ fn row(lane: &LaneSummary, asked: Option<&str>, label: &str, peers: &[&str]) -> 
     let median = |peer: Option<&PeerSummary>| {
         peer.and_then(|peer| peer.figures.get(asked.unwrap_or(lane.headline))).map(|spread| spread.median)
     };
-    let cell = |peer| median(peer).map_or_else(|| "-".to_owned(), |median| figure(lane, median));
+    let cell = |peer| median(peer).map_or_else(|| "-".to_owned(), |median| figure(lane, asked, median));
     let cells = peers.iter().map(|name| format!(" {} |", cell(peer(name)))).collect::<String>();
     let ratio = match asked {
         None => beside(lane, ours),
@@ -172,8 +177,8 @@ fn beside(lane: &LaneSummary, ours: &PeerSummary) -> String {
     }
 }
 
-fn figure(lane: &LaneSummary, value: f64) -> String {
-    if lane.headline == OPS_PER_SECOND {
+fn figure(lane: &LaneSummary, asked: Option<&str>, value: f64) -> String {
+    if asked.is_none() && lane.headline == OPS_PER_SECOND {
         let unit = if lane.lane.ops_unit.is_empty() { "ops" } else { &lane.lane.ops_unit };
         return format!("{} {unit}/s", thousands_of(significant(value)));
     }

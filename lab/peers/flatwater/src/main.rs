@@ -132,7 +132,6 @@ impl Peer for Flatwater {
         let mut rows = self.0.stream_as::<Named>(sql, ());
         let mut sum = Sum::default();
         while let Some(row) = rows.next().await {
-            sum.rows += 1;
             row?.touch(&mut sum);
         }
         Ok(sum)

@@ -165,8 +165,10 @@ impl Trial {
     pub async fn open_with<P: Peer>(&self, durability: Durability) -> Result<P> {
         let path = self.database();
         let peer = P::open(&Setup { name: self.peer.clone(), path, durability }).await?;
-        let mode = peer.query::<(String,)>("PRAGMA journal_mode", &[]).await?.records()?;
-        ensure!(mode == [("wal".to_owned(),)], "the peer's journal mode is {mode:?} and not wal");
+        let (mode, expected) =
+            (peer.query::<(String,)>("PRAGMA journal_mode", &[]).await?, P::journal_mode(&self.peer));
+        let mode = mode.records()?;
+        ensure!(mode == [(expected.to_owned(),)], "the peer's journal mode is {mode:?} and not {expected}");
         Ok(peer)
     }
 

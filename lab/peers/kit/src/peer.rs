@@ -89,6 +89,11 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
         true
     }
 
+    /// The journal mode of the peer called `name`.
+    fn journal_mode(_name: &str) -> &'static str {
+        "wal"
+    }
+
     fn open(setup: &Setup) -> impl Future<Output = Result<Self>> + Send;
 
     /// Called when a lane that only reads has its data: a peer that reads inside an open transaction opens it here.

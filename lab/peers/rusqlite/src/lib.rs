@@ -101,7 +101,6 @@ pub fn stream(connection: &Connection, sql: &str) -> Result<Sum> {
     let mut rows = statement.query([])?;
     let mut sum = Sum::default();
     while let Some(row) = rows.next()? {
-        sum.rows += 1;
         Named::read(&RowCells(row))?.touch(&mut sum);
     }
     Ok(sum)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 
-use super::chat_plan::{CREATE, INSERT, Kind, LAST, Last, Plan, UPDATE, USER, User};
+use super::chat_plan::{CHAT, CREATE, INSERT, KINDS, Kind, LAST, Last, Plan, UPDATE, USER, User};
 use crate::data;
 use crate::lane::{Lane, Trial};
 use crate::measure::{Latencies, Measured, Timing};
@@ -24,13 +24,8 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
 async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     let (warm, count) = (trial.size(500, 50), trial.size(10_000, 500));
     let peer = trial.open::<P>().await?;
-    let plan = Plan::new(trial.size(10_000, 1_000), warm + count)?;
-    for sql in CREATE {
-        peer.execute(sql, &[]).await?;
-    }
-    for (sql, rows) in plan.seed() {
-        peer.many(sql, &Arc::new(rows)).await?;
-    }
+    let plan = Plan::new(CHAT, trial.size(10_000, 1_000), warm + count)?;
+    fill(&peer, &plan).await?;
     let mut kinds: [Latencies; 4] = Default::default();
     let mut timing = Timing::begin()?;
     for (at, call) in plan.calls.iter().enumerate() {
@@ -54,18 +49,30 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     }
     kinds.iter().for_each(|kind| timing.latencies.merge(kind));
     let mut measured = timing.end(count as u64)?;
-    for (name, latencies) in ["send", "update", "last", "user"].into_iter().zip(&kinds) {
+    for (name, latencies) in KINDS.into_iter().zip(&kinds) {
         measured.extra_latencies(name, latencies);
     }
-    data::expect_rows(
-        &peer,
-        "SELECT id, conversation, sender, body, sent_at FROM messages ORDER BY id",
-        &plan.messages,
-    )
-    .await?;
+    expect_messages(&peer, &plan).await?;
     data::expect_rows(&peer, "SELECT id, last_at FROM conversations ORDER BY id", &plan.conversations).await?;
     peer.close().await?;
     Ok(measured)
+}
+
+/// Makes the tables, and fills them.
+pub(super) async fn fill<P: Peer>(peer: &P, plan: &Plan) -> Result<()> {
+    for sql in CREATE {
+        peer.execute(sql, &[]).await?;
+    }
+    for (sql, rows) in plan.seed() {
+        peer.many(sql, &Arc::new(rows)).await?;
+    }
+    Ok(())
+}
+
+/// Every message that was sent is there.
+pub(super) async fn expect_messages<P: Peer>(peer: &P, plan: &Plan) -> Result<()> {
+    let sql = "SELECT id, conversation, sender, body, sent_at FROM messages ORDER BY id";
+    data::expect_rows(peer, sql, &plan.messages).await
 }
 
 async fn write<P: Peer>(

@@ -1,6 +1,7 @@
-//! The data and the traffic of the lane `chat`, with the answer each call must give.
+//! The data and the traffic of the lanes `chat` and those with tasks, with the answer each call must give.
 //!
-//! Owns: everything drawn at random, and the model that tells the answers. Leaves out: asking a peer.
+//! Owns: everything drawn at random, and the model that tells the answers if the calls are made one after another. Leaves out: asking a
+//! peer.
 
 use anyhow::Result;
 
@@ -27,8 +28,8 @@ pub(super) type Message = (i64, i64, i64, String, i64);
 
 const USERS: usize = 500;
 const CONVERSATIONS: usize = 100;
-const SHOWN: usize = 20;
-const BEGAN: i64 = 1_700_000_000;
+pub(super) const SHOWN: usize = 20;
+pub(super) const BEGAN: i64 = 1_700_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -36,6 +37,34 @@ pub(super) enum Kind {
     Update,
     Last,
     User,
+}
+
+/// The names of the kinds, in their order.
+pub(super) const KINDS: [&str; 4] = ["send", "update", "last", "user"];
+
+/// How many of a hundred calls are of each kind; the rest are users by id.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mix {
+    pub(super) send: usize,
+    pub(super) update: usize,
+    pub(super) last: usize,
+}
+
+/// One call in ten writes.
+pub(super) const CHAT: Mix = Mix { send: 5, update: 5, last: 45 };
+/// One call in fifty writes.
+pub(super) const MOSTLY_READS: Mix = Mix { send: 1, update: 1, last: 49 };
+
+impl Mix {
+    fn kind(self, drawn: usize) -> Kind {
+        let Self { send, update, last } = self;
+        match drawn {
+            drawn if drawn < send => Kind::Send,
+            drawn if drawn < send + update => Kind::Update,
+            drawn if drawn < send + update + last => Kind::Last,
+            _ => Kind::User,
+        }
+    }
 }
 
 /// One call and what it must answer, if it answers rows.
@@ -56,7 +85,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(messages: usize, calls: usize) -> Result<Self> {
+    pub(super) fn new(mix: Mix, messages: usize, calls: usize) -> Result<Self> {
         let (mut traffic, zipf) = (Traffic::default(), Zipf::new(CONVERSATIONS)?);
         let user = |id| (id, format!("User {id}"), format!("https://chat.example/avatars/{id}.png"));
         let mut plan = Self {
@@ -73,7 +102,7 @@ impl Plan {
             plan.messages.push(message);
         }
         for _ in 0..calls {
-            let call = plan.call(&mut traffic, &zipf, &mut newest);
+            let call = plan.call(mix, &mut traffic, &zipf, &mut newest);
             plan.calls.push(call);
         }
         Ok(plan)
@@ -87,14 +116,9 @@ impl Plan {
         (id, conversation, sender, format!("Message {id}: {words}"), BEGAN + id)
     }
 
-    fn call(&mut self, traffic: &mut Traffic, zipf: &Zipf, newest: &mut [Vec<usize>]) -> Call {
+    fn call(&mut self, mix: Mix, traffic: &mut Traffic, zipf: &Zipf, newest: &mut [Vec<usize>]) -> Call {
         let (mut params, mut expected) = (Vec::new(), Sum::default());
-        let kind = match traffic.below(100) {
-            0..5 => Kind::Send,
-            5..10 => Kind::Update,
-            10..55 => Kind::Last,
-            _ => Kind::User,
-        };
+        let kind = mix.kind(traffic.below(100));
         match kind {
             Kind::Send => {
                 let message = self.message(traffic, zipf);
@@ -154,14 +178,14 @@ mod tests {
 
     #[test]
     fn two_plans_are_the_same_call_by_call() {
-        let (one, two) = (Plan::new(100, 500).unwrap(), Plan::new(100, 500).unwrap());
+        let (one, two) = (Plan::new(CHAT, 100, 500).unwrap(), Plan::new(CHAT, 100, 500).unwrap());
         assert_eq!(one.calls, two.calls);
         assert_eq!(one.messages, two.messages);
     }
 
     #[test]
     fn the_mix_is_about_as_described() {
-        let plan = Plan::new(100, 10_000).unwrap();
+        let plan = Plan::new(CHAT, 100, 10_000).unwrap();
         let share = |kind| plan.calls.iter().filter(|call| call.kind == kind).count();
         for (kind, expected) in [(Kind::Send, 500), (Kind::Update, 500), (Kind::Last, 4500), (Kind::User, 4500)] {
             assert!(share(kind).abs_diff(expected) < 200, "{kind:?}: {}", share(kind));

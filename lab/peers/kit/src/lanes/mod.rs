@@ -6,6 +6,7 @@ mod caller;
 mod caller_polls;
 mod chat;
 mod chat_plan;
+mod chat_tasks;
 #[cfg(target_os = "linux")]
 mod cold_keys;
 mod feed;
@@ -68,6 +69,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         transactions::lanes::<P>,
         noop::lanes::<P>,
         chat::lanes::<P>,
+        chat_tasks::lanes::<P>,
         feed::lanes::<P>,
         burst::lanes::<P>,
         flat_out::lanes::<P>,
