@@ -133,6 +133,15 @@ impl Statement<'_> {
         self.connection.hooks().interrupts.arm_until(end);
     }
 
+    /// Returns the steps of SQLite's virtual machine that the statement has made since it was last asked, or was last armed
+    /// (<https://sqlite.org/c3ref/c_stmtstatus_counter.html>).
+    #[must_use]
+    pub fn take_steps(self) -> u32 {
+        let Ok(Compiled { raw, .. }) = self.compiled() else { return 0 };
+        // SAFETY: the statement is alive.
+        unsafe { ffi::sqlite3_stmt_status(raw, ffi::SQLITE_STMTSTATUS_VM_STEP, 1) }.unsigned_abs()
+    }
+
     /// Finalizes the statement. Does nothing if it is already finalized.
     pub fn finalize(self) {
         self.connection.statements.finalize(self.id);
