@@ -30,10 +30,14 @@ impl RowSink {
         self.is_over
     }
 
+    /// Returns true if there is room for the value, or notes that there is none.
     #[inline]
     fn has_room(&mut self, value: &[u8]) -> bool {
-        let fits = self.block.size().saturating_add(value.len()) <= self.room.bytes;
-        self.is_over |= !fits;
+        // Of two lengths in memory the sum does not overflow.
+        let fits = self.block.size() + value.len() <= self.room.bytes;
+        if !fits {
+            self.is_over = true;
+        }
         fits
     }
 

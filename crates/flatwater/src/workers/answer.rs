@@ -25,6 +25,7 @@ use crate::workers::kept_connection::CursorGuard;
 use crate::workers::nesting::TransactionGuard;
 
 impl From<Outcome> for Answer {
+    #[inline]
     fn from(outcome: Outcome) -> Self {
         match outcome.result {
             Collected::Nothing => Self::Executed(outcome.executed),
