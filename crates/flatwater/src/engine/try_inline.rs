@@ -73,7 +73,8 @@ impl Engine {
 
     /// Begins or ends a transaction on this thread, does a step with a savepoint of one, or begins a snapshot.
     fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work) -> Begun<'a> {
-        let permitted = self.context.policy.permit(route.queues(), 0, || true);
+        // A transaction shares no commit, so whether groups are cheaper is no question for it.
+        let permitted = self.context.policy.permit(false, 0, || true);
         let Some(permit) = &self.context.recorder.inline.permitted(permitted) else { return Begun::ToSend(route) };
         let (run, unsettled) = parts(mark_closure(|| match (route, work) {
             (Route::Transaction(Inside { transaction, savepoints }), _) => {

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use flatwater::options::Durability;
+use flatwater::options::{Checkpoint, Durability};
 use flatwater::{Database, ErrorKind, Options, Transaction};
 use futures_util::FutureExt;
 
@@ -60,6 +60,34 @@ fn a_transaction_of_short_statements_begins_runs_and_commits_on_its_callers_thre
             let seen = live.next().await.unwrap().unwrap();
             if seen.iter().next().unwrap().get::<i64>(0).unwrap() == rows {
                 break;
+            }
+        }
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_transaction_begins_on_its_callers_thread_whatever_way_writes_take() {
+    let file = TestFile::new();
+    run(async {
+        // The checkpointer does not use the slot in between.
+        let db = known(file.options().tuning(|t| t.checkpoint(Checkpoint::External))).await;
+        let mut rows = 0;
+        for _ in 0..3 {
+            // Until the thread has had its share, and the queue is tried.
+            let queued = db.stats().inline.queued;
+            while db.stats().inline.queued == queued {
+                db.execute(INSERT, (rows, rows)).await.unwrap();
+                rows += 1;
+            }
+            let mut begins = 0..1000;
+            let is_here = async || {
+                let (begun, is_here) = watched(&db, db.begin()).await;
+                begun.unwrap().rollback().await.unwrap();
+                is_here
+            };
+            while !is_here().await {
+                assert!(begins.next().is_some(), "transactions go through the queue for ever");
             }
         }
         db.close().await.unwrap();
