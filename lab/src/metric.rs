@@ -58,6 +58,11 @@ pub fn metric(name: &str) -> Option<Metric> {
     Some(Metric { name: name.to_owned(), direction, effect_floor, absolute_floor, tail: tail && !many_samples })
 }
 
+/// Lanes of a mix of calls, or of several callers: if their names have a number, it is that of the callers.
+pub fn is_of_callers(lane: &str) -> bool {
+    lane.contains("concurrent") || ["chat", "service_"].iter().any(|mix| lane.starts_with(mix))
+}
+
 /// Returns the main figure of a lane, which the page's first table shows.
 pub fn headline(lane: &str) -> &'static str {
     match lane {
@@ -72,8 +77,7 @@ pub fn headline(lane: &str) -> &'static str {
         _ if lane.starts_with("busy_") => "max_us",
         "live_burst" => OPS_PER_SECOND,
         _ if lane.starts_with("live_writers") => OPS_PER_SECOND,
-        _ if ["chat", "service_"].iter().any(|mix| lane.starts_with(mix)) => OPS_PER_SECOND,
-        _ if lane.contains("concurrent") => OPS_PER_SECOND,
+        _ if is_of_callers(lane) => OPS_PER_SECOND,
         _ => "p50_us",
     }
 }

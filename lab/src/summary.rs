@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ab::BASE;
 use crate::floor::{FLOOR, HELD_FLOOR, Pace};
-use crate::metric::{Direction, OPS_PER_SECOND, headline, metric};
+use crate::metric::{Direction, OPS_PER_SECOND, headline, is_of_callers, metric};
 use crate::result::{Figures, Flags, Kind, Lane, Measured, Row, Version};
 use crate::statistics::{median, quantile, variation};
 
@@ -240,15 +240,10 @@ fn over_time(measured: &[&Figures]) -> BTreeMap<String, Vec<(f64, f64)>> {
 /// Splits a lane's name: `insert_concurrent_100_full` is `insert_concurrent_full` at 100.
 fn family(lane: &str) -> Option<(String, u32)> {
     let words: Vec<&str> = lane.split('_').collect();
-    let place = words.iter().position(|word| word.parse::<u32>().is_ok()).filter(|_| has_tasks(lane))?;
+    let place = words.iter().position(|word| word.parse::<u32>().is_ok()).filter(|_| is_of_callers(lane))?;
     let rest: Vec<&str> =
         words.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, word)| *word).collect();
     Some((rest.join("_"), words[place].parse().ok()?))
-}
-
-/// Lanes whose name tells how many tasks call at once.
-fn has_tasks(lane: &str) -> bool {
-    lane.contains("concurrent") || ["chat_", "service_"].iter().any(|mix| lane.starts_with(mix))
 }
 
 fn scalings(lanes: &[LaneSummary]) -> Vec<Scaling> {

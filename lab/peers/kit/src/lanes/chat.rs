@@ -6,14 +6,16 @@
 //! known before the first.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::chat_plan::{CHAT, CREATE, INSERT, KINDS, Kind, LAST, Last, Plan, UPDATE, USER, User};
+use super::chat_plan::{CHAT, CREATE, Call, INSERT, KINDS, Kind, LAST, Last, Plan, UPDATE, USER, User};
 use crate::data;
 use crate::lane::{Lane, Trial};
-use crate::measure::{Latencies, Measured, Timing};
-use crate::peer::Peer;
+use crate::measure::{Latencies, Measured, Timing, timed};
+use crate::peer::{Peer, Table};
+use crate::record::{Record, Sum};
 use crate::value::Value;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
@@ -33,25 +35,11 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
             timing = Timing::begin()?;
             kinds = Default::default();
         }
-        let latencies = &mut kinds[call.kind as usize];
-        match call.kind {
-            Kind::Send => write(&peer, latencies, INSERT, &call.params).await?,
-            Kind::Update => write(&peer, latencies, UPDATE, &call.params).await?,
-            Kind::Last => {
-                let sum = latencies.query::<P, Last>(&peer, LAST, &call.params).await?;
-                ensure!(sum == call.expected, "the last messages of {:?} are not the expected ones", call.params);
-            }
-            Kind::User => {
-                let sum = latencies.query::<P, User>(&peer, USER, &call.params).await?;
-                ensure!(sum == call.expected, "the user {:?} is not the expected one", call.params);
-            }
-        }
+        let (seen, latency) = ask(&peer, call).await?;
+        ensure!(seen == call.expected, "the answer to {:?} {:?} is not the expected one", call.kind, call.params);
+        kinds[call.kind as usize].record(latency);
     }
-    kinds.iter().for_each(|kind| timing.latencies.merge(kind));
-    let mut measured = timing.end(count as u64)?;
-    for (name, latencies) in KINDS.into_iter().zip(&kinds) {
-        measured.extra_latencies(name, latencies);
-    }
+    let measured = end(timing, &kinds, count)?;
     expect_messages(&peer, &plan).await?;
     data::expect_rows(&peer, "SELECT id, last_at FROM conversations ORDER BY id", &plan.conversations).await?;
     peer.close().await?;
@@ -75,13 +63,30 @@ pub(super) async fn expect_messages<P: Peer>(peer: &P, plan: &Plan) -> Result<()
     data::expect_rows(peer, sql, &plan.messages).await
 }
 
-async fn write<P: Peer>(
-    peer: &P,
-    latencies: &mut Latencies,
-    sql: &'static str,
-    params: &[Value<'static>],
-) -> Result<()> {
-    let changed = latencies.time(peer.execute(sql, params)).await?;
-    ensure!(changed == 1, "{sql} changed {changed} rows");
-    Ok(())
+/// Makes the call. Returns what was seen of its rows, or how many rows it changed, and how long that took.
+pub(super) async fn ask<P: Peer>(peer: &P, Call { kind, params, .. }: &Call) -> Result<(Sum, Duration)> {
+    match kind {
+        Kind::Send => timed(write(peer, INSERT, params)).await,
+        Kind::Update => timed(write(peer, UPDATE, params)).await,
+        Kind::Last => timed(read::<P, Last>(peer, LAST, params)).await,
+        Kind::User => timed(read::<P, User>(peer, USER, params)).await,
+    }
+}
+
+async fn write<P: Peer>(peer: &P, sql: &'static str, params: &[Value<'static>]) -> Result<Sum> {
+    Ok(Sum { rows: peer.execute(sql, params).await?, cells: 0 })
+}
+
+async fn read<P: Peer, R: Record>(peer: &P, sql: &'static str, params: &[Value<'static>]) -> Result<Sum> {
+    Ok(peer.query::<R>(sql, params).await?.touch())
+}
+
+/// Ends the timed part, with the latencies of all kinds and of each.
+pub(super) fn end(mut timing: Timing, kinds: &[Latencies; 4], count: usize) -> Result<Measured> {
+    kinds.iter().for_each(|kind| timing.latencies.merge(kind));
+    let mut measured = timing.end(count as u64)?;
+    for (name, latencies) in KINDS.into_iter().zip(kinds) {
+        measured.extra_latencies(name, latencies);
+    }
+    Ok(measured)
 }

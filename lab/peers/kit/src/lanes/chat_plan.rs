@@ -67,7 +67,7 @@ impl Mix {
     }
 }
 
-/// One call and what it must answer, if it answers rows.
+/// One call and what it must answer: the sum of its rows, or one row that a write changes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Call {
     pub(super) kind: Kind,
@@ -117,7 +117,7 @@ impl Plan {
     }
 
     fn call(&mut self, mix: Mix, traffic: &mut Traffic, zipf: &Zipf, newest: &mut [Vec<usize>]) -> Call {
-        let (mut params, mut expected) = (Vec::new(), Sum::default());
+        let (mut params, mut expected) = (Vec::new(), Sum { rows: 1, cells: 0 });
         let kind = mix.kind(traffic.below(100));
         match kind {
             Kind::Send => {

@@ -14,12 +14,10 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use tokio::task::JoinSet;
 
-use super::chat::{expect_messages, fill};
-use super::chat_plan::{
-    BEGAN, CHAT, Call, INSERT, KINDS, Kind, LAST, Last, MOSTLY_READS, Mix, Plan, SHOWN, UPDATE, USER, User,
-};
+use super::chat::{ask, end, expect_messages, fill};
+use super::chat_plan::{BEGAN, CHAT, Kind, MOSTLY_READS, Mix, Plan, SHOWN};
 use crate::lane::{Lane, Trial};
-use crate::measure::{Latencies, Measured, Timing, timed};
+use crate::measure::{Latencies, Measured, Timing};
 use crate::peer::{Peer, Table};
 use crate::value::Value;
 
@@ -58,11 +56,7 @@ async fn run<P: Peer>(trial: Trial, tasks: usize, mix: Mix) -> Result<Measured> 
     timing.pause()?;
     let mut kinds: [Latencies; 4] = Default::default();
     took.into_iter().for_each(|(kind, latency)| kinds[kind as usize].record(latency));
-    kinds.iter().for_each(|kind| timing.latencies.merge(kind));
-    let mut measured = timing.end(count as u64)?;
-    for (name, latencies) in KINDS.into_iter().zip(&kinds) {
-        measured.extra_latencies(name, latencies);
-    }
+    let measured = end(timing, &kinds, count)?;
     expect_messages(&peer, &plan).await?;
     expect_updates(&peer, &plan).await?;
     peer.close().await?;
@@ -88,31 +82,12 @@ async fn all<P: Peer>(peer: &P, plan: &Arc<Plan>, calls: Range<usize>, tasks: us
 async fn some<P: Peer>(peer: P, plan: Arc<Plan>, next: Arc<AtomicUsize>, end: usize) -> Result<Vec<(Kind, Duration)>> {
     let mut took = Vec::new();
     while let Some(call) = plan.calls[..end].get(next.fetch_add(1, Ordering::Relaxed)) {
-        took.push((call.kind, ask(&peer, call).await?));
+        let (seen, latency) = ask(&peer, call).await?;
+        let right = if call.kind == Kind::Last { seen.rows == SHOWN as u64 } else { seen == call.expected };
+        ensure!(right, "the answer to {:?} {:?} is not the expected one", call.kind, call.params);
+        took.push((call.kind, latency));
     }
     Ok(took)
-}
-
-/// Makes the call, checks its answer, and returns how long it took.
-async fn ask<P: Peer>(peer: &P, Call { kind, params, expected }: &Call) -> Result<Duration> {
-    let (right, latency) = match kind {
-        Kind::Send => changes_one(timed(peer.execute(INSERT, params)).await?),
-        Kind::Update => changes_one(timed(peer.execute(UPDATE, params)).await?),
-        Kind::Last => {
-            let (sum, latency) = timed(async { Ok(peer.query::<Last>(LAST, params).await?.touch()) }).await?;
-            (sum.rows == SHOWN as u64, latency)
-        }
-        Kind::User => {
-            let (sum, latency) = timed(async { Ok(peer.query::<User>(USER, params).await?.touch()) }).await?;
-            (sum == *expected, latency)
-        }
-    };
-    ensure!(right, "the answer to {kind:?} {params:?} is not the expected one");
-    Ok(latency)
-}
-
-fn changes_one((changed, latency): (u64, Duration)) -> (bool, Duration) {
-    (changed == 1, latency)
 }
 
 /// Each conversation has the time that one of its updates wrote.
