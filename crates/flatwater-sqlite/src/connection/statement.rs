@@ -125,12 +125,10 @@ impl Statement<'_> {
     /// Like [`Interrupts::arm`](crate::Interrupts::arm): the statement, which runs next, ends at `end`. A check comes after
     /// each 1,000 of its steps, and none before.
     pub fn arm_until(self, end: Instant) {
-        if let Ok(Compiled { raw, .. }) = self.compiled() {
-            // The checks come where this counter is a multiple of 1,000.
-            // SAFETY: the statement is alive.
-            unsafe { ffi::sqlite3_stmt_status(raw, ffi::SQLITE_STMTSTATUS_VM_STEP, 1) };
-        }
-        self.connection.hooks().interrupts.arm_until(end);
+        let Self { connection, id } = self;
+        // The checks come where this counter is a multiple of 1,000.
+        let _ = connection.statement(id).take_steps();
+        connection.hooks().interrupts.arm_until(end);
     }
 
     /// Returns the steps of SQLite's virtual machine that the statement has made since it was last asked, or was last armed
