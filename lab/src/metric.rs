@@ -67,7 +67,7 @@ pub fn is_of_callers(lane: &str) -> bool {
 pub fn headline(lane: &str) -> &'static str {
     match lane {
         _ if lane.starts_with("caller_blocking") => "longest_gap_us",
-        "loop_gap" => "excess_gap_p999_us",
+        "loop_gap" | "loop_gap_ready" => "excess_gap_p999_us",
         "loop_holds" => "longest_cpu_us",
         "long_queries" | "large_results" | "live_large" | "cold_keys" => "longest_poll_us",
         _ if lane.starts_with("caller_polls") => "longest_poll_us",
@@ -86,7 +86,7 @@ pub fn headline(lane: &str) -> &'static str {
 pub fn decides(lane: &str, metric: &str) -> bool {
     let also = match lane {
         "random_keys" => ["update_p50_us", "update_p99_us"].contains(&metric),
-        "loop_gap" => ["excess_gap_p999_us", "excess_longest_gap_us"].contains(&metric),
+        "loop_gap" | "loop_gap_ready" => ["excess_gap_p999_us", "excess_longest_gap_us"].contains(&metric),
         "sustained_saturated" => ["p999_us", "wal_bytes_max"].contains(&metric),
         _ if lane.starts_with("live_keyed") => ["same_p50_us", "unwatched_p50_us"].contains(&metric),
         _ => metric == headline(lane),

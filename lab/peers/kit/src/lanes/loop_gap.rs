@@ -1,8 +1,8 @@
-//! loop_gap: how late the other tasks of an event loop run while calls are awaited on it.
+//! loop_gap, loop_gap_ready: how late the other tasks of an event loop run while calls are awaited on it.
 //!
 //! A runtime of one thread ticks every millisecond, in turns with a load and without any. The load is one call after
 //! another: a row by its key, 20 rows, an insert, an update; one of 1,000 counts pairs of rows instead, which takes tens of
-//! milliseconds. After each call the loop has its turn. `gap_p999_us` and `longest_gap_us` are the gaps between ticks under
+//! milliseconds. After each call the loop has its turn; in `loop_gap_ready` only if the call gives it one, and no call is long. `gap_p999_us` and `longest_gap_us` are the gaps between ticks under
 //! load, `idle_gap_p999_us` and `idle_longest_gap_us` those of the turns without, and `excess_*` what the load adds to them.
 //! `polls_cpu_seconds` is the CPU time of all polls of the calls, `polls_cpu_per_call_us` that of one call's, `poll_*` as in
 //! `caller_polls`. The sample is one call, and every answer is checked.
@@ -36,10 +36,23 @@ const LONG_EVERY: u64 = 1000;
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     let about = "gaps of a 1 ms ticker beside a mixed load, and what they exceed those of an idle loop by: at most the best \
          peer's";
-    vec![Lane::new("process", "loop_gap", about, "calls", run::<P>).release().current_thread(true)]
+    let ready = "gaps of a 1 ms ticker beside a task that awaits one short call after another and never yields";
+    [("loop_gap", about, Beside::Yields), ("loop_gap_ready", ready, Beside::Asks)]
+        .map(|(name, about, beside)| {
+            let run = move |trial| run::<P>(trial, beside);
+            Lane::new("process", name, about, "calls", run).release().current_thread(true)
+        })
+        .into()
 }
 
-async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
+/// What the task does beside the calls.
+#[derive(Clone, Copy, PartialEq)]
+enum Beside {
+    Yields,
+    Asks,
+}
+
+async fn run<P: Peer>(trial: Trial, beside: Beside) -> Result<Measured> {
     let turns = trial.size(5, 2);
     let each = if trial.quick { Duration::from_millis(30) } else { Duration::from_secs(2) };
     let mut load = Load::<P>::open(&trial).await?;
@@ -49,7 +62,7 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
         tokio::time::sleep(each).await;
         idle.merge(&ticker.end().await?);
         let ticker = Ticker::begin();
-        load.serve(each).await?;
+        load.serve(each, beside).await?;
         gaps.merge(&ticker.end().await?);
     }
     let mut measured = load.end().await?;
@@ -93,21 +106,25 @@ impl<P: Peer> Load<P> {
         })
     }
 
-    async fn serve(&mut self, time: Duration) -> Result<()> {
+    async fn serve(&mut self, time: Duration, beside: Beside) -> Result<()> {
         self.timing.resume()?;
         let ends = Instant::now() + time;
         while Instant::now() < ends {
             let call = self.timing.latencies.len();
-            self.call(call).await?;
-            yield_now().await;
+            if beside == Beside::Yields {
+                self.call(call, call % LONG_EVERY == LONG_EVERY / 2).await?;
+                yield_now().await;
+            } else {
+                self.call(call, false).await?;
+            }
         }
         self.timing.pause()
     }
 
-    async fn call(&mut self, call: u64) -> Result<()> {
+    async fn call(&mut self, call: u64, is_long: bool) -> Result<()> {
         let at = usize::try_from(call / 4)?;
         match call % 4 {
-            _ if call % LONG_EVERY == LONG_EVERY / 2 => {
+            _ if is_long => {
                 let pairs = (ROWS * (ROWS - 1) / 2) as i64;
                 self.query::<(i64,)>(PAIRS, &[], sum_of(&[(pairs,)])).await
             }
