@@ -10,6 +10,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use flatwater::bindings::host_turns_between_polls;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -36,6 +37,8 @@ pub(crate) fn needs_loop(py: Python<'_>) -> PyResult<()> {
         return Ok(());
     }
     running_loop(py)?;
+    // asyncio looks at timers and sockets before each round of what is ready.
+    host_turns_between_polls();
     FOUND.set(Some(now));
     Ok(())
 }

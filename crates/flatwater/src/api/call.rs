@@ -22,7 +22,8 @@ use crate::engine::dispatch::{Awaited, Begun, Caller, Submitted};
 use crate::engine::handle::inherited;
 use crate::engine::opening::Opening;
 use crate::error::{Error, Result};
-use crate::inline::{budget, pause};
+use crate::inline::budget::{self, Suspended};
+use crate::inline::pause;
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
@@ -36,8 +37,8 @@ use crate::workers::work::Work;
 /// A poll never blocks. If the statement is known to be short and a connection is free, the first poll runs it on the
 /// polling thread and returns its result at once ([`Tuning::inline`](crate::options::Tuning::inline)); otherwise the request
 /// goes to one of the database's threads, which wakes the task. When results that were there at once have held a thread for
-/// 1 ms, a call returns `Pending` once before yielding its result, so that other tasks run. Writes run in the order of their first
-/// polls.
+/// 1 ms, a call returns `Pending` before yielding its result, up to 16 times, so that other tasks and the event loop itself run.
+/// Writes run in the order of their first polls.
 ///
 /// Dropping a call cancels it: a request that is still waiting never runs, and what runs is interrupted. A write is then
 /// rolled back, unless it shares its commit with other writes or its commit has begun: such a write is finished although
@@ -73,8 +74,8 @@ enum Stage {
     New(Work),
     Start(Start),
     Waiting(Awaited, Reply<Result<Answer>>),
-    /// The result is there. It is returned at the next poll, after other tasks had their turn.
-    Held(Result<Answer>),
+    /// The result is there. It is returned when other tasks had their turn.
+    Held(Result<Answer>, Suspended),
     Done,
 }
 
@@ -254,10 +255,13 @@ impl<T, E: From<Error>> Call<T, E> {
                 Poll::Ready(None) if awaited.is_too_late() => Err(too_late()),
                 Poll::Ready(None) => Err(self.lost(reply.is_inherited())),
             },
-            Stage::Held(_) if self.is_inherited() => Err(self.lost(true)),
-            Stage::Held(answer) => {
-                budget::renew();
-                return Stepped::Ready(answer);
+            Stage::Held(..) if self.is_inherited() => Err(self.lost(true)),
+            Stage::Held(answer, suspended) => {
+                if budget::goes_on(Instant::now()) {
+                    return Stepped::Ready(answer);
+                }
+                *self.stage() = Stage::Held(answer, suspended);
+                return Stepped::Yields;
             }
             Stage::Refused(error) => {
                 self.report = self.caller.as_ref().and_then(|caller| Report::begin(caller, self.operation, None));
@@ -279,7 +283,7 @@ impl<T, E: From<Error>> Call<T, E> {
         if let Some(caller) = &self.caller {
             caller.handle.engine().yielded();
         }
-        *self.stage() = Stage::Held(answer);
+        *self.stage() = Stage::Held(answer, budget::suspend());
         Stepped::Yields
     }
 
@@ -305,7 +309,7 @@ impl<T, E> Call<T, E> {
 
     /// Returns true while the call waits for its answer, or has it and does not return it yet.
     pub(crate) fn waits(&mut self) -> bool {
-        matches!(self.stage(), Stage::Waiting(..) | Stage::Held(_))
+        matches!(self.stage(), Stage::Waiting(..) | Stage::Held(..))
     }
 
     /// Returns true if this process was forked after the call had begun, or after its database was opened.
@@ -331,7 +335,7 @@ impl<T, E: From<Error>> Future for Call<T, E> {
 
 impl<T, E> Drop for Call<T, E> {
     fn drop(&mut self) {
-        let has_begun = matches!(self.stage(), Stage::Waiting(..) | Stage::Held(_));
+        let has_begun = matches!(self.stage(), Stage::Waiting(..) | Stage::Held(..));
         if (self.report.is_some() || has_begun) && !self.is_inherited() {
             self.give_up(Leaving::AtOnce);
         }

@@ -15,7 +15,8 @@ use crate::engine::cancelled::CancelOutcome;
 use crate::engine::dispatch::Caller;
 use crate::error::Result;
 use crate::error::location::in_row;
-use crate::inline::pause;
+use crate::inline::budget;
+use crate::inline::pause::Pause;
 use crate::queue::ticket::CallOptions;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::into_params::IntoParams;
@@ -30,7 +31,7 @@ const ROWS: usize = 64;
 /// The future of `execute_many`. It begins when it is first polled.
 ///
 /// It first takes all rows of parameters from the iterator, on the thread that polls it. Each half millisecond it returns
-/// `Pending` once, so that other tasks run. The call takes its place in the queue when it has the last row. From then on
+/// `Pending`, so that other tasks and the event loop run. The call takes its place in the queue when it has the last row. From then on
 /// it is a [`Call`].
 #[must_use = "a call begins when it is awaited"]
 pub struct ExecuteMany<I>(Progress<I>);
@@ -46,6 +47,7 @@ struct Collecting<I> {
     text: Arc<StatementInfo>,
     rows: I,
     params: ParamRows,
+    pause: Pause,
 }
 
 impl<I> ExecuteMany<I>
@@ -56,7 +58,10 @@ where
     pub(crate) fn new(caller: &Caller, text: Result<Arc<StatementInfo>>, rows: I) -> Self {
         let caller = caller.now();
         Self(match text {
-            Ok(text) => Progress::Collecting(Box::new(Collecting { caller, text, rows, params: ParamRows::default() })),
+            Ok(text) => {
+                let (params, pause) = (ParamRows::default(), Pause::default());
+                Progress::Collecting(Box::new(Collecting { caller, text, rows, params, pause }))
+            }
             Err(error) => Progress::Running(Box::new(call(caller, Err(error)))),
         })
     }
@@ -148,11 +153,16 @@ where
         // Taken out: after a panic of the iterator the future is over.
         let mut call = match std::mem::replace(&mut self.0, Progress::Done) {
             Progress::Collecting(mut collecting) => {
-                let end = Instant::now() + SLICE;
-                match collecting.collect(|rows| rows.is_multiple_of(ROWS) && Instant::now() >= end) {
+                let began = Instant::now();
+                if collecting.pause.poll(began, context).is_pending() {
+                    self.0 = Progress::Collecting(collecting);
+                    return Poll::Pending;
+                }
+                match collecting.collect(|rows| rows.is_multiple_of(ROWS) && began.elapsed() >= SLICE) {
                     Ok(false) => {
+                        budget::spend(began, began.elapsed());
+                        collecting.pause.give(context);
                         self.0 = Progress::Collecting(collecting);
-                        pause::wake(context);
                         return Poll::Pending;
                     }
                     collected => Box::new(collecting.call(collected.map(drop))),

@@ -44,7 +44,9 @@ pub use results::{
 };
 pub use savepoints::{release, rollback_to, savepoint};
 pub use texts::{looks_like_rows, parameter_names, shown, statements, tokens};
-pub use turns::{host_tells_of_turns, loop_had_turn, poll_batch, poll_live, turn_is_due, turn_was_given};
+pub use turns::{
+    host_tells_of_turns, host_turns_between_polls, loop_had_turn, poll_batch, poll_live, turn_is_due, turn_was_given,
+};
 
 use crate::api::batches::Batches;
 use crate::api::blob::Blob;

@@ -28,6 +28,12 @@ pub fn host_tells_of_turns() {
     budget::host_tells();
 }
 
+/// Says of this thread that its event loop, and each task that is ready, has its turn between two polls of a task. Then a call
+/// yields once, and the more of them have yielded, the shorter are their shares of the thread.
+pub fn host_turns_between_polls() {
+    budget::turns_between_polls();
+}
+
 /// The event loop of this thread had its turn.
 pub fn loop_had_turn() {
     budget::had_turn();

@@ -1,12 +1,15 @@
 //! The budget of a thread: for how long results that were there at once have held it, so that the event loop gets its turn.
 //!
-//! Owns: the end of each thread's share. An inline run counts, and so does the time between two results if it is short: the thread
-//! did not return to its event loop in between, or only for a moment. Of a longer time between them counts what the thread worked:
-//! a task that computes between its calls holds the event loop as well. Runs on the thread that polls. Invariant: once the
-//! share is used up, each result suspends its task once, until a task goes on that has suspended. So a task that polls several
-//! futures suspends when all of them have. Leaves out: waking, what runs, and what suspends (`pause`, and the calls).
+//! Owns: the end of each thread's share, and of the turn of others after it. An inline run counts, and so does the time between two
+//! results if it is short: the thread did not return to its event loop in between, or only for a moment. Of a longer time between
+//! them counts what the thread worked: a task that computes between its calls holds the event loop as well. Runs on the thread that
+//! polls. Invariants: once the share is used up, each result suspends its task once; the thread gets another share when the others
+//! had their turn, and the event loop itself too (`EventLoop`). So a task that polls several futures suspends when all of them have.
+//! Leaves out: waking, what runs, and what suspends (`pause`, and the calls).
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::thread_cpu_time;
@@ -15,6 +18,42 @@ use flatwater_sqlite::thread_cpu_time;
 const SHARE: Duration = Duration::from_millis(1);
 /// A longer gap between two results is no work of theirs: the event loop may have waited for something else meanwhile.
 const GAP: Duration = Duration::from_micros(100);
+/// What has suspended goes on when so many polls of such things have ended the turn of the others.
+///
+/// A runtime may poll tasks that are ready many times before it looks at its timers and sockets, and at tasks that other threads
+/// have woken: Tokio does so after [61 polls](https://docs.rs/tokio/latest/tokio/runtime/struct.Builder.html#method.event_interval).
+/// A task that suspends once for each share would let it do that every 61 ms. With 16 polls it is every 4 ms.
+const TURN: u32 = 16;
+/// Where each poll follows a turn of the event loop, the tasks that have suspended go on in about this time, each with its share.
+const ROUND: Duration = Duration::from_millis(10);
+/// No share is shorter: a turn costs about a tenth of it.
+const SHORTEST: Duration = Duration::from_micros(100);
+
+/// What is known of the event loop of a thread: when it has its turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EventLoop {
+    /// After an unknown number of polls.
+    Unknown,
+    /// Between two polls of what has suspended, and so have all tasks that are ready.
+    BetweenPolls,
+    /// Its host tells when.
+    HostTells,
+}
+
+/// Something that has suspended so that others get their turn. It may be dropped on any thread.
+#[derive(Debug)]
+pub(crate) struct Suspended {
+    /// How many have suspended on the thread of this one. `None`: nobody asks for their number.
+    on_thread: Option<Arc<AtomicU32>>,
+}
+
+impl Drop for Suspended {
+    fn drop(&mut self) {
+        if let Some(number) = &self.on_thread {
+            number.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
 
 /// The results since the thread had its last share.
 #[derive(Clone, Copy)]
@@ -27,12 +66,14 @@ struct HeldThread {
     worked_before: Option<Duration>,
     /// The thread has worked for a whole share since then.
     has_worked: bool,
+    /// How many polls of what has suspended there were since the share was used up.
+    polls: u32,
 }
 
 impl HeldThread {
     /// The first result.
-    fn new(began: Instant, time: Duration) -> Self {
-        Self { end: began + time, full: began + SHARE, worked_before: None, has_worked: false }
+    fn new(began: Instant, time: Duration, share: Duration) -> Self {
+        Self { end: began + time, full: began + share, worked_before: None, has_worked: false, polls: 0 }
     }
 
     /// Adds a result. The clock of the thread's CPU time is read only after a long gap, because that is a system call.
@@ -46,19 +87,51 @@ impl HeldThread {
         }
         self.end = began + time;
     }
+
+    fn is_spent(&self) -> bool {
+        self.end >= self.full || self.has_worked
+    }
+
+    /// Counts a poll of something that has suspended. Returns true if the turn of the others is over: also if there was no result for
+    /// a whole share.
+    fn ends_turn(&mut self, now: Instant) -> bool {
+        self.polls += 1;
+        self.polls >= TURN || now > self.end + SHARE
+    }
 }
 
 thread_local! {
     static HELD: RefCell<Option<HeldThread>> = const { RefCell::new(None) };
-    static HOST_TELLS: Cell<bool> = const { Cell::new(false) };
+    static EVENT_LOOP: Cell<EventLoop> = const { Cell::new(EventLoop::Unknown) };
+    /// How many things have suspended here, if someone asks.
+    static SUSPENDED: Arc<AtomicU32> = Arc::default();
+    /// How long results have held this thread without a longer gap, whatever its share is: when the last one ended, and when they
+    /// have held it for a whole share.
+    static BUSY: Cell<Option<(Instant, Instant)>> = const { Cell::new(None) };
 }
 
 /// Adds an inline run that began at `began` and held this thread for `time`.
 pub(crate) fn spend(began: Instant, time: Duration) {
+    let end = began + time;
+    BUSY.set(Some(match BUSY.get() {
+        Some((before, _)) if began > before + GAP => (end, began + SHARE),
+        Some((_, full)) if end < full => (end, full),
+        Some(_) => (end, end + SHARE),
+        None => (end, began + SHARE),
+    }));
     HELD.with_borrow_mut(|held| match held {
         Some(held) => held.add(began, time, thread_cpu_time),
-        None => *held = Some(HeldThread::new(began, time)),
+        None => *held = Some(HeldThread::new(began, time, share())),
     });
+}
+
+/// The share that begins now.
+fn share() -> Duration {
+    if EVENT_LOOP.get() != EventLoop::BetweenPolls {
+        return SHARE;
+    }
+    let others = SUSPENDED.with(|number| number.load(Ordering::Relaxed));
+    (ROUND / others.saturating_add(1)).clamp(SHORTEST, SHARE)
 }
 
 /// Adds a result that was there at `now`, without an inline run.
@@ -68,19 +141,47 @@ pub(crate) fn count(now: Instant) {
 
 /// Returns true if this thread has used up its share, so that other tasks must get their turn.
 pub(crate) fn is_spent() -> bool {
-    HELD.with_borrow(|held| held.as_ref().is_some_and(|held| held.end >= held.full || held.has_worked))
+    HELD.with_borrow(|held| held.as_ref().is_some_and(HeldThread::is_spent))
 }
 
-/// Returns true if the inline work alone uses up the share after `more` of it.
-pub(crate) fn is_spent_with(more: Duration) -> bool {
-    HELD.with_borrow(|held| held.as_ref().map_or(more >= SHARE, |held| held.end + more >= held.full))
+/// Returns true if results have kept this thread busy for a whole share with this one, which takes `more`. Of the results in that
+/// time it is true of the last one only, and the next ones begin to count anew.
+pub(crate) fn is_busy_with(more: Duration) -> bool {
+    BUSY.get().map_or(more >= SHARE, |(end, full)| end + more >= full)
 }
 
-/// Gives this thread another share: a task goes on that had suspended for the others, or gave up what had suspended it, or nothing
-/// else runs here. Does nothing
-/// where the host says itself when its event loop had its turn.
+/// Something suspends, so that others get their turn.
+pub(crate) fn suspend() -> Suspended {
+    let on_thread = (EVENT_LOOP.get() == EventLoop::BetweenPolls).then(|| SUSPENDED.with(Arc::clone));
+    if let Some(number) = &on_thread {
+        number.fetch_add(1, Ordering::Relaxed);
+    }
+    Suspended { on_thread }
+}
+
+/// Something that has suspended is polled at `now`. Returns true if it goes on: the thread has time left, or the others had their
+/// turn and it gets another share.
+pub(crate) fn goes_on(now: Instant) -> bool {
+    if EVENT_LOOP.get() != EventLoop::Unknown {
+        renew();
+        return true;
+    }
+    HELD.with_borrow_mut(|held| match held {
+        Some(spent) if spent.is_spent() => {
+            let is_over = spent.ends_turn(now);
+            if is_over {
+                *held = None;
+            }
+            is_over
+        }
+        _ => true,
+    })
+}
+
+/// Gives this thread another share: a task gave up what had suspended it, or nothing else runs here. Does nothing where the host
+/// says itself when its event loop had its turn.
 pub(crate) fn renew() {
-    if !HOST_TELLS.get() {
+    if EVENT_LOOP.get() != EventLoop::HostTells {
         HELD.set(None);
     }
 }
@@ -88,7 +189,12 @@ pub(crate) fn renew() {
 /// A task of this thread that suspends does not return to the event loop: other tasks go on before that. From now on only
 /// [`had_turn`] gives this thread another share.
 pub(crate) fn host_tells() {
-    HOST_TELLS.set(true);
+    EVENT_LOOP.set(EventLoop::HostTells);
+}
+
+/// The event loop of this thread has its turn between two polls of the same task, and so have all tasks that are ready.
+pub(crate) fn turns_between_polls() {
+    EVENT_LOOP.set(EventLoop::BetweenPolls);
 }
 
 /// The event loop of this thread had its turn.
@@ -100,31 +206,106 @@ pub(crate) fn had_turn() {
 mod tests {
     use super::*;
 
+    /// Runs a test on a thread of its own.
+    fn on_a_thread<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
+        std::thread::spawn(test).join().unwrap()
+    }
+
+    /// How many polls of what has suspended the turn of the others takes.
+    fn turn(now: Instant) -> u32 {
+        1 + (0..1_000).take_while(|_| !goes_on(now)).count() as u32
+    }
+
     #[test]
     fn a_thread_has_its_share_and_gets_another_when_it_is_renewed() {
         let now = Instant::now();
         assert!(!is_spent());
         spend(now, SHARE / 2);
         assert!(!is_spent());
-        assert!(is_spent_with(SHARE / 2));
         spend(now + SHARE / 2, SHARE / 2);
         assert!(is_spent());
         renew();
         assert!(!is_spent());
-        std::thread::spawn(|| assert!(!is_spent(), "each thread has its own")).join().unwrap();
+        on_a_thread(|| assert!(!is_spent(), "each thread has its own"));
+    }
+
+    #[test]
+    fn what_has_suspended_goes_on_after_many_polls_or_a_share_of_time() {
+        on_a_thread(|| {
+            let now = Instant::now();
+            for _ in 0..3 {
+                spend(now, SHARE);
+                assert_eq!(turn(now + SHARE), TURN);
+                assert!(!is_spent(), "another share");
+            }
+            spend(now, SHARE);
+            assert!(!goes_on(now + SHARE * 2) && goes_on(now + SHARE * 2 + GAP));
+            assert!(goes_on(now), "it has suspended on another thread");
+            spend(now, SHARE / 2);
+            assert!(goes_on(now), "and this one has time left");
+            spend(now + SHARE / 2, SHARE / 2);
+            assert!(is_spent());
+        });
     }
 
     #[test]
     fn where_the_host_tells_of_its_turns_a_task_that_goes_on_renews_nothing() {
-        let thread = || {
+        on_a_thread(|| {
             host_tells();
             spend(Instant::now(), SHARE);
             renew();
-            assert!(is_spent());
+            assert!(goes_on(Instant::now()) && is_spent());
             had_turn();
             assert!(!is_spent());
-        };
-        std::thread::spawn(thread).join().unwrap();
+        });
+    }
+
+    #[test]
+    fn where_each_poll_follows_a_turn_the_share_follows_how_many_have_suspended() {
+        on_a_thread(|| {
+            turns_between_polls();
+            let share = |others: u32| {
+                let others: Vec<_> = (0..others).map(|_| suspend()).collect();
+                let share = share();
+                on_a_thread(|| drop(others));
+                share
+            };
+            assert_eq!(
+                [0, 9, 19, 49, 99, 1_000].map(share),
+                [SHARE, SHARE, ROUND / 20, ROUND / 50, SHORTEST, SHORTEST]
+            );
+            let others: Vec<_> = (0..19).map(|_| suspend()).collect();
+            let now = Instant::now();
+            spend(now, SHARE / 2);
+            assert!(is_spent());
+            assert_eq!(turn(now), 1);
+            drop(others);
+            spend(now, SHARE / 2);
+            assert!(!is_spent());
+        });
+        on_a_thread(|| {
+            let _others: Vec<_> = (0..19).map(|_| suspend()).collect();
+            assert_eq!(share(), SHARE, "elsewhere their number says nothing");
+        });
+    }
+
+    #[test]
+    fn a_thread_is_busy_once_for_each_share_of_results_without_long_gaps_however_often_it_is_renewed() {
+        on_a_thread(|| {
+            let mut now = Instant::now();
+            let mut busy = |gap: Duration| {
+                let is_busy = |_: &u32| {
+                    let is_busy = is_busy_with(GAP / 10);
+                    spend(now, GAP / 10);
+                    renew();
+                    now += GAP / 10 + gap;
+                    is_busy
+                };
+                (0..1_000).filter(is_busy).count()
+            };
+            assert_eq!(busy(Duration::ZERO), 10, "10 ms");
+            assert_eq!(busy(GAP * 2), 0, "there was something else to do");
+        });
     }
 
     #[test]
@@ -153,7 +334,7 @@ mod tests {
     fn what_the_thread_worked_in_long_gaps_counts_and_what_it_slept_does_not() {
         let runs = |count: u32, work: Duration| {
             let began = Instant::now();
-            let mut held = HeldThread::new(began, GAP / 10);
+            let mut held = HeldThread::new(began, GAP / 10, SHARE);
             (1..count).for_each(|n| held.add(began + 20 * GAP * n, GAP / 10, || Some(work * n)));
             held
         };
@@ -162,7 +343,7 @@ mod tests {
         let sleeps = runs(90, SHARE / 1_000);
         assert!(!sleeps.has_worked && sleeps.end < sleeps.full);
         let began = Instant::now();
-        let mut without_a_clock = HeldThread::new(began, GAP / 10);
+        let mut without_a_clock = HeldThread::new(began, GAP / 10, SHARE);
         (1..90).for_each(|n| without_a_clock.add(began + 2 * GAP * n, GAP / 10, || None));
         assert!(!without_a_clock.has_worked && without_a_clock.end < without_a_clock.full);
     }

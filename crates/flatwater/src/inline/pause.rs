@@ -1,34 +1,42 @@
 //! The turn of other tasks, before something goes on that may be ready each time it is polled.
 //!
 //! Owns: whether it was given. Runs on the thread that polls. Invariants: what goes on suspends once when the share of its thread
-//! is used up, and goes on at the next poll whatever happened meanwhile; it suspends before it takes something, so a poll that is
-//! given up loses nothing. Leaves out: the share (`budget`).
+//! is used up, and goes on after their turn whatever happened meanwhile; it suspends before it takes something, so a poll that is
+//! given up loses nothing. Leaves out: the share, and how long the turn is (`budget`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use super::budget;
+use super::budget::{self, Suspended};
 
-/// Suspends a task once, so that others have their turn.
+/// Suspends a task, so that others have their turn.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
-    is_given: bool,
+    suspended: Option<Suspended>,
 }
 
 impl Pause {
     /// Returns true if other tasks are to have their turn first.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
-        if std::mem::take(&mut self.is_given) {
-            budget::renew();
-            return false;
+        if self.suspended.is_some() {
+            if budget::goes_on(now) {
+                self.suspended = None;
+            }
+        } else {
+            budget::count(now);
+            self.suspended = budget::is_spent().then(budget::suspend);
         }
-        budget::count(now);
-        self.is_given = budget::is_spent();
-        self.is_given
+        self.suspended.is_some()
     }
 
-    /// Suspends the task once if other tasks are to have their turn first.
+    /// Suspends the task in any case.
+    pub(crate) fn give(&mut self, context: &Context<'_>) {
+        self.suspended = Some(budget::suspend());
+        wake(context);
+    }
+
+    /// Suspends the task if other tasks are to have their turn first.
     pub(crate) fn poll(&mut self, now: Instant, context: &Context<'_>) -> Poll<()> {
         if !self.is_due(now) {
             return Poll::Ready(());
@@ -46,7 +54,7 @@ pub(crate) fn wake(context: &Context<'_>) {
 /// Who was suspended and is given up goes on elsewhere.
 impl Drop for Pause {
     fn drop(&mut self) {
-        if self.is_given {
+        if self.suspended.is_some() {
             budget::renew();
         }
     }
@@ -60,6 +68,11 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// Polls until it goes on.
+    fn end(pause: &mut Pause, now: Instant) {
+        assert!((0..100).any(|_| !pause.is_due(now)));
+    }
+
     #[test]
     fn a_turn_is_given_once_however_often_the_share_is_used_up() {
         let thread = || {
@@ -71,7 +84,7 @@ mod tests {
                 assert!(pause.is_due(now));
                 budget::spend(now, SECOND);
                 now += SECOND;
-                assert!(!pause.is_due(now), "it goes on");
+                end(&mut pause, now);
                 assert!(!pause.is_due(now), "the share is a new one");
             }
         };
@@ -95,7 +108,8 @@ mod tests {
             let (mut one, mut other, now) = (Pause::default(), Pause::default(), Instant::now() + SECOND);
             budget::spend(now - SECOND, SECOND);
             assert!(one.is_due(now) && other.is_due(now));
-            assert!(!other.is_due(now) && !one.is_due(now));
+            end(&mut other, now);
+            assert!(!one.is_due(now));
         };
         std::thread::spawn(thread).join().unwrap();
     }

@@ -9,7 +9,7 @@
 //! same on both ways. Leaves out: all other reasons for which a write cannot run inline.
 //!
 //! ```text
-//!              the caller's share is spent                 cheaper
+//!              results keep the thread busy                cheaper
 //!   INLINE ------------------------------> TRY QUEUE --------------------> QUEUE
 //!     ^  ^                                     |                           |   ^
 //!     |  +------------- dearer, try later -----+   now and then, or dearer |   | dearer
@@ -96,9 +96,9 @@ impl WriteRouter {
         matches!(self.way, Way::TryQueue { .. } | Way::Queue)
     }
 
-    /// Records an inline write that ended at `now` and took `took`. `is_spent`: its caller has used up its share of the
-    /// thread.
-    pub(crate) fn ran_inline(&mut self, took: Duration, is_spent: bool, now: Instant) {
+    /// Records an inline write that ended at `now` and took `took`. `is_busy`: results have kept its caller's thread busy for a
+    /// whole share.
+    pub(crate) fn ran_inline(&mut self, took: Duration, is_busy: bool, now: Instant) {
         let cost = self.cost(1, now).unwrap_or_else(|| us(took));
         self.inline.add(cost, 1);
         match self.way {
@@ -111,7 +111,7 @@ impl WriteRouter {
                 self.queue_wait = SOON;
                 self.enter(Way::Inline, SOON, now);
             }
-            Way::Inline if is_spent && now >= self.next_try => {
+            Way::Inline if is_busy && now >= self.next_try => {
                 self.queue = Average::default();
                 self.alone = 0;
                 self.way = Way::TryQueue { rounds: ROUNDS };

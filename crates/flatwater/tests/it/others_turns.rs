@@ -242,3 +242,39 @@ fn short_calls_that_are_polled_together() {
             .await;
     });
 }
+
+/// Tokio looks at its timers and sockets, and at tasks that other threads have woken, only after many polls of what is ready.
+#[test]
+fn a_task_that_never_waits_is_polled_many_times_for_each_share_of_the_thread() {
+    const MOST: u32 = 16;
+    let file = TestFile::new();
+    lets_others_run(async |_| {
+        let db = file.options().open().await.unwrap();
+        let mut rows = db.stream(ROWS, ());
+        // A turn is shorter if the machine takes a millisecond for it.
+        while suspensions(db.query("SELECT 1", ())).await < MOST {}
+        while suspensions(rows.next()).await < MOST {}
+        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        let row = |n: i32| {
+            thread::yield_now();
+            (n,)
+        };
+        while suspensions(db.execute_many("INSERT INTO t VALUES (?)", (0..10_000).map(row))).await < MOST {}
+    });
+}
+
+/// Awaits a future, and returns how often it has suspended and woken its task at once.
+async fn suspensions<F: Future>(future: F) -> u32 {
+    let (mut future, mut number) = (pin!(future), 0);
+    poll_fn(|context| {
+        let woken = Arc::new(WokenHere(thread::current().id(), AtomicBool::new(false)));
+        match future.as_mut().poll(&mut Context::from_waker(&woken.clone().into())) {
+            Poll::Ready(_) => return Poll::Ready(()),
+            Poll::Pending => number += u32::from(woken.1.load(Ordering::Relaxed)),
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+    number
+}

@@ -36,10 +36,10 @@ impl<T, E> Call<T, E> {
                 }
                 CancelOutcome::Answered
             }
-            Stage::Held(answer)
+            Stage::Held(answer, suspended)
                 if leaving == Leaving::WithOutcome && answer.as_ref().is_ok_and(Answer::may_be_of_write) =>
             {
-                *self.stage() = Stage::Held(answer);
+                *self.stage() = Stage::Held(answer, suspended);
                 return CancelOutcome::Answered;
             }
             Stage::Waiting(awaited, reply) => match awaited.give_up() {
@@ -51,7 +51,7 @@ impl<T, E> Call<T, E> {
                 _ if matches!(reply.look(), Poll::Ready(Some(Ok(_)))) => CancelOutcome::Answered,
                 cancelled => cancelled,
             },
-            Stage::Held(_) => {
+            Stage::Held(..) => {
                 budget::renew();
                 CancelOutcome::Answered
             }
