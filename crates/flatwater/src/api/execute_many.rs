@@ -16,7 +16,7 @@ use crate::engine::dispatch::Caller;
 use crate::error::Result;
 use crate::error::location::in_row;
 use crate::inline::budget;
-use crate::inline::pause::Pause;
+use crate::inline::pause::{self, Pause};
 use crate::queue::ticket::CallOptions;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::into_params::IntoParams;
@@ -154,8 +154,10 @@ where
         let mut call = match std::mem::replace(&mut self.0, Progress::Done) {
             Progress::Collecting(mut collecting) => {
                 let began = Instant::now();
-                if collecting.pause.poll(began, context).is_pending() {
+                // Nothing suspends before the first rows: writes run in the order of their first polls.
+                if !collecting.pause.is_over(began) {
                     self.0 = Progress::Collecting(collecting);
+                    pause::wake(context);
                     return Poll::Pending;
                 }
                 match collecting.collect(|rows| rows.is_multiple_of(ROWS) && began.elapsed() >= SLICE) {

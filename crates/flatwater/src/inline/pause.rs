@@ -20,14 +20,19 @@ impl Pause {
     /// Returns true if other tasks are to have their turn first.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         if self.suspended.is_some() {
-            if budget::goes_on(now) {
-                self.suspended = None;
-            }
-        } else {
-            budget::count(now);
-            self.suspended = budget::is_spent().then(budget::suspend);
+            return !self.is_over(now);
         }
+        budget::count(now);
+        self.suspended = budget::is_spent().then(budget::suspend);
         self.suspended.is_some()
+    }
+
+    /// Returns true if nothing is suspended, or the others had their turn.
+    pub(crate) fn is_over(&mut self, now: Instant) -> bool {
+        if self.suspended.is_some() && budget::goes_on(now) {
+            self.suspended = None;
+        }
+        self.suspended.is_none()
     }
 
     /// Suspends the task in any case.

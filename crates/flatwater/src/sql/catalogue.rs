@@ -91,14 +91,15 @@ impl Catalogue {
         if let Some(text) = self.texts().find(sql) {
             return text;
         }
-        let hash = if looks_like_a_write(sql) { hash_without_literals(sql) } else { None };
+        let is_write = looks_like_a_write(sql);
+        let hash = if is_write { hash_without_literals(sql) } else { None };
         let mut texts = self.texts();
         // Another thread may have added it meanwhile.
         if let Some(text) = texts.find(sql) {
             return text;
         }
         let alike = hash.map(|hash| texts.alike(hash));
-        let text = Arc::new(StatementInfo::with_shared(sql, alike, self.prepared_again.clone()));
+        let text = Arc::new(StatementInfo::with_shared(sql, is_write, alike, self.prepared_again.clone()));
         texts.by_sql.insert(TextKey(text.clone()), text.clone(), false);
         text
     }

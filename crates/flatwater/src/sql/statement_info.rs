@@ -18,7 +18,7 @@ use super::class::{Class, Route};
 use super::expected_size::ExpectedSize;
 use super::grouping::Grouping;
 use super::stable_form::StablePlace;
-use super::tokens::{tells_of_its_prepare, without_literals};
+use super::tokens::{looks_like_a_write, tells_of_its_prepare, without_literals};
 use crate::inline::backoff::Backoff;
 
 /// A longer text is neither kept in the catalogue nor kept prepared.
@@ -33,6 +33,8 @@ pub(crate) struct StatementInfo {
     pub(crate) sql: Arc<str>,
     /// The hash of `sql`.
     hash: u64,
+    /// The guess of what it does, for as long as its route is not known.
+    pub(crate) looks_like_a_write: bool,
     /// The result of the statement depends on the schema at the time of its prepare, so it is never kept prepared.
     pub(crate) tells_of_its_prepare: bool,
     /// What it does to the transaction of its connection, if it is nothing but that.
@@ -58,13 +60,19 @@ pub(crate) struct StatementInfo {
 
 impl StatementInfo {
     pub(crate) fn new(sql: &str) -> Self {
-        Self::with_shared(sql, None, Arc::default())
+        Self::with_shared(sql, looks_like_a_write(sql), None, Arc::default())
     }
 
-    pub(super) fn with_shared(sql: &str, alike: Option<Arc<Grouping>>, prepared_again: Arc<AtomicU64>) -> Self {
+    pub(super) fn with_shared(
+        sql: &str,
+        looks_like_a_write: bool,
+        alike: Option<Arc<Grouping>>,
+        prepared_again: Arc<AtomicU64>,
+    ) -> Self {
         Self {
             sql: sql.into(),
             hash: HASHER.hash_one(sql),
+            looks_like_a_write,
             tells_of_its_prepare: tells_of_its_prepare(sql),
             bracket: bracket(sql),
             stable: StablePlace::default(),
@@ -82,7 +90,8 @@ impl StatementInfo {
 
     /// Returns its stable form, of which nothing is known but what holds for this one too.
     pub(crate) fn stable_form(&self, outdated: &Arc<AtomicBool>) -> Self {
-        let same = Self::with_shared(&self.sql, self.alike.clone(), self.prepared_again.clone());
+        let same =
+            Self::with_shared(&self.sql, self.looks_like_a_write, self.alike.clone(), self.prepared_again.clone());
         let form = Self { outdated: Some(outdated.clone()), was_analysed: AtomicBool::new(true), ..same };
         form.route.store(self.route.load(Ordering::Relaxed), Ordering::Relaxed);
         form.mark_used_again();

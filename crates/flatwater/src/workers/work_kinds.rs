@@ -12,7 +12,6 @@ use super::work::{NamedStep, Wanted, Work};
 use crate::error::shorten;
 use crate::sql::class::Route;
 use crate::sql::statement_info::StatementInfo;
-use crate::sql::tokens::looks_like_a_write;
 use crate::stats::CallKind;
 
 /// What is true of a work.
@@ -172,10 +171,7 @@ impl Work {
 }
 
 fn effect_of_query(text: &StatementInfo) -> Effect {
-    let is_read = match text.route() {
-        Some(route) => route == Route::Read,
-        None => !looks_like_a_write(&text.sql),
-    };
+    let is_read = text.route().map_or(!text.looks_like_a_write, |route| route == Route::Read);
     if is_read { Effect::Reads } else { Effect::Writes }
 }
 

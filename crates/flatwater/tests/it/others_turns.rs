@@ -263,6 +263,30 @@ fn a_task_that_never_waits_is_polled_many_times_for_each_share_of_the_thread() {
     });
 }
 
+#[test]
+fn writes_run_in_the_order_of_their_first_polls_also_when_the_share_is_used_up() {
+    let file = TestFile::new();
+    lets_others_run(async |_| {
+        let db = file.options().open().await.unwrap();
+        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        // One that holds its answer back, so the share stays used up.
+        let _held = loop {
+            let woken = Arc::new(WokenHere(thread::current().id(), AtomicBool::new(false)));
+            let mut call = Box::pin(db.query("SELECT 1", ()));
+            let polled = call.as_mut().poll(&mut Context::from_waker(&woken.clone().into()));
+            if polled.is_pending() && woken.1.load(Ordering::Relaxed) {
+                break call;
+            }
+            _ = call.await;
+        };
+        let mut first = Box::pin(db.execute_many("INSERT INTO t VALUES (?)", [(1,), (2,)]));
+        poll_fn(|context| Poll::Ready(first.as_mut().poll(context).is_pending())).await;
+        db.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
+        assert_eq!(first.await.unwrap(), 2);
+        assert_eq!(db.query_values::<i64>("SELECT a FROM t ORDER BY rowid", ()).await.unwrap(), [1, 2, 3]);
+    });
+}
+
 /// Awaits a future, and returns how often it has suspended and woken its task at once.
 async fn suspensions<F: Future>(future: F) -> u32 {
     let (mut future, mut number) = (pin!(future), 0);
