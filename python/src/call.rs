@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use flatwater::Rows;
-use flatwater::bindings::{FrontCall, Output, Polled, is_forked, turn_is_due, turn_was_given};
+use flatwater::bindings::{FrontCall, Output, Polled, turn_is_due, turn_was_given};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -127,8 +127,7 @@ impl Body {
                 if !was_begun {
                     work = work.in_order(py);
                 }
-                // In a forked child the loop of the parent does not run. That the database is the parent's says the call.
-                if !was_begun && !is_forked() {
+                if !was_begun {
                     needs_loop(py)?;
                 }
                 self.advance(py, work)

@@ -10,7 +10,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use flatwater::bindings::host_turns_between_polls;
+use flatwater::bindings::{host_turns_between_polls, is_forked};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -30,8 +30,13 @@ pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     FUNCTION.import(py, "asyncio", "get_running_loop")?.call0().map_err(|error| no_loop(py, error))
 }
 
-/// Returns an error unless a loop runs on this thread.
+/// Returns an error unless a loop runs on this thread. In a forked child that loop may be the parent's: what becomes of the call
+/// says the call.
 pub(crate) fn needs_loop(py: Python<'_>) -> PyResult<()> {
+    if is_forked() {
+        host_turns_between_polls();
+        return Ok(());
+    }
     let now = Instant::now();
     if FOUND.get().is_some_and(|found| now.saturating_duration_since(found) < MOMENT) {
         return Ok(());

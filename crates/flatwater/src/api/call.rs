@@ -37,7 +37,7 @@ use crate::workers::work::Work;
 /// A poll never blocks. If the statement is known to be short and a connection is free, the first poll runs it on the
 /// polling thread and returns its result at once ([`Tuning::inline`](crate::options::Tuning::inline)); otherwise the request
 /// goes to one of the database's threads, which wakes the task. When results that were there at once have held a thread for
-/// 1 ms, a call returns `Pending` before yielding its result, up to 16 times, so that other tasks and the event loop itself run.
+/// 1 ms, a call returns `Pending` before yielding its result, some 16 times, so that other tasks and the event loop itself run.
 /// Writes run in the order of their first polls.
 ///
 /// Dropping a call cancels it: a request that is still waiting never runs, and what runs is interrupted. A write is then
@@ -75,7 +75,7 @@ enum Stage {
     Start(Start),
     Waiting(Awaited, Reply<Result<Answer>>),
     /// The result is there. It is returned when other tasks had their turn.
-    Held(Result<Answer>, Suspended),
+    Held(Result<Answer>, Box<Suspended>),
     Done,
 }
 
@@ -256,8 +256,8 @@ impl<T, E: From<Error>> Call<T, E> {
                 Poll::Ready(None) => Err(self.lost(reply.is_inherited())),
             },
             Stage::Held(..) if self.is_inherited() => Err(self.lost(true)),
-            Stage::Held(answer, suspended) => {
-                if budget::goes_on(Instant::now()) {
+            Stage::Held(answer, mut suspended) => {
+                if budget::goes_on(&mut suspended, Instant::now()) {
                     return Stepped::Ready(answer);
                 }
                 *self.stage() = Stage::Held(answer, suspended);
@@ -273,7 +273,7 @@ impl<T, E: From<Error>> Call<T, E> {
         self.in_turn(answer)
     }
 
-    /// Holds an answer back once if this thread has used up its share, also one that the call has waited for: the task may poll
+    /// Holds an answer back if this thread has used up its share, also one that the call has waited for: the task may poll
     /// other futures besides, and never suspend. The work is complete, so a call that begins later does not overtake it. A forked
     /// process is told at once that it cannot use the database.
     fn in_turn(&mut self, answer: Result<Answer>) -> Stepped {
@@ -283,7 +283,7 @@ impl<T, E: From<Error>> Call<T, E> {
         if let Some(caller) = &self.caller {
             caller.handle.engine().yielded();
         }
-        *self.stage() = Stage::Held(answer, budget::suspend());
+        *self.stage() = Stage::Held(answer, Box::new(budget::suspend()));
         Stepped::Yields
     }
 

@@ -90,7 +90,7 @@ impl Engine {
         begun(route, run, unsettled)
     }
 
-    /// Counts a call that suspends once so that other tasks get their turn.
+    /// Counts a call that suspends so that other tasks get their turn.
     pub(crate) fn yielded(&self) {
         self.context.recorder.inline.yields.count();
     }

@@ -3,8 +3,9 @@
 //! Owns: the end of each thread's share, and of the turn of others after it. An inline run counts, and so does the time between two
 //! results if it is short: the thread did not return to its event loop in between, or only for a moment. Of a longer time between
 //! them counts what the thread worked: a task that computes between its calls holds the event loop as well. Runs on the thread that
-//! polls. Invariants: once the share is used up, each result suspends its task once; the thread gets another share when the others
+//! polls. Invariants: once the share is used up, each result suspends its task; the thread gets another share when the others
 //! had their turn, and the event loop itself too (`EventLoop`). So a task that polls several futures suspends when all of them have.
+//! What has suspended first goes on first.
 //! Leaves out: waking, what runs, and what suspends (`pause`, and the calls).
 
 use std::cell::{Cell, RefCell};
@@ -18,7 +19,7 @@ use flatwater_sqlite::thread_cpu_time;
 const SHARE: Duration = Duration::from_millis(1);
 /// A longer gap between two results is no work of theirs: the event loop may have waited for something else meanwhile.
 const GAP: Duration = Duration::from_micros(100);
-/// What has suspended goes on when so many polls of such things have ended the turn of the others.
+/// The turn of the others takes so many polls of what has suspended, or more until the first one of them is polled again.
 ///
 /// A runtime may poll tasks that are ready many times before it looks at its timers and sockets, and at tasks that other threads
 /// have woken: Tokio does so after [61 polls](https://docs.rs/tokio/latest/tokio/runtime/struct.Builder.html#method.event_interval).
@@ -40,9 +41,12 @@ enum EventLoop {
     HostTells,
 }
 
-/// Something that has suspended so that others get their turn. It may be dropped on any thread.
+/// Something that has suspended so that others get their turn. It may go on, and be dropped, on any thread.
 #[derive(Debug)]
 pub(crate) struct Suspended {
+    since: Instant,
+    /// The number of its thread's poll at which it was polled last.
+    polled: u64,
     /// How many have suspended on the thread of this one. `None`: nobody asks for their number.
     on_thread: Option<Arc<AtomicU32>>,
 }
@@ -68,12 +72,14 @@ struct HeldThread {
     has_worked: bool,
     /// How many polls of what has suspended there were since the share was used up.
     polls: u32,
+    /// Of what was polled since then: when the first one suspended, and its last poll.
+    first: Option<(Instant, u64)>,
 }
 
 impl HeldThread {
     /// The first result.
     fn new(began: Instant, time: Duration, share: Duration) -> Self {
-        Self { end: began + time, full: began + share, worked_before: None, has_worked: false, polls: 0 }
+        Self { end: began + time, full: began + share, worked_before: None, has_worked: false, polls: 0, first: None }
     }
 
     /// Adds a result. The clock of the thread's CPU time is read only after a long gap, because that is a system call.
@@ -92,18 +98,35 @@ impl HeldThread {
         self.end >= self.full || self.has_worked
     }
 
-    /// Counts a poll of something that has suspended. Returns true if the turn of the others is over: also if there was no result for
-    /// a whole share.
-    fn ends_turn(&mut self, now: Instant) -> bool {
+    /// Counts a poll of something that has suspended. Returns true if the turn of the others is over, also because there was no
+    /// result for a whole share, and nothing else comes before it.
+    ///
+    /// ```text
+    /// two tasks that take turns, if whoever is polled when the turn is over went on
+    /// polls of the turn    1  2  3 ... 15  16   1  2 ... 15  16
+    /// the task that is     B  A  B ...  B   A   B  A ...  B   A
+    /// polled                                goes on           goes on, and B never does
+    /// ```
+    fn ends_turn(&mut self, suspended: &mut Suspended, now: Instant) -> bool {
         self.polls += 1;
-        self.polls >= TURN || now > self.end + SHARE
+        let poll = POLLS.get() + 1;
+        POLLS.set(poll);
+        // What is polled twice while the first one is not has no first one before it: that is polled elsewhere, or by nobody.
+        let is_first = self.first.is_none_or(|(since, polled)| suspended.since <= since || suspended.polled > polled);
+        if is_first {
+            self.first = Some((suspended.since, poll));
+        }
+        suspended.polled = poll;
+        is_first && (self.polls >= TURN || now > self.end + SHARE)
     }
 }
 
 thread_local! {
     static HELD: RefCell<Option<HeldThread>> = const { RefCell::new(None) };
     static EVENT_LOOP: Cell<EventLoop> = const { Cell::new(EventLoop::Unknown) };
-    /// How many things have suspended here, if someone asks.
+    /// The number of polls of what has suspended.
+    static POLLS: Cell<u64> = const { Cell::new(0) };
+    /// How many have suspended here, if someone asks.
     static SUSPENDED: Arc<AtomicU32> = Arc::default();
     /// How long results have held this thread without a longer gap, whatever its share is: when the last one ended, and when they
     /// have held it for a whole share.
@@ -112,13 +135,9 @@ thread_local! {
 
 /// Adds an inline run that began at `began` and held this thread for `time`.
 pub(crate) fn spend(began: Instant, time: Duration) {
+    let (full, is_busy) = busy_after(began, time);
     let end = began + time;
-    BUSY.set(Some(match BUSY.get() {
-        Some((before, _)) if began > before + GAP => (end, began + SHARE),
-        Some((_, full)) if end < full => (end, full),
-        Some(_) => (end, end + SHARE),
-        None => (end, began + SHARE),
-    }));
+    BUSY.set(Some((end, if is_busy { end + SHARE } else { full })));
     HELD.with_borrow_mut(|held| match held {
         Some(held) => held.add(began, time, thread_cpu_time),
         None => *held = Some(HeldThread::new(began, time, share())),
@@ -130,7 +149,8 @@ fn share() -> Duration {
     if EVENT_LOOP.get() != EventLoop::BetweenPolls {
         return SHARE;
     }
-    let others = SUSPENDED.with(|number| number.load(Ordering::Relaxed));
+    // While a thread ends there may be no number any more.
+    let others = SUSPENDED.try_with(|number| number.load(Ordering::Relaxed)).unwrap_or(0);
     (ROUND / others.saturating_add(1)).clamp(SHORTEST, SHARE)
 }
 
@@ -144,31 +164,41 @@ pub(crate) fn is_spent() -> bool {
     HELD.with_borrow(|held| held.as_ref().is_some_and(HeldThread::is_spent))
 }
 
-/// Returns true if results have kept this thread busy for a whole share with this one, which takes `more`. Of the results in that
-/// time it is true of the last one only, and the next ones begin to count anew.
-pub(crate) fn is_busy_with(more: Duration) -> bool {
-    BUSY.get().map_or(more >= SHARE, |(end, full)| end + more >= full)
+/// Returns true if results have kept this thread busy for a whole share with one that began at `began` and took `time`. Of the
+/// results in that time it is true of the last one only, and the next ones begin to count anew.
+pub(crate) fn is_busy_with(began: Instant, time: Duration) -> bool {
+    busy_after(began, time).1
+}
+
+/// When results will have kept this thread busy for a whole share, and whether they have with this one.
+fn busy_after(began: Instant, time: Duration) -> (Instant, bool) {
+    let full = match BUSY.get() {
+        Some((end, full)) if began <= end + GAP => full,
+        _ => began + SHARE,
+    };
+    (full, began + time >= full)
 }
 
 /// Something suspends, so that others get their turn.
 pub(crate) fn suspend() -> Suspended {
-    let on_thread = (EVENT_LOOP.get() == EventLoop::BetweenPolls).then(|| SUSPENDED.with(Arc::clone));
+    let is_counted = EVENT_LOOP.get() == EventLoop::BetweenPolls;
+    let on_thread = if is_counted { SUSPENDED.try_with(Arc::clone).ok() } else { None };
     if let Some(number) = &on_thread {
         number.fetch_add(1, Ordering::Relaxed);
     }
-    Suspended { on_thread }
+    Suspended { since: Instant::now(), polled: 0, on_thread }
 }
 
 /// Something that has suspended is polled at `now`. Returns true if it goes on: the thread has time left, or the others had their
 /// turn and it gets another share.
-pub(crate) fn goes_on(now: Instant) -> bool {
+pub(crate) fn goes_on(suspended: &mut Suspended, now: Instant) -> bool {
     if EVENT_LOOP.get() != EventLoop::Unknown {
         renew();
         return true;
     }
     HELD.with_borrow_mut(|held| match held {
         Some(spent) if spent.is_spent() => {
-            let is_over = spent.ends_turn(now);
+            let is_over = spent.ends_turn(suspended, now);
             if is_over {
                 *held = None;
             }
@@ -212,8 +242,8 @@ mod tests {
     }
 
     /// How many polls of what has suspended the turn of the others takes.
-    fn turn(now: Instant) -> u32 {
-        1 + (0..1_000).take_while(|_| !goes_on(now)).count() as u32
+    fn turn(suspended: &mut Suspended, now: Instant) -> u32 {
+        1 + (0..1_000).take_while(|_| !goes_on(suspended, now)).count() as u32
     }
 
     #[test]
@@ -235,16 +265,59 @@ mod tests {
             let now = Instant::now();
             for _ in 0..3 {
                 spend(now, SHARE);
-                assert_eq!(turn(now + SHARE), TURN);
+                assert_eq!(turn(&mut suspend(), now + SHARE), TURN);
                 assert!(!is_spent(), "another share");
             }
             spend(now, SHARE);
-            assert!(!goes_on(now + SHARE * 2) && goes_on(now + SHARE * 2 + GAP));
-            assert!(goes_on(now), "it has suspended on another thread");
+            let mut one = suspend();
+            assert!(!goes_on(&mut one, now + SHARE * 2) && goes_on(&mut one, now + SHARE * 2 + GAP));
+            assert!(goes_on(&mut one, now), "it has suspended on another thread");
             spend(now, SHARE / 2);
-            assert!(goes_on(now), "and this one has time left");
+            assert!(goes_on(&mut one, now), "and this one has time left");
             spend(now + SHARE / 2, SHARE / 2);
             assert!(is_spent());
+        });
+    }
+
+    #[test]
+    fn however_many_take_turns_what_has_suspended_first_goes_on_first() {
+        on_a_thread(|| {
+            let mut now = Instant::now();
+            for number in [1, 2, 3, 8, 16, 17, 32, 100] {
+                renew();
+                spend(now, SHARE);
+                let mut waiting: std::collections::VecDeque<_> = (0..number).map(|task| (task, suspend())).collect();
+                let mut went_on = Vec::new();
+                let mut polls = 0;
+                while went_on.len() < 3 * number {
+                    let (task, mut suspended) = waiting.pop_front().unwrap();
+                    polls += 1;
+                    if goes_on(&mut suspended, now) {
+                        went_on.push(task);
+                        spend(now, SHARE);
+                        now += SHARE;
+                        suspended = suspend();
+                    }
+                    waiting.push_back((task, suspended));
+                }
+                let rounds: Vec<_> = (0..3).flat_map(|_| 0..number).collect();
+                assert_eq!(went_on, rounds, "{number}");
+                assert!(polls <= 3 * number * (TURN as usize + number), "{polls} polls of {number}");
+            }
+        });
+    }
+
+    #[test]
+    fn one_that_is_not_polled_here_any_more_holds_up_nothing() {
+        on_a_thread(|| {
+            let now = Instant::now();
+            spend(now, SHARE);
+            let (mut first, mut second) = (suspend(), suspend());
+            assert!(!goes_on(&mut first, now) && !goes_on(&mut second, now));
+            assert_eq!(turn(&mut second, now), TURN - 2, "and it would have gone on with the first one's poll");
+            spend(now, SHARE);
+            let mut third = suspend();
+            assert_eq!(turn(&mut third, now), TURN, "the first one is not polled at all");
         });
     }
 
@@ -254,7 +327,7 @@ mod tests {
             host_tells();
             spend(Instant::now(), SHARE);
             renew();
-            assert!(goes_on(Instant::now()) && is_spent());
+            assert!(goes_on(&mut suspend(), Instant::now()) && is_spent());
             had_turn();
             assert!(!is_spent());
         });
@@ -278,7 +351,7 @@ mod tests {
             let now = Instant::now();
             spend(now, SHARE / 2);
             assert!(is_spent());
-            assert_eq!(turn(now), 1);
+            assert_eq!(turn(&mut suspend(), now), 1);
             drop(others);
             spend(now, SHARE / 2);
             assert!(!is_spent());
@@ -295,7 +368,7 @@ mod tests {
             let mut now = Instant::now();
             let mut busy = |gap: Duration| {
                 let is_busy = |_: &u32| {
-                    let is_busy = is_busy_with(GAP / 10);
+                    let is_busy = is_busy_with(now, GAP / 10);
                     spend(now, GAP / 10);
                     renew();
                     now += GAP / 10 + gap;

@@ -66,7 +66,7 @@ impl InlinePolicy {
 
     /// Records a write that ended at `now` and took `took`, before its time is spent.
     pub(crate) fn wrote(&self, router: &mut WriteRouter, took: Duration, now: Instant) {
-        router.ran_inline(took, budget::is_busy_with(took), now);
+        router.ran_inline(took, now.checked_sub(took).is_some_and(|began| budget::is_busy_with(began, took)), now);
         self.queueing.store(router.queues(), Ordering::Relaxed);
     }
 

@@ -1,6 +1,6 @@
 //! The turn of other tasks, before something goes on that may be ready each time it is polled.
 //!
-//! Owns: whether it was given. Runs on the thread that polls. Invariants: what goes on suspends once when the share of its thread
+//! Owns: whether it was given. Runs on the thread that polls. Invariants: what goes on suspends when the share of its thread
 //! is used up, and goes on after their turn whatever happened meanwhile; it suspends before it takes something, so a poll that is
 //! given up loses nothing. Leaves out: the share, and how long the turn is (`budget`).
 
@@ -29,9 +29,7 @@ impl Pause {
 
     /// Returns true if nothing is suspended, or the others had their turn.
     pub(crate) fn is_over(&mut self, now: Instant) -> bool {
-        if self.suspended.is_some() && budget::goes_on(now) {
-            self.suspended = None;
-        }
+        self.suspended.take_if(|suspended| budget::goes_on(suspended, now));
         self.suspended.is_none()
     }
 

@@ -287,6 +287,33 @@ fn writes_run_in_the_order_of_their_first_polls_also_when_the_share_is_used_up()
     });
 }
 
+#[test]
+fn each_of_many_tasks_that_never_wait_goes_on() {
+    let file = TestFile::new();
+    for tasks in [2, 3, 16, 32, 100] {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let db = file.options().open().await.unwrap();
+            let counts: Vec<_> = (0..tasks).map(|_| Arc::new(AtomicU64::new(0))).collect();
+            let asks = |count: &Arc<AtomicU64>| {
+                let (db, count) = (db.clone(), count.clone());
+                tokio::spawn(async move {
+                    loop {
+                        db.query("SELECT 1", ()).await.unwrap();
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            };
+            let asking: Vec<_> = counts.iter().map(asks).collect();
+            // Each has a few shares of the thread, of some hundred calls.
+            while counts.iter().any(|count| count.load(Ordering::Relaxed) < 300) {
+                tokio::task::yield_now().await;
+            }
+            asking.iter().for_each(tokio::task::JoinHandle::abort);
+        });
+    }
+}
+
 /// Awaits a future, and returns how often it has suspended and woken its task at once.
 async fn suspensions<F: Future>(future: F) -> u32 {
     let (mut future, mut number) = (pin!(future), 0);
