@@ -31,8 +31,8 @@ const ROWS: usize = 64;
 /// The future of `execute_many`. It begins when it is first polled.
 ///
 /// It first takes all rows of parameters from the iterator, on the thread that polls it. Each half millisecond it returns
-/// `Pending`, so that other tasks and the event loop run. The call takes its place in the queue when it has the last row. From then on
-/// it is a [`Call`].
+/// `Pending`, so that other tasks and the event loop run. The call takes its place in the queue when it has the last row. From
+/// then on it is a [`Call`].
 #[must_use = "a call begins when it is awaited"]
 pub struct ExecuteMany<I>(Progress<I>);
 

@@ -6,7 +6,7 @@
 //! Leaves out: whether the statement is short, which its bytecode shows, and whether a connection is free.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::backoff::Backoff;
 use super::breaker::InlineBreaker;
@@ -64,9 +64,10 @@ impl InlinePolicy {
         backoff.tried(run);
     }
 
-    /// Records a write that ended at `now` and took `took`, before its time is spent.
-    pub(crate) fn wrote(&self, router: &mut WriteRouter, took: Duration, now: Instant) {
-        router.ran_inline(took, now.checked_sub(took).is_some_and(|began| budget::is_busy_with(began, took)), now);
+    /// Records a write that was tried from `began` on and ended at `now`, before its time is spent.
+    pub(crate) fn wrote(&self, router: &mut WriteRouter, began: Instant, now: Instant) {
+        let took = now.saturating_duration_since(began);
+        router.ran_inline(took, budget::is_busy_with(began, took), now);
         self.queueing.store(router.queues(), Ordering::Relaxed);
     }
 
@@ -79,6 +80,8 @@ impl InlinePolicy {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::inline::outcome::Fallback;
 
@@ -117,7 +120,7 @@ mod tests {
         let mut later = now;
         let mut write = |policy: &InlinePolicy| {
             later += Duration::from_micros(10);
-            policy.wrote(&mut router, Duration::from_millis(1), later);
+            policy.wrote(&mut router, later, later + Duration::from_millis(1));
         };
         (0..1000).for_each(|_| write(&policy));
         assert_eq!(may_run(&policy, 0), [false, true], "the queue is tried");

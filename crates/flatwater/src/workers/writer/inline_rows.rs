@@ -92,7 +92,7 @@ impl Rows<'_> {
         let took = now.saturating_duration_since(self.permit.began);
         let left = writer.wal_now();
         shared.leave(writer, left.as_ref(), now);
-        shared.context.policy.wrote(&mut writer.router, took, now);
+        shared.context.policy.wrote(&mut writer.router, self.permit.began, now);
         Some((ended, took, change))
     }
 

@@ -121,7 +121,7 @@ impl WriterShared {
         let left = writer.wal_now();
         leave_lease(writer, left.as_ref().map(|(_, header)| header), now);
         self.leave(writer, left.as_ref(), now);
-        self.context.policy.wrote(&mut writer.router, took, now);
+        self.context.policy.wrote(&mut writer.router, permit.began, now);
         Some((ended, took, state.change()))
     }
 
