@@ -3,7 +3,8 @@
 //! A runtime of one thread ticks every millisecond, in turns with a load and without any. The load is one call after
 //! another: a row by its key, 20 rows, an insert, an update; one of 1,000 counts pairs of rows instead, which takes tens of
 //! milliseconds. After each call the loop has its turn; in `loop_gap_ready` only if the call gives it one, and no call is
-//! long. `gap_p999_us` and `longest_gap_us` are the gaps between ticks under load, `idle_gap_p999_us` and `idle_longest_gap_us` those of the turns without, and `excess_*` what the load adds to them.
+//! long. `gap_p999_us` and `longest_gap_us` are the gaps between ticks under load, `idle_gap_p999_us` and
+//! `idle_longest_gap_us` those of the turns without, and `excess_*` what the load adds to them.
 //! `polls_cpu_seconds` is the CPU time of all polls of the calls, `polls_cpu_per_call_us` that of one call's, `poll_*` as in
 //! `caller_polls`. The sample is one call, and every answer is checked.
 //!
