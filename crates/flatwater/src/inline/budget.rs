@@ -25,7 +25,7 @@ const GAP: Duration = Duration::from_micros(100);
 /// have woken: Tokio does so after [61 polls](https://docs.rs/tokio/latest/tokio/runtime/struct.Builder.html#method.event_interval).
 /// A task that suspends once for each share would let it do that every 61 ms. With 16 polls it is every 4 ms.
 const TURN: u32 = 16;
-/// Where each poll follows a turn of the event loop, the tasks that have suspended go on in about this time, each with its share.
+/// The tasks that have suspended go on in about this time, each with its share, where their number is that of all tasks that wait.
 const ROUND: Duration = Duration::from_millis(10);
 /// No share is shorter: a turn costs about a tenth of it.
 const SHORTEST: Duration = Duration::from_micros(100);
@@ -47,7 +47,7 @@ pub(crate) struct Suspended {
     since: Instant,
     /// The number of its thread's poll at which it was polled last.
     polled: u64,
-    /// How many have suspended on the thread of this one. `None`: nobody asks for their number.
+    /// How many have suspended on the thread of this one. `None`: that thread ends.
     on_thread: Option<Arc<AtomicU32>>,
 }
 
@@ -55,6 +55,7 @@ impl Drop for Suspended {
     fn drop(&mut self) {
         if let Some(number) = &self.on_thread {
             number.fetch_sub(1, Ordering::Relaxed);
+            SUSPENDED_ANYWHERE.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -121,12 +122,15 @@ impl HeldThread {
     }
 }
 
+/// How many have suspended on all threads that count them.
+static SUSPENDED_ANYWHERE: AtomicU32 = AtomicU32::new(0);
+
 thread_local! {
     static HELD: RefCell<Option<HeldThread>> = const { RefCell::new(None) };
     static EVENT_LOOP: Cell<EventLoop> = const { Cell::new(EventLoop::Unknown) };
     /// The number of polls of what has suspended.
     static POLLS: Cell<u64> = const { Cell::new(0) };
-    /// How many have suspended here, if someone asks.
+    /// How many have suspended here.
     static SUSPENDED: Arc<AtomicU32> = Arc::default();
     /// How long results have held this thread without a longer gap, whatever its share is: when the last one ended, and when they
     /// have held it for a whole share.
@@ -146,12 +150,22 @@ pub(crate) fn spend(began: Instant, time: Duration) {
 
 /// The share that begins now.
 fn share() -> Duration {
-    if EVENT_LOOP.get() != EventLoop::BetweenPolls {
-        return SHARE;
-    }
     // While a thread ends there may be no number any more.
-    let others = SUSPENDED.try_with(|number| number.load(Ordering::Relaxed)).unwrap_or(0);
-    (ROUND / others.saturating_add(1)).clamp(SHORTEST, SHARE)
+    let here = SUSPENDED.try_with(|number| number.load(Ordering::Relaxed)).unwrap_or(0);
+    share_beside(EVENT_LOOP.get(), here, SUSPENDED_ANYWHERE.load(Ordering::Relaxed))
+}
+
+/// The share of a thread with `here` of the tasks that have suspended `anywhere`.
+///
+/// If all are here, nobody else runs them: the thread is the only one of its runtime, or the only one that has anything to do.
+/// Threads that take each other's tasks keep the whole share, because a task of theirs does not wait for all shares of its thread.
+fn share_beside(event_loop: EventLoop, here: u32, anywhere: u32) -> Duration {
+    match event_loop {
+        EventLoop::BetweenPolls => {}
+        EventLoop::Unknown if here == anywhere => {}
+        EventLoop::Unknown | EventLoop::HostTells => return SHARE,
+    }
+    (ROUND / here.saturating_add(1)).clamp(SHORTEST, SHARE)
 }
 
 /// Adds a result that was there at `now`, without an inline run.
@@ -181,10 +195,10 @@ fn busy_after(began: Instant, time: Duration) -> (Instant, bool) {
 
 /// Something suspends, so that others get their turn.
 pub(crate) fn suspend() -> Suspended {
-    let is_counted = EVENT_LOOP.get() == EventLoop::BetweenPolls;
-    let on_thread = if is_counted { SUSPENDED.try_with(Arc::clone).ok() } else { None };
+    let on_thread = SUSPENDED.try_with(Arc::clone).ok();
     if let Some(number) = &on_thread {
         number.fetch_add(1, Ordering::Relaxed);
+        SUSPENDED_ANYWHERE.fetch_add(1, Ordering::Relaxed);
     }
     Suspended { since: Instant::now(), polled: 0, on_thread }
 }
@@ -356,9 +370,29 @@ mod tests {
             spend(now, SHARE / 2);
             assert!(!is_spent());
         });
+    }
+
+    #[test]
+    fn elsewhere_it_does_if_all_that_have_suspended_are_on_this_thread() {
+        assert_eq!(
+            [0, 9, 19, 1_000].map(|here| share_beside(EventLoop::Unknown, here, here)),
+            [SHARE, SHARE, ROUND / 20, SHORTEST]
+        );
+        assert_eq!(share_beside(EventLoop::Unknown, 19, 20), SHARE, "another thread has tasks as well");
+        assert_eq!(share_beside(EventLoop::BetweenPolls, 19, 20), ROUND / 20, "it has an event loop of its own");
+        assert_eq!(share_beside(EventLoop::HostTells, 19, 19), SHARE);
+    }
+
+    #[test]
+    fn what_goes_on_or_is_given_up_on_another_thread_is_counted_no_more() {
         on_a_thread(|| {
-            let _others: Vec<_> = (0..19).map(|_| suspend()).collect();
-            assert_eq!(share(), SHARE, "elsewhere their number says nothing");
+            let here = || SUSPENDED.with(|number| number.load(Ordering::Relaxed));
+            let (one, other) = (suspend(), suspend());
+            assert_eq!(here(), 2);
+            on_a_thread(|| drop(one));
+            assert_eq!(here(), 1);
+            drop(other);
+            assert_eq!(here(), 0);
         });
     }
 
