@@ -169,7 +169,8 @@ impl Database {
     /// The checkpoint is queued among the writes, and later writes wait for it. If another checkpoint blocks it, or in
     /// all modes but [`Passive`](CheckpointMode::Passive) a reader or another process, it waits until
     /// [`Options::busy_timeout`](crate::Options::busy_timeout) or the deadline ends. In a journal mode other than WAL
-    /// it returns 0 frames. If the call is dropped while it waits, the wait ends; frames that it has copied stay
+    /// it returns 0 frames. In a file that has Litestream's tables a small commit may follow, so that Litestream notices what
+    /// was copied while it was not running. If the call is dropped while it waits, the wait ends; frames that it has copied stay
     /// copied.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ pub(super) fn checkpointer(
 ) -> Option<Checkpointer> {
     let (writer, readers) = (writer?, readers?.downgrade());
     let managed = match context.options.checkpoint {
-        Checkpoint::Managed(managed) if !writer.is_external() => managed,
+        Checkpoint::Managed(managed) => managed,
         _ => {
             context.recorder.wal.is_external();
             return None;

@@ -36,11 +36,12 @@ pub enum Journal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Checkpoint {
-    /// Flatwater checkpoints the WAL on a dedicated thread. Commits pause only while the WAL restarts.
+    /// Flatwater checkpoints the WAL on a dedicated thread. Commits pause only while the WAL restarts. A file that has
+    /// Litestream's tables is left to Litestream while that runs; while it does not, a WAL near its limit is truncated, so that
+    /// Litestream notices what it has missed. Closing such a file leaves its WAL.
     Managed(CheckpointLimits),
-    /// Another program, such as Litestream, checkpoints the WAL. Flatwater never does so on its own, not even when the
-    /// database is closed, and the WAL has no size limit. This is chosen automatically if the file contains
-    /// Litestream's tables when it is opened.
+    /// Another program checkpoints the WAL. Flatwater never does so on its own, not even when the database is closed, and
+    /// the WAL has no size limit. For Litestream `Managed` is right: Flatwater leaves the WAL to it while it runs.
     External,
 }
 

@@ -212,7 +212,7 @@ impl WalRecorder {
         }
     }
 
-    /// Records that Flatwater does not checkpoint this database.
+    /// Records that another program checkpoints this database.
     pub(crate) fn is_external(&self) {
         events::external(&self.path);
     }

@@ -5,12 +5,15 @@
 //! opened and dropped after the last one is closed. Leaves out: connections, queues and threads, which are the workers'.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::connection::functions::Functions;
+use crate::connection::open::has_litestream;
+use crate::error::Result;
 use crate::file::watch::Watch;
 use crate::inline::eligibility::InlinePolicy;
-use crate::options::Options;
+use crate::options::{Checkpoint, Options};
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::turnstile::Turnstile;
@@ -27,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) watch: Option<Watch>,
     /// `None` where the processes that write take no turns.
     pub(crate) turnstile: Option<Turnstile>,
+    /// Litestream's tables were seen. They stay, also when Litestream has ended, so this is never taken back.
+    litestream: AtomicBool,
 }
 
 impl Context {
@@ -40,7 +45,26 @@ impl Context {
             watch: (!options.is_memory()).then(|| Watch::new(&options.path, options.second_copy)),
             turnstile: Turnstile::of(&options, &recorder.turns),
             recorder,
+            litestream: AtomicBool::new(false),
             options,
         })
+    }
+
+    /// Returns true if another program checkpoints the WAL, at least while it runs.
+    pub(crate) fn is_external(&self) -> bool {
+        self.options.checkpoint == Checkpoint::External || self.is_beside_litestream()
+    }
+
+    /// Returns true if Litestream works on the file, or worked on it earlier.
+    pub(crate) fn is_beside_litestream(&self) -> bool {
+        self.litestream.load(Ordering::Relaxed)
+    }
+
+    /// The same, after a look at the schema as this connection sees it.
+    pub(crate) fn look_for_litestream(&self, sqlite: &flatwater_sqlite::Connection) -> Result<bool> {
+        if !self.is_beside_litestream() && has_litestream(sqlite)? && !self.litestream.swap(true, Ordering::Relaxed) {
+            self.recorder.wal.is_external();
+        }
+        Ok(self.is_beside_litestream())
     }
 }

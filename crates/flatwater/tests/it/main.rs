@@ -8,6 +8,7 @@ mod bad_paths;
 mod basics;
 mod batches_of_texts;
 mod begun_inline;
+mod beside_litestream;
 mod blobs;
 mod cancel;
 mod checkpoint_close;

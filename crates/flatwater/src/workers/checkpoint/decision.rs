@@ -14,6 +14,8 @@
 //!     +---------------------------------------- STARVED <-----------------------------+ three times
 //! ```
 
+mod beside_litestream;
+
 use std::time::{Duration, Instant};
 
 use super::write_delay::DiskRate;
@@ -105,6 +107,8 @@ pub(crate) struct Policy {
     has_failed: bool,
     /// The most recent result concerning restarts is a failure.
     is_failing: bool,
+    /// Litestream works on the file, or did earlier.
+    pub(super) beside_litestream: bool,
 }
 
 impl Policy {
@@ -125,6 +129,7 @@ impl Policy {
             truncated: false,
             has_failed: false,
             is_failing: false,
+            beside_litestream: false,
         }
     }
 
@@ -166,6 +171,9 @@ impl Policy {
 
     /// The number of frames at which the checkpointer has something to do.
     pub(crate) fn wake_at(&self, seen: &Observed, now: Instant) -> u32 {
+        if self.beside_litestream {
+            return beside_litestream::wake_at(self, now);
+        }
         // While a checkpoint or a restart is blocked, only time wakes the checkpointer.
         let unless_waiting = |then, frames| if left(then, now).is_zero() { frames } else { u32::MAX };
         let checkpoint = unless_waiting(self.checkpoint_after, seen.copied.saturating_add(self.checkpoint_frames()));
@@ -213,6 +221,9 @@ impl Policy {
     }
 
     pub(crate) fn next(&self, seen: &Observed, now: Instant) -> Step {
+        if self.beside_litestream {
+            return beside_litestream::next(self, seen, now);
+        }
         let is_long = seen.disk.wal > self.limit / KEPT;
         let is_due = is_long && seen.idle >= IDLE || seen.was_beyond(self.limit) && seen.idle >= QUIET;
         if is_due && !self.truncated {

@@ -5,13 +5,15 @@
 //! no lock that a writer needs; the WAL is restarted only between two rounds of the writer, which waits for that no longer
 //! than the budget and one sync; a failure is counted and retried on another connection, and no caller waits for it
 //! meanwhile. The exception is a failed sync: after it the database refuses writes. Leaves out: deciding what to do when
-//! (`decision`), doing it, and the connection (`thread`, `passes`), when the thread starts and ends (`life`), how long a
+//! (`decision`), doing it, and the connection (`thread`, `passes`, `pin`), when the thread starts and ends (`life`), how long a
 //! write waits (`write_delay`).
 
 mod decision;
 mod life;
 mod passes;
+mod pin;
 mod thread;
+mod waits;
 mod write_delay;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

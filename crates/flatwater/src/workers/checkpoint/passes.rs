@@ -11,7 +11,8 @@ use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 
 use super::CheckpointerShared;
 use super::decision::Policy;
-use super::thread::POLL;
+use super::pin::Pin;
+use super::waits::POLL;
 use super::write_delay::is_short;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
@@ -83,17 +84,27 @@ impl CheckpointerShared {
 
     /// Checkpoints and syncs while writers continue. Each pass copies what was written during the previous one, until so
     /// little is left that writers can wait for it.
-    pub(super) fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<()> {
+    ///
+    /// Beside Litestream the WAL is pinned meanwhile, and it stays so until it is truncated. A pass that finds new
+    /// frames has a pin of its own, which begins before the last one ends. One that finds none keeps the last one: a reader that begins
+    /// when all is copied reads the database, and keeps nobody from restarting the WAL.
+    pub(super) fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<Option<Pin>> {
+        let mut pin = None;
         for pass in 1..=PASSES_AT_MOST {
             let began = Instant::now();
+            if policy.beside_litestream && (pin.is_none() || backlog(connection) > 0) {
+                pin = Some(Pin::begin(&self.context, connection)?);
+            }
             let progress =
                 self.pass(connection, policy, checkpoint_after_others, |open, _| Ok(open.sqlite.files().sync()?))?;
+            pin.as_ref().map_or(Ok(()), |pin| pin.was_reached(connection))?;
+            let is_blocked = progress.left >= FEW_FRAMES && pin.is_none();
             let is_last = pass >= PASSES && is_short(backlog(connection), policy.frame());
-            if is_last || progress.frames < FEW_FRAMES || progress.left >= FEW_FRAMES || began.elapsed() < SHORT {
+            if is_last || progress.frames < FEW_FRAMES || is_blocked || began.elapsed() < SHORT {
                 break;
             }
         }
-        Ok(())
+        Ok(pin)
     }
 }
 

@@ -9,14 +9,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Busy, CheckpointMode};
-use rusqlite::ffi;
+use flatwater_sqlite::CheckpointMode;
 
 use super::decision::{Observed, Policy, Step};
+use super::pin::Pin;
+use super::waits::{POLL, is_lock, no_wait, polls, unless_a_sync_failed};
 use super::{CheckpointerShared, frames};
 use crate::connection::Connection;
 use crate::connection::open::role::Role;
-use crate::error::kind::is_failed_sync;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;
 use crate::stats::wal_counters::WalBlocker;
@@ -24,9 +24,6 @@ use crate::thread::linger::Linger;
 
 /// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);
-/// The pause between two attempts to take a lock.
-pub(super) const POLL: Duration = Duration::from_micros(20);
-
 /// What a thread does that had nothing to do.
 enum Rested {
     GoesOn,
@@ -79,8 +76,10 @@ impl CheckpointerShared {
             self.soft.store(if policy.is_blocked() { u32::MAX } else { policy.limit() }, Ordering::Relaxed);
             self.frame_ns.store(policy.frame().as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
             let hard_here = seen.disk.limit(hard).max(policy.limit());
-            self.hard.store(if policy.is_failing() { u32::MAX } else { hard_here }, Ordering::Relaxed);
-            let left = match policy.next(&seen, Instant::now()) {
+            // While Litestream runs, only Litestream makes room.
+            let makes_no_room = policy.is_failing() || policy.beside_litestream && policy.is_blocked();
+            self.hard.store(if makes_no_room { u32::MAX } else { hard_here }, Ordering::Relaxed);
+            let left = match self.step(&connection, policy, &seen) {
                 Step::Rest(time) => match self.rest(&connection, policy, &seen, time) {
                     Rested::GoesOn => Some(connection),
                     Rested::Ends(later) => return later,
@@ -96,6 +95,20 @@ impl CheckpointerShared {
             opened = Some(OpenConnection { connection: left?, drain, soft, hard });
         }
         None
+    }
+
+    /// Decides what to do, after a look for Litestream's tables before anything is copied.
+    fn step(&self, connection: &Connection, policy: &mut Policy, seen: &Observed) -> Step {
+        let step = policy.next(seen, Instant::now());
+        if matches!(step, Step::Rest(_)) || policy.beside_litestream {
+            return step;
+        }
+        match self.context.look_for_litestream(&connection.sqlite) {
+            Ok(false) => return step,
+            Ok(true) => policy.beside_litestream = true,
+            Err(error) => self.failed(policy, &error, Duration::ZERO),
+        }
+        policy.next(seen, Instant::now())
     }
 
     fn see(&self, connection: &Connection) -> Option<Observed> {
@@ -141,11 +154,14 @@ impl CheckpointerShared {
     ) -> Option<Connection> {
         let began = Instant::now();
         let _without_leases = (self.powers.end_leases)();
-        if let Err(error) = self.prepare(&mut connection, policy) {
-            self.failed(policy, &error, Duration::ZERO);
-            return Some(connection);
-        }
-        let (connection, result) = self.in_slot(connection, mode, budget, true)?;
+        let pin = match self.prepare(&mut connection, policy) {
+            Ok(pin) => pin,
+            Err(error) => {
+                self.failed(policy, &error, Duration::ZERO);
+                return Some(connection);
+            }
+        };
+        let (connection, result) = self.in_slot(connection, pin, mode, budget, true)?;
         match result {
             Ok(()) => {
                 policy.was_restarted(began.elapsed(), Instant::now());
@@ -159,7 +175,7 @@ impl CheckpointerShared {
 
     fn truncate(&self, connection: Connection, policy: &mut Policy) -> Option<Connection> {
         let _without_leases = (self.powers.end_leases)();
-        let (connection, result) = self.in_slot(connection, CheckpointMode::Truncate, POLL, false)?;
+        let (connection, result) = self.in_slot(connection, None, CheckpointMode::Truncate, POLL, false)?;
         policy.was_truncated();
         match result {
             Ok(()) => self.context.recorder.wal.truncated(),
@@ -173,6 +189,7 @@ impl CheckpointerShared {
     fn in_slot(
         &self,
         mut connection: Connection,
+        pin: Option<Pin>,
         mode: CheckpointMode,
         budget: Duration,
         commits: bool,
@@ -181,8 +198,9 @@ impl CheckpointerShared {
         let context = self.context.clone();
         let asked = (self.powers.in_slot)(Box::new(move |commit| {
             let began = Instant::now();
+            let unpinned = pin.map_or(Ok(()), |pin| pin.end(commit));
             connection.sqlite.hooks().set_busy(Some(polls(began + budget)));
-            let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
+            let done = unpinned.and_then(|()| Ok(connection.sqlite.checkpoint(mode)?));
             connection.sqlite.hooks().set_busy(Some(no_wait()));
             let done = match done {
                 Ok(_) if commits => commit().or_else(unless_a_sync_failed),
@@ -236,28 +254,4 @@ struct OpenConnection {
     drain: u64,
     soft: u32,
     hard: u32,
-}
-
-/// Returns true if the error means that another connection holds a lock, so that a retry may succeed.
-fn is_lock(error: &Error) -> bool {
-    let code = error.sqlite_code().unwrap_or(0) & 0xff;
-    error.kind() == ErrorKind::Busy || code == ffi::SQLITE_LOCKED
-}
-
-/// Ignores a failure of the first commit, because the next write of a user then syncs the header. A failed sync is an
-/// error in any case.
-fn unless_a_sync_failed(error: Error) -> Result<()> {
-    if error.sqlite_code().is_some_and(is_failed_sync) { Err(error) } else { Ok(()) }
-}
-
-/// Gives up at once.
-fn no_wait() -> Busy {
-    Box::new(|_| false)
-}
-
-fn polls(until: Instant) -> Busy {
-    Box::new(move |_| {
-        thread::sleep(POLL);
-        Instant::now() < until
-    })
 }

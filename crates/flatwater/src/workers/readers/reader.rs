@@ -76,7 +76,7 @@ impl Reader {
         let (now, options) = (Instant::now(), &context.options);
         wait_for_locks(&busy_timeout, now, options, ticket);
         let connection = Connection::open(options, &context.functions, Role::Reader, busy(&busy_timeout))?;
-        let leases = may_hold(options, &connection).then(|| Holder::new(requests, context));
+        let leases = may_hold(context, &connection).then(|| Holder::new(requests, context));
         Ok(Self {
             connection,
             busy_timeout,

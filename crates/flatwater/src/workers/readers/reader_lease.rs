@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::WalState;
 
 use crate::connection::Connection;
-use crate::connection::open::has_litestream;
 use crate::lease::{Ended, Lease, LeaseRun, are_possible};
-use crate::options::Options;
 use crate::workers::context::Context;
 
 /// The number of pending release requests. A release request asks that leases end and that none is taken, because the
@@ -62,11 +60,16 @@ impl Holder {
         Self { lease: Lease::None, reused: 0, requests: requests.clone(), context: context.clone() }
     }
 
+    /// Returns true if no lease may be held: the WAL is to be restarted, or Litestream checkpoints it.
+    fn must_release(&self) -> bool {
+        self.requests.are_pending() || self.context.is_beside_litestream()
+    }
+
     /// Called before a read. Continues the lease, renews it, begins one, or makes sure that there is none. Returns true
     /// if the read continues a lease.
     pub(super) fn enter(&mut self, connection: &mut Connection, now: Instant) -> bool {
         let sqlite = &connection.sqlite;
-        let release = self.requests.are_pending();
+        let release = self.must_release();
         let (ended, run) =
             self.lease.enter(AGE, |state| sqlite.wal().is_state(state), || sqlite.wal().state(), release, now);
         self.ended(connection, ended);
@@ -86,13 +89,13 @@ impl Holder {
     /// Called after a read. A failed read may have rolled the transaction back, which ends the lease.
     pub(super) fn leave(&mut self, connection: &mut Connection, well: bool, now: Instant) {
         let well = well && !connection.sqlite.handle().is_autocommit();
-        let ended = self.lease.leave(well, self.requests.are_pending(), now);
+        let ended = self.lease.leave(well, self.must_release(), now);
         self.ended(connection, ended);
     }
 
     /// Called while the reader is idle. Ends the lease if it is due.
     pub(super) fn rest(&mut self, connection: &mut Connection, now: Instant) {
-        let ended = self.lease.rest(self.requests.are_pending(), now);
+        let ended = self.lease.rest(self.must_release(), now);
         self.ended(connection, ended);
     }
 
@@ -131,7 +134,7 @@ impl Holder {
 
     /// Returns when the lease ends if the reader stays idle.
     pub(super) fn until(&self) -> Option<Instant> {
-        self.lease.until(self.requests.are_pending())
+        self.lease.until(self.must_release())
     }
 }
 
@@ -145,6 +148,7 @@ impl Drop for Holder {
 }
 
 /// Returns true if a reader may keep its transaction open between reads.
-pub(super) fn may_hold(options: &Options, connection: &Connection) -> bool {
-    are_possible(options, &connection.journal) && has_litestream(&connection.sqlite).is_ok_and(|is_there| !is_there)
+pub(super) fn may_hold(context: &Context, connection: &Connection) -> bool {
+    are_possible(&context.options, &connection.journal)
+        && context.look_for_litestream(&connection.sqlite).is_ok_and(|is_there| !is_there)
 }

@@ -35,7 +35,7 @@ pub(super) fn close(writer: &mut WriterConnection, wait: Duration) {
 /// Copies the rest of the WAL into the database, unless that takes longer than `wait`. Returns whether it is copied.
 pub(super) fn copy_wal(writer: &mut WriterConnection, wait: Duration) -> Result<bool> {
     writer.end_lease();
-    if writer.external || writer.refusal().is_some() {
+    if writer.context.is_external() || writer.refusal().is_some() {
         return Ok(false);
     }
     let Some(connection) = &mut writer.connection else { return Ok(false) };

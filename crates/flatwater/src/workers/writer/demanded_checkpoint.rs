@@ -9,6 +9,7 @@ use std::time::Instant;
 use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 
 use super::WriterShared;
+use super::copied_wal;
 use super::writer_connection::WriterConnection;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -18,6 +19,12 @@ pub(super) fn checkpoint(
     shared: &WriterShared,
     mode: CheckpointMode,
 ) -> Result<CheckpointInfo> {
+    let done = run(writer, shared, mode);
+    copied_wal::append_or_cut(writer);
+    done
+}
+
+fn run(writer: &mut WriterConnection, shared: &WriterShared, mode: CheckpointMode) -> Result<CheckpointInfo> {
     let _without_leases = shared.listener.get().map(|listener| listener.end_leases());
     let (mut again, mut tries) = (writer.busy(), 0);
     let began = Instant::now();

@@ -88,7 +88,7 @@ impl Room {
 }
 
 impl WriterShared {
-    /// Makes room after `error`, if that is due. Only where Flatwater checkpoints the WAL.
+    /// Makes room after `error`, if that is due. Not with `Checkpoint::External`.
     pub(super) fn make_room(&self, writer: &mut WriterConnection, error: &Error) {
         let Some(listener) = self.listener.get().filter(|_| writer.is_autocommit()) else { return };
         let Some((disk, header)) = writer.disk() else { return };

@@ -10,6 +10,7 @@ mod choice;
 mod close_connection;
 mod commit;
 mod commits_seen;
+mod copied_wal;
 mod demanded_checkpoint;
 mod disk_full;
 mod effects;
@@ -90,8 +91,6 @@ pub(super) struct WriterShared {
     context: Arc<Context>,
     /// The journal mode, in lower case.
     journal: String,
-    /// True if another program keeps the WAL short: `Checkpoint::External`, or Litestream.
-    external: bool,
     queue: Queue<Request, HeldConnection>,
     /// The connection while a transaction is open.
     resting: Arc<RestingConnection>,
@@ -120,14 +119,12 @@ impl Writer {
         context.turnstile.iter().for_each(|turnstile| turnstile.pass());
         let mut writer = opened?;
         let journal = writer.connection()?.journal.clone();
-        let external = writer.external;
         Ok(Self(Arc::new_cyclic(|shared| WriterShared {
             is_left: writer.is_left.clone(),
             queue: Queue::new(context.options.queue, HeldConnection::new(writer)),
             resting: Arc::new(RestingConnection::new(shared.clone())),
             context: context.clone(),
             journal,
-            external,
             listener: OnceLock::new(),
             live: OnceLock::new(),
             lease_watch: writer_lease::Watch::default(),
@@ -179,11 +176,6 @@ impl Writer {
     /// The journal mode, in lower case.
     pub(crate) fn journal(&self) -> &str {
         &self.0.journal
-    }
-
-    /// Returns true if another program keeps the WAL short.
-    pub(crate) fn is_external(&self) -> bool {
-        self.0.external
     }
 
     /// Pushes the request. If the queue is full, the request waits in line for a place.

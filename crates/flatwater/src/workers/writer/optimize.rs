@@ -26,7 +26,9 @@ const MEANWHILE: Duration = Duration::from_secs(1);
 
 /// Lets it run as often as the options say, unless the database is parked.
 pub(crate) fn optimize_again_and_again(writer: &Writer) {
-    let Some(every) = writer.0.context.options.optimize_every.filter(|_| !writer.0.external) else { return };
+    let Some(every) = writer.0.context.options.optimize_every.filter(|_| !writer.0.context.is_external()) else {
+        return;
+    };
     let of = Arc::downgrade(&writer.0);
     writer.0.optimizes.by(later(Instant::now(), every), move || {
         let writer = Writer(of.upgrade()?);
@@ -48,7 +50,7 @@ fn ask(writer: &Writer) {
 /// Called when the connection is about to be closed, and may take so long for it.
 pub(super) fn at_close(writer: &mut WriterConnection, wait: Duration) {
     let is_wanted = writer.options().optimize_every.is_some() && !writer.is_in_memory();
-    if !is_wanted || writer.external || writer.is_suspect || writer.refusal().is_some() {
+    if !is_wanted || writer.context.is_external() || writer.is_suspect || writer.refusal().is_some() {
         return;
     }
     writer.end_lease();

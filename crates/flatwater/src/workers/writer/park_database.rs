@@ -58,7 +58,7 @@ impl Writer {
             // SQLite must be the last user of the files, so that it can remove the WAL.
             drop(watch.unguard());
             drop_connection(writer, is_copied);
-            writer.left_wal = !(is_copied || writer.external);
+            writer.left_wal = !(is_copied || writer.context.is_external());
             watch.parked.begin();
             context.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
             let after = Stamp::of(&context.options.path);

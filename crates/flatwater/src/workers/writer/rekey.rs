@@ -34,7 +34,7 @@ pub(super) fn rekey(writer: &mut WriterConnection, new: &Key, ticket: &Arc<Ticke
     writer.connection()?;
     let drain = watch.drains.begin();
     drop(watch.unguard());
-    drop_connection(writer, !writer.external);
+    drop_connection(writer, !context.is_external());
     watch.parked.begin();
     context.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
     let (mut again, mut tries) = (writer.busy(), 0);

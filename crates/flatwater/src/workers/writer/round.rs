@@ -19,7 +19,7 @@ use super::known_schema::see_schema;
 use super::own_connections::lent_slot::LentSlot;
 use super::slot::{HeldConnection, Slot, enter};
 use super::writer_connection::WriterConnection;
-use super::{Writer, WriterShared, commit, group, run_alone, serve_transaction, taken};
+use super::{Writer, WriterShared, commit, copied_wal, group, run_alone, serve_transaction, taken};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
@@ -199,6 +199,7 @@ impl WriterShared {
             self.ongoing.note("a checkpoint");
             writer.busy_timeout.until_for_all(Instant::now());
             closure(&mut || commit::smallest(writer));
+            copied_wal::append_or_cut(writer);
             return false;
         }
         let kind = work.describe().kind;

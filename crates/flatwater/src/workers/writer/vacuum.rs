@@ -56,7 +56,7 @@ pub(super) fn vacuum(
         }
         done
     })?;
-    if shared.journal == "wal" && !shared.external {
+    if shared.journal == "wal" && !shared.context.is_external() {
         // What cannot be copied now is copied later: the vacuum is committed.
         let _ = checkpoint(writer, shared, CheckpointMode::Passive);
     }

@@ -19,7 +19,6 @@ use crate::busy_handler::BusyWait;
 use crate::connection::Connection;
 use crate::connection::exclusive::reset::{repair, restore_handlers};
 use crate::connection::learn::schema::SchemaFacts;
-use crate::connection::open::has_litestream;
 use crate::connection::open::role::Role;
 use crate::connection::open::writable::{is_half_open, is_read_only};
 use crate::connection::run::statement_cache::CachedStatement;
@@ -27,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::inline::limits::Inline;
 use crate::inline::router::WriteRouter;
 use crate::lease::are_possible;
-use crate::options::{Checkpoint, Durability, Options};
+use crate::options::{Durability, Options};
 use crate::queue::ticket::Ticket;
 use crate::sql::statement_info::StatementInfo;
 use crate::workers::context::Context;
@@ -52,8 +51,6 @@ pub(crate) struct WriterConnection {
     pub(super) attached_left: Vec<(Box<str>, u32)>,
     /// True after the first open. Only the first open may create the file: a later one must find the same file.
     was_open: bool,
-    /// True if another program keeps the WAL short.
-    pub(super) external: bool,
     /// The last connection left frames in the WAL, because copying them took too long when the database was parked.
     pub(super) left_wal: bool,
     pub(super) facts: SchemaFacts,
@@ -113,8 +110,8 @@ impl WriterConnection {
                 // Later they are compared with the schema before a group relies on them.
                 self.facts = SchemaFacts::read(&mut connection)?;
             }
-            self.external = context.options.checkpoint == Checkpoint::External || has_litestream(&connection.sqlite)?;
-            let may_lease = !self.external && are_possible(&context.options, &connection.journal);
+            context.look_for_litestream(&connection.sqlite)?;
+            let may_lease = !context.is_external() && are_possible(&context.options, &connection.journal);
             self.lease = match context.options.inline {
                 Inline::Auto(limits) if may_lease => WriterLease::new(limits.time),
                 _ => WriterLease::impossible(),
@@ -264,7 +261,6 @@ fn closed(context: &Arc<Context>, own: Option<OwnSettings>, is_left: Arc<AtomicB
         commits_beside: 0,
         attached_left: Vec::new(),
         was_open: false,
-        external: false,
         left_wal: false,
         facts: SchemaFacts::default(),
         busy_timeout: BusyWait::default(),

@@ -70,6 +70,10 @@ pub(super) fn enter_lease(
     now: Instant,
 ) -> Result<Entered, Fallback> {
     let change = state.change();
+    if writer.lease.age.is_some() && writer.context.is_beside_litestream() {
+        writer.end_lease();
+        writer.lease = WriterLease::impossible();
+    }
     let mut run = LeaseRun::Alone;
     if let Some(age) = writer.lease.age {
         writer.lease.entered = change;
