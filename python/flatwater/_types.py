@@ -72,7 +72,7 @@ class Tuning(TypedDict, total=False):
     auto_vacuum: Literal["none", "full", "incremental"]
     """Whether a file that is created gives the space of deleted rows back. Default "none"."""
     checkpoint: Literal["managed", "external"]
-    """Whether Flatwater keeps the WAL short, or another program, such as Litestream. Default "managed"."""
+    """Whether Flatwater keeps the WAL short, or another program. Litestream needs no option. Default "managed"."""
     extra_readers: int
     """How many streams and snapshots may be open at a time. Default 8."""
     fairness: Literal["auto", "off"]
