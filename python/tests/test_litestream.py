@@ -78,7 +78,9 @@ class Place:
 
     def does(self, *arguments: object) -> bool:
         command = [str(LITESTREAM), *(str(argument) for argument in arguments)]
-        return not subprocess.run(command, env=self.environment, cwd=self.folder, capture_output=True).returncode
+        return not subprocess.run(
+            command, env=self.environment, cwd=self.folder, capture_output=True, timeout=90
+        ).returncode
 
     def synced(self) -> set[int]:
         """Rows that are in the replica, because they were acknowledged before a sync that succeeded began."""

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::WalHeader;
 
 use crate::dependencies::change::Change;
+use crate::error::Result;
 use crate::file::disk::Disk;
 
 pub(crate) trait CommitListener: Send + Sync {
@@ -30,6 +31,10 @@ pub(crate) trait CommitListener: Send + Sync {
 
     /// Returns true while the checkpointer copies frames, which ends by itself and keeps every other checkpoint out.
     fn is_copying(&self) -> bool;
+
+    /// Ends the read transaction of the checkpointer that keeps the WAL from being restarted, if there is one, after a commit. While the
+    /// returned value lives, there is no other one. Called in the slot.
+    fn unpin(&self, commit: &mut dyn FnMut() -> Result<()>) -> Result<Box<dyn Send>>;
 
     /// Ends the leases of readers. While the returned value lives, no reader takes a lease.
     fn end_leases(&self) -> Box<dyn Send>;

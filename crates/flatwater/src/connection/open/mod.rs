@@ -93,8 +93,8 @@ fn with_parts(
     Ok(connection)
 }
 
-/// Returns true if Litestream works on the file. Litestream keeps the WAL short by itself, and copies again what
-/// other programs checkpoint (<https://litestream.io/tips/#disable-autocheckpoints-for-high-write-load-servers>).
+/// Returns true if the file has a table of Litestream's, which checkpoints the WAL by itself
+/// (<https://litestream.io/tips/#disable-autocheckpoints-for-high-write-load-servers>).
 pub(crate) fn has_litestream(sqlite: &Sqlite) -> Result<bool> {
     let tables = "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('_litestream_seq', '_litestream_lock')";
     let count = |sqlite: &rusqlite::Connection| sqlite.query_row(tables, [], |row| row.get::<_, i64>(0));

@@ -140,6 +140,7 @@ impl CheckpointerShared {
     }
 
     fn ended(&self, mut state: MutexGuard<'_, ThreadState>) {
+        self.pin.give_up();
         state.thread = None;
         drop(state);
         self.changed.notify_all();

@@ -23,8 +23,10 @@ use std::time::{Duration, Instant};
 
 use decision::Policy;
 use flatwater_sqlite::WalHeader;
+use pin::Pin;
 use write_delay::Pace;
 
+use crate::error::Result;
 use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::CheckpointLimits;
@@ -84,6 +86,8 @@ struct CheckpointerShared {
     /// by the holder of the slot.
     next_write_us: AtomicU64,
     waits_for_room: AtomicBool,
+    /// Set by the thread, ended by the holder of the slot.
+    pin: Pin,
     state: Mutex<ThreadState>,
     /// Signalled when the thread has ended.
     changed: Condvar,
@@ -120,6 +124,7 @@ impl Checkpointer {
             pass_began_us: AtomicU64::new(0),
             next_write_us: AtomicU64::new(0),
             waits_for_room: AtomicBool::new(false),
+            pin: Pin::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
             alarm: Deadline::default(),
@@ -155,6 +160,10 @@ impl CommitListener for Checkpointer {
 
     fn end_leases(&self) -> Box<dyn Send> {
         (self.0.powers.end_leases)()
+    }
+
+    fn unpin(&self, commit: &mut dyn FnMut() -> Result<()>) -> Result<Box<dyn Send>> {
+        Ok(Box::new(self.0.pin.refuse(commit)?))
     }
 
     fn is_copying(&self) -> bool {

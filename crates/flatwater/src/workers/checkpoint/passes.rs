@@ -11,7 +11,6 @@ use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 
 use super::CheckpointerShared;
 use super::decision::Policy;
-use super::pin::Pin;
 use super::waits::POLL;
 use super::write_delay::is_short;
 use crate::connection::Connection;
@@ -85,26 +84,25 @@ impl CheckpointerShared {
     /// Checkpoints and syncs while writers continue. Each pass copies what was written during the previous one, until so
     /// little is left that writers can wait for it.
     ///
-    /// Beside Litestream the WAL is pinned meanwhile, and it stays so until it is truncated. A pass that finds new
-    /// frames has a pin of its own, which begins before the last one ends. One that finds none keeps the last one: a reader that begins
-    /// when all is copied reads the database, and keeps nobody from restarting the WAL.
-    pub(super) fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<Option<Pin>> {
-        let mut pin = None;
+    /// Beside Litestream the WAL is pinned meanwhile, and stays so until it is truncated.
+    pub(super) fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<()> {
         for pass in 1..=PASSES_AT_MOST {
             let began = Instant::now();
-            if policy.beside_litestream && (pin.is_none() || backlog(connection) > 0) {
-                pin = Some(Pin::begin(&self.context, connection)?);
+            if policy.beside_litestream {
+                self.pin.renew(&self.context, connection)?;
             }
-            let progress =
-                self.pass(connection, policy, checkpoint_after_others, |open, _| Ok(open.sqlite.files().sync()?))?;
-            pin.as_ref().map_or(Ok(()), |pin| pin.was_reached(connection))?;
-            let is_blocked = progress.left >= FEW_FRAMES && pin.is_none();
+            let progress = self.pass(connection, policy, checkpoint_after_others, |open, _| {
+                self.pin.was_reached(open)?;
+                Ok(open.sqlite.files().sync()?)
+            })?;
+            // With a pin, what was written since it began is left in any case.
+            let is_blocked = progress.left >= FEW_FRAMES && !policy.beside_litestream;
             let is_last = pass >= PASSES && is_short(backlog(connection), policy.frame());
             if is_last || progress.frames < FEW_FRAMES || is_blocked || began.elapsed() < SHORT {
                 break;
             }
         }
-        Ok(pin)
+        Ok(())
     }
 }
 

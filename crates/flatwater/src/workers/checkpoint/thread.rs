@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::CheckpointMode;
 
 use super::decision::{Observed, Policy, Step};
-use super::pin::Pin;
 use super::waits::{POLL, is_lock, no_wait, polls, unless_a_sync_failed};
 use super::{CheckpointerShared, frames};
 use crate::connection::Connection;
@@ -24,6 +23,8 @@ use crate::thread::linger::Linger;
 
 /// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);
+/// The pause after a look for Litestream's tables that failed.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// What a thread does that had nothing to do.
 enum Rested {
     GoesOn,
@@ -106,7 +107,11 @@ impl CheckpointerShared {
         match self.context.look_for_litestream(&connection.sqlite) {
             Ok(false) => return step,
             Ok(true) => policy.beside_litestream = true,
-            Err(error) => self.failed(policy, &error, Duration::ZERO),
+            // What is not known is not copied.
+            Err(error) => {
+                self.failed(policy, &error, Duration::ZERO);
+                return Step::Rest(LOOK_AGAIN);
+            }
         }
         policy.next(seen, Instant::now())
     }
@@ -154,14 +159,12 @@ impl CheckpointerShared {
     ) -> Option<Connection> {
         let began = Instant::now();
         let _without_leases = (self.powers.end_leases)();
-        let pin = match self.prepare(&mut connection, policy) {
-            Ok(pin) => pin,
-            Err(error) => {
-                self.failed(policy, &error, Duration::ZERO);
-                return Some(connection);
-            }
-        };
-        let (connection, result) = self.in_slot(connection, pin, mode, budget, true)?;
+        if let Err(error) = self.prepare(&mut connection, policy) {
+            self.pin.end_if_not_needed(&connection);
+            self.failed(policy, &error, Duration::ZERO);
+            return Some(connection);
+        }
+        let (connection, result) = self.in_slot(connection, mode, budget, true)?;
         match result {
             Ok(()) => {
                 policy.was_restarted(began.elapsed(), Instant::now());
@@ -175,7 +178,7 @@ impl CheckpointerShared {
 
     fn truncate(&self, connection: Connection, policy: &mut Policy) -> Option<Connection> {
         let _without_leases = (self.powers.end_leases)();
-        let (connection, result) = self.in_slot(connection, None, CheckpointMode::Truncate, POLL, false)?;
+        let (connection, result) = self.in_slot(connection, CheckpointMode::Truncate, POLL, false)?;
         policy.was_truncated();
         match result {
             Ok(()) => self.context.recorder.wal.truncated(),
@@ -189,17 +192,16 @@ impl CheckpointerShared {
     fn in_slot(
         &self,
         mut connection: Connection,
-        pin: Option<Pin>,
         mode: CheckpointMode,
         budget: Duration,
         commits: bool,
     ) -> Option<(Connection, Result<()>)> {
         let (send, receive) = mpsc::sync_channel(1);
-        let context = self.context.clone();
+        let (context, pin) = (self.context.clone(), self.pin.clone());
         let asked = (self.powers.in_slot)(Box::new(move |commit| {
             let began = Instant::now();
-            let unpinned = pin.map_or(Ok(()), |pin| pin.end(commit));
-            connection.sqlite.hooks().set_busy(Some(polls(began + budget)));
+            let unpinned = pin.end(commit);
+            connection.sqlite.hooks().set_busy(Some(polls(Instant::now() + budget)));
             let done = unpinned.and_then(|()| Ok(connection.sqlite.checkpoint(mode)?));
             connection.sqlite.hooks().set_busy(Some(no_wait()));
             let done = match done {

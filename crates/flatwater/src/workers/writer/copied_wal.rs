@@ -14,7 +14,8 @@ use crate::error::Result;
 /// Appends a commit to a WAL that is copied to its end. If the reader that kept it from being restarted has ended meanwhile, that commit
 /// restarts it and cuts its file (<https://sqlite.org/pragma.html#pragma_journal_size_limit>).
 pub(super) fn append_or_cut(writer: &mut WriterConnection) {
-    if !writer.context.is_beside_litestream() || !writer.is_open() || writer.refusal().is_some() {
+    let Some(connection) = writer.connection.as_ref().filter(|_| writer.refusal().is_none()) else { return };
+    if !writer.context.look_for_litestream(&connection.sqlite).unwrap_or(true) {
         return;
     }
     let Some(header) = writer.wal_header().filter(|header| header.copied >= header.max_frame) else { return };
@@ -22,16 +23,18 @@ pub(super) fn append_or_cut(writer: &mut WriterConnection) {
     if header.max_frame == 0 && bytes.is_none_or(|bytes| bytes == 0) {
         return;
     }
-    // After a failure the next checkpoint tries again; a failed sync has latched the database.
+    // After a failure the limit stays, so that the next commit of this connection does what this one should have done. A failed sync has
+    // latched the database.
     let _ = with_a_cut(writer);
 }
 
 fn with_a_cut(writer: &mut WriterConnection) -> Result<()> {
-    let limit: i64 = ask(writer, "PRAGMA main.journal_size_limit")?;
+    let limit = ask(writer, "PRAGMA main.journal_size_limit")?;
     ask(writer, "PRAGMA main.journal_size_limit = 0")?;
-    let written = commit::smallest(writer);
-    ask(writer, &format!("PRAGMA main.journal_size_limit = {limit}"))?;
-    written
+    commit::smallest(writer)?;
+    // It is 0 after a failure; without one it is unlimited unless a program set it.
+    let limit = if limit == 0 { -1 } else { limit };
+    ask(writer, &format!("PRAGMA main.journal_size_limit = {limit}")).map(drop)
 }
 
 fn ask(writer: &mut WriterConnection, pragma: &str) -> Result<i64> {

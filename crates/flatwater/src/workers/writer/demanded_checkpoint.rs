@@ -8,9 +8,8 @@ use std::time::Instant;
 
 use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 
-use super::WriterShared;
-use super::copied_wal;
 use super::writer_connection::WriterConnection;
+use super::{WriterShared, commit, copied_wal};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Runs a checkpoint. Waits for other connections until the busy timeout ends, or the deadline.
@@ -19,6 +18,8 @@ pub(super) fn checkpoint(
     shared: &WriterShared,
     mode: CheckpointMode,
 ) -> Result<CheckpointInfo> {
+    let listener = shared.listener.get();
+    let _unpinned = listener.map(|listener| listener.unpin(&mut || commit::smallest(writer))).transpose()?;
     let done = run(writer, shared, mode);
     copied_wal::append_or_cut(writer);
     done
