@@ -17,6 +17,13 @@ const TABLES: &str = "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq 
     CREATE TABLE _litestream_lock (id INTEGER)";
 const LIMIT: u64 = 1 << 20;
 
+/// A file that Litestream has worked on.
+fn beside_litestream() -> TestFile {
+    let file = TestFile::new();
+    file.plain().execute_batch(TABLES).unwrap();
+    file
+}
+
 fn small(file: &TestFile) -> Options {
     let limits = CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(4 * LIMIT);
     file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(limits)))
@@ -52,6 +59,16 @@ fn old_frames(file: &TestFile) -> usize {
     frames.chunks(24 + 4096).filter(|frame| frame.len() > 24 && frame[8..16] != header[16..24]).count()
 }
 
+/// Asserts that no restart has left old frames. A commit that restarts the WAL cuts it before it ends, so they are there for a moment; a
+/// write of `db` comes after it.
+async fn assert_no_old_frames_are_left(file: &TestFile, db: &Database) {
+    let restart = wal(file).get(..32).map(<[u8]>::to_vec);
+    if old_frames(file) > 0 {
+        write(db, 1).await;
+        assert!(old_frames(file) == 0 || wal(file).get(..32) != restart.as_deref());
+    }
+}
+
 #[test]
 fn without_litestream_a_restart_leaves_old_frames_and_beside_it_none() {
     for beside in [false, true] {
@@ -74,8 +91,7 @@ fn without_litestream_a_restart_leaves_old_frames_and_beside_it_none() {
 
 #[test]
 fn while_litestream_reads_the_wal_nothing_is_restarted_and_no_write_waits_and_then_it_is_cut() {
-    let file = TestFile::new();
-    file.plain().execute_batch(TABLES).unwrap();
+    let file = beside_litestream();
     run(async {
         let db = empty_table(small(&file)).await;
         let litestream = reader(&file);
@@ -96,8 +112,7 @@ fn while_litestream_reads_the_wal_nothing_is_restarted_and_no_write_waits_and_th
 
 #[test]
 fn what_a_reader_kept_from_being_cut_is_not_left_copied_to_its_end() {
-    let file = TestFile::new();
-    file.plain().execute_batch(TABLES).unwrap();
+    let file = beside_litestream();
     run(async {
         let db = empty_table(small(&file)).await;
         let first = reader(&file);
@@ -144,8 +159,7 @@ fn tables_that_appear_while_the_database_is_open_are_seen() {
 /// Writes come between the steps of a checkpoint, and readers block some of these.
 #[test]
 fn no_write_restarts_what_was_copied_while_the_wal_is_to_be_cut() {
-    let file = TestFile::new();
-    file.plain().execute_batch(TABLES).unwrap();
+    let file = beside_litestream();
     run(async {
         let db = empty_table(small(&file)).await;
         let ends = Arc::new(AtomicBool::new(false));
@@ -172,13 +186,7 @@ fn no_write_restarts_what_was_copied_while_the_wal_is_to_be_cut() {
             }
         });
         while db.stats().wal.resets < 4 {
-            let restart = wal(&file).get(..32).map(<[u8]>::to_vec);
-            if old_frames(&file) > 0 {
-                // A commit that restarts the WAL cuts it before it ends, and this write comes after it.
-                write(&db, 1).await;
-                let is_left = old_frames(&file) > 0;
-                assert!(!is_left || wal(&file).get(..32) != restart.as_deref());
-            }
+            assert_no_old_frames_are_left(&file, &db).await;
             tokio::task::yield_now().await;
         }
         ends.store(true, Ordering::Relaxed);
@@ -189,8 +197,7 @@ fn no_write_restarts_what_was_copied_while_the_wal_is_to_be_cut() {
 
 #[test]
 fn a_checkpoint_on_demand_does_not_wait_for_the_pin_of_the_checkpointer() {
-    let file = TestFile::new();
-    file.plain().execute_batch(TABLES).unwrap();
+    let file = beside_litestream();
     run(async {
         let db = empty_table(small(&file)).await;
         for round in 0..150 {
@@ -205,8 +212,7 @@ fn a_checkpoint_on_demand_does_not_wait_for_the_pin_of_the_checkpointer() {
 /// Another process has the write lock when the pin is to end, so that there can be no commit before it.
 #[test]
 fn while_another_program_writes_the_pin_stays() {
-    let file = TestFile::new();
-    file.plain().execute_batch(TABLES).unwrap();
+    let file = beside_litestream();
     run(async {
         let db = empty_table(small(&file)).await;
         let foreign = file.plain();
@@ -222,11 +228,7 @@ fn while_another_program_writes_the_pin_stays() {
             }
         });
         while !writes.is_finished() {
-            let restart = wal(&file).get(..32).map(<[u8]>::to_vec);
-            if old_frames(&file) > 0 {
-                write(&db, 1).await;
-                assert!(old_frames(&file) == 0 || wal(&file).get(..32) != restart.as_deref());
-            }
+            assert_no_old_frames_are_left(&file, &db).await;
             write(&db, 5).await;
         }
         writes.join().unwrap();
@@ -240,8 +242,7 @@ fn no_order_of_readers_writers_and_checkpoints_leaves_old_frames() {
     let seed = rand::random();
     println!("seed {seed}");
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);
-    let file = TestFile::new();
-    file.plain().execute_batch(TABLES).unwrap();
+    let file = beside_litestream();
     run(async {
         let db = empty_table(small(&file)).await;
         let mut readers = Vec::new();

@@ -199,18 +199,20 @@ fn a_wal_that_another_program_keeps_short_is_left_alone() {
         run(async {
             let options = if litestream {
                 file.plain().execute_batch("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)").unwrap();
-                file.options()
+                // With the default limits so long a WAL is cut.
+                let limits = CheckpointLimits::default().limit_bytes(128 << 20);
+                file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(limits)))
             } else {
                 file.options().tuning(|t| t.checkpoint(Checkpoint::External))
             };
             let db = empty_table(options).await;
-            write(&db, 600).await;
+            write(&db, 2000).await;
             let before = std::fs::metadata(file.path()).unwrap().len();
             assert_eq!((db.stats().wal.copies, db.stats().wal.resets), (0, 0));
             db.close().await.unwrap();
             assert_eq!(std::fs::metadata(file.path()).unwrap().len(), before, "nothing was copied");
-            assert!(wal_bytes(&file) > 4 << 20);
-            assert_eq!(count(&file.open().await).await, 600);
+            assert!(wal_bytes(&file) > 8 << 20);
+            assert_eq!(count(&file.open().await).await, 2000);
         });
     }
 }
