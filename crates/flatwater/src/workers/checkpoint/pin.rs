@@ -2,9 +2,9 @@
 //!
 //! Owns: the transaction, on a connection of its own, because a connection cannot checkpoint in a transaction
 //! (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>). Begins on `fw-checkpoint`, and is ended by whoever holds the slot, immediately
-//! before a checkpoint that truncates the WAL or that a caller demands. Invariant: as long as there is one, no writer of any process restarts the WAL,
-//! because a restart needs the locks of all readers of the WAL (<https://sqlite.org/walformat.html#wal_locks>). Leaves out: when one is
-//! needed (`passes`).
+//! before a checkpoint that truncates the WAL or that a caller demands. Invariant: as long as there is one, no writer of any process
+//! restarts the WAL, because a restart needs the locks of all readers of the WAL (<https://sqlite.org/walformat.html#wal_locks>).
+//! Leaves out: when one is needed (`passes`).
 //!
 //! ```text
 //! fw-checkpoint, without a pin             another process

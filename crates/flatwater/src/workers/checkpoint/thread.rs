@@ -25,6 +25,7 @@ use crate::thread::linger::Linger;
 const IDLE: Duration = Duration::from_secs(10);
 /// The pause after a look for Litestream's tables that failed.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 /// What a thread does that had nothing to do.
 enum Rested {
     GoesOn,

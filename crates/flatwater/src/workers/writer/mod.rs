@@ -119,7 +119,10 @@ impl Writer {
         context.turnstile.iter().for_each(|turnstile| turnstile.pass());
         let mut writer = opened?;
         let journal = writer.connection()?.journal.clone();
-        copied_wal::append_or_cut(&mut writer);
+        // Opening the connection has looked for the tables.
+        if context.is_beside_litestream() {
+            copied_wal::append_or_cut(&mut writer);
+        }
         Ok(Self(Arc::new_cyclic(|shared| WriterShared {
             is_left: writer.is_left.clone(),
             queue: Queue::new(context.options.queue, HeldConnection::new(writer)),

@@ -199,7 +199,10 @@ impl WriterShared {
             self.ongoing.note("a checkpoint");
             writer.busy_timeout.until_for_all(Instant::now());
             closure(&mut || commit::smallest(writer));
-            copied_wal::append_or_cut(writer);
+            // The checkpointer has looked for the tables before it came here.
+            if self.context.is_beside_litestream() {
+                copied_wal::append_or_cut(writer);
+            }
             return false;
         }
         let kind = work.describe().kind;
