@@ -29,6 +29,8 @@ pub(crate) struct Observed {
     pub(crate) disk: Disk,
     /// How long ago the last write was.
     pub(crate) idle: Duration,
+    /// Litestream works on the file, or did earlier.
+    pub(crate) beside_litestream: bool,
 }
 
 impl Observed {
@@ -107,8 +109,6 @@ pub(crate) struct Policy {
     has_failed: bool,
     /// The most recent result concerning restarts is a failure.
     is_failing: bool,
-    /// Litestream works on the file, or did earlier.
-    pub(super) beside_litestream: bool,
 }
 
 impl Policy {
@@ -129,7 +129,6 @@ impl Policy {
             truncated: false,
             has_failed: false,
             is_failing: false,
-            beside_litestream: false,
         }
     }
 
@@ -171,7 +170,7 @@ impl Policy {
 
     /// The number of frames at which the checkpointer has something to do.
     pub(crate) fn wake_at(&self, seen: &Observed, now: Instant) -> u32 {
-        if self.beside_litestream {
+        if seen.beside_litestream {
             return beside_litestream::wake_at(self, now);
         }
         // While a checkpoint or a restart is blocked, only time wakes the checkpointer.
@@ -221,7 +220,7 @@ impl Policy {
     }
 
     pub(crate) fn next(&self, seen: &Observed, now: Instant) -> Step {
-        if self.beside_litestream {
+        if seen.beside_litestream {
             return beside_litestream::next(self, seen, now);
         }
         let is_long = seen.disk.wal > self.limit / KEPT;

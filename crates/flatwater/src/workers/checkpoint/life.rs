@@ -116,7 +116,6 @@ impl CheckpointerShared {
     /// The body of the thread.
     fn run(self: Arc<Self>) {
         let mut policy = self.lock().policy.take().unwrap_or_else(|| Policy::new(u32::MAX));
-        policy.beside_litestream = self.context.is_beside_litestream();
         loop {
             let later = catch_unwind(AssertUnwindSafe(|| self.serve(&mut policy))).unwrap_or_else(|_| {
                 self.context.recorder.wal.failed(&Error::misuse("the checkpointer panicked"));

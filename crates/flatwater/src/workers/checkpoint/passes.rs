@@ -86,9 +86,10 @@ impl CheckpointerShared {
     ///
     /// Beside Litestream the WAL is pinned meanwhile, and stays so until it is truncated.
     pub(super) fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<()> {
+        let beside_litestream = self.context.is_beside_litestream();
         for pass in 1..=PASSES_AT_MOST {
             let began = Instant::now();
-            if policy.beside_litestream {
+            if beside_litestream {
                 self.pin.renew(&self.context, connection)?;
             }
             let progress = self.pass(connection, policy, checkpoint_after_others, |open, _| {
@@ -96,7 +97,7 @@ impl CheckpointerShared {
                 Ok(open.sqlite.files().sync()?)
             })?;
             // With a pin, what was written since it began is left in any case.
-            let is_blocked = progress.left >= FEW_FRAMES && !policy.beside_litestream;
+            let is_blocked = progress.left >= FEW_FRAMES && !beside_litestream;
             let is_last = pass >= PASSES && is_short(backlog(connection), policy.frame());
             if is_last || progress.frames < FEW_FRAMES || is_blocked || began.elapsed() < SHORT {
                 break;

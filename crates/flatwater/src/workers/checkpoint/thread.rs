@@ -73,15 +73,15 @@ impl CheckpointerShared {
                 }
                 continue;
             };
-            let seen = self.see(&connection)?;
+            let mut seen = self.see(&connection)?;
             policy.saw(&seen, Instant::now());
             self.soft.store(if policy.is_blocked() { u32::MAX } else { policy.limit() }, Ordering::Relaxed);
             self.frame_ns.store(policy.frame().as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
             let hard_here = seen.disk.limit(hard).max(policy.limit());
             // While Litestream runs, only Litestream makes room.
-            let makes_no_room = policy.is_failing() || policy.beside_litestream && policy.is_blocked();
+            let makes_no_room = policy.is_failing() || seen.beside_litestream && policy.is_blocked();
             self.hard.store(if makes_no_room { u32::MAX } else { hard_here }, Ordering::Relaxed);
-            let left = match self.step(&connection, policy, &seen) {
+            let left = match self.step(&connection, policy, &mut seen) {
                 Step::Rest(time) => match self.rest(&connection, policy, &seen, time) {
                     Rested::GoesOn => Some(connection),
                     Rested::Ends(later) => return later,
@@ -100,14 +100,14 @@ impl CheckpointerShared {
     }
 
     /// Decides what to do, after a look for Litestream's tables before anything is copied.
-    fn step(&self, connection: &Connection, policy: &mut Policy, seen: &Observed) -> Step {
+    fn step(&self, connection: &Connection, policy: &mut Policy, seen: &mut Observed) -> Step {
         let step = policy.next(seen, Instant::now());
-        if matches!(step, Step::Rest(_)) || policy.beside_litestream {
+        if matches!(step, Step::Rest(_)) || seen.beside_litestream {
             return step;
         }
         match self.context.look_for_litestream(&connection.sqlite) {
             Ok(false) => return step,
-            Ok(true) => policy.beside_litestream = true,
+            Ok(true) => seen.beside_litestream = true,
             // What is not known is not copied.
             Err(error) => {
                 self.failed(policy, &error, Duration::ZERO);
@@ -126,7 +126,8 @@ impl CheckpointerShared {
         self.frames.store(header.max_frame, Ordering::Relaxed);
         self.looked_at(&disk, &header);
         let idle = self.began.elapsed().saturating_sub(written);
-        Some(Observed { frames: header.max_frame, copied: header.copied, idle, disk })
+        let beside_litestream = self.context.is_beside_litestream();
+        Some(Observed { frames: header.max_frame, copied: header.copied, idle, disk, beside_litestream })
     }
 
     /// Sleeps until the WAL has grown or the time is over, if the thread may linger.

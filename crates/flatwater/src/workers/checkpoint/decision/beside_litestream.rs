@@ -34,13 +34,13 @@ mod tests {
     const LIMIT: u32 = 8192;
 
     fn seen(frames: u32, copied: u32, idle: Duration) -> Observed {
-        Observed { frames, copied, idle, disk: Disk { wal: frames, database: 10_000, free: u32::MAX } }
+        let disk = Disk { wal: frames, database: 10_000, free: u32::MAX };
+        Observed { frames, copied, idle, disk, beside_litestream: true }
     }
 
     #[test]
     fn only_a_long_wal_is_touched_and_that_is_truncated() {
-        let mut policy = Policy::new(LIMIT);
-        policy.beside_litestream = true;
+        let policy = Policy::new(LIMIT);
         let now = Instant::now();
         for idle in [0, 10, 2_000, 60_000].map(Duration::from_millis) {
             for copied in [0, 1_000] {
@@ -55,7 +55,6 @@ mod tests {
     #[test]
     fn what_is_blocked_waits_longer_each_time_and_nothing_else_is_done_meanwhile() {
         let mut policy = Policy::new(LIMIT);
-        policy.beside_litestream = true;
         let now = Instant::now();
         policy.was_blocked(now);
         let long = seen(9_000, 0, Duration::ZERO);

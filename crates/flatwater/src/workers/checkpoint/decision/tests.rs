@@ -7,7 +7,7 @@ const NO_FILE: Disk = Disk { wal: 0, database: 10_000, free: u32::MAX };
 
 fn seen(frames: u32, copied: u32, idle_ms: u64) -> Observed {
     let disk = Disk { wal: frames.max(3000), database: 10_000, free: u32::MAX };
-    Observed { frames, copied, idle: Duration::from_millis(idle_ms), disk }
+    Observed { frames, copied, idle: Duration::from_millis(idle_ms), disk, beside_litestream: false }
 }
 
 /// After a burst that made the file longer than the limit.

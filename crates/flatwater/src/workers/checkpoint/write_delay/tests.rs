@@ -169,7 +169,7 @@ impl Simulation {
         while self.now < end {
             let idle = Duration::from_secs_f64((self.now - self.last_write) / 1e3);
             let disk = Disk { wal: self.frames, database: 0, free: u32::MAX };
-            let seen = Observed { frames: self.frames, copied: self.copied, idle, disk };
+            let seen = Observed { frames: self.frames, copied: self.copied, idle, disk, beside_litestream: false };
             self.policy.saw(&seen, self.at());
             match self.policy.next(&seen, self.at()) {
                 Step::Rest(time) => {
