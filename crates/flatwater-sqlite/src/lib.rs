@@ -39,6 +39,7 @@ pub use connection::Connection;
 pub use connection::checkpoint::{CheckpointInfo, CheckpointMode};
 pub use connection::cipher::{CAN_ENCRYPT, Cipher, PLAIN_HEADER, set_key};
 pub use connection::explain::{Op, Program};
+pub use connection::newest_schema::drop_older_schemas;
 pub use connection::open::has_nul;
 pub use connection::plans::{Matters, PlanParameter, Plans};
 pub use connection::prepare::Prepared;

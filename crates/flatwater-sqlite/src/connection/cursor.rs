@@ -7,8 +7,8 @@
 
 use rusqlite::ffi;
 
+use super::newest_schema::current;
 use super::snapshot_wait::patiently;
-use super::stable::current;
 use super::statement::Statement;
 use crate::error::Result;
 use crate::statements::Compiled;

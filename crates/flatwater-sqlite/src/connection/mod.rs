@@ -11,6 +11,7 @@ mod cursor;
 pub(crate) mod explain;
 mod extension;
 mod lend;
+pub(crate) mod newest_schema;
 pub(crate) mod open;
 pub(crate) mod plans;
 pub(crate) mod prepare;

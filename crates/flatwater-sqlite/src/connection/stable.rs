@@ -16,11 +16,8 @@ use rusqlite::ffi;
 
 use super::Connection;
 use super::prepare::{Prepared, prepare_by};
-use crate::error::{Error, Result, SqliteError};
+use crate::error::{Error, Result};
 use crate::statements::StatementId;
-
-/// So often SQLite tries a statement again whose schema changes (SQLITE_MAX_SCHEMA_RETRY).
-const TRIES: u32 = 50;
 
 unsafe extern "C" {
     // libsqlite3-sys leaves these out.
@@ -50,7 +47,7 @@ pub fn prepare_stable(connection: &mut Connection, sql: &str) -> Result<Option<P
 
 /// Prepares a stable statement again. What is bound stays bound. As in SQLite, which does the same for other statements, the
 /// policy is asked, and what it is asked is not recorded.
-fn prepare_again(connection: &mut Connection, id: StatementId, text: &str) -> Result<()> {
+pub(super) fn prepare_again(connection: &mut Connection, id: StatementId, text: &str) -> Result<()> {
     let bytes = c_int::try_from(text.len()).map_err(|_| Error::TextTooLong)?;
     let mut raw: *mut ffi::sqlite3_stmt = std::ptr::null_mut();
     let db = connection.handle.raw();
@@ -69,24 +66,4 @@ fn prepare_again(connection: &mut Connection, id: StatementId, text: &str) -> Re
         ffi::sqlite3_finalize(before);
     }
     Ok(())
-}
-
-/// Runs `f`, which steps the statement for the first time. If it is a stable one and the schema has changed, it is prepared
-/// again, and `f` runs again.
-pub(super) fn current<T>(
-    connection: &mut Connection,
-    id: StatementId,
-    mut f: impl FnMut(&mut Connection) -> Result<T>,
-) -> Result<T> {
-    let mut tries = 0;
-    loop {
-        let result = f(connection);
-        let is_outdated = matches!(&result, Err(Error::Sqlite(SqliteError { code: ffi::SQLITE_SCHEMA, .. })));
-        if !is_outdated || tries == TRIES {
-            return result;
-        }
-        let Some(text) = connection.statements.stable_text(id) else { return result };
-        prepare_again(connection, id, &text)?;
-        tries += 1;
-    }
 }

@@ -12,8 +12,8 @@ use std::time::Instant;
 use rusqlite::ffi;
 
 use super::Connection;
+use super::newest_schema::current;
 use super::snapshot_wait::patiently;
-use super::stable::current;
 use crate::error::{Error, Result};
 use crate::statements::bindings::Bindings;
 use crate::statements::running::Running;

@@ -49,7 +49,7 @@ pub struct Authorizer {
 }
 
 /// The policy of a fresh connection: everything is allowed.
-fn allow_all(_: &AuthEvent) -> Verdict {
+pub(crate) fn allow_all(_: &AuthEvent) -> Verdict {
     Verdict::Allow
 }
 

@@ -43,11 +43,6 @@ pub(crate) fn has_one_spelling(name: &str) -> bool {
     !name.contains(['"', '`', ']', '\''])
 }
 
-/// Returns true if the text may name this table, view or file, in any spelling.
-pub(crate) fn may_name(sql: &str, name: &str) -> bool {
-    !has_one_spelling(name) || sql.to_ascii_lowercase().contains(&name.to_ascii_lowercase())
-}
-
 /// Returns the module of a virtual table with this definition.
 pub(crate) fn module_of(definition: &str) -> &str {
     words(definition).skip_while(|word| !word.eq_ignore_ascii_case("USING")).nth(1).unwrap_or_default()

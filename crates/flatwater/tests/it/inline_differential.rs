@@ -371,6 +371,12 @@ async fn compare(place: fn() -> Place, seed: u64, totals: &mut Totals) {
     worker.close().await.unwrap();
 }
 
+/// The lists that have found something, and run each time.
+const FOUND: [u64; 1] = [
+    // A cached statement that is compiled again under a schema that is not the newest any more.
+    6_330_697_069_651_586_827,
+];
+
 fn compare_lists(place: fn() -> Place, is_enough: fn(&Totals) -> bool) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let mut totals = Totals::default();
@@ -378,6 +384,9 @@ fn compare_lists(place: fn() -> Place, is_enough: fn(&Totals) -> bool) {
         return run(compare(place, seed, &mut totals));
     }
     let (first, lists) = (rand::random::<u64>(), number("FLATWATER_LISTS").unwrap_or(20));
+    for seed in FOUND {
+        run(compare(place, seed, &mut totals));
+    }
     // The limits of a list may be so small that nothing runs inline.
     for list in 0.. {
         if list >= lists && is_enough(&totals) {

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use flatwater_sqlite::{Connection as Sqlite, Policy, Prepared, StatementId, prepare_stable};
+use flatwater_sqlite::{Connection as Sqlite, Policy, Prepared, StatementId, drop_older_schemas, prepare_stable};
 use rusqlite::ffi;
 
 use super::hints::{hint, nearest_pragma};
@@ -21,9 +21,8 @@ use crate::growth_counter::step;
 use crate::sql::change_functions;
 use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_other_tables};
 use crate::sql::policy;
-use crate::sql::statement_info::{KEPT_TEXT_BYTES, StatementInfo};
+use crate::sql::statement_info::StatementInfo;
 use crate::sql::tokens::quoted;
-use crate::sql::unreported_changes::may_name;
 use crate::values::column::{ColumnNames, Names};
 
 impl Connection {
@@ -85,14 +84,8 @@ impl Connection {
         let before = self.sqlite.hooks().authorizer.set_policy(policy);
         let mut prepared = prepare(&mut self.sqlite, sql);
         if prepared.as_ref().is_err_and(|error| error.code() == Some(ffi::SQLITE_ERROR))
-            && self.schema.load(&mut self.sqlite).is_ok()
+            && drop_older_schemas(&mut self.sqlite).is_ok()
         {
-            // For some errors SQLite does not check whether another connection has changed the schema, such as for an
-            // INSERT with another number of values than the table had columns (`checkSchema` in `sqlite3Prepare`).
-            let begin = &sql[..sql.floor_char_boundary(KEPT_TEXT_BYTES)];
-            for name in self.attached.names.iter().filter(|name| may_name(begin, name)) {
-                let _ = self.attached.load_schemas(&self.sqlite, Some(name));
-            }
             prepared = prepare(&mut self.sqlite, sql);
         }
         let listing = prepared
