@@ -310,6 +310,23 @@ fn who_waits_for_the_writer_too_long_is_told_that_the_database_is_locked() {
 }
 
 #[test]
+fn a_deadline_that_passes_while_a_wait_for_the_writer_begins_ends_that() {
+    run(async {
+        let file = TestFile::new();
+        let db = empty_table(file.options().transaction_idle(HOUR)).await;
+        let tx = db.begin().await.unwrap();
+        let waits = patient().connect(&db);
+        for round in 0..1_000 {
+            let timeout = Duration::from_micros(round % 500);
+            let late = waits.execute(INSERT, (1,)).timeout(timeout).await.unwrap_err();
+            assert_eq!(late.kind(), ErrorKind::Timeout);
+        }
+        tx.commit().await.unwrap();
+        assert_eq!(count(&db).await, 0);
+    });
+}
+
+#[test]
 fn a_statement_that_waits_for_the_writer_is_interrupted_and_its_connection_goes_on() {
     run(async {
         let file = TestFile::new();

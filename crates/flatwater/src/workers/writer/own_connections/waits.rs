@@ -56,8 +56,8 @@ impl OwnConnection {
             outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, Err(error));
             return Some(runner);
         };
-        // While it waits, its caller may withdraw it.
-        if !request.ticket.put_back() {
+        // While it waits, its caller may withdraw it. Its time may be over by now, and the alarm for that finds no request that runs.
+        if !request.ticket.hand_over() {
             return Some(runner);
         }
         if let Some(slot) = LentSlot::take_idle(writer) {
