@@ -281,7 +281,7 @@ impl<T, E: From<Error>> Call<T, E> {
             return Stepped::Ready(answer);
         }
         if let Some(caller) = &self.caller {
-            caller.handle.engine().yielded();
+            caller.handle.context().recorder.inline.yields.count();
         }
         *self.stage() = Stage::Held(answer, Box::new(budget::suspend()));
         Stepped::Yields

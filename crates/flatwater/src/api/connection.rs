@@ -19,7 +19,7 @@ impl Database {
     /// Returns a connection of its own, for what a pooled connection refuses: transaction control as text, TEMP objects,
     /// ATTACH, PRAGMAs. Its first statement opens it. [`ConnectionOptions::connect`] returns one with options of its own.
     pub fn connection(&self) -> Connection {
-        Connection::new(&self.session.0, ConnectionOptions::new())
+        Connection::new(self, ConnectionOptions::new())
     }
 }
 
@@ -39,7 +39,7 @@ impl ConnectionOptions {
 
     /// Returns a connection with these options, as [`Database::connection`] does.
     pub fn connect(self, database: &Database) -> Connection {
-        Connection::new(&database.session.0, self)
+        Connection::new(database, self)
     }
 
     /// Sets how long a statement waits for the writer, and for locks of other processes. Default: that of the database.
@@ -78,8 +78,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(caller: &Caller, options: ConnectionOptions) -> Self {
-        let engine = caller.handle.engine();
+    pub(crate) fn new(database: &Database, options: ConnectionOptions) -> Self {
+        let (engine, caller) = (&database.engine, &database.session.0);
         let mut own = engine.context.options.clone();
         own.busy_timeout = options.busy_timeout.unwrap_or(own.busy_timeout);
         own.foreign_keys = options.foreign_keys.unwrap_or(own.foreign_keys);

@@ -17,7 +17,7 @@ use crate::api::statement::Statement;
 use crate::api::transaction::Transaction;
 use crate::engine::dispatch::{Awaited, Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within};
-use crate::engine::registry;
+use crate::engine::{Engine, registry};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::options::json_options::JsonOptions;
@@ -46,6 +46,8 @@ use crate::workers::work::Work;
 /// ```
 pub struct Database {
     pub(crate) session: Session,
+    /// The engine of the handle.
+    pub(crate) engine: Arc<Engine>,
 }
 
 impl Database {
@@ -83,7 +85,8 @@ impl Database {
     #[doc(alias = "json")]
     #[must_use]
     pub fn with_json(&self, options: JsonOptions) -> Self {
-        Self { session: Session(Caller { json: Some(Arc::new(options)), ..self.session.0.clone() }) }
+        let session = Session(Caller { json: Some(Arc::new(options)), ..self.session.0.clone() });
+        Self { session, engine: self.engine.clone() }
     }
 
     /// Looks up `sql` once, for a loop that runs it many times, and compiles it on one of the database's connections, so
@@ -185,8 +188,7 @@ impl Database {
     /// that was forked while the database was open, the result is empty.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let handle = &self.session.0.handle;
-        if handle.is_inherited() { Stats::default() } else { handle.engine().stats() }
+        if self.session.0.handle.is_inherited() { Stats::default() } else { self.engine.stats() }
     }
 
     /// Closes the database: executes the writes submitted before, waits for an open transaction
@@ -209,25 +211,30 @@ impl Database {
     }
 }
 
-pub(crate) fn with_handle(handle: Handle) -> Database {
+/// The session of a handle, outside of any transaction.
+pub(crate) fn session_of(handle: Handle) -> Session {
     let options = handle.call_options();
-    let handle = Arc::new(handle);
-    let caller = Caller { handle, options, inside: None, kept: None, json: None };
-    Database { session: Session(caller) }
+    Session(Caller { handle: Arc::new(handle), options, inside: None, kept: None, json: None })
+}
+
+pub(crate) fn database(handle: Handle) -> Result<Database> {
+    let engine = handle.engine().ok_or_else(Error::closed)?.clone();
+    Ok(Database { session: session_of(handle), engine })
 }
 
 fn with_options(database: &Database, options: CallOptions) -> Database {
-    Database { session: Session(Caller { options, ..database.session.0.clone() }) }
+    let session = Session(Caller { options, ..database.session.0.clone() });
+    Database { session, engine: database.engine.clone() }
 }
 
 pub(crate) fn close_as<T>(database: &Database, read: Read<T, Error>) -> Call<T> {
-    let handle = database.session.0.handle.clone();
+    let (handle, engine) = (database.session.0.handle.clone(), database.engine.clone());
     let start = move |_| {
         handle.refuse_inherited()?;
         if in_closure() {
             return Err(called_from_within());
         }
-        if is_inside(handle.id()) && registry::is_last(handle.engine()) {
+        if is_inside(handle.id()) && registry::is_last(&engine) {
             return Err(waits_for_itself().with_other_hint("close the database when the transaction is over"));
         }
         let (promise, ended) = reply();
@@ -239,7 +246,7 @@ pub(crate) fn close_as<T>(database: &Database, read: Read<T, Error>) -> Call<T> 
 
 impl Clone for Database {
     fn clone(&self) -> Self {
-        Self { session: self.session.share() }
+        Self { session: self.session.share(), engine: self.engine.clone() }
     }
 }
 

@@ -281,7 +281,7 @@ fn begin(What { session, database, table, quick }: &What) -> Batches {
 
 /// Returns true if the check of a database asks SQLCipher for the pages that it cannot decrypt, when there is a problem.
 pub(crate) fn is_encrypted(session: &Session) -> bool {
-    session.0.handle.engine().context.options.key.is_some()
+    session.0.handle.context().options.key.is_some()
 }
 
 /// Returns the SQL of that question. SQLCipher answers it when it prepares the statement, from the file alone, and ignores

@@ -4,7 +4,7 @@
 //! caller has left, no wait goes on, and the database is closed again. Leaves out: what opening does (`engine`).
 
 use crate::api::call::{Call, Read};
-use crate::api::database::{Database, with_handle};
+use crate::api::database::{Database, database};
 use crate::connection::functions::registration::Registration;
 use crate::engine::dispatch::{Awaited, Submitted};
 use crate::engine::handle::Handle;
@@ -55,7 +55,7 @@ pub(crate) fn opened(answer: Answer) -> Result<Database> {
 fn open_migrated(options: Options, functions: Vec<Registration>, opening: &Opening) -> Result<Database> {
     opening.begin()?;
     let migrations = options.migrations.clone();
-    let db = with_handle(Handle::open(options, opening)?);
+    let db = database(Handle::open(options, opening)?)?;
     for function in functions {
         db.session.0.register(|| Ok(function))?;
     }

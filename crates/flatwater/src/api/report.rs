@@ -32,7 +32,7 @@ pub(crate) struct Report {
 /// Returns true if someone listens to the calls of this caller.
 #[inline]
 pub(crate) fn is_heard(caller: &Caller) -> bool {
-    let options = &caller.handle.engine().context.options;
+    let options = &caller.handle.context().options;
     let is_heard = options.on_statement.is_some()
         || caller.handle.is_heard()
         || events::statements_are_heard(options.slow_statement.is_some());
@@ -143,10 +143,10 @@ impl Report {
 
     /// Calls whoever listens. `own` is the part of the total that is not the caller's.
     fn send(self, facts: &Facts, total: Duration, own: Duration) {
-        let options = &self.handle.engine().context.options;
+        let options = &self.handle.context().options;
         let sql = self.text.sql();
         let mut event = StatementEvent {
-            path: self.handle.engine().path(),
+            path: &options.path,
             operation: self.operation,
             sql: sql.as_deref(),
             in_transaction: self.in_transaction,

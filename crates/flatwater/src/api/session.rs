@@ -306,7 +306,7 @@ impl Session {
         let handle = &self.0.handle;
         // A forked child process would block forever on the catalogue's lock if another thread of the parent held it.
         handle.refuse_inherited()?;
-        Ok(handle.engine().text(sql))
+        Ok(handle.context().catalogue.text(sql))
     }
 
     /// Returns the entry of a statement, which has no values of its own.

@@ -17,6 +17,7 @@ mod open;
 mod param_rows;
 mod results;
 mod savepoints;
+pub mod server;
 mod texts;
 mod turns;
 

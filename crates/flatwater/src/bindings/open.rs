@@ -29,5 +29,5 @@ pub fn joining(options: Options) -> Options {
 /// True if the database enforces foreign keys.
 #[must_use]
 pub fn enforces_foreign_keys(database: &Database) -> bool {
-    database.session.0.handle.engine().context.options.foreign_keys
+    database.session.0.handle.context().options.foreign_keys
 }

@@ -21,7 +21,7 @@ impl Caller {
     /// begins in the body of a transaction on the same database would wait for the end of that.
     pub(crate) fn subscribe(&self, query: Arc<LiveQuery>, gets_differences: bool) -> Result<Subscription> {
         self.may_begin()?;
-        let engine = self.handle.engine();
+        let engine = self.handle.own_engine("a live query")?;
         if engine.readers.is_none() && self.options.inside_body {
             return Err(waits_for_itself());
         }
@@ -32,8 +32,8 @@ impl Caller {
     /// Returns the error for a live query that is awaited in the body of a transaction, where it would wait for the end of that:
     /// it runs on the one connection of the database.
     pub(crate) fn refuse_in_body(&self) -> Result<()> {
-        let waits = self.handle.engine().readers.is_none() && is_inside(self.handle.id());
-        if waits { Err(waits_for_itself()) } else { Ok(()) }
+        let one_connection = self.handle.engine().is_some_and(|engine| engine.readers.is_none());
+        if one_connection && is_inside(self.handle.id()) { Err(waits_for_itself()) } else { Ok(()) }
     }
 }
 

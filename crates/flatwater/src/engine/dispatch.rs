@@ -1,34 +1,33 @@
 //! The dispatch of one call: it runs on the caller's thread, or goes through a queue to one of Flatwater's threads.
 //!
-//! Owns: the route, decided once; the inline run; the request with its deadline; and giving the request up. Runs on the
+//! Owns: the route, decided once; the inline run; and the request with its deadline. Runs on the
 //! thread that begins the call, and blocks it only if the caller allows that. It does not depend on futures: awaiting a
 //! call is one way to wait for the answer. Invariants: a call that is answered at once allocates nothing here; a
-//! request that was given up before it began never runs. Leaves out: what a request does, and the hand-over from a
+//! request that was given up before it began never runs. Leaves out: giving a request up (`queued`), what a request does, and the hand-over from a
 //! reader to the writer (`workers::readers`), in which the caller has no part.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::cancelled::CancelOutcome;
-use super::handle::{Handle, called_from_within};
+use super::handle::{Handle, Host, called_from_within};
 use super::opening::Opening;
+use super::queued::{Line, Queued, alarm};
+use super::server::Served;
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::options::json_options::JsonOptions;
-use crate::queue::bounded::LinePlace;
 use crate::queue::reply::{Reply, reply, wake};
 use crate::queue::run_metrics::RunMetrics;
-use crate::queue::ticket::{CallOptions, Leaves, Ticket};
+use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql;
 use crate::thread::background;
 use crate::thread::block_on::in_closure;
 use crate::thread::reentrancy::is_inside;
-use crate::time::timer::{self, Alarm};
-use crate::turnstile::Turnstile;
 use crate::workers::Answer;
 use crate::workers::kept_connection::KeptConnection;
 use crate::workers::nesting::Inside;
-use crate::workers::readers::{InLine, Readers};
+use crate::workers::readers::Readers;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::{opened_to_read, too_late, waits_for_itself};
 use crate::workers::work::Work;
@@ -56,6 +55,7 @@ pub(crate) enum Route<'a> {
     Kept(&'a dyn KeptConnection),
     Writer(&'a Writer),
     Readers(&'a Readers),
+    Server(&'a Served),
 }
 
 /// What became of a call that was tried on its caller's thread.
@@ -146,25 +146,6 @@ impl Awaited {
     }
 }
 
-/// The caller's side of a request that is queued or runs.
-pub(crate) struct Queued {
-    handle: Arc<Handle>,
-    ticket: Arc<Ticket>,
-    line: Line,
-    /// True if the request was known to only read.
-    only_reads: bool,
-    /// Goes off at the deadline.
-    _alarm: Option<Alarm>,
-}
-
-/// The place of a request in the line of a full queue.
-#[derive(Clone, Copy)]
-enum Line {
-    Writer(LinePlace),
-    Readers(InLine),
-    Nowhere,
-}
-
 impl Caller {
     /// Returns the caller of a call that is made now. In Rust a transaction is not used while a nested one has a handle,
     /// so those that were begun before have none any more; the call may be polled when there are later ones.
@@ -188,7 +169,10 @@ impl Caller {
             Ok(route) if self.inside.is_some() && self.options.read_only && !work.describe().only_reads() => {
                 Begun::ToSend(route)
             }
-            Ok(route) => self.handle.engine().run_inline(route, work, self.options),
+            Ok(route) => match self.handle.host() {
+                Host::Engine(engine) => engine.run_inline(route, work, self.options),
+                Host::Server(_) => Begun::ToSend(route),
+            },
         }
     }
 
@@ -215,7 +199,7 @@ impl Caller {
         }
         let is = work.describe();
         let mut request = Request::new(ticket.clone(), work, promise);
-        request.had_active_writes = self.handle.engine().has_active_writes();
+        request.had_active_writes = self.handle.engine().is_some_and(|engine| engine.has_active_writes());
         let line = match route.serve(request, may_block) {
             // The transaction has ended, and nothing of it was kept: it would have taken its handle along.
             Err(_) if is.undoes() => return Ok(Submitted::Now(Ok(Answer::Done))),
@@ -238,7 +222,10 @@ impl Caller {
         if let Some(kept) = &self.kept {
             return Ok(Route::Kept(&**kept));
         }
-        let (engine, is_read_only) = (self.handle.engine(), self.handle.is_read_only());
+        let (engine, is_read_only) = match self.handle.host() {
+            Host::Engine(engine) => (engine, self.handle.is_read_only()),
+            Host::Server(served) => return Ok(Route::Server(served)),
+        };
         engine.touch();
         let only_reads = match work {
             Work::Query { text, .. } if is_read_only => text.route() != Some(sql::class::Route::Write),
@@ -291,6 +278,7 @@ impl Route<'_> {
                 return transaction.send(request, savepoints).map(|()| Line::Nowhere);
             }
             Self::Kept(kept) => return kept.send(request).map(|()| Line::Nowhere),
+            Self::Server(served) => return served.send(request).map(|()| Line::Nowhere),
             _ if !may_block => Some(request),
             Self::Writer(writer) => writer.run_here(request),
             Self::Readers(readers) => readers.run_here(request),
@@ -299,45 +287,6 @@ impl Route<'_> {
             (Self::Writer(writer), Some(request)) => writer.push(request).map(Line::Writer),
             (Self::Readers(readers), Some(request)) => readers.push(request).map(Line::Readers),
             _ => Ok(Line::Nowhere),
-        }
-    }
-}
-
-/// Sets the alarm for the deadline, at which a request that still waits is given up and its caller is woken.
-fn alarm(ticket: &Arc<Ticket>, reply: &Reply<Result<Answer>>) -> Option<Alarm> {
-    let deadline = ticket.deadline?;
-    let (waiting, nudge) = (ticket.clone(), reply.nudge());
-    let alarm = timer::at(deadline, move || {
-        if waiting.give_up() {
-            nudge();
-        }
-    });
-    Some(alarm)
-}
-
-impl Queued {
-    fn give_up(&self) -> CancelOutcome {
-        match self.ticket.leave() {
-            Leaves::Withdrawn => {
-                self.leave_line();
-                CancelOutcome::Withdrawn
-            }
-            _ if self.only_reads => CancelOutcome::ReadInterrupted,
-            Leaves::Interrupted => {
-                self.handle.engine().context.turnstile.iter().for_each(Turnstile::look_again);
-                CancelOutcome::WriteInterrupted
-            }
-            Leaves::Finishing => CancelOutcome::WriteRunning,
-        }
-    }
-
-    /// Removes a request that was given up from the line of a full queue, which frees its memory.
-    fn leave_line(&self) {
-        let engine = self.handle.engine();
-        match self.line {
-            Line::Writer(place) => engine.writer.iter().for_each(|writer| writer.leave(place)),
-            Line::Readers(place) => engine.readers.iter().for_each(|readers| readers.leave(place)),
-            Line::Nowhere => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A handle to an open database: `open` returns it, and all its clones share it.
+//! A handle to an open database, or to a server: `open` returns it, and all its clones share it.
 //!
 //! Owns: the rights of this caller, who listens to its calls, and leaving the engine. Dropping the last clone leaves the
 //! engine; the last handle to leave begins to close it. Runs on the callers' threads. Invariants: a handle leaves once; a
@@ -14,6 +14,7 @@ use flatwater_sqlite::{Origin, is_forked, may_open};
 
 use super::opening::Opening;
 use super::registry;
+use super::server::{Served, Server};
 use crate::engine::{Closed, Engine};
 use crate::error::{Error, Result};
 use crate::events::statement_event::Listener;
@@ -21,12 +22,19 @@ use crate::file::mount::refuse_network;
 use crate::file::second_library::note_inherited;
 use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
+use crate::workers::context::Context;
 
 /// What a front end keeps with a handle.
 pub(crate) type Mark = Box<dyn Any + Send + Sync>;
 
+/// What serves the calls of a handle.
+pub(crate) enum Host {
+    Engine(Arc<Engine>),
+    Server(Served),
+}
+
 pub(crate) struct Handle {
-    engine: Arc<Engine>,
+    host: Host,
     origin: Origin,
     read_only: bool,
     /// The time of each call, unless it has its own.
@@ -56,14 +64,20 @@ impl Handle {
             files.try_for_each(refuse_network)?;
         }
         if options.is_memory() {
-            return Ok(Self::new(Engine::open(options, opening)?, false, timeout));
+            return Ok(Self::new(Host::Engine(Engine::open(options, opening)?), false, timeout));
         }
-        Ok(Self::new(registry::open(&options, opening)?, read_only, timeout))
+        Ok(Self::new(Host::Engine(registry::open(&options, opening)?), read_only, timeout))
     }
 
-    fn new(engine: Arc<Engine>, read_only: bool, timeout: Option<Duration>) -> Self {
+    /// Returns a handle to a server. Does not block.
+    pub(crate) fn to_server(server: Arc<dyn Server>, options: Options) -> Self {
+        let timeout = options.timeout;
+        Self::new(Host::Server(Served::by(server, options)), false, timeout)
+    }
+
+    fn new(host: Host, read_only: bool, timeout: Option<Duration>) -> Self {
         Self {
-            engine,
+            host,
             origin: Origin::here(),
             read_only,
             timeout,
@@ -76,8 +90,27 @@ impl Handle {
         }
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Returns the engine, if one serves the calls.
+    pub(crate) fn engine(&self) -> Option<&Arc<Engine>> {
+        if let Host::Engine(engine) = &self.host { Some(engine) } else { None }
+    }
+
+    /// Returns the engine, or an error that says of what a server does not have.
+    pub(super) fn own_engine(&self, what: &str) -> Result<&Arc<Engine>> {
+        self.engine().ok_or_else(|| {
+            Error::misuse(format!("{what} needs a database of this process, and this one is on a server"))
+        })
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        match &self.host {
+            Host::Engine(engine) => &engine.context,
+            Host::Server(served) => &served.context,
+        }
     }
 
     /// Returns true if this process was forked while the handle existed: its connections belong to the parent process.
@@ -92,7 +125,7 @@ impl Handle {
 
     /// Returns a number that identifies the open database.
     pub(crate) fn id(&self) -> usize {
-        Arc::as_ptr(&self.engine).addr()
+        std::ptr::from_ref(self.context()).addr()
     }
 
     /// Returns the options that a call takes from its handle.
@@ -132,7 +165,11 @@ impl Handle {
 
     /// Returns true if the handle was closed, or the engine is closed or closing: then new calls are refused.
     pub(crate) fn is_closed(&self) -> bool {
-        self.left.load(Ordering::Acquire) || self.engine.is_closed()
+        self.left.load(Ordering::Acquire)
+            || match &self.host {
+                Host::Engine(engine) => engine.is_closed(),
+                Host::Server(served) => served.is_closed(),
+            }
     }
 
     /// Returns true if the handle was opened to read only.
@@ -143,19 +180,26 @@ impl Handle {
     /// Called when the caller that opened the database gets this handle.
     pub(crate) fn deliver(&self) {
         self.is_delivered.store(true, Ordering::Release);
-        registry::deliver(&self.engine);
+        if let Some(engine) = self.engine() {
+            registry::deliver(engine);
+        }
     }
 
     /// Leaves the engine, unless the handle has left before. `promise` is filled when the engine is closed, or at once
     /// if other handles have the file open.
     pub(crate) fn close(&self, promise: Option<Closed>) {
         let _leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.left.swap(true, Ordering::AcqRel) {
-            return self.engine.when_closed(promise);
+        let has_left = self.left.swap(true, Ordering::AcqRel);
+        let engine = match &self.host {
+            Host::Engine(engine) => engine,
+            Host::Server(served) => return served.close(promise),
+        };
+        if has_left {
+            return engine.when_closed(promise);
         }
-        match registry::leave(&self.engine, self.is_delivered.load(Ordering::Acquire)) {
-            Some(reservation) => self.engine.close(promise, reservation, self.engine.context.options.close_wait),
-            None => self.engine.when_closed(promise),
+        match registry::leave(engine, self.is_delivered.load(Ordering::Acquire)) {
+            Some(reservation) => engine.close(promise, reservation, engine.context.options.close_wait),
+            None => engine.when_closed(promise),
         }
     }
 }
@@ -164,7 +208,10 @@ impl Drop for Handle {
     fn drop(&mut self) {
         if self.is_inherited() {
             // The connections belong to the parent process.
-            return std::mem::forget(self.engine.clone());
+            return match &self.host {
+                Host::Engine(engine) => std::mem::forget(engine.clone()),
+                Host::Server(served) => served.forget(),
+            };
         }
         if !self.left.load(Ordering::Acquire) {
             self.close(None);

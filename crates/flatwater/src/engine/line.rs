@@ -14,6 +14,7 @@ impl Caller {
     pub(crate) fn line_of(&self, work: &Work) -> Option<usize> {
         match self.route(work) {
             Ok(Route::Transaction(_) | Route::Writer(_)) => self.line(),
+            Ok(Route::Server(_)) if !work.describe().only_reads() => self.line(),
             _ => None,
         }
     }

@@ -20,8 +20,10 @@ pub(crate) mod opening;
 pub(crate) mod own_connections;
 mod parked_files;
 pub(crate) mod parking;
+mod queued;
 mod register_functions;
 pub(crate) mod registry;
+pub(crate) mod server;
 mod try_inline;
 
 use std::path::Path;
@@ -42,7 +44,6 @@ use crate::error::{Error, Result};
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::options::Options;
-use crate::sql::statement_info::StatementInfo;
 use crate::stats::Stats;
 use crate::stats::reader_counters::ReaderCounters;
 use crate::time::{later, timer};
@@ -173,10 +174,6 @@ impl Engine {
 
     pub(crate) fn watch(&self) -> Option<&Watch> {
         self.context.watch.as_ref()
-    }
-
-    pub(crate) fn text(&self, sql: &str) -> Arc<StatementInfo> {
-        self.context.catalogue.text(sql)
     }
 
     /// Returns true if a write is queued or running.

@@ -21,7 +21,7 @@ impl Caller {
             own.add(registration()?);
             return Ok(());
         }
-        let engine = self.handle.engine();
+        let engine = self.handle.own_engine("a function of the program")?;
         if engine.context.functions.add(registration()?) {
             engine.see_functions();
         }
@@ -31,7 +31,7 @@ impl Caller {
     /// Removes it.
     pub(crate) fn unregister(&self, key: impl FnOnce() -> Result<Key>) -> Result<()> {
         self.may_begin()?;
-        let engine = self.handle.engine();
+        let engine = self.handle.own_engine("a function of the program")?;
         let key = key()?;
         let own = self.own_functions();
         if !own.unwrap_or(&engine.context.functions).remove(&key) {

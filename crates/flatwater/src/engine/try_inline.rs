@@ -57,7 +57,7 @@ impl Engine {
                 Tried::Ran(readers.run_inline(query))
             }
             (Route::Kept(kept), _) => kept.run_inline(work, permit, options),
-            (Route::Readers(_), _) => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
+            (Route::Readers(_) | Route::Server(_), _) => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
             (Route::Writer(writer), _) => writer.run_inline(work, permit, options),
         });
         let (run, unsettled) = parts(tried);
@@ -88,11 +88,6 @@ impl Engine {
         self.context.recorder.tried(is.kind, !is.only_reads(), &run);
         budget::spend(permit.began, run.took());
         begun(route, run, unsettled)
-    }
-
-    /// Counts a call that suspends so that other tasks get their turn.
-    pub(crate) fn yielded(&self) {
-        self.context.recorder.inline.yields.count();
     }
 }
 

@@ -13,7 +13,7 @@ use crate::connection::open::has_litestream;
 use crate::error::Result;
 use crate::file::watch::Watch;
 use crate::inline::eligibility::InlinePolicy;
-use crate::options::{Checkpoint, Options};
+use crate::options::{Checkpoint, Inline, Options};
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::turnstile::Turnstile;
@@ -45,6 +45,20 @@ impl Context {
             watch: (!options.is_memory()).then(|| Watch::new(&options.path, options.second_copy)),
             turnstile: Turnstile::of(&options, &recorder.turns),
             recorder,
+            litestream: AtomicBool::new(false),
+            options,
+        })
+    }
+
+    /// The same for a server, which has the file.
+    pub(crate) fn of_server(options: Options) -> Arc<Self> {
+        Arc::new(Self {
+            catalogue: Catalogue::new(),
+            functions: Arc::default(),
+            policy: InlinePolicy::new(Inline::Never, Instant::now()),
+            watch: None,
+            turnstile: None,
+            recorder: Recorder::new(&options.path),
             litestream: AtomicBool::new(false),
             options,
         })
