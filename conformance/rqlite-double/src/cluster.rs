@@ -1,0 +1,115 @@
+//! The cluster: who leads, what is committed, and how far each follower is.
+//!
+//! Owns: the committed database, and a copy for the followers that is behind by a time. Under one lock. Invariant: the followers' copy
+//! is the committed database of an earlier time. Leaves out: HTTP.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rusqlite::Connection;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::faults::{Fault, Faults};
+use crate::statements::{Ways, run};
+
+pub(crate) struct Cluster {
+    pub(crate) nodes: Vec<String>,
+    pub(crate) leader: Option<usize>,
+    pub(crate) faults: Faults,
+    /// How long a commit takes.
+    pub(crate) commit: Duration,
+    /// How far the followers are behind.
+    lag: Duration,
+    committed: Connection,
+    followers: Connection,
+    /// What the followers have not executed yet.
+    log: VecDeque<(Instant, Vec<u8>, Ways)>,
+    pub(crate) requests: u64,
+    pub(crate) held: Vec<(Bytes, Ways)>,
+}
+
+/// What the double is told. What is not named stays.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Order {
+    #[serde(default)]
+    script: Vec<Fault>,
+    /// What is left of scripts is dropped first.
+    #[serde(default)]
+    clear: bool,
+    chance: Option<f64>,
+    #[serde(default)]
+    seed: u64,
+    commit_us: Option<u64>,
+    lag_ms: Option<u64>,
+    leader: Option<usize>,
+    /// Executes what is held.
+    #[serde(default)]
+    release: bool,
+    /// The leader is not one any more, and there is no other.
+    #[serde(default)]
+    headless: bool,
+}
+
+impl Cluster {
+    pub(crate) fn new(nodes: Vec<String>) -> Self {
+        let open = || Connection::open_in_memory().expect("a database in memory");
+        Self {
+            nodes,
+            leader: Some(0),
+            faults: Faults::default(),
+            commit: Duration::ZERO,
+            lag: Duration::from_millis(75),
+            committed: open(),
+            followers: open(),
+            log: VecDeque::new(),
+            requests: 0,
+            held: Vec::new(),
+        }
+    }
+
+    pub(crate) fn order(&mut self, order: Order) {
+        if order.clear {
+            self.faults.clear();
+        }
+        if order.release {
+            for (body, ways) in std::mem::take(&mut self.held) {
+                let _ = self.apply(&body, ways);
+            }
+        }
+        self.faults.script(order.script);
+        if let Some(chance) = order.chance {
+            self.faults.by_chance(order.seed, chance);
+        }
+        self.commit = order.commit_us.map_or(self.commit, Duration::from_micros);
+        self.lag = order.lag_ms.map_or(self.lag, Duration::from_millis);
+        self.leader = if order.headless { None } else { order.leader.or(self.leader) };
+    }
+
+    /// Another node leads.
+    pub(crate) fn elect(&mut self) {
+        self.leader = self.leader.map(|leader| (leader + 1) % self.nodes.len());
+    }
+
+    /// Commits a request, and returns its results.
+    pub(crate) fn apply(&mut self, body: &[u8], ways: Ways) -> Result<Vec<Value>, String> {
+        let results = run(&self.committed, body, ways);
+        self.log.push_back((Instant::now(), body.to_vec(), ways));
+        results
+    }
+
+    pub(crate) fn read(&mut self, body: &[u8], ways: Ways, at_leader: bool) -> Result<Vec<Value>, String> {
+        if at_leader {
+            return run(&self.committed, body, ways);
+        }
+        while let Some((at, body, ways)) = self.log.front()
+            && at.elapsed() >= self.lag
+        {
+            let _ = run(&self.followers, body, *ways);
+            self.log.pop_front();
+        }
+        run(&self.followers, body, ways)
+    }
+}

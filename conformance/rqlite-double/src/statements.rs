@@ -1,0 +1,179 @@
+//! Running the statements of a request, and their results as rqlite writes them.
+//!
+//! Owns: the JSON of both directions. Runs under the lock of the cluster. Invariant: with `transaction`, nothing stays of a list of
+//! which one fails. Leaves out: who may run them.
+
+use rusqlite::types::{Value as SqliteValue, ValueRef};
+use rusqlite::{Connection, Statement};
+use serde_json::{Map, Value, json};
+
+/// How the statements of a request run.
+#[derive(Clone, Copy)]
+pub(crate) struct Ways {
+    pub(crate) in_transaction: bool,
+    pub(crate) blob_array: bool,
+    pub(crate) only_reads: bool,
+}
+
+/// Returns the results of the statements, or what is wrong with the request.
+pub(crate) fn run(sqlite: &Connection, body: &[u8], ways: Ways) -> Result<Vec<Value>, String> {
+    let Ok(Value::Array(list)) = serde_json::from_slice(body) else { return Err("invalid request".into()) };
+    if list.is_empty() {
+        return Err("no statements".into());
+    }
+    let parsed: Vec<(String, Vec<Value>)> = list.into_iter().map(parse).collect::<Result<_, _>>()?;
+    if ways.in_transaction {
+        sqlite.execute_batch("BEGIN").map_err(|error| message(&error))?;
+    }
+    let (mut results, mut has_failed) = (Vec::new(), false);
+    for (sql, values) in &parsed {
+        match one(sqlite, sql, values, ways) {
+            Ok(result) => results.push(result),
+            Err(error) => {
+                results.push(json!({ "error": error }));
+                has_failed = true;
+                if ways.in_transaction {
+                    break;
+                }
+            }
+        }
+    }
+    if ways.in_transaction {
+        sqlite.execute_batch(if has_failed { "ROLLBACK" } else { "COMMIT" }).map_err(|error| message(&error))?;
+    }
+    Ok(results)
+}
+
+fn parse(statement: Value) -> Result<(String, Vec<Value>), String> {
+    match statement {
+        Value::String(sql) => Ok((sql, Vec::new())),
+        Value::Array(mut list) if matches!(list.first(), Some(Value::String(_))) => {
+            let Value::String(sql) = list.remove(0) else { return Err("invalid request".into()) };
+            Ok((sql, list))
+        }
+        _ => Err("invalid request".into()),
+    }
+}
+
+fn one(sqlite: &Connection, sql: &str, values: &[Value], ways: Ways) -> Result<Value, String> {
+    let mut statement = sqlite.prepare(sql).map_err(|error| message(&error))?;
+    if ways.only_reads && !statement.readonly() {
+        return Err("attempt to change database via query operation".into());
+    }
+    bind(&mut statement, values)?;
+    // rqlite looks for these letters.
+    let has_rows = statement.readonly() && statement.column_count() > 0 || sql.to_lowercase().contains("returning ");
+    if has_rows { rows(&mut statement, ways.blob_array) } else { changes(sqlite, &mut statement) }
+}
+
+/// A parameter without a value is NULL.
+fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<(), String> {
+    for (index, given) in (1..).zip(values) {
+        match given {
+            Value::Object(named) => {
+                for (name, value) in named {
+                    let places = [":", "@", "$"].map(|sign| statement.parameter_index(&format!("{sign}{name}")));
+                    for place in places.into_iter().flatten().flatten() {
+                        let bound = statement.raw_bind_parameter(place, parameter(value)?);
+                        bound.map_err(|error| message(&error))?;
+                    }
+                }
+            }
+            value if index <= statement.parameter_count() => {
+                let bound = statement.raw_bind_parameter(index, parameter(value)?);
+                bound.map_err(|error| message(&error))?;
+            }
+            _ => return Err("not enough args to execute query".into()),
+        }
+    }
+    Ok(())
+}
+
+fn parameter(value: &Value) -> Result<SqliteValue, String> {
+    match value {
+        Value::Null => Ok(SqliteValue::Null),
+        Value::Bool(value) => Ok(SqliteValue::Integer(i64::from(*value))),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(value), _) => Ok(SqliteValue::Integer(value)),
+            (None, Some(value)) => Ok(SqliteValue::Real(value)),
+            (None, None) => Err(format!("invalid number {number}")),
+        },
+        Value::String(text) => Ok(SqliteValue::Text(text.clone())),
+        Value::Array(list) => {
+            let byte = |value: &Value| value.as_u64().and_then(|byte| u8::try_from(byte).ok());
+            let bytes = list.iter().map(|value| byte(value).ok_or_else(|| format!("unsupported type {value}")));
+            bytes.collect::<Result<_, _>>().map(SqliteValue::Blob)
+        }
+        Value::Object(_) => Err("unsupported type".into()),
+    }
+}
+
+fn changes(sqlite: &Connection, statement: &mut Statement<'_>) -> Result<Value, String> {
+    let changed = statement.raw_execute().map_err(|error| message(&error))?;
+    let mut result = Map::new();
+    // Of the connection, whoever has inserted it.
+    result.insert("last_insert_id".into(), sqlite.last_insert_rowid().into());
+    if changed > 0 {
+        result.insert("rows_affected".into(), changed.into());
+    }
+    Ok(result.into())
+}
+
+fn rows(statement: &mut Statement<'_>, blob_array: bool) -> Result<Value, String> {
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let declared = |column: rusqlite::Column<'_>| column.decl_type().map(str::to_lowercase);
+    let declared: Vec<Option<String>> = statement.columns().map(declared).collect();
+    let (mut values, mut first) = (Vec::new(), None);
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next().map_err(|error| message(&error))? {
+        let cells: Vec<ValueRef<'_>> = (0..names.len())
+            .map(|column| row.get_ref(column))
+            .collect::<Result<_, _>>()
+            .map_err(|error| message(&error))?;
+        first.get_or_insert_with(|| cells.iter().map(|cell| type_of(*cell)).collect::<Vec<_>>());
+        values.push(cells.into_iter().map(|cell| json_of(cell, blob_array)).collect::<Result<Vec<_>, _>>()?);
+    }
+    let types = declared.into_iter().enumerate();
+    let types: Vec<String> = types
+        .map(|(column, declared)| declared.or_else(|| Some(first.as_ref()?[column].to_owned())).unwrap_or_default())
+        .collect();
+    let mut result = json!({ "columns": names, "types": types });
+    if !values.is_empty() {
+        result["values"] = values.into();
+    }
+    Ok(result)
+}
+
+fn type_of(value: ValueRef<'_>) -> &'static str {
+    match value {
+        ValueRef::Null => "",
+        ValueRef::Integer(_) => "integer",
+        ValueRef::Real(_) => "real",
+        ValueRef::Text(_) => "text",
+        ValueRef::Blob(_) => "blob",
+    }
+}
+
+fn json_of(value: ValueRef<'_>, blob_array: bool) -> Result<Value, String> {
+    match value {
+        ValueRef::Null => Ok(Value::Null),
+        ValueRef::Integer(value) => Ok(value.into()),
+        // A whole number comes without its point.
+        #[expect(clippy::cast_possible_truncation, reason = "it is whole, and small")]
+        ValueRef::Real(value) if value.fract() == 0.0 && value.abs() < 1e15 => Ok((value as i64).into()),
+        ValueRef::Real(value) if value.is_finite() => Ok(value.into()),
+        ValueRef::Real(_) => Err(crate::serve::INFINITE.into()),
+        ValueRef::Text(text) => Ok(String::from_utf8_lossy(text).into()),
+        ValueRef::Blob(bytes) if blob_array => Ok(bytes.to_vec().into()),
+        ValueRef::Blob(_) => Err("base64 is not made here: ask for blob_array".into()),
+    }
+}
+
+/// SQLite's message alone.
+fn message(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,133 @@
+//! The address of a cluster: `rqlite://user:password@host:port,host:port/?key=value`.
+//!
+//! Owns: reading it. Pure. Invariant: an error has no part of what stands before the `@`. Leaves out: what the keys mean
+//! (`options`).
+
+use flatwater::bindings::server::error;
+use flatwater::{ErrorKind, Result};
+use percent_encoding::percent_decode_str;
+
+/// The port that rqlite listens on unless it is told another one.
+const PORT: u16 = 4001;
+
+const FORM: &str = "the form is rqlite://user:password@host:port,host:port/?key=value, or rqlites:// with TLS";
+
+/// What an address says.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) has_tls: bool,
+    pub(crate) user: Option<(String, String)>,
+    /// `host:port` of each node, at least one.
+    pub(crate) nodes: Vec<String>,
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+impl Address {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let (has_tls, rest) = match text.split_once("://") {
+            Some(("rqlite", rest)) => (false, rest),
+            Some(("rqlites", rest)) => (true, rest),
+            Some((scheme, _)) => return Err(wrong(format!("there is no server that is reached by {scheme:?}"))),
+            None => return Err(wrong("the address of a server has no scheme".into())),
+        };
+        let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
+        // A password may have any sign, also an `@` that was not encoded.
+        let (user, hosts) = match before.rsplit_once('@') {
+            Some((user, hosts)) => (Some(user_of(user)?), hosts),
+            None => (None, before),
+        };
+        let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
+        let nodes = hosts.split(',').map(node).collect::<Result<Vec<_>>>()?;
+        let settings = query.split('&').filter(|pair| !pair.is_empty()).map(setting).collect::<Result<_>>()?;
+        Ok(Self { has_tls, user, nodes, settings })
+    }
+}
+
+fn user_of(text: &str) -> Result<(String, String)> {
+    let (name, password) = text.split_once(':').unwrap_or((text, ""));
+    Ok((decoded(name)?, decoded(password)?))
+}
+
+fn decoded(text: &str) -> Result<String> {
+    let text = percent_decode_str(text).decode_utf8();
+    text.map(Into::into).map_err(|_| wrong("a part of the address is not UTF-8".into()))
+}
+
+/// Adds the port, if there is none.
+fn node(text: &str) -> Result<String> {
+    // The colons of an IPv6 address stand in brackets.
+    let after = text.rfind(']').map_or(text, |end| &text[end..]);
+    let (host, port) = match after.rsplit_once(':') {
+        Some((_, port)) => (&text[..text.len() - port.len() - 1], port.parse().ok()),
+        None => (text, Some(PORT)),
+    };
+    match port {
+        Some(port) if is_host(host) => Ok(format!("{host}:{port}")),
+        _ => Err(wrong(format!("{text:?} is not a host with a port"))),
+    }
+}
+
+fn is_host(text: &str) -> bool {
+    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    match inner {
+        Some(inner) => inner.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !text.is_empty() && text.chars().all(allowed),
+    }
+}
+
+fn setting(pair: &str) -> Result<(String, String)> {
+    match pair.split_once('=') {
+        Some((key, value)) => Ok((decoded(key)?, decoded(value)?)),
+        None => Err(wrong(format!("the setting {pair:?} has no value"))),
+    }
+}
+
+fn wrong(message: String) -> flatwater::Error {
+    error(ErrorKind::Misuse, message, FORM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Address {
+        Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn an_address_has_nodes_a_user_and_settings() {
+        let address = parsed("rqlites://ada:se%40cr%3aet@one,two:5001,[::1]:6001,[::2]/?level=strong&timeout=5s");
+        assert!(address.has_tls);
+        assert_eq!(address.user, Some(("ada".into(), "se@cr:et".into())));
+        assert_eq!(address.nodes, ["one:4001", "two:5001", "[::1]:6001", "[::2]:4001"]);
+        assert_eq!(address.settings, [("level".into(), "strong".into()), ("timeout".into(), "5s".into())]);
+        let short = parsed("rqlite://127.0.0.1");
+        assert!(!short.has_tls && short.user.is_none() && short.settings.is_empty());
+        assert_eq!(short.nodes, ["127.0.0.1:4001"]);
+        assert_eq!(parsed("rqlite://a:b@c@host").user, Some(("a".into(), "b@c".into())));
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_without_its_password() {
+        for text in [
+            "",
+            "app.db",
+            "http://host",
+            "rqlite://",
+            "rqlite://a,,b",
+            "rqlite://host:port",
+            "rqlite://host:70000",
+            "rqlite://ho st",
+            "rqlite://[::g]",
+            "rqlite://ada:secret@",
+            "rqlite://ada:secret@ho/st/path",
+            "rqlite://ada:secret@host/?level",
+            "rqlite://ada:secret%ff@host",
+        ] {
+            let error = Address::parse(text).err().unwrap_or_else(|| panic!("{text} was taken"));
+            assert_eq!(error.kind(), ErrorKind::Misuse);
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+}

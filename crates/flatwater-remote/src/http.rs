@@ -1,0 +1,154 @@
+//! One request to one node, over HTTP/1.1 or 2, with TLS or without.
+//!
+//! Owns: the connections, which are kept, and what is known of a request that has no answer. Runs on the thread of the
+//! connection to the cluster. Invariants: a redirect is told and not followed; nothing is sent twice, except what was refused
+//! before it was read; the password is in no message. Leaves out: what an answer means, and asking again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use flatwater::bindings::server::error;
+use flatwater::{Error, ErrorKind, Result};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
+use hyper::{Method, Request};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::options::RemoteOptions;
+
+/// How long a node may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(1);
+/// A connection that was not used for so long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+/// So many connections to one node are kept while they are not used.
+const KEPT: usize = 32;
+/// An answer that is longer is refused.
+const ANSWER_BYTES: usize = 1 << 30;
+
+pub(crate) struct Http {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    scheme: &'static str,
+    authorization: Option<HeaderValue>,
+}
+
+/// What became of a request.
+pub(crate) enum Sent {
+    Answer {
+        status: u16,
+        location: Option<String>,
+        body: Bytes,
+    },
+    /// No part of it has reached the node.
+    Unreached(String),
+    /// The node may have it.
+    Unanswered(String),
+}
+
+impl Http {
+    pub(crate) fn new(options: &RemoteOptions) -> Result<Self> {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT));
+        connector.set_nodelay(true);
+        connector.enforce_http(false);
+        let has_tls = options.address.has_tls;
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(has_tls, &options.certificates)?)
+            .https_or_http()
+            .enable_http1()
+            .enable_http2()
+            .wrap_connector(connector);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(KEPT)
+            .build(connector);
+        let scheme = if has_tls { "https" } else { "http" };
+        Ok(Self { client, scheme, authorization: authorization(options)? })
+    }
+
+    /// Sends a request and reads its answer, within `limit`.
+    pub(crate) async fn post(&self, node: &str, path: &str, body: Bytes, limit: Duration) -> Sent {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(format!("{}://{node}{path}", self.scheme))
+            .header(CONTENT_TYPE, "application/json");
+        let request = match &self.authorization {
+            Some(authorization) => request.header(AUTHORIZATION, authorization),
+            None => request,
+        };
+        let request = match request.body(Full::new(body)) {
+            Ok(request) => request,
+            Err(error) => return Sent::Unreached(format!("{node}: {error}")),
+        };
+        match tokio::time::timeout(limit, self.exchange(node, request)).await {
+            Ok(sent) => sent,
+            // A connection that was not accepted in time ends before, unless the limit is shorter.
+            Err(_) => Sent::Unanswered(format!("{node} has not answered for {} ms", limit.as_millis())),
+        }
+    }
+
+    async fn exchange(&self, node: &str, request: Request<Full<Bytes>>) -> Sent {
+        let answer = match self.client.request(request).await {
+            Ok(answer) => answer,
+            Err(error) if error.is_connect() => {
+                return Sent::Unreached(format!("{node} cannot be reached: {}", cause(&error)));
+            }
+            Err(error) => return Sent::Unanswered(format!("{node} gave no answer: {}", cause(&error))),
+        };
+        let status = answer.status().as_u16();
+        let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok()).map(str::to_owned);
+        match Limited::new(answer.into_body(), ANSWER_BYTES).collect().await {
+            Ok(body) => Sent::Answer { status, location, body: body.to_bytes() },
+            Err(error) => Sent::Unanswered(format!("{node} gave a part of an answer: {error}")),
+        }
+    }
+}
+
+/// Returns the innermost cause, which is the one that tells something.
+fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+fn authorization(options: &RemoteOptions) -> Result<Option<HeaderValue>> {
+    let text = match (&options.token, &options.user) {
+        (Some(token), _) => format!("Bearer {token}"),
+        (None, Some((name, password))) => format!("Basic {}", STANDARD.encode(format!("{name}:{password}"))),
+        (None, None) => return Ok(None),
+    };
+    let value = HeaderValue::from_str(&text);
+    let mut value = value.map_err(|_| wrong("the token has a sign that a header cannot have".into()))?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+/// The certificates of the system are read only if they are needed.
+fn tls(is_needed: bool, certificates: &[Vec<u8>]) -> Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    if is_needed {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    for certificate in certificates {
+        let added = roots.add(CertificateDer::from(certificate.clone()));
+        added.map_err(|error| wrong(format!("a certificate cannot be trusted: {error}")))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| wrong(format!("TLS cannot be used: {error}")))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn wrong(message: String) -> Error {
+    error(ErrorKind::Misuse, message, "look at what the connection was given")
+}

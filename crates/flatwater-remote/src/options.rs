@@ -1,0 +1,187 @@
+//! The settings of a connection to a cluster.
+//!
+//! Owns: their defaults, and reading them from an address. Plain values. Invariant: a secret is in no debug output. Leaves out:
+//! using them.
+
+use std::fmt;
+use std::time::Duration;
+
+use flatwater::bindings::server::error;
+use flatwater::{ErrorKind, Result};
+
+use crate::address::Address;
+
+/// What a read promises (<https://rqlite.io/docs/api/read-consistency/>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Level {
+    /// The leader reads, after it has made sure by the log that it is the leader: each read goes through Raft.
+    Strong,
+    /// The leader reads, after a majority has confirmed that it is the leader. As fresh as `Strong`.
+    Linearizable,
+    /// The leader reads. It sees each write that was acknowledged before, except for a leader that was just replaced and does
+    /// not know it yet: for less than a second it may return what was newest before.
+    #[default]
+    Weak,
+    /// Any node reads what it has. A node that has heard nothing of the leader for `freshness` refuses, and another one is asked;
+    /// without it a node may be as far behind as it likes.
+    None {
+        /// How long ago the node must have heard of the leader, at most.
+        freshness: Option<Duration>,
+    },
+}
+
+/// The settings of a connection to a cluster, made from its address: `RemoteOptions::new("rqlite://...")?.level(...)`.
+#[derive(Clone)]
+#[must_use]
+pub struct RemoteOptions {
+    pub(crate) address: std::sync::Arc<Address>,
+    pub(crate) level: Level,
+    pub(crate) timeout: Duration,
+    pub(crate) attempt_timeout: Duration,
+    pub(crate) token: Option<String>,
+    pub(crate) certificates: Vec<Vec<u8>>,
+    pub(crate) user: Option<(String, String)>,
+}
+
+/// The default of [`RemoteOptions::timeout`].
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The default of [`RemoteOptions::attempt_timeout`].
+const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
+
+impl RemoteOptions {
+    /// Reads an address: `rqlite://user:password@host:port,host:port/?level=weak&timeout=10s&attempt_timeout=2500ms`, with TLS
+    /// `rqlites://`. Of the cluster one node is enough, of several any may be down. Connects to nothing.
+    ///
+    /// The settings of an address are `level` (`strong`, `linearizable`, `weak` or `none`), `freshness`, `timeout` and
+    /// `attempt_timeout`; times are written as `250ms` or `10s`.
+    ///
+    /// # Errors
+    /// `Misuse` for what is not an address, and for a setting that there is not.
+    pub fn new(address: &str) -> Result<Self> {
+        let address = Address::parse(address)?;
+        let mut options = Self {
+            level: Level::default(),
+            timeout: TIMEOUT,
+            attempt_timeout: ATTEMPT_TIMEOUT,
+            token: None,
+            certificates: Vec::new(),
+            user: address.user.clone(),
+            address: address.into(),
+        };
+        let address = options.address.clone();
+        let mut freshness = None;
+        for (key, value) in &address.settings {
+            match &**key {
+                "level" => options.level = level(value)?,
+                "freshness" => freshness = Some(time(value)?),
+                "timeout" => options.timeout = time(value)?,
+                "attempt_timeout" => options.attempt_timeout = time(value)?,
+                other => return Err(wrong(format!("there is no setting {other:?}"))),
+            }
+        }
+        match (&mut options.level, freshness) {
+            (Level::None { freshness: place }, freshness) => *place = freshness,
+            (_, Some(_)) => return Err(wrong("freshness is a setting of the level none".into())),
+            (_, None) => {}
+        }
+        Ok(options)
+    }
+
+    /// Sets what reads promise. Default [`Level::Weak`].
+    pub fn level(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+
+    /// Sets the name and the password, instead of those in the address.
+    pub fn user(self, name: &str, password: &str) -> Self {
+        Self { user: Some((name.to_owned(), password.to_owned())), ..self }
+    }
+
+    /// Sets a bearer token, for a proxy in front of the cluster that asks for one. It takes the place of name and password.
+    pub fn token(self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self }
+    }
+
+    /// Trusts this certificate of an authority, in the form DER, besides those that the system trusts.
+    pub fn trust(mut self, certificate: Vec<u8>) -> Self {
+        self.certificates.push(certificate);
+        self
+    }
+
+    /// Sets for how long a call goes on trying: while there is no leader, or while it is unknown what became of a write. Default 10 s. A
+    /// call that has a deadline of its own ends there.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// Sets how long a node may take for one answer. A leader that hangs is noticed after this time. A statement that runs for
+    /// longer, such as one that makes an index, needs a longer one. Default 2.5 s.
+    pub fn attempt_timeout(self, attempt_timeout: Duration) -> Self {
+        Self { attempt_timeout, ..self }
+    }
+}
+
+impl fmt::Debug for RemoteOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteOptions")
+            .field("nodes", &self.address.nodes)
+            .field("level", &self.level)
+            .field("timeout", &self.timeout)
+            .field("attempt_timeout", &self.attempt_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+fn level(text: &str) -> Result<Level> {
+    match text {
+        "strong" => Ok(Level::Strong),
+        "linearizable" => Ok(Level::Linearizable),
+        "weak" => Ok(Level::Weak),
+        "none" => Ok(Level::None { freshness: None }),
+        other => Err(wrong(format!("there is no level {other:?}"))),
+    }
+}
+
+fn time(text: &str) -> Result<Duration> {
+    let parsed = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => number.parse().map(Duration::from_millis),
+        (None, Some(number)) => number.parse().map(Duration::from_secs),
+        (None, None) => return Err(wrong(format!("{text:?} is not a time"))),
+    };
+    parsed.map_err(|_| wrong(format!("{text:?} is not a time")))
+}
+
+fn wrong(message: String) -> flatwater::Error {
+    error(
+        ErrorKind::Misuse,
+        message,
+        "the settings are level (strong, linearizable, weak, none), freshness, timeout and attempt_timeout; a time is 250ms or 10s",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_settings() {
+        let options =
+            RemoteOptions::new("rqlite://a:secret@h/?level=none&freshness=250ms&timeout=3s&attempt_timeout=900ms");
+        let options = options.unwrap();
+        assert_eq!(options.level, Level::None { freshness: Some(Duration::from_millis(250)) });
+        assert_eq!((options.timeout, options.attempt_timeout), (Duration::from_secs(3), Duration::from_millis(900)));
+        assert!(!format!("{options:?}").contains("secret"));
+        assert_eq!(RemoteOptions::new("rqlite://h/?level=strong").unwrap().level, Level::Strong);
+    }
+
+    #[test]
+    fn a_setting_that_there_is_not_is_refused() {
+        for settings in
+            ["levle=weak", "level=week", "freshness=1s", "timeout=5", "timeout=-1s", "level=weak&freshness=1s"]
+        {
+            let error = RemoteOptions::new(&format!("rqlite://h/?{settings}")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{settings}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A cluster, as a program uses it.
+//!
+//! Owns: the handle. Runs on callers' threads. Leaves out: the operations, which are those of a session, and the way to the cluster
+//! (`thread`).
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flatwater::bindings::server;
+use flatwater::options::JsonOptions;
+use flatwater::{Call, Result, Session};
+
+use crate::options::{Level, RemoteOptions};
+use crate::thread::Way;
+
+/// A database on an rqlite cluster. Its operations are those of a [`Session`], to which it derefs. Cloning it is cheap.
+///
+/// **Writes are applied exactly once.** A write is acknowledged when a majority of the nodes has it. If the answer is lost, because
+/// the leader fails or a connection breaks, the write is sent again, with a number in the same transaction by which the database
+/// itself refuses it if it was applied before; then its caller gets the result that was recorded with it. `CommitUnknown` is the error of a
+/// write of which nothing could be learnt until [`RemoteOptions::timeout`]. The rows of a RETURNING are
+/// not recorded: if the answer is lost, the error says that the write was applied. Two tables in the database are used for this,
+/// `_flatwater_writers` and `_flatwater_results`, with a row for each client and for each statement of its last request; what a
+/// client has left is removed after a week.
+///
+/// **Writes that wait share a request.** While one request is under way the writes that begin wait for the next, in their order, up to
+/// 128 in one transaction. Each has its own result and its own error.
+///
+/// **Reads** go to the leader unless [`level`](RemoteOptions::level) says otherwise, up to 64 at a time.
+///
+/// **Deadlines and cancellation** are those of a [`Call`]: a write that was sent is finished although nobody waits for it; a read that nobody
+/// waits for ends, and its connection is free.
+///
+/// What the server does otherwise than SQLite in a file: statements run on each node, so one whose result is another each time, such as
+/// one with `CURRENT_TIMESTAMP`, leaves other values on each node: bind times and identifiers. Columns that are
+/// declared as DATE, DATETIME, TIMESTAMP or BOOLEAN are converted when they are read. Numbers that are infinite have no form in
+/// its JSON: reading one fails.
+pub struct Remote {
+    session: Session,
+    way: Way,
+    timeout: Option<Duration>,
+    name: Arc<str>,
+}
+
+impl Remote {
+    /// Returns the cluster at an address, such as `rqlite://user:password@host:4001,host:4001`; see [`RemoteOptions::new`]. Starts a thread,
+    /// and connects when the first call begins. Does not block.
+    ///
+    /// # Errors
+    /// `Misuse` for what is not an address.
+    pub fn connect(address: &str) -> Result<Self> {
+        Self::with(RemoteOptions::new(address)?)
+    }
+
+    /// The same with these options.
+    ///
+    /// # Errors
+    /// `Misuse` for a token or a certificate that cannot be used; `Open` if the thread cannot be started.
+    pub fn with(options: RemoteOptions) -> Result<Self> {
+        // Without the user.
+        let name = format!("rqlite://{}", options.address.nodes.join(",")).into();
+        Ok(Self::of(Way::start(options)?, None, name))
+    }
+
+    fn of(way: Way, timeout: Option<Duration>, name: Arc<str>) -> Self {
+        let session = server::session(Arc::new(way.clone()), &name, timeout);
+        Self { session, way, timeout, name }
+    }
+
+    /// Returns a handle whose reads have this level.
+    #[must_use]
+    pub fn with_level(&self, level: Level) -> Self {
+        Self::of(self.way.at(level), self.timeout, self.name.clone())
+    }
+
+    /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. A write whose time is over while the server
+    /// has it may have been applied: [`Error::applied`](flatwater::Error::applied) says `Unknown`.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        Self { session: server::with_timeout(&self.session, timeout), timeout: Some(timeout), ..self.clone() }
+    }
+
+    /// Returns a handle whose [`query_json`](Session::query_json) writes rows as `options` say.
+    #[must_use]
+    pub fn with_json(&self, options: JsonOptions) -> Self {
+        Self { session: server::with_json(&self.session, options), ..self.clone() }
+    }
+
+    /// Closes this handle and its clones: calls that begin later fail with `Closed`, and those that were begun are finished.
+    pub fn close(&self) -> Call<()> {
+        server::close(&self.session)
+    }
+}
+
+impl Clone for Remote {
+    fn clone(&self) -> Self {
+        let session = server::share(&self.session);
+        Self { session, way: self.way.clone(), timeout: self.timeout, name: self.name.clone() }
+    }
+}
+
+impl Deref for Remote {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("cluster", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,236 @@
+//! The request of a group of writes: its body, and what its results are for each member.
+//!
+//! Owns: which statement is whose. Pure. Invariant: a result is that of its own statement, also if an attempt before was the one that
+//! was applied. Leaves out: sending it.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use flatwater::bindings::looks_like_rows;
+use flatwater::bindings::server::{Answered, Asked, One, What, error, result_lost};
+use flatwater::bindings::statements;
+use flatwater::{Error, ErrorKind, Result};
+
+use super::answer::{StatementResult, rows};
+use super::guard::{MOST_RESULTS, Recorded, Writer};
+use super::reads::{no_result, returns_no_rows};
+use super::statement::{check, check_text};
+
+/// One request for several members.
+pub(crate) struct Grouped {
+    pub(crate) body: Bytes,
+    /// How many results are recorded.
+    pub(crate) results: usize,
+    /// The member of each statement of the request; `None` for one of ours.
+    owners: Vec<Option<usize>>,
+    /// Of each member, where its statements stand, and their numbers.
+    places: Vec<Vec<Place>>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    at: usize,
+    number: usize,
+}
+
+/// What was applied.
+pub(crate) struct Applied {
+    recorded: HashMap<usize, Recorded>,
+    /// The results of all statements, unless they were lost.
+    results: Option<Vec<StatementResult>>,
+}
+
+impl Applied {
+    /// `None` if the rows that were recorded are not the expected ones.
+    pub(crate) fn new(
+        recorded: HashMap<usize, Recorded>,
+        results: Option<Vec<StatementResult>>,
+        expected: usize,
+    ) -> Option<Self> {
+        (recorded.len() == expected).then_some(Self { recorded, results })
+    }
+}
+
+impl Grouped {
+    pub(crate) fn new(writer: &Writer, members: &[Option<Asked>], now: i64) -> Self {
+        let mut statements = writer.begin(now);
+        let (mut owners, mut places, mut number) = (vec![None], Vec::new(), 0);
+        for (member, asked) in members.iter().enumerate() {
+            let mut own = Vec::new();
+            let Some(asked) = asked else {
+                places.push(own);
+                continue;
+            };
+            let what = asked.what();
+            let is_many = matches!(what, What::Many(_));
+            for (nth, one) in runs(&what).into_iter().enumerate() {
+                let is_row = is_many && nth > 0;
+                if is_row {
+                    writer.add_row(&mut statements, &one, number);
+                } else {
+                    number += 1;
+                    writer.add(&mut statements, &one, number);
+                    own.push(Place { at: owners.len(), number });
+                }
+                owners.extend([Some(member), None]);
+            }
+            places.push(own);
+        }
+        writer.end(&mut statements, number);
+        Self { body: statements.finish(), results: number, owners, places }
+    }
+
+    /// Returns the member of the statement that failed; the server runs none after it.
+    pub(crate) fn failed(&self, results: &[StatementResult]) -> Option<usize> {
+        self.owners.get(results.len().checked_sub(1)?).copied().flatten()
+    }
+
+    /// Returns the answer for a member.
+    pub(crate) fn answer(&self, member: usize, asked: &Asked, applied: &mut Applied) -> Result<Answered> {
+        let what = asked.what();
+        let recorded = |place: &Place| applied.recorded.get(&place.number).copied().ok_or_else(no_result);
+        let places = &self.places[member];
+        match what {
+            What::Execute(one) => {
+                let recorded = recorded(places.first().ok_or_else(no_result)?)?;
+                Ok(Answered::Executed(recorded.of(one.sql)))
+            }
+            What::Many(_) => {
+                let changes = places.first().map_or(Ok(0), |place| recorded(place).map(|recorded| recorded.changes));
+                Ok(Answered::Changes(changes?))
+            }
+            What::Query(one) => {
+                let place = places.first().ok_or_else(no_result)?;
+                match taken(&mut applied.results, place.at)? {
+                    StatementResult::Rows { columns, values } => {
+                        rows(one.sql, columns, values, true).map(Answered::Rows).ok_or_else(|| result_lost(no_result()))
+                    }
+                    _ => Err(result_lost(returns_no_rows())),
+                }
+            }
+            What::Batch(ones) => {
+                let mut all = Vec::with_capacity(ones.len());
+                for (one, place) in ones.iter().zip(places) {
+                    let executed = recorded_of(&applied.recorded, place)?.of(one.sql);
+                    let result = match looks_like_rows(one.sql) {
+                        true => Some(taken(&mut applied.results, place.at)?),
+                        false => None,
+                    };
+                    let result = match result {
+                        Some(StatementResult::Rows { columns, values }) => {
+                            Some(rows(one.sql, columns, values, true).ok_or_else(|| result_lost(no_result()))?)
+                        }
+                        _ => None,
+                    };
+                    all.push((executed, result));
+                }
+                Ok(Answered::Batch(all))
+            }
+            _ => Ok(Answered::Done),
+        }
+    }
+}
+
+fn recorded_of(recorded: &HashMap<usize, Recorded>, place: &Place) -> Result<Recorded> {
+    recorded.get(&place.number).copied().ok_or_else(no_result)
+}
+
+/// Takes the result of a statement, which has rows.
+fn taken(results: &mut Option<Vec<StatementResult>>, at: usize) -> Result<StatementResult> {
+    let results = results.as_mut().ok_or_else(rows_lost)?;
+    results.get_mut(at).map(|result| std::mem::replace(result, StatementResult::Done)).ok_or_else(no_result)
+}
+
+fn rows_lost() -> Error {
+    let message = "the answer with the rows was lost, and the write was applied once";
+    result_lost(error(ErrorKind::Io, message.into(), "read the rows with a query"))
+}
+
+/// Returns the runs of statements that are asked for.
+fn runs<'a>(what: &What<'a>) -> Vec<One<'a>> {
+    match what {
+        What::Execute(one) | What::Query(one) => vec![*one],
+        What::Many(rows) | What::Batch(rows) => rows.clone(),
+        What::Script(script) => statements(script).map(|(sql, _, _)| One::without_values(sql)).collect(),
+        What::Other => Vec::new(),
+    }
+}
+
+/// Returns true for what is a request of its own: its statements belong together, and are many.
+pub(crate) fn is_alone(asked: &Asked) -> bool {
+    !matches!(asked.what(), What::Execute(_) | What::Query(_))
+}
+
+/// Returns true if there is no statement to run.
+pub(crate) fn is_empty(asked: &Asked) -> bool {
+    runs(&asked.what()).is_empty()
+}
+
+/// Answers what has no statement.
+pub(crate) fn nothing_to_do(asked: Asked) {
+    let answer = match asked.what() {
+        What::Many(_) => Answered::Changes(0),
+        What::Batch(_) => Answered::Batch(Vec::new()),
+        _ => Answered::Done,
+    };
+    asked.answer(Ok(answer));
+}
+
+/// Returns about how long its part of the request will be.
+pub(crate) fn bytes(asked: &Asked) -> usize {
+    runs(&asked.what()).iter().map(|one| one.sql.len() + one.bytes()).sum()
+}
+
+/// Refuses what cannot be sent.
+pub(crate) fn check_all(asked: &Asked) -> Result<()> {
+    let what = asked.what();
+    if let What::Other = what {
+        return Err(error(
+            ErrorKind::Misuse,
+            "a server does not do this: it needs a database of this process".into(),
+            "open a file, or do it with statements",
+        ));
+    }
+    let runs = runs(&what);
+    if runs.len() > MOST_RESULTS {
+        return Err(error(
+            ErrorKind::Misuse,
+            format!("{} statements are too many for one request", runs.len()),
+            "send fewer at once",
+        ));
+    }
+    let mut checked = None;
+    for one in &runs {
+        // The text of many rows is read once.
+        if checked != Some(one.sql.as_ptr()) {
+            check_text(one.sql)?;
+            check_rows(&what, one.sql)?;
+            checked = Some(one.sql.as_ptr());
+        }
+        check(one)?;
+    }
+    Ok(())
+}
+
+fn check_rows(what: &What<'_>, sql: &str) -> Result<()> {
+    let returns_rows = looks_like_rows(sql);
+    match what {
+        What::Execute(_) | What::Many(_) if returns_rows => {
+            Err(error(ErrorKind::Misuse, "the statement returns rows".into(), "run it with query"))
+        }
+        What::Query(_) if !returns_rows => Err(returns_no_rows()),
+        // The server looks for these letters, with the space, and returns no rows otherwise.
+        What::Query(_) | What::Batch(_)
+            if returns_rows && !reads(sql) && !sql.to_ascii_lowercase().contains("returning ") =>
+        {
+            let hint = "write RETURNING and a space after it";
+            Err(error(ErrorKind::Misuse, "the server would run the statement and return no rows".into(), hint))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn reads(sql: &str) -> bool {
+    let verb = statements(sql).next().map_or("", |(_, verb, _)| verb);
+    !["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|one| verb.eq_ignore_ascii_case(one))
+}

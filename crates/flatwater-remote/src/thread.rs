@@ -1,0 +1,172 @@
+//! The thread of a connection to a cluster, which serves what callers ask.
+//!
+//! Owns: the thread, with its runtime, and who is asked next. Invariants: callers wait on no runtime of this crate and need none of
+//! their own; the thread ends when no session is left and all that was asked is answered; no more requests are under way at a
+//! time than the cluster is asked for. Leaves out: what is sent (`rqlite`).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flatwater::bindings::server::{Asked, Server, error};
+use flatwater::{ErrorKind, Result};
+use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSender};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::{JoinHandle, JoinSet, LocalSet, spawn_local};
+
+use crate::options::{Level, RemoteOptions};
+use crate::rqlite::ask::Cluster;
+use crate::rqlite::reads::read;
+use crate::rqlite::writes::Writes;
+
+/// So many reads are under way at a time; the others wait in their order.
+const MOST_READS: usize = 64;
+
+/// What the tasks of the thread share.
+pub(crate) struct Shared {
+    pub(crate) cluster: Cluster,
+    pub(crate) options: RemoteOptions,
+    left: Arc<Notify>,
+}
+
+impl Shared {
+    /// Returns when the caller has left.
+    pub(crate) async fn left(&self, asked: &Asked) {
+        loop {
+            // Made before the look: what is told from then on is not missed.
+            let told = self.left.notified();
+            if asked.is_left() {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+enum Message {
+    Asked(Asked, Level),
+    Close(Box<dyn FnOnce() + Send>),
+}
+
+/// The way to a cluster, for one session: its reads have this level.
+#[derive(Clone)]
+pub(crate) struct Way {
+    inbox: UnboundedSender<Message>,
+    left: Arc<Notify>,
+    level: Level,
+}
+
+impl Way {
+    /// Starts the thread. Connects to nothing.
+    pub(crate) fn start(options: RemoteOptions) -> Result<Self> {
+        let left = Arc::new(Notify::new());
+        let level = options.level;
+        let shared = Shared { cluster: Cluster::new(&options)?, options, left: left.clone() };
+        let failed = |failure: std::io::Error| {
+            error(
+                ErrorKind::Open,
+                format!("the connection's thread cannot be started: {failure}"),
+                "look at the limits of the process",
+            )
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let (inbox, asked) = mpsc::unbounded_channel();
+        // What is asked is not shared between threads, so its tasks stay on this one.
+        let run = move || LocalSet::new().block_on(&runtime, serve(Rc::new(shared), asked));
+        std::thread::Builder::new().name("fw-remote".into()).spawn(run).map_err(failed)?;
+        Ok(Self { inbox, left, level })
+    }
+
+    /// The same, whose reads have another level.
+    pub(crate) fn at(&self, level: Level) -> Self {
+        Self { level, ..self.clone() }
+    }
+}
+
+impl Server for Way {
+    fn send(&self, asked: Asked) {
+        // If the thread is gone, the call is dropped, and its caller learns of it.
+        let _ = self.inbox.send(Message::Asked(asked, self.level));
+    }
+
+    fn look_again(&self) {
+        self.left.notify_waiters();
+    }
+
+    fn close(&self, closed: Box<dyn FnOnce() + Send>) {
+        if let Err(mpsc::error::SendError(Message::Close(closed))) = self.inbox.send(Message::Close(closed)) {
+            closed();
+        }
+    }
+}
+
+async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>) {
+    let (writes, theirs) = mpsc::unbounded_channel();
+    let writer = spawn_local(Writes::new(shared.clone(), theirs).serve());
+    let places = Arc::new(Semaphore::new(MOST_READS));
+    let (mut reads, mut unanswered) = (JoinSet::new(), Unanswered::new());
+    while let Some(message) = inbox.recv().await {
+        while reads.try_join_next().is_some() {}
+        match message {
+            Message::Asked(mut asked, level) => {
+                unanswered.add(&mut asked);
+                if !asked.only_reads() {
+                    let _ = writes.send(asked);
+                    continue;
+                }
+                let (shared, places, writes) = (shared.clone(), places.clone(), writes.clone());
+                reads.spawn_local(async move {
+                    let _place = places.acquire().await;
+                    if let Some(asked) = read(&shared, asked, level).await {
+                        let _ = writes.send(asked);
+                    }
+                });
+            }
+            Message::Close(closed) => unanswered.then(closed),
+        }
+    }
+    while reads.join_next().await.is_some() {}
+    drop(writes);
+    let _ = writer.await;
+    unanswered.end().await;
+}
+
+/// What was asked and is not answered.
+struct Unanswered {
+    /// Each of them holds one of these.
+    place: Sender<()>,
+    all: Receiver<()>,
+    /// Ends when what was asked before the last close is answered.
+    before: Option<JoinHandle<()>>,
+}
+
+impl Unanswered {
+    fn new() -> Self {
+        let (place, all) = mpsc::channel(1);
+        Self { place, all, before: None }
+    }
+
+    fn add(&self, asked: &mut Asked) {
+        asked.keep(Box::new(self.place.clone()));
+    }
+
+    /// Calls `closed` when all that was asked until now is answered.
+    fn then(&mut self, closed: Box<dyn FnOnce() + Send>) {
+        let before = self.before.take();
+        let Self { place, mut all, .. } = std::mem::replace(self, Self::new());
+        drop(place);
+        self.before = Some(spawn_local(async move {
+            // Nothing is sent: it ends when no place is held.
+            let _ = all.recv().await;
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            closed();
+        }));
+    }
+
+    async fn end(self) {
+        if let Some(before) = self.before {
+            let _ = before.await;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Callers that leave, and deadlines.
+
+use std::time::{Duration, Instant};
+
+use flatwater::ErrorKind;
+use flatwater::calls::{CancelOutcome, TimeoutEffect};
+use flatwater_remote::{Level, Remote};
+use futures_util::future::join_all;
+use futures_util::poll;
+use serde_json::json;
+
+use super::double::{Double, wait_until};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+#[test]
+fn a_thousand_callers_that_leave_keep_no_connection_and_no_place() {
+    let double = Double::start();
+    // A read that hangs does so for longer than the test takes, unless its caller leaves.
+    let remote = Remote::with(double.options().attempt_timeout(Duration::from_secs(100))).unwrap();
+    remote.execute("CREATE TABLE t (a)", ()).wait().unwrap();
+    runtime().block_on(async {
+        double.order(&json!({ "script": vec!["hang_before"; 64] }));
+        let before = double.requests();
+        let mut calls: Vec<_> = (0..1000).map(|_| remote.query("SELECT count(*) FROM t", ())).collect();
+        for call in &mut calls {
+            assert!(poll!(call).is_pending());
+        }
+        wait_until(|| double.requests() == before + 64);
+        let began = Instant::now();
+        drop(calls);
+        assert_eq!(remote.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 0);
+        assert!(began.elapsed() < Duration::from_secs(60));
+    });
+}
+
+#[test]
+fn a_write_that_waits_is_withdrawn_and_one_that_was_sent_is_finished() {
+    let double = Double::start();
+    let remote = double.connect();
+    remote.execute("CREATE TABLE t (a)", ()).wait().unwrap();
+    double.order(&json!({ "commit_us": 300_000 }));
+    runtime().block_on(async {
+        let before = double.requests();
+        let mut sent = remote.execute("INSERT INTO t VALUES (1)", ());
+        assert!(poll!(&mut sent).is_pending());
+        wait_until(|| double.requests() > before);
+        let mut waits = remote.execute("INSERT INTO t VALUES (2)", ());
+        assert!(poll!(&mut waits).is_pending());
+        assert_eq!(waits.cancel(), CancelOutcome::Withdrawn);
+        assert_eq!(sent.cancel(), CancelOutcome::WriteRunning);
+        double.order(&json!({ "commit_us": 0 }));
+        // Behind both.
+        remote.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
+        assert_eq!(remote.query_values::<i64>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), [1, 3]);
+    });
+}
+
+#[test]
+fn a_deadline_says_what_is_known() {
+    let double = Double::start();
+    let remote = double.connect();
+    remote.execute("CREATE TABLE t (a)", ()).wait().unwrap();
+    double.order(&json!({ "commit_us": 2_000_000 }));
+    runtime().block_on(async {
+        let before = double.requests();
+        let calls = [
+            remote.execute("INSERT INTO t VALUES (1)", ()).timeout(Duration::from_secs(1)),
+            remote.execute("INSERT INTO t VALUES (2)", ()).timeout(Duration::from_millis(300)),
+        ];
+        let [mut sent, waits] = calls;
+        assert!(poll!(&mut sent).is_pending());
+        wait_until(|| double.requests() > before);
+        let errors = join_all([sent, waits]).await;
+        let known: Vec<_> =
+            errors.into_iter().map(Result::unwrap_err).map(|error| (error.kind(), error.applied())).collect();
+        let expected = [TimeoutEffect::Unknown, TimeoutEffect::No].map(|effect| (ErrorKind::Timeout, Some(effect)));
+        assert_eq!(known, expected);
+        remote.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
+        assert_eq!(remote.query_values::<i64>("SELECT a FROM t ORDER BY a", ()).await.unwrap().last(), Some(&3));
+    });
+}
+
+/// The threads of connections that this process has.
+fn threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "fw-remote").count()
+}
+
+#[test]
+#[ignore = "runs alone in a child of another test"]
+fn a_dropped_session_has_no_thread() {
+    let double = Double::start();
+    // The call has the session.
+    let call = double.connect().execute("CREATE TABLE t (a)", ());
+    call.wait().unwrap();
+    let remote = double.connect();
+    let level = remote.with_level(Level::Strong);
+    drop(remote);
+    assert_eq!(level.query_value::<i64>("SELECT 1", ()).wait().unwrap(), 1);
+    assert!(threads() > 0);
+    drop(level);
+    wait_until(|| threads() == 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_session_that_is_dropped_ends_its_thread() {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "cancelled::a_dropped_session_has_no_thread"])
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+}

@@ -1,0 +1,97 @@
+//! The double, as a child process.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flatwater_remote::{Remote, RemoteOptions};
+use serde_json::{Value, json};
+
+pub(crate) struct Double {
+    child: Child,
+    pub(crate) nodes: Vec<String>,
+    control: String,
+}
+
+/// The process of the double: this program again.
+#[test]
+#[ignore = "runs as a child of other tests"]
+fn serves_until_its_input_ends() {
+    rqlite_double::run();
+}
+
+impl Double {
+    pub(crate) fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "double::serves_until_its_input_ends", "--nocapture"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let listens = lines.find_map(|line| {
+            let line = line.unwrap();
+            serde_json::from_str::<Value>(&line[line.find('{')?..]).ok()
+        });
+        let listens = listens.unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let nodes = listens["nodes"].as_array().unwrap().iter().map(text).collect();
+        // What it prints later is nothing.
+        std::mem::forget(lines);
+        Self { child, nodes, control: text(&listens["control"]) }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("rqlite://{}", self.nodes.join(","))
+    }
+
+    /// The client of a test: a node that hangs is noticed soon, and nothing fails because the machine is busy.
+    pub(crate) fn options(&self) -> RemoteOptions {
+        RemoteOptions::new(&self.address())
+            .unwrap()
+            .attempt_timeout(Duration::from_millis(500))
+            .timeout(Duration::from_secs(120))
+    }
+
+    pub(crate) fn connect(&self) -> Remote {
+        Remote::with(self.options()).unwrap()
+    }
+
+    /// Gives an order, and returns what the double is at.
+    pub(crate) fn order(&self, order: &Value) -> Value {
+        let body = order.to_string();
+        let mut stream = TcpStream::connect(&self.control).unwrap();
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: double\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+        serde_json::from_str(body).unwrap()
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.order(&json!({}))["requests"].as_u64().unwrap()
+    }
+}
+
+impl Drop for Double {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for a condition.
+pub(crate) fn wait_until(mut is: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not come");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,145 @@
+//! The same functions on a file and on a cluster.
+
+use flatwater::{Database, ErrorKind, FromRow, Result, Session, Sql, named, params};
+
+use super::double::Double;
+
+#[derive(Debug, PartialEq, FromRow)]
+struct User {
+    id: i64,
+    name: String,
+    score: f64,
+    picture: Option<Vec<u8>>,
+}
+
+/// What a program does with a session. Returns all that it got, as text.
+async fn program(on: &Session) -> Result<Vec<String>> {
+    let mut got = Vec::new();
+    let mut add = |what: &dyn std::fmt::Debug| got.push(format!("{what:?}"));
+    on.execute(
+        "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, score REAL, picture BLOB) STRICT",
+        (),
+    )
+    .await?;
+    let insert = "INSERT INTO users (name, score, picture) VALUES (?, ?, ?)";
+    add(&on.execute(insert, ("Ada", 1.0, vec![0_u8, 255])).await?);
+    add(&on.execute(insert, ("Eve", 0.5, None::<Vec<u8>>)).await?);
+    add(&on.execute("UPDATE users SET score = score + 1", ()).await?);
+    add(&on.execute("UPDATE users SET score = 9 WHERE id > 100", ()).await?);
+    let upsert =
+        "INSERT INTO users (name, score) VALUES (:name, :score) ON CONFLICT DO UPDATE SET score = excluded.score";
+    add(&on.execute(upsert, named! { ":name": "Ada", "score": 7.0 }).await?);
+    add(&on.execute("DELETE FROM users WHERE name = ?1 AND ?1 = ?2", params!["Eve", "Eve"]).await?);
+    add(&on
+        .execute_many(insert, (0..300).map(|number| (format!("user {number}"), f64::from(number), None::<Vec<u8>>)))
+        .await?);
+    add(&on.query_as::<User>("SELECT * FROM users ORDER BY id LIMIT 3", ()).await?);
+    add(&on.query_value::<i64>("SELECT count(*) FROM users", ()).await?);
+    add(&on.query_optional_value::<i64>("SELECT id FROM users WHERE name = ?", ("nobody",)).await?);
+    add(&on.query_value::<i64>("SELECT ?", (i64::MIN,)).await?);
+    add(&on.query_value::<Vec<u8>>("SELECT ?", (Vec::<u8>::new(),)).await?);
+    add(&on.query_values::<Option<String>>("SELECT name FROM users WHERE id < ? ORDER BY id", (4,)).await?);
+    add(&on.query_json("SELECT id, name, score, picture FROM users ORDER BY id LIMIT 2", ()).await?);
+    let returned = on.query("INSERT INTO users (name, score) VALUES (?, 1) RETURNING id, name", ("Bob",)).await?;
+    let row = returned.get(0).unwrap();
+    add(&row.values().collect::<Vec<_>>());
+    let batch = on
+        .batch([
+            ("INSERT INTO users (name, score) VALUES (?, ?)", params!["Cid", 1.5]),
+            ("UPDATE users SET score = 2.5 WHERE name = ?", params!["Cid"]),
+            ("DELETE FROM users WHERE name = ? RETURNING id", params!["Cid"]),
+        ])
+        .await?;
+    add(&batch.iter().map(|one| (one.executed, one.rows.as_ref().map(flatwater::Rows::len))).collect::<Vec<_>>());
+    on.execute_script("CREATE TABLE a (x); INSERT INTO a VALUES (1); INSERT INTO a VALUES (2)").await?;
+    add(&on.query_values::<i64>(Sql::new("SELECT x FROM a WHERE x IN ").bind_list([1, 2, 3]), ()).await?);
+    let mut rows = on.stream("SELECT x FROM a ORDER BY x", ());
+    while let Some(row) = rows.next().await {
+        add(&row?.get::<i64>(0)?);
+    }
+    let two = on.query("SELECT 1 AS a, 2 AS a", ()).await?;
+    let row = two.get(0).unwrap();
+    add(&(two.columns().collect::<Vec<_>>(), row.values().collect::<Vec<_>>()));
+    add(&on.in_transaction());
+    Ok(got)
+}
+
+#[test]
+fn a_program_gets_the_same_on_a_file_and_on_a_cluster() {
+    let (double, file) = (Double::start(), Database::open(":memory:").wait().unwrap());
+    let cluster = double.connect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        assert_eq!(program(&cluster).await.unwrap(), program(&file).await.unwrap());
+        cluster.close().await.unwrap();
+        assert_eq!(cluster.execute("SELECT 1", ()).await.unwrap_err().kind(), ErrorKind::Closed);
+    });
+}
+
+/// What programs do wrong. Returns the kind and the code of each error.
+fn mistakes(on: &Session) -> Vec<(&'static str, ErrorKind, Option<i32>)> {
+    on.execute_script(
+        "CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE, c CHECK (c > 0)); INSERT INTO t VALUES (1, 1, 1)",
+    )
+    .wait()
+    .unwrap();
+    let executes = [
+        "INSERT INTO t VALUES (2, 1, 1)",
+        "INSERT INTO t VALUES (2, 2, 0)",
+        "INSERT INTO missing VALUES (1)",
+        "INSERT INTO t VALUES (1)",
+        "INSERT INTO",
+        "SELECT a FROM t",
+        "INSERT INTO t VALUES (?, 5, 5)",
+        "DELETE FROM t; DELETE FROM t",
+        "",
+        "BEGIN",
+        "ROLLBACK",
+        "SAVEPOINT a",
+        "ATTACH ':memory:' AS other",
+        "PRAGMA foreign_keys = OFF",
+    ];
+    let mut errors: Vec<_> =
+        executes.into_iter().map(|sql| (sql, on.execute(sql, ()).wait().expect_err(sql))).collect();
+    let queries = ["UPDATE t SET b = 3", "SELECT missing FROM t", "SELECT 1; SELECT 2", "VACUUM"];
+    errors.extend(queries.into_iter().map(|sql| (sql, on.query(sql, ()).wait().expect_err(sql))));
+    errors.push(("too few", on.query("SELECT ?, ?", (1,)).wait().unwrap_err()));
+    errors.push(("too many", on.query("SELECT ?1, ?1", (1, 2)).wait().unwrap_err()));
+    errors.push(("named", on.query("SELECT :a", named! { ":b": 1 }).wait().unwrap_err()));
+    errors.push(("no row", on.query_one("SELECT a FROM t WHERE a = 9", ()).wait().unwrap_err()));
+    errors.push(("another type", on.query_value::<bool>("SELECT 'text'", ()).wait().unwrap_err()));
+    let batch = on.batch([("DELETE FROM t", ()), ("INSERT INTO missing VALUES (1)", ())]).wait().unwrap_err();
+    errors.push(("batch", batch));
+    let many = on.execute_many("INSERT INTO t (b) VALUES (?)", [(7,), (7,)]).wait().unwrap_err();
+    errors.push(("many", many));
+    assert_eq!(on.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), 1, "nothing has stayed");
+    errors.into_iter().map(|(what, error)| (what, error.kind(), error.sqlite_code())).collect()
+}
+
+#[test]
+fn a_mistake_is_the_same_error_on_a_file_and_on_a_cluster() {
+    let (double, file) = (Double::start(), Database::open(":memory:").wait().unwrap());
+    let cluster = double.connect();
+    for (theirs, ours) in mistakes(&file).into_iter().zip(mistakes(&cluster)) {
+        assert_eq!((ours.0, ours.1), (theirs.0, theirs.1));
+        // A text that is refused before it is sent has no code of SQLite.
+        if ours.2.is_some() {
+            assert_eq!(ours.2, theirs.2, "{}", ours.0);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_said_in_json_is_refused_before_it_is_sent() {
+    let double = Double::start();
+    let cluster = double.connect();
+    let errors = [
+        cluster.execute("INSERT INTO t VALUES (?)", (f64::INFINITY,)).wait().unwrap_err(),
+        cluster.query("INSERT INTO t VALUES (1) RETURNING\na", ()).wait().unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Misuse);
+        assert!(error.hint().is_some(), "{error}");
+    }
+    assert_eq!(double.requests(), 0);
+}
