@@ -97,5 +97,8 @@ mod testing {}
 mod compile_errors {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/rqlite.md")]
+mod rqlite {}
+
 #[doc = include_str!("../../../docs/guide/coming-from-tokio-rusqlite.md")]
 mod coming_from_tokio_rusqlite {}
