@@ -26,6 +26,7 @@
 
 mod address;
 mod http;
+mod migrate;
 mod options;
 mod remote;
 mod rqlite;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use flatwater::bindings::looks_like_rows;
-use flatwater::bindings::server::{Answered, Asked, One, What, error, result_lost};
+use flatwater::bindings::server::{Answered, Asked, One, What, error, of_row, of_statement, result_lost};
 use flatwater::bindings::statements;
 use flatwater::{Error, ErrorKind, Result};
 
@@ -83,6 +83,16 @@ impl Grouped {
     /// Returns the member of the statement that failed; the server runs none after it.
     pub(crate) fn failed(&self, results: &[StatementResult]) -> Option<usize> {
         self.owners.get(results.len().checked_sub(1)?).copied().flatten()
+    }
+
+    /// Names the statement that failed, of a member that has several.
+    pub(crate) fn explain(&self, failure: Error, at: usize, member: &Asked) -> Error {
+        let what = member.what();
+        // It is alone in its request.
+        let nth = self.owners[..at].iter().flatten().count();
+        let Some(one) = runs(&what).get(nth).copied() else { return failure };
+        let failure = if matches!(what, What::Many(_)) { of_row(failure, nth) } else { failure };
+        of_statement(failure, one.sql)
     }
 
     /// Returns the answer for a member.

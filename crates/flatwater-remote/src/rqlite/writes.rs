@@ -44,8 +44,8 @@ pub(crate) struct Writes {
 /// What became of a request, for its members.
 enum Outcome {
     Applied(Applied),
-    /// Nothing was applied: the statement of this member failed. `None`: it was one of ours.
-    Failed(Option<usize>, String),
+    /// Nothing was applied: the statement of this member failed, the one at this place. `None`: it was one of ours.
+    Failed(Option<usize>, usize, String),
     WithoutTables,
     /// The guard has refused it at its first attempt.
     AppliedBefore,
@@ -132,8 +132,14 @@ impl Writes {
             let Some(outcome) = while_in_time(&mut members, self.settle(&grouped, until)).await else { return };
             match outcome {
                 Outcome::Applied(applied) => return self.answer(members, &grouped, applied),
-                Outcome::Failed(Some(failed), _) if members.len() > 1 => return self.wait_again(members, failed),
-                Outcome::Failed(_, message) => return fail(members, &failure(&message)),
+                Outcome::Failed(Some(failed), ..) if members.len() > 1 => return self.wait_again(members, failed),
+                Outcome::Failed(Some(_), at, message) => {
+                    return members.into_iter().flatten().for_each(|member| {
+                        let error = grouped.explain(failure(&message), at, &member);
+                        member.answer(Err(error));
+                    });
+                }
+                Outcome::Failed(None, _, message) => return fail(members, &failure(&message)),
                 Outcome::Refused(error) => return fail(members, &error),
                 Outcome::WithoutTables => {
                     if let Err(error) = own(&self.shared, SCHEMA, &[], until).await {
@@ -210,7 +216,7 @@ impl Writes {
             return Some(match (grouped.failed(&results), results.len()) {
                 (None, 1) if was_applied(message) => Outcome::AppliedBefore,
                 (None, _) if is_without_tables(message) => Outcome::WithoutTables,
-                (member, _) => Outcome::Failed(member, message.clone()),
+                (member, statements) => Outcome::Failed(member, statements - 1, message.clone()),
             });
         }
         let Some(StatementResult::Rows { values, .. }) = results.pop() else { return None };

@@ -6,4 +6,5 @@ mod exactly_once;
 mod faults;
 mod groups;
 mod levels;
+mod migrations;
 mod same_calls;

@@ -1,6 +1,6 @@
 //! The same functions on a file and on a cluster.
 
-use flatwater::{Database, ErrorKind, FromRow, Result, Session, Sql, named, params};
+use flatwater::{Database, Error, ErrorKind, FromRow, Result, Session, Sql, named, params};
 
 use super::double::Double;
 
@@ -76,8 +76,8 @@ fn a_program_gets_the_same_on_a_file_and_on_a_cluster() {
     });
 }
 
-/// What programs do wrong. Returns the kind and the code of each error.
-fn mistakes(on: &Session) -> Vec<(&'static str, ErrorKind, Option<i32>)> {
+/// What programs do wrong. Returns each error.
+fn mistakes(on: &Session) -> Vec<(&'static str, Error)> {
     on.execute_script(
         "CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE, c CHECK (c > 0)); INSERT INTO t VALUES (1, 1, 1)",
     )
@@ -113,18 +113,19 @@ fn mistakes(on: &Session) -> Vec<(&'static str, ErrorKind, Option<i32>)> {
     let many = on.execute_many("INSERT INTO t (b) VALUES (?)", [(7,), (7,)]).wait().unwrap_err();
     errors.push(("many", many));
     assert_eq!(on.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), 1, "nothing has stayed");
-    errors.into_iter().map(|(what, error)| (what, error.kind(), error.sqlite_code())).collect()
+    errors
 }
 
 #[test]
 fn a_mistake_is_the_same_error_on_a_file_and_on_a_cluster() {
     let (double, file) = (Double::start(), Database::open(":memory:").wait().unwrap());
     let cluster = double.connect();
-    for (theirs, ours) in mistakes(&file).into_iter().zip(mistakes(&cluster)) {
-        assert_eq!((ours.0, ours.1), (theirs.0, theirs.1));
+    for ((what, theirs), (_, ours)) in mistakes(&file).into_iter().zip(mistakes(&cluster)) {
+        assert_eq!(ours.kind(), theirs.kind(), "{what}: {ours}");
         // A text that is refused before it is sent has no code of SQLite.
-        if ours.2.is_some() {
-            assert_eq!(ours.2, theirs.2, "{}", ours.0);
+        if ours.sqlite_code().is_some() {
+            assert_eq!(ours.sqlite_code(), theirs.sqlite_code(), "{what}");
+            assert_eq!((ours.message(), ours.sql()), (theirs.message(), theirs.sql()), "{what}");
         }
     }
 }

@@ -16,7 +16,10 @@ use crate::encode::json::json_of;
 use crate::engine::dispatch::{Awaited, Caller, Submitted};
 use crate::engine::handle::Handle;
 pub use crate::engine::server::{Asked, Server};
+use crate::error::location::in_row;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect, after_the_write};
+use crate::migrations::plan::{Applied, next};
+use crate::migrations::{Migrations, Step};
 use crate::options::Options;
 use crate::options::json_options::JsonOptions;
 use crate::queue::reply::{Teller, reply};
@@ -279,4 +282,51 @@ pub fn timeout(message: String, applied: TimeoutEffect) -> Error {
 #[must_use]
 pub fn result_lost(error: Error) -> Error {
     after_the_write(error)
+}
+
+/// The same error for this statement.
+#[must_use]
+pub fn of_statement(error: Error, sql: &str) -> Error {
+    error.with_sql(sql)
+}
+
+/// The same error for a row of an `execute_many`, which are counted from 0.
+#[must_use]
+pub fn of_row(error: Error, row: usize) -> Error {
+    in_row(error, row)
+}
+
+/// A row of the history of migrations: version, name, checksum.
+pub type AppliedMigration = (i64, String, Vec<u8>);
+
+/// A migration that is to be applied.
+pub struct NextMigration<'a> {
+    pub version: i64,
+    pub name: &'a str,
+    pub sql: &'a str,
+    pub checksum: &'a [u8],
+    pub in_transaction: bool,
+}
+
+impl NextMigration<'_> {
+    /// The same error for this migration.
+    #[must_use]
+    pub fn explain(&self, error: Error) -> Error {
+        let message = format!("migration {}: {}", self.name, error.message());
+        error.with_message(message)
+    }
+}
+
+/// Returns the migration that comes after those that are applied.
+pub fn next_migration(migrations: &Migrations, applied: Vec<AppliedMigration>) -> Result<Option<NextMigration<'_>>> {
+    let row = |(version, name, checksum)| Applied { version, name, checksum };
+    let applied: Vec<Applied> = applied.into_iter().map(row).collect();
+    let step = next(migrations.steps()?, &applied, migrations.ignore_missing)?;
+    Ok(step.map(|Step { version, name, sql, checksum, in_transaction }| NextMigration {
+        version: *version,
+        name,
+        sql,
+        checksum,
+        in_transaction: *in_transaction,
+    }))
 }
