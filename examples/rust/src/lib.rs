@@ -100,5 +100,6 @@ mod compile_errors {}
 #[doc = include_str!("../../../docs/guide/rqlite.md")]
 mod rqlite {}
 
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/coming-from-tokio-rusqlite.md")]
 mod coming_from_tokio_rusqlite {}
