@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::faults::{Fault, Faults};
-use crate::statements::{Ways, run};
+use crate::statements::{Failed, Ways, run};
 
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<String>,
@@ -27,6 +27,8 @@ pub(crate) struct Cluster {
     /// What the followers have not executed yet.
     log: VecDeque<(Instant, Vec<u8>, Ways)>,
     pub(crate) requests: u64,
+    /// How often an order has released what waits.
+    pub(crate) releases: u64,
     pub(crate) held: Vec<(Bytes, Ways)>,
 }
 
@@ -45,7 +47,10 @@ pub(crate) struct Order {
     commit_us: Option<u64>,
     lag_ms: Option<u64>,
     leader: Option<usize>,
-    /// Executes what is held.
+    /// As rqlite's flag `-fk`.
+    #[serde(default)]
+    foreign_keys: bool,
+    /// Executes what is held, and what waits.
     #[serde(default)]
     release: bool,
     /// The leader is not one any more, and there is no other.
@@ -66,6 +71,7 @@ impl Cluster {
             followers: open(),
             log: VecDeque::new(),
             requests: 0,
+            releases: 0,
             held: Vec::new(),
         }
     }
@@ -74,7 +80,13 @@ impl Cluster {
         if order.clear {
             self.faults.clear();
         }
+        if order.foreign_keys {
+            for database in [&self.committed, &self.followers] {
+                let _ = database.execute_batch("PRAGMA foreign_keys = ON");
+            }
+        }
         if order.release {
+            self.releases += 1;
             for (body, ways) in std::mem::take(&mut self.held) {
                 let _ = self.apply(&body, ways);
             }
@@ -94,13 +106,13 @@ impl Cluster {
     }
 
     /// Commits a request, and returns its results.
-    pub(crate) fn apply(&mut self, body: &[u8], ways: Ways) -> Result<Vec<Value>, String> {
+    pub(crate) fn apply(&mut self, body: &[u8], ways: Ways) -> Result<Vec<Value>, Failed> {
         let results = run(&self.committed, body, ways);
         self.log.push_back((Instant::now(), body.to_vec(), ways));
         results
     }
 
-    pub(crate) fn read(&mut self, body: &[u8], ways: Ways, at_leader: bool) -> Result<Vec<Value>, String> {
+    pub(crate) fn read(&mut self, body: &[u8], ways: Ways, at_leader: bool) -> Result<Vec<Value>, Failed> {
         if at_leader {
             return run(&self.committed, body, ways);
         }

@@ -29,6 +29,10 @@ pub(crate) enum Fault {
     ExecutedLate,
     /// No answer comes; it is executed when an order releases it.
     Held,
+    /// It is executed when an order releases it, and answered then.
+    Waits,
+    /// Something on the way sends it twice. The answer is the second one.
+    Twice,
     /// The leader is replaced while it commits; it was not executed.
     LostBefore,
     /// The same; it was executed.
@@ -65,6 +69,7 @@ const BY_CHANCE: &[Fault] = &[
     Fault::Nothing,
     Fault::ErrorAfter,
     Fault::Circle,
+    Fault::Twice,
 ];
 
 #[derive(Default)]

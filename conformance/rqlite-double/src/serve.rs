@@ -17,21 +17,18 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::faults::Fault;
-use crate::statements::Ways;
+use crate::statements::{Failed, Kind, Ways};
 use crate::{Shared, lock};
 
 /// What the server's JSON cannot say: the request fails after its commit.
 pub(crate) const INFINITE: &str = "json: unsupported value: +Inf";
-
-/// What the client sends by itself, and scripts and numbers leave out.
-const OWN: &str = "/db/execute";
 
 /// How long what is executed late takes.
 const LATE: Duration = Duration::from_millis(300);
 
 /// The connection ends without an answer.
 type Dropped = std::io::Error;
-type Results = Result<Vec<serde_json::Value>, String>;
+type Results = Result<Vec<serde_json::Value>, Failed>;
 type Answer = Result<Response<BoxBody<Bytes, Dropped>>, Dropped>;
 
 /// Serves a node, or the control.
@@ -70,12 +67,19 @@ async fn of_node(cluster: Shared, node: usize, request: Request<Incoming>) -> An
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
     let has = |name: &str| query.split('&').any(|part| part == name);
-    let ways =
-        Ways { in_transaction: has("transaction"), blob_array: has("blob_array"), only_reads: path == "/db/query" };
+    let kind = match &*path {
+        "/db/query" => Kind::Query,
+        "/db/execute" => Kind::Execute,
+        "/db/request" => Kind::Request,
+        _ => return Ok(text(StatusCode::NOT_FOUND, "404 page not found".into())),
+    };
+    let ways = Ways { kind, in_transaction: has("transaction"), blob_array: has("blob_array") };
+    // What the client sends by itself, and scripts and numbers leave out, asks for no rows.
+    let is_asked = kind != Kind::Execute || ways.blob_array;
     let body = whole(request).await?;
     let (leader, address, commit) = {
         let mut cluster = lock(&cluster);
-        cluster.requests += u64::from(path != OWN);
+        cluster.requests += u64::from(is_asked);
         (cluster.leader, cluster.leader.map(|leader| cluster.nodes[leader].clone()), cluster.commit)
     };
     if has("level=none") {
@@ -87,7 +91,7 @@ async fn of_node(cluster: Shared, node: usize, request: Request<Incoming>) -> An
         // Forwarding is not made here: the client is to ask for the leader.
         return Ok(redirect(&address, &path, &query));
     }
-    let fault = lock(&cluster).faults.next(path != OWN);
+    let fault = lock(&cluster).faults.next(is_asked);
     match fault {
         Fault::DropBefore => return Err(dropped()),
         Fault::HangBefore => return hang().await,
@@ -110,6 +114,15 @@ async fn of_node(cluster: Shared, node: usize, request: Request<Incoming>) -> An
             return Ok(redirect(&cluster.nodes[leader].clone(), &path, &query));
         }
         Fault::Endless => return Ok(endless()),
+        Fault::Waits => {
+            let releases = lock(&cluster).releases;
+            while lock(&cluster).releases == releases {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        }
+        Fault::Twice if kind != Kind::Query => {
+            let _ = lock(&cluster).apply(&body, ways);
+        }
         Fault::Held => {
             lock(&cluster).held.push((body, ways));
             return hang().await;
@@ -124,7 +137,7 @@ async fn of_node(cluster: Shared, node: usize, request: Request<Incoming>) -> An
         }
         _ => {}
     }
-    let results = match ways.only_reads {
+    let results = match kind == Kind::Query {
         true => lock(&cluster).read(&body, ways, true),
         false => committed(cluster.clone(), body, ways, commit).await?,
     };
@@ -135,7 +148,7 @@ async fn of_node(cluster: Shared, node: usize, request: Request<Incoming>) -> An
             lock(&cluster).elect();
             Ok(failed("leadership lost while committing log"))
         }
-        Fault::ErrorAfter => Ok(text(StatusCode::INTERNAL_SERVER_ERROR, INFINITE.into())),
+        Fault::ErrorAfter => Ok(text(StatusCode::INTERNAL_SERVER_ERROR, "a failure after the commit".into())),
         Fault::HalfAnAnswer => Ok(half(&results_answer_text(results))),
         _ => Ok(results_answer(results)),
     }
@@ -191,7 +204,8 @@ fn results_answer(results: Results) -> Response<BoxBody<Bytes, Dropped>> {
             text(StatusCode::INTERNAL_SERVER_ERROR, INFINITE.into())
         }
         Ok(results) => json_answer(&json!({ "results": results })),
-        Err(message) => text(StatusCode::BAD_REQUEST, message),
+        Err(Failed::Invalid(message)) => text(StatusCode::BAD_REQUEST, message),
+        Err(Failed::Commit(message)) => failed(&message),
     }
 }
 

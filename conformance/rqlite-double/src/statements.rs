@@ -10,36 +10,62 @@ use serde_json::{Map, Value, json};
 /// How the statements of a request run.
 #[derive(Clone, Copy)]
 pub(crate) struct Ways {
+    pub(crate) kind: Kind,
     pub(crate) in_transaction: bool,
     pub(crate) blob_array: bool,
-    pub(crate) only_reads: bool,
 }
 
-/// Returns the results of the statements, or what is wrong with the request.
-pub(crate) fn run(sqlite: &Connection, body: &[u8], ways: Ways) -> Result<Vec<Value>, String> {
-    let Ok(Value::Array(list)) = serde_json::from_slice(body) else { return Err("invalid request".into()) };
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Query,
+    Execute,
+    Request,
+}
+
+/// Why a request has no results.
+pub(crate) enum Failed {
+    /// It is not one.
+    Invalid(String),
+    /// Its commit has failed.
+    Commit(String),
+}
+
+/// Returns the results of the statements.
+pub(crate) fn run(sqlite: &Connection, body: &[u8], ways: Ways) -> Result<Vec<Value>, Failed> {
+    let invalid = |text: &str| Failed::Invalid(text.into());
+    let Ok(Value::Array(list)) = serde_json::from_slice(body) else { return Err(invalid("invalid request")) };
     if list.is_empty() {
-        return Err("no statements".into());
+        return Err(invalid("no statements"));
     }
-    let parsed: Vec<(String, Vec<Value>)> = list.into_iter().map(parse).collect::<Result<_, _>>()?;
+    let parsed: Vec<(String, Vec<Value>)> =
+        list.into_iter().map(parse).collect::<Result<_, _>>().map_err(Failed::Invalid)?;
+    let failed = |error: rusqlite::Error| Failed::Commit(message(&error));
     if ways.in_transaction {
-        sqlite.execute_batch("BEGIN").map_err(|error| message(&error))?;
+        sqlite.execute_batch("BEGIN").map_err(failed)?;
     }
     let (mut results, mut has_failed) = (Vec::new(), false);
     for (sql, values) in &parsed {
         match one(sqlite, sql, values, ways) {
             Ok(result) => results.push(result),
             Err(error) => {
+                // What cannot be prepared does not end a list of this kind, up to 10.2.7.
+                let goes_on = ways.kind == Kind::Request && sqlite.prepare(sql).is_err();
                 results.push(json!({ "error": error }));
-                has_failed = true;
-                if ways.in_transaction {
+                if ways.in_transaction && !goes_on {
+                    has_failed = true;
                     break;
                 }
             }
         }
     }
-    if ways.in_transaction {
-        sqlite.execute_batch(if has_failed { "ROLLBACK" } else { "COMMIT" }).map_err(|error| message(&error))?;
+    if has_failed {
+        sqlite.execute_batch("ROLLBACK").map_err(failed)?;
+    } else if ways.in_transaction {
+        let committed = sqlite.execute_batch("COMMIT");
+        if committed.is_err() {
+            sqlite.execute_batch("ROLLBACK").map_err(failed)?;
+        }
+        committed.map_err(failed)?;
     }
     Ok(results)
 }
@@ -57,12 +83,13 @@ fn parse(statement: Value) -> Result<(String, Vec<Value>), String> {
 
 fn one(sqlite: &Connection, sql: &str, values: &[Value], ways: Ways) -> Result<Value, String> {
     let mut statement = sqlite.prepare(sql).map_err(|error| message(&error))?;
-    if ways.only_reads && !statement.readonly() {
+    if ways.kind == Kind::Query && !statement.readonly() {
         return Err("attempt to change database via query operation".into());
     }
     bind(&mut statement, values)?;
+    let reads = statement.readonly() && statement.column_count() > 0;
     // rqlite looks for these letters.
-    let has_rows = statement.readonly() && statement.column_count() > 0 || sql.to_lowercase().contains("returning ");
+    let has_rows = reads && ways.kind != Kind::Execute || sql.to_lowercase().contains("returning ");
     if has_rows { rows(&mut statement, ways.blob_array) } else { changes(sqlite, &mut statement) }
 }
 
@@ -98,7 +125,7 @@ fn parameter(value: &Value) -> Result<SqliteValue, String> {
             (None, Some(value)) => Ok(SqliteValue::Real(value)),
             (None, None) => Err(format!("invalid number {number}")),
         },
-        Value::String(text) => Ok(SqliteValue::Text(text.clone())),
+        Value::String(text) => Ok(hexadecimal(text).map_or_else(|| SqliteValue::Text(text.clone()), SqliteValue::Blob)),
         Value::Array(list) => {
             let byte = |value: &Value| value.as_u64().and_then(|byte| u8::try_from(byte).ok());
             let bytes = list.iter().map(|value| byte(value).ok_or_else(|| format!("unsupported type {value}")));
@@ -108,8 +135,20 @@ fn parameter(value: &Value) -> Result<SqliteValue, String> {
     }
 }
 
+/// A text that is written as a BLOB is one.
+fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim();
+    let digits = text.strip_prefix("x'").or_else(|| text.strip_prefix("X'"))?.strip_suffix('\'')?;
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok().filter(|_| pair.len() == 2)).collect()
+}
+
 fn changes(sqlite: &Connection, statement: &mut Statement<'_>) -> Result<Value, String> {
-    let changed = statement.raw_execute().map_err(|error| message(&error))?;
+    let before = sqlite.total_changes();
+    let mut rows = statement.raw_query();
+    while rows.next().map_err(|error| message(&error))?.is_some() {}
+    drop(rows);
+    let changed = if sqlite.total_changes() == before { 0 } else { sqlite.changes() };
     let mut result = Map::new();
     // Of the connection, whoever has inserted it.
     result.insert("last_insert_id".into(), sqlite.last_insert_rowid().into());

@@ -30,12 +30,12 @@ impl Address {
             Some((scheme, _)) => return Err(wrong(format!("there is no server that is reached by {scheme:?}"))),
             None => return Err(wrong("the address of a server has no scheme".into())),
         };
-        let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // A password may have any sign, also an `@` that was not encoded.
-        let (user, hosts) = match before.rsplit_once('@') {
-            Some((user, hosts)) => (Some(user_of(user)?), hosts),
-            None => (None, before),
+        // A password may have any sign, also an `@` or a `?` that was not encoded.
+        let (user, rest) = match rest.rsplit_once('@') {
+            Some((user, rest)) => (Some(user_of(user)?), rest),
+            None => (None, rest),
         };
+        let (hosts, query) = rest.split_once('?').unwrap_or((rest, ""));
         let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
         let nodes = hosts.split(',').map(node).collect::<Result<Vec<_>>>()?;
         let settings = query.split('&').filter(|pair| !pair.is_empty()).map(setting).collect::<Result<_>>()?;
@@ -105,7 +105,7 @@ mod tests {
         let short = parsed("rqlite://127.0.0.1");
         assert!(!short.has_tls && short.user.is_none() && short.settings.is_empty());
         assert_eq!(short.nodes, ["127.0.0.1:4001"]);
-        assert_eq!(parsed("rqlite://a:b@c@host").user, Some(("a".into(), "b@c".into())));
+        assert_eq!(parsed("rqlite://a:b@c?d@host").user, Some(("a".into(), "b@c?d".into())));
     }
 
     #[test]
@@ -124,6 +124,8 @@ mod tests {
             "rqlite://ada:secret@ho/st/path",
             "rqlite://ada:secret@host/?level",
             "rqlite://ada:secret%ff@host",
+            "rqlite://ada:se?secret@ho st",
+            "rqlite://ada:12?secret@host?level",
         ] {
             let error = Address::parse(text).err().unwrap_or_else(|| panic!("{text} was taken"));
             assert_eq!(error.kind(), ErrorKind::Misuse);

@@ -30,8 +30,11 @@ const CONNECT: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(60);
 /// So many connections to one node are kept while they are not used.
 const KEPT: usize = 32;
+/// How often a connection is asked whether it lives, and how long it may take to say so.
+const PING: Duration = Duration::from_secs(5);
+const PONG: Duration = Duration::from_secs(2);
 /// An answer that is longer is refused.
-const ANSWER_BYTES: usize = 1 << 30;
+const ANSWER_BYTES: usize = 256 << 20;
 
 pub(crate) struct Http {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
@@ -48,6 +51,8 @@ pub(crate) enum Sent {
     },
     /// No part of it has reached the node.
     Unreached(String),
+    /// The same, and it is no use to ask again: the node is not who it says.
+    Untrusted(String),
     /// The node may have it.
     Unanswered(String),
 }
@@ -69,6 +74,10 @@ impl Http {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(KEPT)
+            .timer(TokioTimer::new())
+            // One connection of HTTP/2 has all requests to a node: one that is dead must be noticed.
+            .http2_keep_alive_interval(PING)
+            .http2_keep_alive_timeout(PONG)
             .build(connector);
         let scheme = if has_tls { "https" } else { "http" };
         Ok(Self { client, scheme, authorization: authorization(options)? })
@@ -98,6 +107,9 @@ impl Http {
     async fn exchange(&self, node: &str, request: Request<Full<Bytes>>) -> Sent {
         let answer = match self.client.request(request).await {
             Ok(answer) => answer,
+            Err(error) if is_of_tls(&error) => {
+                return Sent::Untrusted(format!("{node} cannot be trusted: {}", cause(&error)));
+            }
             Err(error) if error.is_connect() => {
                 return Sent::Unreached(format!("{node} cannot be reached: {}", cause(&error)));
             }
@@ -110,6 +122,19 @@ impl Http {
             Err(error) => Sent::Unanswered(format!("{node} gave a part of an answer: {error}")),
         }
     }
+}
+
+/// Returns true if TLS has failed: a certificate, or a node that speaks none.
+fn is_of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if error.is::<rustls::Error>() || inside.is_some_and(|inside| inside.is::<rustls::Error>()) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// Returns the innermost cause, which is the one that tells something.

@@ -46,6 +46,10 @@ pub struct RemoteOptions {
 
 /// The default of [`RemoteOptions::timeout`].
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// No node answers faster.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// A longer time is as good as this one.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The default of [`RemoteOptions::attempt_timeout`].
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 
@@ -75,8 +79,8 @@ impl RemoteOptions {
             match &**key {
                 "level" => options.level = level(value)?,
                 "freshness" => freshness = Some(time(value)?),
-                "timeout" => options.timeout = time(value)?,
-                "attempt_timeout" => options.attempt_timeout = time(value)?,
+                "timeout" => options = options.timeout(time(value)?),
+                "attempt_timeout" => options = options.attempt_timeout(time(value)?),
                 other => return Err(wrong(format!("there is no setting {other:?}"))),
             }
         }
@@ -112,13 +116,39 @@ impl RemoteOptions {
     /// Sets for how long a call goes on trying: while there is no leader, or while it is unknown what became of a write. Default 10 s. A
     /// call that has a deadline of its own ends there.
     pub fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout, ..self }
+        Self { timeout: timeout.min(LONGEST), ..self }
     }
 
     /// Sets how long a node may take for one answer. A leader that hangs is noticed after this time. A statement that runs for
     /// longer, such as one that makes an index, needs a longer one. Default 2.5 s.
     pub fn attempt_timeout(self, attempt_timeout: Duration) -> Self {
-        Self { attempt_timeout, ..self }
+        Self { attempt_timeout: attempt_timeout.clamp(SHORTEST, LONGEST), ..self }
+    }
+}
+
+impl Level {
+    /// Its number, by which a session's calls have it: none is that of another.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Weak => 0,
+            Self::Linearizable => 1,
+            Self::Strong => 2,
+            Self::None { freshness: None } => 3,
+            // A server takes 0 for none at all.
+            Self::None { freshness: Some(freshness) } => {
+                u64::try_from(freshness.as_micros()).unwrap_or(u64::MAX).clamp(1, u64::MAX - 4) + 3
+            }
+        }
+    }
+
+    pub(crate) fn of(number: u64) -> Self {
+        match number {
+            0 => Self::Weak,
+            1 => Self::Linearizable,
+            2 => Self::Strong,
+            3 => Self::None { freshness: None },
+            number => Self::None { freshness: Some(Duration::from_micros(number - 3)) },
+        }
     }
 }
 
@@ -173,6 +203,23 @@ mod tests {
         assert_eq!((options.timeout, options.attempt_timeout), (Duration::from_secs(3), Duration::from_millis(900)));
         assert!(!format!("{options:?}").contains("secret"));
         assert_eq!(RemoteOptions::new("rqlite://h/?level=strong").unwrap().level, Level::Strong);
+    }
+
+    #[test]
+    fn a_level_has_a_number_of_its_own() {
+        let fresh = [0, 1, 999, 1_000, u64::MAX].map(|us| Level::None { freshness: Some(Duration::from_micros(us)) });
+        let others = [Level::Strong, Level::Linearizable, Level::Weak, Level::None { freshness: None }];
+        for level in others.into_iter().chain(fresh[1..4].iter().copied()) {
+            assert_eq!(Level::of(level.number()), level);
+        }
+        assert_eq!(Level::of(fresh[0].number()), fresh[1], "the shortest there is");
+        assert!(matches!(Level::of(fresh[4].number()), Level::None { freshness: Some(_) }));
+    }
+
+    #[test]
+    fn times_have_bounds() {
+        let options = RemoteOptions::new("rqlite://h/?timeout=18446744073709551615s&attempt_timeout=0s").unwrap();
+        assert_eq!((options.timeout, options.attempt_timeout), (LONGEST, SHORTEST));
     }
 
     #[test]

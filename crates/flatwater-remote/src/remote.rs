@@ -21,7 +21,7 @@ use crate::thread::Way;
 /// itself refuses it if it was applied before; then its caller gets the result that was recorded with it. `CommitUnknown` is the error of a
 /// write of which nothing could be learnt until [`RemoteOptions::timeout`]. The rows of a RETURNING are
 /// not recorded: if the answer is lost, the error says that the write was applied. Two tables in the database are used for this,
-/// `_flatwater_writers` and `_flatwater_results`, with a row for each client and for each statement of its last request; what a
+/// `_flatwater_writers` and `_flatwater_results`, with a row for each client and for each statement of its longest request; what a
 /// client has left is removed after a week.
 ///
 /// **Writes that wait share a request.** While one request is under way the writes that begin wait for the next, in their order, up to
@@ -29,8 +29,10 @@ use crate::thread::Way;
 ///
 /// **Reads** go to the leader unless [`level`](RemoteOptions::level) says otherwise, up to 64 at a time.
 ///
-/// **Deadlines and cancellation** are those of a [`Call`]: a write that was sent is finished although nobody waits for it; a read that nobody
+/// **Deadlines and cancellation** are those of a [`Call`]: a write that was sent is finished although its caller has left; a read that nobody
 /// waits for ends, and its connection is free.
+///
+/// **Results** are read whole, also by `stream`, and may have 256 MiB.
 ///
 /// What the server does otherwise than SQLite in a file: statements run on each node, so one whose result is another each time, such as
 /// one with `CURRENT_TIMESTAMP`, leaves other values on each node: bind times and identifiers. Columns that are
@@ -38,14 +40,11 @@ use crate::thread::Way;
 /// its JSON: reading one fails.
 pub struct Remote {
     session: Session,
-    way: Way,
-    timeout: Option<Duration>,
-    name: Arc<str>,
 }
 
 impl Remote {
     /// Returns the cluster at an address, such as `rqlite://user:password@host:4001,host:4001`; see [`RemoteOptions::new`]. Starts a thread,
-    /// and connects when the first call begins. Does not block.
+    /// and connects when the first call begins. With TLS it reads the certificates that the system trusts.
     ///
     /// # Errors
     /// `Misuse` for what is not an address.
@@ -59,35 +58,32 @@ impl Remote {
     /// `Misuse` for a token or a certificate that cannot be used; `Open` if the thread cannot be started.
     pub fn with(options: RemoteOptions) -> Result<Self> {
         // Without the user.
-        let name = format!("rqlite://{}", options.address.nodes.join(",")).into();
-        Ok(Self::of(Way::start(options)?, None, name))
-    }
-
-    fn of(way: Way, timeout: Option<Duration>, name: Arc<str>) -> Self {
-        let session = server::session(Arc::new(way.clone()), &name, timeout);
-        Self { session, way, timeout, name }
+        let name = format!("rqlite://{}", options.address.nodes.join(","));
+        let level = options.level;
+        let session = server::session(Arc::new(Way::start(options)?), &name, None);
+        Ok(Self { session: server::with_way(&session, level.number()) })
     }
 
     /// Returns a handle whose reads have this level.
     #[must_use]
     pub fn with_level(&self, level: Level) -> Self {
-        Self::of(self.way.at(level), self.timeout, self.name.clone())
+        Self { session: server::with_way(&self.session, level.number()) }
     }
 
     /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. A write whose time is over while the server
-    /// has it may have been applied: [`Error::applied`](flatwater::Error::applied) says `Unknown`.
+    /// has it may have been applied, or be applied yet: [`Error::applied`](flatwater::Error::applied) says `Unknown`.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
-        Self { session: server::with_timeout(&self.session, timeout), timeout: Some(timeout), ..self.clone() }
+        Self { session: server::with_timeout(&self.session, timeout) }
     }
 
     /// Returns a handle whose [`query_json`](Session::query_json) writes rows as `options` say.
     #[must_use]
     pub fn with_json(&self, options: JsonOptions) -> Self {
-        Self { session: server::with_json(&self.session, options), ..self.clone() }
+        Self { session: server::with_json(&self.session, options) }
     }
 
-    /// Closes this handle and its clones: calls that begin later fail with `Closed`, and those that were begun are finished.
+    /// Closes this handle and all that were made of it: calls that begin later fail with `Closed`, and those that were begun are finished.
     pub fn close(&self) -> Call<()> {
         server::close(&self.session)
     }
@@ -95,8 +91,7 @@ impl Remote {
 
 impl Clone for Remote {
     fn clone(&self) -> Self {
-        let session = server::share(&self.session);
-        Self { session, way: self.way.clone(), timeout: self.timeout, name: self.name.clone() }
+        Self { session: server::share(&self.session) }
     }
 }
 
@@ -110,6 +105,6 @@ impl Deref for Remote {
 
 impl std::fmt::Debug for Remote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remote").field("cluster", &self.name).finish_non_exhaustive()
+        f.debug_struct("Remote").finish_non_exhaustive()
     }
 }

@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use flatwater::bindings::server::{Asked, Server, error};
 use flatwater::{ErrorKind, Result};
@@ -13,7 +14,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSend
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::{JoinHandle, JoinSet, LocalSet, spawn_local};
 
-use crate::options::{Level, RemoteOptions};
+use crate::options::RemoteOptions;
 use crate::rqlite::ask::Cluster;
 use crate::rqlite::reads::read;
 use crate::rqlite::writes::Writes;
@@ -29,6 +30,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Until when a call goes on trying, if it has no deadline.
+    pub(crate) fn ends(&self, asked: &Asked) -> Instant {
+        asked.began() + self.options.timeout
+    }
+
     /// Returns when the caller has left.
     pub(crate) async fn left(&self, asked: &Asked) {
         loop {
@@ -43,23 +49,20 @@ impl Shared {
 }
 
 enum Message {
-    Asked(Asked, Level),
+    Asked(Asked),
     Close(Box<dyn FnOnce() + Send>),
 }
 
-/// The way to a cluster, for one session: its reads have this level.
-#[derive(Clone)]
+/// The way to a cluster.
 pub(crate) struct Way {
     inbox: UnboundedSender<Message>,
     left: Arc<Notify>,
-    level: Level,
 }
 
 impl Way {
     /// Starts the thread. Connects to nothing.
     pub(crate) fn start(options: RemoteOptions) -> Result<Self> {
         let left = Arc::new(Notify::new());
-        let level = options.level;
         let shared = Shared { cluster: Cluster::new(&options)?, options, left: left.clone() };
         let failed = |failure: std::io::Error| {
             error(
@@ -73,19 +76,14 @@ impl Way {
         // What is asked is not shared between threads, so its tasks stay on this one.
         let run = move || LocalSet::new().block_on(&runtime, serve(Rc::new(shared), asked));
         std::thread::Builder::new().name("fw-remote".into()).spawn(run).map_err(failed)?;
-        Ok(Self { inbox, left, level })
-    }
-
-    /// The same, whose reads have another level.
-    pub(crate) fn at(&self, level: Level) -> Self {
-        Self { level, ..self.clone() }
+        Ok(Self { inbox, left })
     }
 }
 
 impl Server for Way {
     fn send(&self, asked: Asked) {
         // If the thread is gone, the call is dropped, and its caller learns of it.
-        let _ = self.inbox.send(Message::Asked(asked, self.level));
+        let _ = self.inbox.send(Message::Asked(asked));
     }
 
     fn look_again(&self) {
@@ -107,18 +105,16 @@ async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>) {
     while let Some(message) = inbox.recv().await {
         while reads.try_join_next().is_some() {}
         match message {
-            Message::Asked(mut asked, level) => {
+            Message::Asked(mut asked) => {
                 unanswered.add(&mut asked);
                 if !asked.only_reads() {
                     let _ = writes.send(asked);
                     continue;
                 }
-                let (shared, places, writes) = (shared.clone(), places.clone(), writes.clone());
+                let (shared, places) = (shared.clone(), places.clone());
                 reads.spawn_local(async move {
                     let _place = places.acquire().await;
-                    if let Some(asked) = read(&shared, asked, level).await {
-                        let _ = writes.send(asked);
-                    }
+                    read(&shared, asked).await;
                 });
             }
             Message::Close(closed) => unanswered.then(closed),

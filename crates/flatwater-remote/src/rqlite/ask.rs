@@ -43,6 +43,8 @@ pub(crate) enum Known {
     Results(Vec<StatementResult>),
     /// It was not executed.
     Refused(Error),
+    /// It failed as a whole with this message, and nothing of it has stayed.
+    Undone(String),
     /// Its time is over, and it was not executed, unless it `repeats`.
     TooLate(String),
     /// It may have been executed, and does not repeat.
@@ -78,6 +80,10 @@ impl Cluster {
             why = match verdict {
                 Verdict::Results(results) => return Known::Results(results),
                 Verdict::Refused(error) => return Known::Refused(error),
+                Verdict::Undone(message) => return Known::Undone(message),
+                // A read has no other answer.
+                Verdict::Unmade(why) if request.repeats => return Known::Undone(why),
+                Verdict::Unmade(why) => return Known::Unknown(why),
                 Verdict::Elsewhere(leader) if redirects < MOST_REDIRECTS => {
                     redirects += 1;
                     self.nodes().is_leader(&leader);

@@ -11,7 +11,7 @@
 //! INSERT OR REPLACE INTO _flatwater_results ...   changes() and last_insert_rowid() of it
 //! the statement of the second caller
 //! ...
-//! SELECT ... FROM _flatwater_results              what the callers get
+//! UPDATE _flatwater_results ... RETURNING ...     what the callers get
 //! ```
 //!
 //! A request that consists of the first statement alone, with the number of one of which nothing is known, ends that one: it was applied
@@ -35,7 +35,7 @@ const APPLIED: &str = "flatwater: this request was applied before";
 /// Creates what is needed, if it is not there. The trigger runs before the row of before is replaced.
 pub(crate) const SCHEMA: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS _flatwater_writers (id INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, at INTEGER NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS _flatwater_results (id INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, changes INTEGER NOT NULL, rowid_after INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS _flatwater_results (id INTEGER PRIMARY KEY, request INTEGER NOT NULL, changes INTEGER NOT NULL, rowid_after INTEGER NOT NULL)",
     "CREATE TRIGGER IF NOT EXISTS _flatwater_once BEFORE INSERT ON _flatwater_writers \
      WHEN NEW.sequence <= (SELECT sequence FROM _flatwater_writers WHERE id = NEW.id) \
      BEGIN SELECT RAISE(ABORT, 'flatwater: this request was applied before'); END",
@@ -51,11 +51,13 @@ pub(crate) const CLEAN: &[&str] = &[
 pub(crate) const KEPT_SECONDS: i64 = 7 * 24 * 60 * 60;
 
 const BEGIN: &str = "INSERT OR REPLACE INTO _flatwater_writers (id, sequence, at) VALUES (?, ?, ?)";
-const RECORD: &str = "INSERT OR REPLACE INTO _flatwater_results (id, sequence, changes, rowid_after) VALUES (?, ?, changes(), last_insert_rowid())";
+const RECORD: &str = "INSERT OR REPLACE INTO _flatwater_results (id, request, changes, rowid_after) VALUES (?, ?, changes(), last_insert_rowid())";
 /// For the rows of an `execute_many` after the first one.
 const ADD: &str = "UPDATE _flatwater_results SET changes = changes + changes() WHERE id = ?";
-const RESULTS: &str =
-    "SELECT id, changes, rowid_after FROM _flatwater_results WHERE id BETWEEN ? AND ? AND sequence = ?";
+/// Of a list that writes the server returns rows for RETURNING only.
+const RESULTS: &str = "UPDATE _flatwater_results SET request = request WHERE id BETWEEN ? AND ? AND request = ? RETURNING id, changes, rowid_after";
+const QUESTION: &str =
+    "SELECT id, changes, rowid_after FROM _flatwater_results WHERE id BETWEEN ? AND ? AND request = ?";
 
 /// One request of this client has so many results at most; the rest of a rowid's bits is the number of the writer.
 const SLOT_BITS: u32 = 20;
@@ -65,17 +67,21 @@ pub(crate) const MOST_RESULTS: usize = (1 << SLOT_BITS) - 1;
 pub(crate) struct Writer {
     id: i64,
     sequence: i64,
+    /// A number at random for each request, by which its results are known: a copy of this program that goes on with the same
+    /// numbers, as a machine that was cloned has, is not told the results of ours.
+    request: i64,
 }
 
 impl Writer {
     /// Returns a writer whose number nobody else has: it is one of 2^41.
     pub(crate) fn new(random: u64) -> Self {
-        Self { id: (1 << 41) | (random >> 23).cast_signed(), sequence: 0 }
+        Self { id: (1 << 41) | (random >> 23).cast_signed(), sequence: 0, request: 0 }
     }
 
     /// To be called before each request that is not the same one again.
-    pub(crate) fn next(&mut self) {
+    pub(crate) fn next(&mut self, random: u64) {
         self.sequence += 1;
+        self.request = random.cast_signed();
     }
 
     fn slot(&self, number: usize) -> i64 {
@@ -92,7 +98,7 @@ impl Writer {
     /// Adds a statement whose result is the one with this number, from 1.
     pub(crate) fn add(&self, to: &mut Statements, one: &One<'_>, number: usize) {
         to.add(one);
-        to.own(RECORD, &[self.slot(number), self.sequence]);
+        to.own(RECORD, &[self.slot(number), self.request]);
     }
 
     /// Adds a further row of the statement with this number.
@@ -103,13 +109,13 @@ impl Writer {
 
     /// Ends a request that has so many results.
     pub(crate) fn end(&self, to: &mut Statements, results: usize) {
-        to.own(RESULTS, &[self.slot(1), self.slot(results), self.sequence]);
+        to.own(RESULTS, &[self.slot(1), self.slot(results), self.request]);
     }
 
     /// Asks for the results of the request. There are none if it was not applied.
     pub(crate) fn question(&self, results: usize) -> Statements {
         let mut statements = Statements::default();
-        self.end(&mut statements, results);
+        statements.own(QUESTION, &[self.slot(1), self.slot(results), self.request]);
         statements
     }
 
@@ -175,12 +181,12 @@ mod tests {
         let sqlite = database();
         let (mut one, mut other) = (Writer::new(1 << 40), Writer::new(2 << 40));
         for writer in [&mut one, &mut other] {
-            writer.next();
+            writer.next(0);
             begin(&sqlite, writer).unwrap();
             let again = begin(&sqlite, writer).unwrap_err().to_string();
             assert!(was_applied(&again), "{again}");
-            writer.next();
-            writer.next();
+            writer.next(0);
+            writer.next(0);
             begin(&sqlite, writer).unwrap();
             writer.sequence -= 1;
             assert!(begin(&sqlite, writer).is_err(), "a number that was passed over");
@@ -193,7 +199,7 @@ mod tests {
         let sqlite = database();
         sqlite.execute_batch("INSERT INTO t VALUES (1, 1)").unwrap();
         let mut writer = Writer::new(u64::MAX);
-        writer.next();
+        writer.next(7);
         begin(&sqlite, &writer).unwrap();
         let texts = [
             "UPDATE t SET b = 2",
@@ -205,13 +211,13 @@ mod tests {
         ];
         for (number, sql) in (1..).zip(texts) {
             sqlite.execute(sql, []).unwrap();
-            sqlite.execute(RECORD, [writer.slot(number), writer.sequence]).unwrap();
+            sqlite.execute(RECORD, [writer.slot(number), writer.request]).unwrap();
         }
         let mut read = sqlite.prepare(RESULTS).unwrap();
         let row = |row: &flatwater::rusqlite::Row<'_>| {
             Ok(serde_json::json!([row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?]))
         };
-        let all = [writer.slot(1), writer.slot(texts.len()), writer.sequence];
+        let all = [writer.slot(1), writer.slot(texts.len()), writer.request];
         let rows = read.query_map(all, row).unwrap();
         let rows: Vec<_> = rows.map(Result::unwrap).collect();
         let results = writer.results(&rows).unwrap();

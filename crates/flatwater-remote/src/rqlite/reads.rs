@@ -1,9 +1,7 @@
 //! Reads: each is a request of its own.
 //!
 //! Owns: one read, from its caller to its answer. Runs on the thread of the connection to the cluster. Invariant: a read whose caller
-//! has left keeps no connection. Leaves out: which calls are reads; one that turns out to write is given back.
-
-use std::time::Instant;
+//! has left keeps no connection. Leaves out: which calls are reads.
 
 use flatwater::bindings::server::{Answered, Asked, One, What, error, sqlite_error, timeout};
 use flatwater::calls::TimeoutEffect;
@@ -16,55 +14,44 @@ use super::statement::{Statements, check, check_text};
 use crate::options::Level;
 use crate::thread::Shared;
 
-/// How the server refuses a write that was sent as a read.
-const WRITES: &str = "attempt to change database via query operation";
-
-/// Serves a read. Returns it if it writes.
-pub(crate) async fn read(shared: &Shared, asked: Asked, level: Level) -> Option<Asked> {
+/// Serves a read.
+pub(crate) async fn read(shared: &Shared, asked: Asked) {
     if !asked.starts() {
-        return None;
+        return;
     }
-    let served = tokio::select! {
-        served = rows_of(shared, &asked, level) => served,
-        () = shared.left(&asked) => return None,
+    let rows = tokio::select! {
+        rows = rows_of(shared, &asked) => rows,
+        () = shared.left(&asked) => return,
     };
-    match served {
-        Ok(Some(rows)) => asked.answer(Ok(Answered::Rows(rows))),
-        Ok(None) => return Some(asked),
-        Err(error) => asked.answer(Err(error)),
-    }
-    None
+    asked.answer(rows.map(Answered::Rows));
 }
 
-/// Returns `None` if the statement writes.
-async fn rows_of(shared: &Shared, asked: &Asked, level: Level) -> Result<Option<Rows>> {
-    let What::Query(one) = asked.what() else { return Ok(None) };
+async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
+    let What::Query(one) = asked.what() else { return Err(no_result()) };
     check_text(one.sql)?;
     check(&one)?;
     let mut statements = Statements::default();
     statements.add(&one);
-    let until = Instant::now() + shared.options.timeout;
+    let (level, end) = (Level::of(asked.way()), shared.ends(asked));
     let request = Request {
         path: path(level),
         body: statements.finish(),
         to: if matches!(level, Level::None { .. }) { To::Any } else { To::Leader },
         repeats: true,
-        until: asked.deadline().map_or(until, |deadline| deadline.min(until)),
+        until: asked.deadline().map_or(end, |deadline| deadline.min(end)),
     };
     match shared.cluster.ask(&request).await {
         Known::Results(results) => result(&one, results),
         Known::Refused(error) => Err(error),
+        Known::Undone(message) => Err(sqlite_error(code_of(&message), &message)),
         Known::TooLate(why) | Known::Unknown(why) => Err(too_late(&why)),
     }
 }
 
-fn result(one: &One<'_>, mut results: Vec<StatementResult>) -> Result<Option<Rows>> {
+fn result(one: &One<'_>, mut results: Vec<StatementResult>) -> Result<Rows> {
     match results.pop().filter(|_| results.is_empty()) {
-        Some(StatementResult::Failed(message)) if message == WRITES => Ok(None),
         Some(StatementResult::Failed(message)) => Err(sqlite_error(code_of(&message), &message)),
-        Some(StatementResult::Rows { columns, values }) => {
-            rows(one.sql, columns, values, false).map(Some).ok_or_else(no_result)
-        }
+        Some(StatementResult::Rows { columns, values }) => rows(one.sql, columns, values, false).ok_or_else(no_result),
         Some(StatementResult::Done) => Err(returns_no_rows()),
         None => Err(no_result()),
     }
@@ -77,7 +64,7 @@ fn path(level: Level) -> String {
         Level::Linearizable => "redirect&level=linearizable".to_owned(),
         Level::Weak => "redirect&level=weak".to_owned(),
         Level::None { freshness: Some(freshness) } => {
-            format!("level=none&freshness={}ms&freshness_strict", freshness.as_millis())
+            format!("level=none&freshness={}us&freshness_strict", freshness.as_micros().max(1))
         }
         Level::None { freshness: None } => "level=none".to_owned(),
     };
@@ -121,7 +108,7 @@ mod tests {
             "/db/query?blob_array&redirect&level=linearizable",
             "/db/query?blob_array&redirect&level=weak",
             "/db/query?blob_array&level=none",
-            "/db/query?blob_array&level=none&freshness=250ms&freshness_strict",
+            "/db/query?blob_array&level=none&freshness=250000us&freshness_strict",
         ];
         assert_eq!(paths.map(path), expected);
     }

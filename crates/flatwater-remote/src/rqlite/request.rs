@@ -229,10 +229,12 @@ fn check_rows(what: &What<'_>, sql: &str) -> Result<()> {
             Err(error(ErrorKind::Misuse, "the statement returns rows".into(), "run it with query"))
         }
         What::Query(_) if !returns_rows => Err(returns_no_rows()),
+        What::Batch(_) if returns_rows && reads(sql) => {
+            let hint = "read before or after it: the server returns no rows of a SELECT in a list that writes";
+            Err(error(ErrorKind::Misuse, "a batch on a server only writes".into(), hint))
+        }
         // The server looks for these letters, with the space, and returns no rows otherwise.
-        What::Query(_) | What::Batch(_)
-            if returns_rows && !reads(sql) && !sql.to_ascii_lowercase().contains("returning ") =>
-        {
+        What::Query(_) | What::Batch(_) if returns_rows && !sql.to_ascii_lowercase().contains("returning ") => {
             let hint = "write RETURNING and a space after it";
             Err(error(ErrorKind::Misuse, "the server would run the statement and return no rows".into(), hint))
         }

@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 use std::io::Write as _;
 
-use flatwater::bindings::server::{One, error};
-use flatwater::bindings::{parameter_names, statements};
+use flatwater::bindings::server::{One, asks_for_earlier, changing_pragma, error, parameters};
+use flatwater::bindings::{parameter_names, statements, tokens};
 use flatwater::{Error, ErrorKind, Result, ValueRef};
 
 /// The statements of one request.
@@ -103,6 +103,10 @@ pub(crate) fn check(one: &One<'_>) -> Result<()> {
                     "bind NULL, or a text",
                 ));
             }
+            ValueRef::Text(text) if is_hex(text) => {
+                let hint = "the server reads such a text as a BLOB: bind the bytes themselves";
+                return Err(wrong(format!("parameter {number} is a TEXT that looks like x'...'"), hint));
+            }
             ValueRef::Text(text) if std::str::from_utf8(text).is_err() => {
                 return Err(wrong(format!("parameter {number} is a TEXT that is not UTF-8"), "bind it as a BLOB"));
             }
@@ -112,10 +116,17 @@ pub(crate) fn check(one: &One<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Returns true for what the server takes for a BLOB in hexadecimal.
+fn is_hex(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let digits = text.strip_prefix(b"x'").or_else(|| text.strip_prefix(b"X'")).and_then(|rest| rest.strip_suffix(b"'"));
+    digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+}
+
 /// Refuses a text that cannot be sent as one statement.
 pub(crate) fn check_text(sql: &str) -> Result<()> {
     let mut all = statements(sql);
-    let Some((_, verb, pragma)) = all.next() else {
+    let Some((_, verb, _)) = all.next() else {
         return Err(wrong("the SQL has no statement".into(), "a call runs one statement"));
     };
     if all.next().is_some() {
@@ -126,23 +137,46 @@ pub(crate) fn check_text(sql: &str) -> Result<()> {
         let hint = "a server has no transaction of one caller: use batch, which is all or nothing";
         return Err(wrong(format!("{verb} cannot be run on a server that has one connection for all callers"), hint));
     }
-    if let Some((name, Some(_))) = pragma {
+    if let Some(name) = changing_pragma(sql) {
         let hint = "it would hold for all callers, until the node restarts: set it where the server is started";
         return Err(wrong(format!("PRAGMA {name} cannot be set through the server"), hint));
     }
+    if makes_temp(sql) {
+        let hint = "the server would make it for all its clients, until it restarts";
+        return Err(wrong("a TEMP object cannot be made on a server".into(), hint));
+    }
+    if let Some(function) = asks_for_earlier(sql) {
+        let hint = "the server has one connection for all clients: use RETURNING, or a subquery that finds the row";
+        return Err(wrong(format!("{function}() would tell of a statement of somebody else"), hint));
+    }
     Ok(())
+}
+
+/// Returns true for CREATE TEMP, and for a name in the schema `temp`.
+fn makes_temp(sql: &str) -> bool {
+    let mut before = "";
+    let mut tokens = tokens(sql).map(|(_, token, _)| token);
+    tokens.any(|token| {
+        let is_temp = |text: &str| ["TEMP", "TEMPORARY"].iter().any(|one| text.eq_ignore_ascii_case(one));
+        let is_it = before.eq_ignore_ascii_case("CREATE") && is_temp(token) || token == "." && is_temp(before);
+        before = token;
+        is_it
+    })
 }
 
 /// The server binds NULL to a parameter that has no value, and says nothing.
 fn check_names(one: &One<'_>) -> Result<()> {
     let given: Option<HashSet<&str>> =
         one.values().map(|(name, _)| name.map(|name| name.trim_start_matches([':', '@', '$']))).collect();
-    let expected = flatwater::bindings::server::parameters(one.sql);
+    let expected = parameters(one.sql);
     match given.filter(|given| !given.is_empty()) {
         Some(given) => {
             let known: HashSet<&str> = parameter_names(one.sql).collect();
             if let Some(missing) = known.iter().find(|name| !given.contains(**name)) {
                 return Err(wrong(format!("the parameter {missing} has no value"), "each parameter needs a value"));
+            }
+            if known.len() != expected {
+                return Err(wrong("some parameters have names and others have none".into(), "name all of them"));
             }
             if let Some(unknown) = given.iter().find(|name| !known.contains(**name)) {
                 return Err(wrong(format!("the SQL has no parameter {unknown}"), "give each parameter by its name"));

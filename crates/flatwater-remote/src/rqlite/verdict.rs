@@ -9,14 +9,19 @@
 //! | a redirect | no | the node that it names |
 //! | 500 or 503, `leader not found` | no | wait, another node |
 //! | 200, an error of the whole request, one of [`NOT_EXECUTED`] | no | wait, another node |
-//! | 400, 401, 403; 500 and `SQL rewrite` | no | the caller's error |
+//! | 400, 401, 403; 500 and `SQL rewrite`; a node that is not trusted | no | the caller's error |
+//! | 200, an error of the whole request, which is one of SQLite: its COMMIT has failed | undone | the caller's error |
+//! | 500, a value that JSON cannot say | yes | the results of a write are asked for |
 //! | 200, results | yes, or all of it undone | the results |
 //! | everything else | unknown | a read is asked again, and a write that has its guard |
 
 use flatwater::bindings::server::error;
 use flatwater::{Error, ErrorKind};
 
+use flatwater::rusqlite::ffi;
+
 use super::answer::{Body, StatementResult};
+use super::messages::code_of;
 use crate::http::Sent;
 
 /// The errors of a whole request that a node returns before it gives the request to the log. Of a node that was asked directly: one
@@ -38,11 +43,20 @@ pub(crate) enum Verdict {
     Unknown(String),
     /// It was not executed and never will be.
     Refused(Error),
+    /// Its commit failed with this message, and all of it was undone.
+    Undone(String),
+    /// It was executed, and its answer cannot be made.
+    Unmade(String),
 }
 
 pub(crate) fn verdict(sent: Sent) -> Verdict {
     match sent {
         Sent::Unreached(why) => Verdict::NotExecuted(why),
+        Sent::Untrusted(why) => Verdict::Refused(error(
+            ErrorKind::Open,
+            why,
+            "trust the certificate of its authority: RemoteOptions::trust",
+        )),
         Sent::Unanswered(why) => Verdict::Unknown(why),
         Sent::Answer { status, location, body } => of_answer(status, location.as_deref(), &body),
     }
@@ -56,6 +70,7 @@ fn of_answer(status: u16, location: Option<&str>, body: &[u8]) -> Verdict {
             Some(Body::Failed(message)) if NOT_EXECUTED.contains(&&*message) || message == STALE => {
                 Verdict::NotExecuted(message)
             }
+            Some(Body::Failed(message)) if is_undone(&message) => Verdict::Undone(message),
             Some(Body::Failed(message)) => Verdict::Unknown(message),
             None => Verdict::Unknown("the answer is not one of rqlite".into()),
         },
@@ -71,15 +86,25 @@ fn of_answer(status: u16, location: Option<&str>, body: &[u8]) -> Verdict {
         (500, _) if contains(body, "SQL rewrite:") => {
             Verdict::Refused(refused(ErrorKind::Sql, body, "the server reads each text before it runs it"))
         }
-        (status, _) => Verdict::Unknown(format!("the server answered with status {status}")),
+        (500, _) if contains(body, "unsupported value") => {
+            Verdict::Unmade("the result has an infinite number, which the server's JSON cannot say".into())
+        }
+        (status, _) => Verdict::Unknown(format!("the server answered with status {status}: {}", shown(body))),
     }
 }
 
-/// The body of a refusal is a short text of the server, which has no value of a statement in it.
+/// Returns true for an error of SQLite, which is that of a COMMIT, or a refusal of the whole request.
+fn is_undone(message: &str) -> bool {
+    code_of(message) != ffi::SQLITE_ERROR || message == "disallowed pragma"
+}
+
 fn refused(kind: ErrorKind, body: &[u8], hint: &'static str) -> Error {
-    let text = String::from_utf8_lossy(body);
-    let shown: String = text.trim().chars().take(200).collect();
-    error(kind, format!("the server refused the request: {shown}"), hint)
+    error(kind, format!("the server refused the request: {}", shown(body)), hint)
+}
+
+/// The body of a refusal is a short text of the server, which has no value of a statement in it.
+fn shown(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).trim().chars().take(200).collect()
 }
 
 fn contains(body: &[u8], text: &str) -> bool {
@@ -134,7 +159,6 @@ mod tests {
             (204, ""),
             (301, ""),
             (408, ""),
-            (500, "json: unsupported value: +Inf"),
             (502, "leader not found"),
             (503, "overloaded"),
             (504, ""),
@@ -159,5 +183,8 @@ mod tests {
         assert_eq!(kind(400, "no statements"), Some(ErrorKind::Misuse));
         assert_eq!((kind(401, ""), kind(403, "")), (Some(ErrorKind::Open), Some(ErrorKind::Open)));
         assert_eq!(kind(500, "SQL rewrite: near"), Some(ErrorKind::Sql));
+        let failed = of(200, None, r#"{"results":[],"error":"FOREIGN KEY constraint failed"}"#);
+        assert!(matches!(failed, Verdict::Undone(message) if message.starts_with("FOREIGN KEY")));
+        assert!(matches!(of(500, None, "json: unsupported value: +Inf"), Verdict::Unmade(_)));
     }
 }

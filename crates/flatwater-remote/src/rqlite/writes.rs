@@ -20,12 +20,14 @@ use super::ask::{Known, Request, To};
 use super::group::{FULL_BYTES, Room};
 use super::guard::{CLEAN, KEPT_SECONDS, SCHEMA, Writer, is_without_tables, was_applied};
 use super::messages::code_of;
+use super::nodes::pause;
 use super::reads::no_result;
 use super::request::{Applied, Grouped, bytes, check_all, is_alone, is_empty, nothing_to_do};
 use super::statement::Statements;
 use crate::thread::Shared;
 
-const PATH: &str = "/db/request?transaction&blob_array&redirect";
+/// Not `/db/request`: there a statement that cannot be prepared does not undo the others, in versions up to 10.2.7.
+const PATH: &str = "/db/execute?transaction&blob_array&redirect";
 /// Each statement of it may be executed again.
 const OWN_PATH: &str = "/db/execute?transaction&redirect";
 const RECORDED_PATH: &str = "/db/query?redirect&level=strong";
@@ -44,13 +46,21 @@ pub(crate) struct Writes {
 /// What became of a request, for its members.
 enum Outcome {
     Applied(Applied),
-    /// Nothing was applied: the statement of this member failed, the one at this place. `None`: it was one of ours.
-    Failed(Option<usize>, usize, String),
+    /// Nothing was applied: the statement at this place failed, of this member.
+    Failed {
+        member: usize,
+        at: usize,
+        message: String,
+    },
+    /// Nothing was applied, and it is not known which member is to blame.
+    Undone(Error),
     WithoutTables,
-    /// The guard has refused it at its first attempt.
-    AppliedBefore,
-    /// It was not executed, or it is not known whether it was.
-    Refused(Error),
+    /// The guard has refused it.
+    Taken,
+    /// It was not applied, and never will be. The members are sent in another request.
+    Again,
+    /// Its time is over, and nothing was applied, or it is not known whether it was.
+    Over(Error),
 }
 
 impl Writes {
@@ -103,6 +113,10 @@ impl Writes {
             if !asked.starts() {
                 continue;
             }
+            if self.shared.ends(&asked) <= Instant::now() {
+                asked.answer(Err(too_late("other writes were before it")));
+                continue;
+            }
             if let Err(error) = check_all(&asked) {
                 asked.answer(Err(error));
                 continue;
@@ -123,31 +137,34 @@ impl Writes {
     /// Sends the members in one request, and answers them. If one fails beside others, all of them wait again.
     async fn run(&mut self, members: Vec<Asked>) {
         let mut members: Vec<Option<Asked>> = members.into_iter().map(Some).collect();
-        let until = Instant::now() + self.shared.options.timeout;
-        while !members.is_empty() {
+        loop {
             members.retain(|member| member.as_ref().is_some_and(Asked::finishes));
-            self.writer.next();
+            let Some(until) = members.iter().flatten().map(|member| self.shared.ends(member)).max() else { return };
+            self.writer.next(rand::random());
             let grouped = Grouped::new(&self.writer, &members, seconds());
             // Nobody may wait for it any more.
-            let Some(outcome) = while_in_time(&mut members, self.settle(&grouped, until)).await else { return };
+            let settled = self.settle(&grouped, until);
+            let Some(outcome) = while_in_time(&mut members, settled).await else { return };
             match outcome {
                 Outcome::Applied(applied) => return self.answer(members, &grouped, applied),
-                Outcome::Failed(Some(failed), ..) if members.len() > 1 => return self.wait_again(members, failed),
-                Outcome::Failed(Some(_), at, message) => {
+                Outcome::Failed { member, .. } if members.len() > 1 => {
+                    let before = members[..member].iter().flatten().count();
+                    return self.wait_again(members, &[before, 1]);
+                }
+                Outcome::Undone(_) if members.len() > 1 => {
+                    let each = vec![1; members.len()];
+                    return self.wait_again(members, &each);
+                }
+                Outcome::Failed { at, message, .. } => {
                     return members.into_iter().flatten().for_each(|member| {
                         let error = grouped.explain(failure(&message), at, &member);
                         member.answer(Err(error));
                     });
                 }
-                Outcome::Failed(None, _, message) => return fail(members, &failure(&message)),
-                Outcome::Refused(error) => return fail(members, &error),
-                Outcome::WithoutTables => {
-                    if let Err(error) = own(&self.shared, SCHEMA, &[], until).await {
-                        return fail(members, &error);
-                    }
-                }
+                Outcome::Undone(error) | Outcome::Over(error) => return fail(members, &error),
                 // Somebody else has the number of this writer.
-                Outcome::AppliedBefore => self.writer = Writer::new(rand::random()),
+                Outcome::Taken => self.writer = Writer::new(rand::random()),
+                Outcome::WithoutTables | Outcome::Again => {}
             }
         }
     }
@@ -157,32 +174,54 @@ impl Writes {
     async fn settle(&self, grouped: &Grouped, until: Instant) -> Outcome {
         let body = grouped.body.clone();
         let request = Request { path: PATH.into(), body, to: To::Leader, repeats: false, until };
-        let mut may_be_second = false;
+        let (mut attempts, mut may_be_second) = (0, false);
         loop {
-            let why = match self.shared.cluster.ask(&request).await {
-                Known::Results(results) => match self.outcome(grouped, results) {
-                    Some(Outcome::Applied(applied)) => return Outcome::Applied(applied),
-                    Some(outcome) if !may_be_second => return outcome,
-                    Some(outcome) => match self.end(grouped, matches!(outcome, Outcome::WithoutTables), until).await {
-                        Ok(Some(applied)) => return Outcome::Applied(applied),
-                        Ok(None) => return outcome,
-                        Err(why) => why,
-                    },
-                    None => "the server's answer does not fit the request".into(),
+            let known = self.shared.cluster.ask(&request).await;
+            let (outcome, why) = match self.outcome(grouped, known) {
+                Ok(outcome) => (Some(outcome), String::new()),
+                Err(why) => (None, why),
+            };
+            let why = match outcome {
+                Some(Outcome::Applied(applied)) => return Outcome::Applied(applied),
+                // Also the first attempt may be one: something on the way has sent it twice.
+                Some(Outcome::Taken) => match self.recorded(grouped, until).await {
+                    Ok(Some(applied)) => return Outcome::Applied(applied),
+                    Ok(None) if !may_be_second => return Outcome::Taken,
+                    // It was ended, and that answer was lost.
+                    Ok(None) => return Outcome::Again,
+                    Err(error) => error.message().to_owned(),
                 },
-                Known::Refused(error) if !may_be_second => return Outcome::Refused(error),
-                Known::TooLate(why) if !may_be_second => return Outcome::Refused(too_late(&why)),
-                Known::Refused(error) => error.message().to_owned(),
-                Known::TooLate(why) | Known::Unknown(why) => why,
+                Some(Outcome::WithoutTables) => match self.create(grouped, may_be_second, until).await {
+                    Ok(Some(applied)) => return Outcome::Applied(applied),
+                    Ok(None) => return Outcome::Again,
+                    Err(error) if !may_be_second => return Outcome::Undone(error),
+                    Err(error) => error.message().to_owned(),
+                },
+                Some(outcome) if !may_be_second => return outcome,
+                Some(outcome) => match self.end(grouped, until).await {
+                    Ok(Some(applied)) => return Outcome::Applied(applied),
+                    Ok(None) => return outcome,
+                    Err(error) => error.message().to_owned(),
+                },
+                None => why,
             };
             may_be_second = true;
             if let Ok(Some(applied)) = self.recorded(grouped, until).await {
                 return Outcome::Applied(applied);
             }
-            if Instant::now() >= until {
-                return Outcome::Refused(unknown(&why));
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Outcome::Over(unknown(&why));
             }
+            tokio::time::sleep(pause(attempts, rand::random()).min(left)).await;
+            attempts += 1;
         }
+    }
+
+    /// Creates the tables, after which the members are sent in another request.
+    async fn create(&self, grouped: &Grouped, may_be_second: bool, until: Instant) -> Result<Option<Applied>> {
+        own(&self.shared, SCHEMA, &[], until).await?;
+        if may_be_second { self.end(grouped, until).await } else { Ok(None) }
     }
 
     /// Ends the request, of which an attempt may be under way: afterwards it was applied, or it never will be. Without this, an attempt
@@ -193,35 +232,46 @@ impl Writes {
     /// | sends request 7, gets no answer | has it in a buffer |
     /// | sends request 7 again: a member fails | undoes it |
     /// | sends the other members as request 8 | applies request 7, of the buffer, then request 8 |
-    async fn end(&self, grouped: &Grouped, creates: bool, until: Instant) -> Result<Option<Applied>, String> {
-        let failed = |error: Error| error.message().to_owned();
-        if creates {
-            own(&self.shared, SCHEMA, &[], until).await.map_err(failed)?;
-        }
+    async fn end(&self, grouped: &Grouped, until: Instant) -> Result<Option<Applied>> {
         let body = self.writer.begin(seconds()).finish();
         let request = Request { path: PATH.into(), body, to: To::Leader, repeats: true, until };
         match self.shared.cluster.ask(&request).await {
             Known::Results(results) => match results.last() {
-                Some(StatementResult::Failed(message)) if !was_applied(message) => Err(message.clone()),
-                _ => self.recorded(grouped, until).await.map_err(failed),
+                Some(StatementResult::Failed(message)) if !was_applied(message) => Err(failure(message)),
+                _ => self.recorded(grouped, until).await,
             },
-            Known::Refused(error) => Err(failed(error)),
-            Known::TooLate(why) | Known::Unknown(why) => Err(why),
+            Known::Refused(error) => Err(error),
+            Known::Undone(message) => Err(failure(&message)),
+            Known::TooLate(why) | Known::Unknown(why) => Err(too_late(&why)),
         }
     }
 
-    /// Returns what the results say, or `None` if they are not those of the request.
-    fn outcome(&self, grouped: &Grouped, mut results: Vec<StatementResult>) -> Option<Outcome> {
+    /// Returns what an attempt came to, or why nothing is known of it.
+    fn outcome(&self, grouped: &Grouped, known: Known) -> Result<Outcome, String> {
+        let mut results = match known {
+            Known::Results(results) => results,
+            Known::Refused(error) => return Ok(Outcome::Undone(error)),
+            Known::Undone(message) => return Ok(Outcome::Undone(failure(&message))),
+            Known::TooLate(why) => return Ok(Outcome::Over(too_late(&why))),
+            Known::Unknown(why) => return Err(why),
+        };
         if let Some(StatementResult::Failed(message)) = results.last() {
-            return Some(match (grouped.failed(&results), results.len()) {
-                (None, 1) if was_applied(message) => Outcome::AppliedBefore,
-                (None, _) if is_without_tables(message) => Outcome::WithoutTables,
-                (member, statements) => Outcome::Failed(member, statements - 1, message.clone()),
+            let at = results.len() - 1;
+            return Ok(match grouped.failed(&results) {
+                None if at == 0 && was_applied(message) => Outcome::Taken,
+                None if is_without_tables(message) => Outcome::WithoutTables,
+                None => Outcome::Undone(failure(message)),
+                Some(member) => Outcome::Failed { member, at, message: message.clone() },
             });
         }
-        let Some(StatementResult::Rows { values, .. }) = results.pop() else { return None };
-        let recorded = self.writer.results(&values)?;
-        Applied::new(recorded, Some(results), grouped.results).map(Outcome::Applied)
+        let nonsense = || "the server's answer does not fit the request".to_owned();
+        // A list of which one has failed ends there, and all of it is undone.
+        if results.iter().any(|result| matches!(result, StatementResult::Failed(_))) {
+            return Err(nonsense());
+        }
+        let Some(StatementResult::Rows { values, .. }) = results.pop() else { return Err(nonsense()) };
+        let recorded = self.writer.results(&values).ok_or_else(nonsense)?;
+        Applied::new(recorded, Some(results), grouped.results).map(Outcome::Applied).ok_or_else(nonsense)
     }
 
     /// Asks for the results of the request. `None`: it is not applied, yet.
@@ -239,6 +289,7 @@ impl Writes {
                 _ => Err(no_result()),
             },
             Known::Refused(error) => Err(error),
+            Known::Undone(message) => Err(failure(&message)),
             Known::TooLate(why) | Known::Unknown(why) => Err(too_late(&why)),
         }
     }
@@ -257,10 +308,9 @@ impl Writes {
         }
     }
 
-    /// The one at `failed` has failed beside others, and nothing was applied: those before it go together, then it, alone.
-    fn wait_again(&mut self, members: Vec<Option<Asked>>, failed: usize) {
-        let before = members[..failed].iter().flatten().count();
-        self.planned = [before, 1].into_iter().filter(|members| *members > 0).collect();
+    /// Nothing was applied: the members are the first that wait, and as many as planned go together.
+    fn wait_again(&mut self, members: Vec<Option<Asked>>, planned: &[usize]) {
+        self.planned = planned.iter().copied().filter(|members| *members > 0).collect();
         self.room.failed();
         for member in members.into_iter().flatten().rev() {
             // One that was sent is finished, although its caller has left.
@@ -316,6 +366,7 @@ async fn own(shared: &Shared, all: &[&str], values: &[i64], until: Instant) -> R
             _ => Ok(()),
         },
         Known::Refused(error) => Err(error),
+        Known::Undone(message) => Err(failure(&message)),
         Known::TooLate(why) | Known::Unknown(why) => Err(too_late(&why)),
     }
 }
@@ -335,7 +386,11 @@ fn too_late(why: &str) -> Error {
 
 fn unknown(why: &str) -> Error {
     let message = format!("it is not known whether the write was applied: {why}");
-    error(ErrorKind::CommitUnknown, message, "when the cluster answers again, read what it writes to find out")
+    error(
+        ErrorKind::CommitUnknown,
+        message,
+        "when the cluster answers again, write something through this session, and then read what it writes",
+    )
 }
 
 /// Seconds since 1970, for the removal of what old writers left.

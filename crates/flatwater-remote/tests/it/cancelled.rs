@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use flatwater::ErrorKind;
 use flatwater::calls::{CancelOutcome, TimeoutEffect};
 use flatwater_remote::{Level, Remote};
-use futures_util::future::join_all;
 use futures_util::poll;
 use serde_json::json;
 
@@ -36,13 +35,19 @@ fn a_thousand_callers_that_leave_keep_no_connection_and_no_place() {
     });
 }
 
+/// No attempt is given up before the test has released it.
+fn patient(double: &Double) -> Remote {
+    let remote = Remote::with(double.options().attempt_timeout(Duration::from_secs(100))).unwrap();
+    remote.execute("CREATE TABLE t (a)", ()).wait().unwrap();
+    remote
+}
+
 #[test]
 fn a_write_that_waits_is_withdrawn_and_one_that_was_sent_is_finished() {
     let double = Double::start();
-    let remote = double.connect();
-    remote.execute("CREATE TABLE t (a)", ()).wait().unwrap();
-    double.order(&json!({ "commit_us": 300_000 }));
+    let remote = patient(&double);
     runtime().block_on(async {
+        double.order(&json!({ "script": ["waits"] }));
         let before = double.requests();
         let mut sent = remote.execute("INSERT INTO t VALUES (1)", ());
         assert!(poll!(&mut sent).is_pending());
@@ -51,7 +56,7 @@ fn a_write_that_waits_is_withdrawn_and_one_that_was_sent_is_finished() {
         assert!(poll!(&mut waits).is_pending());
         assert_eq!(waits.cancel(), CancelOutcome::Withdrawn);
         assert_eq!(sent.cancel(), CancelOutcome::WriteRunning);
-        double.order(&json!({ "commit_us": 0 }));
+        double.order(&json!({ "release": true }));
         // Behind both.
         remote.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
         assert_eq!(remote.query_values::<i64>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), [1, 3]);
@@ -61,25 +66,27 @@ fn a_write_that_waits_is_withdrawn_and_one_that_was_sent_is_finished() {
 #[test]
 fn a_deadline_says_what_is_known() {
     let double = Double::start();
-    let remote = double.connect();
-    remote.execute("CREATE TABLE t (a)", ()).wait().unwrap();
-    double.order(&json!({ "commit_us": 2_000_000 }));
+    let remote = patient(&double);
     runtime().block_on(async {
+        double.order(&json!({ "script": ["waits"] }));
         let before = double.requests();
-        let calls = [
-            remote.execute("INSERT INTO t VALUES (1)", ()).timeout(Duration::from_secs(1)),
-            remote.execute("INSERT INTO t VALUES (2)", ()).timeout(Duration::from_millis(300)),
-        ];
-        let [mut sent, waits] = calls;
-        assert!(poll!(&mut sent).is_pending());
+        let mut first = remote.execute("INSERT INTO t VALUES (1)", ());
+        assert!(poll!(&mut first).is_pending());
         wait_until(|| double.requests() > before);
-        let errors = join_all([sent, waits]).await;
-        let known: Vec<_> =
-            errors.into_iter().map(Result::unwrap_err).map(|error| (error.kind(), error.applied())).collect();
-        let expected = [TimeoutEffect::Unknown, TimeoutEffect::No].map(|effect| (ErrorKind::Timeout, Some(effect)));
-        assert_eq!(known, expected);
-        remote.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
-        assert_eq!(remote.query_values::<i64>("SELECT a FROM t ORDER BY a", ()).await.unwrap().last(), Some(&3));
+        // It waits behind the first one.
+        let waits = remote.execute("INSERT INTO t VALUES (2)", ()).timeout(Duration::from_millis(50));
+        let error = waits.await.unwrap_err();
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)));
+        double.order(&json!({ "release": true }));
+        first.await.unwrap();
+        double.order(&json!({ "script": ["waits"] }));
+        let sent = remote.execute("INSERT INTO t VALUES (3)", ()).timeout(Duration::from_secs(3));
+        let error = sent.await.unwrap_err();
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::Unknown)));
+        double.order(&json!({ "release": true }));
+        remote.execute("INSERT INTO t VALUES (4)", ()).await.unwrap();
+        let seen: Vec<i64> = remote.query_values("SELECT a FROM t WHERE a != 3 ORDER BY a", ()).await.unwrap();
+        assert_eq!(seen, [1, 4]);
     });
 }
 

@@ -18,13 +18,19 @@ pub(crate) struct Double {
 #[test]
 #[ignore = "runs as a child of other tests"]
 fn serves_until_its_input_ends() {
-    rqlite_double::run();
+    if std::env::var_os(IS_CHILD).is_some() {
+        rqlite_double::run();
+    }
 }
+
+/// Set where this program is the double.
+const IS_CHILD: &str = "FLATWATER_RQLITE_DOUBLE";
 
 impl Double {
     pub(crate) fn start() -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "double::serves_until_its_input_ends", "--nocapture"])
+            .env(IS_CHILD, "yes")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::double::Double;
 
-const FAULTS: [&str; 15] = [
+const FAULTS: [&str; 16] = [
+    "twice",
     "drop_before",
     "drop_after",
     "half_an_answer",

@@ -1,9 +1,14 @@
 //! Writes that wait share a request.
 
+use std::time::Duration;
+
 use flatwater::ErrorKind;
+use flatwater_remote::Remote;
+use futures_util::future::join_all;
+use futures_util::poll;
 use serde_json::json;
 
-use super::double::Double;
+use super::double::{Double, wait_until};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
@@ -12,19 +17,46 @@ fn runtime() -> tokio::runtime::Runtime {
 #[test]
 fn writes_that_begin_together_share_a_request_and_each_has_its_own_result() {
     let double = Double::start();
-    let remote = double.connect();
+    let remote = Remote::with(double.options().attempt_timeout(Duration::from_secs(100))).unwrap();
     remote.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
-    double.order(&json!({ "commit_us": 20_000 }));
+    double.order(&json!({ "script": ["waits"] }));
     let before = double.requests();
     runtime().block_on(async {
+        let mut first = remote.execute("INSERT INTO t VALUES (?, ?)", (0, 0));
+        assert!(poll!(&mut first).is_pending());
+        wait_until(|| double.requests() > before);
         let calls = (1..=100).map(|number| remote.execute("INSERT INTO t VALUES (?, ?)", (number, number)));
-        let results = futures_util::future::join_all(calls).await;
-        for (number, result) in (1..).zip(results) {
+        let mut together = join_all(calls);
+        assert!(poll!(&mut together).is_pending());
+        double.order(&json!({ "release": true }));
+        first.await.unwrap();
+        for (number, result) in (1..).zip(together.await) {
             assert_eq!(result.unwrap().last_insert_rowid, Some(number));
         }
     });
-    let requests = double.requests() - before;
-    assert!(requests <= 4, "100 writes took {requests} requests");
+    assert_eq!(double.requests() - before, 2);
+}
+
+/// It is found at the commit of all of them, and not at its statement.
+#[test]
+fn a_write_that_fails_at_the_commit_fails_alone() {
+    let double = Double::start();
+    double.order(&json!({ "foreign_keys": true }));
+    let remote = double.connect();
+    let schema = "CREATE TABLE p (a INTEGER PRIMARY KEY);
+        CREATE TABLE c (a REFERENCES p (a) DEFERRABLE INITIALLY DEFERRED); INSERT INTO p VALUES (1)";
+    remote.execute_script(schema).wait().unwrap();
+    runtime().block_on(async {
+        double.order(&json!({ "commit_us": 5_000 }));
+        let calls = (0..20).map(|number| remote.execute("INSERT INTO c VALUES (?)", (i64::from(number % 5 != 3),)));
+        for (number, result) in join_all(calls).await.into_iter().enumerate() {
+            match result {
+                Ok(_) => assert_ne!(number % 5, 3),
+                Err(error) => assert_eq!((number % 5, error.kind()), (3, ErrorKind::Constraint), "{error}"),
+            }
+        }
+    });
+    assert_eq!(remote.query_value::<i64>("SELECT count(*) FROM c", ()).wait().unwrap(), 16);
 }
 
 #[test]
@@ -37,7 +69,7 @@ fn a_write_that_fails_fails_alone() {
         // 0, 7, 14 and so on come twice.
         let numbers: Vec<i64> = (0..100).flat_map(|number| [number].repeat(1 + usize::from(number % 7 == 0))).collect();
         let calls = numbers.iter().map(|number| remote.execute("INSERT INTO t VALUES (?)", (*number,)));
-        let results = futures_util::future::join_all(calls).await;
+        let results = join_all(calls).await;
         let mut before = None;
         for (number, result) in numbers.iter().zip(results) {
             match result {
@@ -60,7 +92,7 @@ fn ten_thousand_callers_are_served_in_their_order() {
     remote.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
     runtime().block_on(async {
         let calls = (0..10_000).map(|number| remote.execute("INSERT INTO t (b) VALUES (?)", (number,)));
-        for (number, result) in (1..).zip(futures_util::future::join_all(calls).await) {
+        for (number, result) in (1..).zip(join_all(calls).await) {
             assert_eq!(result.unwrap().last_insert_rowid, Some(number));
         }
     });

@@ -60,6 +60,10 @@ async fn program(on: &Session) -> Result<Vec<String>> {
     let two = on.query("SELECT 1 AS a, 2 AS a", ()).await?;
     let row = two.get(0).unwrap();
     add(&(two.columns().collect::<Vec<_>>(), row.values().collect::<Vec<_>>()));
+    add(&on.query_values::<i64>("SELECT count(*) FROM pragma_table_info('users')", ()).await?);
+    let columns = on.query("PRAGMA table_info(users)", ()).await?;
+    add(&(0..columns.len()).map(|row| columns.get(row).unwrap().get::<String>("name")).collect::<Vec<_>>());
+    add(&on.query_value::<f64>("SELECT ?", (0.1 + 0.2,)).await?);
     add(&on.in_transaction());
     Ok(got)
 }
@@ -134,9 +138,17 @@ fn a_mistake_is_the_same_error_on_a_file_and_on_a_cluster() {
 fn what_cannot_be_said_in_json_is_refused_before_it_is_sent() {
     let double = Double::start();
     let cluster = double.connect();
+    let insert = "INSERT INTO t VALUES (?)";
     let errors = [
-        cluster.execute("INSERT INTO t VALUES (?)", (f64::INFINITY,)).wait().unwrap_err(),
+        cluster.execute(insert, (f64::INFINITY,)).wait().unwrap_err(),
+        cluster.execute(insert, ("x'41'",)).wait().unwrap_err(),
+        cluster.execute("UPDATE t SET a = ? WHERE a = :a", named! { ":a": 1 }).wait().unwrap_err(),
         cluster.query("INSERT INTO t VALUES (1) RETURNING\na", ()).wait().unwrap_err(),
+        cluster.execute("INSERT INTO t VALUES (last_insert_rowid())", ()).wait().unwrap_err(),
+        cluster.execute_script("INSERT INTO t VALUES (1); INSERT INTO t VALUES (changes())").wait().unwrap_err(),
+        cluster.execute("CREATE TEMP TABLE t (a)", ()).wait().unwrap_err(),
+        cluster.execute("INSERT INTO temp.t VALUES (1)", ()).wait().unwrap_err(),
+        cluster.batch([("SELECT 1", ())]).wait().unwrap_err(),
     ];
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::Misuse);

@@ -24,7 +24,9 @@ use crate::options::Options;
 use crate::options::json_options::JsonOptions;
 use crate::queue::reply::{Teller, reply};
 use crate::queue::ticket::CallOptions;
-use crate::sql::parameters;
+use crate::sql::pragma::{self, Pragma};
+use crate::sql::tokens::{self, may_call};
+use crate::sql::{change_functions, parameters};
 use crate::values::block::Block;
 use crate::values::column::{ColumnNames, Names};
 use crate::values::executed::{BatchResult, ExecuteResult};
@@ -51,6 +53,13 @@ pub fn share(session: &Session) -> Session {
 #[must_use]
 pub fn with_timeout(session: &Session, timeout: Duration) -> Session {
     let options = CallOptions { timeout: Some(timeout), ..session.0.options };
+    Session(Caller { options, ..session.0.clone() })
+}
+
+/// The same, whose calls go this way: a number for the server.
+#[must_use]
+pub fn with_way(session: &Session, way: u64) -> Session {
+    let options = CallOptions { way, ..session.0.options };
     Session(Caller { options, ..session.0.clone() })
 }
 
@@ -187,6 +196,18 @@ impl Asked {
         self.request.ticket.deadline
     }
 
+    /// When the call began.
+    #[must_use]
+    pub fn began(&self) -> Instant {
+        self.request.ticket.began
+    }
+
+    /// The way of its session, as [`with_way`] has it.
+    #[must_use]
+    pub fn way(&self) -> u64 {
+        self.request.ticket.options.way
+    }
+
     /// Returns true for what is known to read only, as far as its text tells.
     #[must_use]
     pub fn only_reads(&self) -> bool {
@@ -224,6 +245,19 @@ fn wanted(work: &Work, answered: Answered) -> Result<Answer> {
 #[must_use]
 pub fn parameters(sql: &str) -> usize {
     parameters::count(sql)
+}
+
+/// The function by which a text may ask for an earlier statement of its connection.
+#[must_use]
+pub fn asks_for_earlier(sql: &str) -> Option<&'static str> {
+    change_functions::FUNCTIONS.into_iter().find(|function| may_call(sql, function, false))
+}
+
+/// The name of a PRAGMA that does more than answer a question.
+#[must_use]
+pub fn changing_pragma(sql: &str) -> Option<&str> {
+    let (name, value) = tokens::pragma(sql)?;
+    (pragma::class(name, value.is_some()) != Pragma::Answer).then_some(name)
 }
 
 /// The result of a write.

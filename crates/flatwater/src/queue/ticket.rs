@@ -50,6 +50,8 @@ pub(crate) struct CallOptions {
     pub(crate) keeps_rows: bool,
     /// A COMMIT that fails leaves its transaction open, where SQLite does.
     pub(crate) keeps_open: bool,
+    /// What a server knows the calls of this session by.
+    pub(crate) way: u64,
 }
 
 const WAITING: u8 = 0;

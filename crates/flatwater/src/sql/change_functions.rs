@@ -11,7 +11,7 @@ use super::tokens::may_call;
 use crate::error::Error;
 use crate::error::hint::hint;
 
-const FUNCTIONS: [&str; 3] = ["last_insert_rowid", "changes", "total_changes"];
+pub(crate) const FUNCTIONS: [&str; 3] = ["last_insert_rowid", "changes", "total_changes"];
 
 /// Returns true if the statement of the events may call such a function. SQLite also reports one that the default of a
 /// column calls, whenever the column is read (`sqlite3ColumnExprAuth`).

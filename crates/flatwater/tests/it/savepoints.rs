@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Wake, Waker};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use flatwater::calls::TimeoutEffect;
@@ -36,12 +37,19 @@ async fn visible(tx: &Transaction<'_>) -> Vec<i64> {
 
 /// A waker that blocks the thread that calls it.
 struct Gate {
+    /// The thread that closes it.
+    by: ThreadId,
+    /// A poll there has woken it: the answer is there, and other tasks have their turn before.
+    yielded: AtomicBool,
     reached: AtomicBool,
     opened: Barrier,
 }
 
 impl Wake for Gate {
     fn wake(self: Arc<Self>) {
+        if thread::current().id() == self.by {
+            return self.yielded.store(true, Ordering::SeqCst);
+        }
         self.reached.store(true, Ordering::SeqCst);
         self.opened.wait();
     }
@@ -50,14 +58,19 @@ impl Wake for Gate {
 impl Gate {
     /// Blocks the thread that serves `tx`: it begins no other work until the gate is opened.
     async fn close(tx: &Transaction<'_>) -> Arc<Self> {
-        let gate = Arc::new(Self { reached: AtomicBool::new(false), opened: Barrier::new(2) });
+        let (yielded, reached) = (AtomicBool::new(false), AtomicBool::new(false));
+        let gate = Arc::new(Self { by: thread::current().id(), yielded, reached, opened: Barrier::new(2) });
         let waker: Waker = gate.clone().into();
         let mut context = Context::from_waker(&waker);
         // A script is the writer's thread's, always.
         let mut call = tx.execute_script("SELECT 1");
         // An answer that is there at once wakes nobody.
-        while call.poll_unpin(&mut context).is_ready() {
-            call = tx.execute_script("SELECT 1");
+        loop {
+            if call.poll_unpin(&mut context).is_ready() {
+                call = tx.execute_script("SELECT 1");
+            } else if !gate.yielded.swap(false, Ordering::SeqCst) {
+                break;
+            }
         }
         until(|| gate.reached.load(Ordering::SeqCst)).await;
         gate
