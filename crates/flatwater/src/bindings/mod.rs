@@ -7,6 +7,7 @@
 //! (`functions`), what a text is (`texts`), what goes on beside calls (`turns`), telling the host's event loop
 //! (`flatwater-bridge`).
 
+mod asked;
 mod call_nesting;
 pub mod connection;
 mod front_call;
