@@ -26,6 +26,7 @@
 
 mod address;
 mod http;
+mod levels;
 mod migrate;
 mod options;
 mod remote;

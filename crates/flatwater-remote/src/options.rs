@@ -126,32 +126,6 @@ impl RemoteOptions {
     }
 }
 
-impl Level {
-    /// Its number, by which a session's calls have it: none is that of another.
-    pub(crate) fn number(self) -> u64 {
-        match self {
-            Self::Weak => 0,
-            Self::Linearizable => 1,
-            Self::Strong => 2,
-            Self::None { freshness: None } => 3,
-            // A server takes 0 for none at all.
-            Self::None { freshness: Some(freshness) } => {
-                u64::try_from(freshness.as_micros()).unwrap_or(u64::MAX).clamp(1, u64::MAX - 4) + 3
-            }
-        }
-    }
-
-    pub(crate) fn of(number: u64) -> Self {
-        match number {
-            0 => Self::Weak,
-            1 => Self::Linearizable,
-            2 => Self::Strong,
-            3 => Self::None { freshness: None },
-            number => Self::None { freshness: Some(Duration::from_micros(number - 3)) },
-        }
-    }
-}
-
 impl fmt::Debug for RemoteOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RemoteOptions")
@@ -203,17 +177,6 @@ mod tests {
         assert_eq!((options.timeout, options.attempt_timeout), (Duration::from_secs(3), Duration::from_millis(900)));
         assert!(!format!("{options:?}").contains("secret"));
         assert_eq!(RemoteOptions::new("rqlite://h/?level=strong").unwrap().level, Level::Strong);
-    }
-
-    #[test]
-    fn a_level_has_a_number_of_its_own() {
-        let fresh = [0, 1, 999, 1_000, u64::MAX].map(|us| Level::None { freshness: Some(Duration::from_micros(us)) });
-        let others = [Level::Strong, Level::Linearizable, Level::Weak, Level::None { freshness: None }];
-        for level in others.into_iter().chain(fresh[1..4].iter().copied()) {
-            assert_eq!(Level::of(level.number()), level);
-        }
-        assert_eq!(Level::of(fresh[0].number()), fresh[1], "the shortest there is");
-        assert!(matches!(Level::of(fresh[4].number()), Level::None { freshness: Some(_) }));
     }
 
     #[test]

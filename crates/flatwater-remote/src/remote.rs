@@ -11,6 +11,7 @@ use flatwater::bindings::server;
 use flatwater::options::JsonOptions;
 use flatwater::{Call, Result, Session};
 
+use crate::levels::Levels;
 use crate::options::{Level, RemoteOptions};
 use crate::thread::Way;
 
@@ -40,6 +41,7 @@ use crate::thread::Way;
 /// its JSON: reading one fails.
 pub struct Remote {
     session: Session,
+    levels: Arc<Levels>,
 }
 
 impl Remote {
@@ -60,27 +62,29 @@ impl Remote {
         // Without the user.
         let name = format!("rqlite://{}", options.address.nodes.join(","));
         let level = options.level;
-        let session = server::session(Arc::new(Way::start(options)?), &name, None);
-        Ok(Self { session: server::with_way(&session, level.number()) })
+        let way = Way::start(options)?;
+        let levels = way.levels.clone();
+        let session = server::with_way(&server::session(Arc::new(way), &name, None), levels.number(level));
+        Ok(Self { session, levels })
     }
 
     /// Returns a handle whose reads have this level.
     #[must_use]
     pub fn with_level(&self, level: Level) -> Self {
-        Self { session: server::with_way(&self.session, level.number()) }
+        self.another(server::with_way(&self.session, self.levels.number(level)))
     }
 
     /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. A write whose time is over while the server
     /// has it may have been applied, or be applied yet: [`Error::applied`](flatwater::Error::applied) says `Unknown`.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
-        Self { session: server::with_timeout(&self.session, timeout) }
+        self.another(server::with_timeout(&self.session, timeout))
     }
 
     /// Returns a handle whose [`query_json`](Session::query_json) writes rows as `options` say.
     #[must_use]
     pub fn with_json(&self, options: JsonOptions) -> Self {
-        Self { session: server::with_json(&self.session, options) }
+        self.another(server::with_json(&self.session, options))
     }
 
     /// Closes this handle and all that were made of it: calls that begin later fail with `Closed`, and those that were begun are finished.
@@ -89,9 +93,15 @@ impl Remote {
     }
 }
 
+impl Remote {
+    fn another(&self, session: Session) -> Self {
+        Self { session, levels: self.levels.clone() }
+    }
+}
+
 impl Clone for Remote {
     fn clone(&self) -> Self {
-        Self { session: server::share(&self.session) }
+        self.another(server::share(&self.session))
     }
 }
 

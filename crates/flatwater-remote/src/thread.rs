@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSend
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::{JoinHandle, JoinSet, LocalSet, spawn_local};
 
+use crate::levels::Levels;
 use crate::options::RemoteOptions;
 use crate::rqlite::ask::Cluster;
 use crate::rqlite::reads::read;
@@ -26,6 +27,7 @@ const MOST_READS: usize = 64;
 pub(crate) struct Shared {
     pub(crate) cluster: Cluster,
     pub(crate) options: RemoteOptions,
+    pub(crate) levels: Arc<Levels>,
     left: Arc<Notify>,
 }
 
@@ -56,6 +58,7 @@ enum Message {
 /// The way to a cluster.
 pub(crate) struct Way {
     inbox: UnboundedSender<Message>,
+    pub(crate) levels: Arc<Levels>,
     left: Arc<Notify>,
 }
 
@@ -63,7 +66,9 @@ impl Way {
     /// Starts the thread. Connects to nothing.
     pub(crate) fn start(options: RemoteOptions) -> Result<Self> {
         let left = Arc::new(Notify::new());
-        let shared = Shared { cluster: Cluster::new(&options)?, options, left: left.clone() };
+        let levels = Arc::new(Levels::default());
+        let (cluster, told) = (Cluster::new(&options)?, left.clone());
+        let shared = Shared { cluster, options, levels: levels.clone(), left: told };
         let failed = |failure: std::io::Error| {
             error(
                 ErrorKind::Open,
@@ -76,7 +81,7 @@ impl Way {
         // What is asked is not shared between threads, so its tasks stay on this one.
         let run = move || LocalSet::new().block_on(&runtime, serve(Rc::new(shared), asked));
         std::thread::Builder::new().name("fw-remote".into()).spawn(run).map_err(failed)?;
-        Ok(Self { inbox, left })
+        Ok(Self { inbox, levels, left })
     }
 }
 

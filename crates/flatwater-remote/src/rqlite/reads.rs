@@ -32,7 +32,7 @@ async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
     check(&one)?;
     let mut statements = Statements::default();
     statements.add(&one);
-    let (level, end) = (Level::of(asked.way()), shared.ends(asked));
+    let (level, end) = (shared.levels.get(asked.way()), shared.ends(asked));
     let request = Request {
         path: path(level),
         body: statements.finish(),

@@ -144,7 +144,7 @@ impl Asked {
 
     /// The way of its session, as [`with_way`] has it.
     #[must_use]
-    pub fn way(&self) -> u64 {
+    pub fn way(&self) -> u16 {
         self.request.ticket.options.way
     }
 

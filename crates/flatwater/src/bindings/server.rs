@@ -49,7 +49,7 @@ pub fn with_timeout(session: &Session, timeout: Duration) -> Session {
 
 /// The same, whose calls go this way: a number for the server.
 #[must_use]
-pub fn with_way(session: &Session, way: u64) -> Session {
+pub fn with_way(session: &Session, way: u16) -> Session {
     let options = CallOptions { way, ..session.0.options };
     Session(Caller { options, ..session.0.clone() })
 }

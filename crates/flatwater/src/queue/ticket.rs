@@ -51,7 +51,7 @@ pub(crate) struct CallOptions {
     /// A COMMIT that fails leaves its transaction open, where SQLite does.
     pub(crate) keeps_open: bool,
     /// What a server knows the calls of this session by.
-    pub(crate) way: u64,
+    pub(crate) way: u16,
 }
 
 const WAITING: u8 = 0;
