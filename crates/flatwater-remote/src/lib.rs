@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod clock;
 mod http;
 mod levels;
 mod migrate;

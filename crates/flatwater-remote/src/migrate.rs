@@ -4,12 +4,11 @@
 //! its row of the history are one request, and the row comes first, so of several programs that start together one applies each.
 //! Leaves out: which migration is next, which is decided as for a file.
 
-use std::time::SystemTime;
-
 use flatwater::bindings::server::{AppliedMigration, NextMigration, error, next_migration};
 use flatwater::bindings::statements;
 use flatwater::{Error, ErrorKind, Migrations, Params, Result, params};
 
+use crate::clock::seconds;
 use crate::options::Level;
 use crate::remote::Remote;
 
@@ -68,8 +67,7 @@ impl Remote {
             let hint = "a cluster runs each migration in a transaction: write it without `-- no-transaction`";
             return Err(error(ErrorKind::Misuse, "it must run outside of a transaction".into(), hint));
         }
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        let row = params![step.version, step.name, step.checksum, i64::try_from(now).unwrap_or_default()]?;
+        let row = params![step.version, step.name, step.checksum, seconds()]?;
         let own = [(CREATE, Params::default()), (ADD, row)];
         let theirs = statements(step.sql).map(|(sql, _, _)| (sql, Params::default()));
         self.batch(own.into_iter().chain(theirs)).await.map(drop)

@@ -64,7 +64,7 @@ impl Remote {
         let level = options.level;
         let way = Way::start(options)?;
         let levels = way.levels.clone();
-        let session = server::with_way(&server::session(Arc::new(way), &name, None), levels.number(level));
+        let session = server::with_way(&server::session(Arc::new(way), &name), levels.number(level));
         Ok(Self { session, levels })
     }
 

@@ -17,6 +17,14 @@ impl Files {
         Self { directory: tempfile::tempdir().unwrap() }
     }
 
+    /// Another program's connection to a file of this name, which has the table.
+    fn with_table(name: &str) -> (Self, rusqlite::Connection) {
+        let files = Self::new();
+        let other = files.other(name);
+        other.execute_batch("CREATE TABLE t (a, b)").unwrap();
+        (files, other)
+    }
+
     fn other(&self, name: &str) -> rusqlite::Connection {
         let other = rusqlite::Connection::open(self.directory.path().join(name)).unwrap();
         other.pragma_update(None, "journal_mode", "wal").unwrap();
@@ -64,9 +72,7 @@ fn count(other: &rusqlite::Connection) -> i64 {
 #[test]
 fn it_runs_under_the_newest_schema() {
     for prepare in [usual, stable] {
-        let files = Files::new();
-        let other = files.other("main.db");
-        other.execute_batch("CREATE TABLE t (a, b)").unwrap();
+        let (files, other) = Files::with_table("main.db");
         let mut connection = files.open("main.db");
 
         let id = expired_under_an_older_schema(&mut connection, &other, prepare);
@@ -84,9 +90,7 @@ fn it_runs_under_the_newest_schema() {
 #[test]
 fn it_runs_under_the_newest_schema_of_an_attached_file_whose_name_is_not_in_its_text() {
     for prepare in [usual, stable] {
-        let files = Files::new();
-        let other = files.other("attached.db");
-        other.execute_batch("CREATE TABLE t (a, b)").unwrap();
+        let (files, other) = Files::with_table("attached.db");
         let mut connection = files.open("main.db");
         attach(&connection, &files.directory.path().join("attached.db"));
 
@@ -102,9 +106,7 @@ fn attach(connection: &Connection, path: &Path) {
 
 #[test]
 fn dropping_older_schemas_leaves_no_snapshot_of_an_attached_file_in_a_transaction() {
-    let files = Files::new();
-    let other = files.other("attached.db");
-    other.execute_batch("CREATE TABLE t (a, b)").unwrap();
+    let (files, other) = Files::with_table("attached.db");
     let mut connection = files.open("main.db");
     attach(&connection, &files.directory.path().join("attached.db"));
     connection.rusqlite().execute_batch("BEGIN").unwrap();
@@ -117,9 +119,7 @@ fn dropping_older_schemas_leaves_no_snapshot_of_an_attached_file_in_a_transactio
 #[test]
 fn what_does_not_fit_the_newest_schema_either_fails_with_its_error() {
     for prepare in [usual, stable] {
-        let files = Files::new();
-        let other = files.other("main.db");
-        other.execute_batch("CREATE TABLE t (a, b)").unwrap();
+        let (files, other) = Files::with_table("main.db");
         let mut connection = files.open("main.db");
         let id = expired_under_an_older_schema(&mut connection, &other, prepare);
         other.execute_batch("ALTER TABLE t DROP COLUMN b").unwrap();
@@ -133,9 +133,8 @@ fn what_does_not_fit_the_newest_schema_either_fails_with_its_error() {
 /// The function fails at its second row, with the code of a text that does not compile.
 #[test]
 fn what_ran_and_failed_does_not_run_again() {
-    let files = Files::new();
-    let other = files.other("main.db");
-    other.execute_batch("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, '{}'), (2, 'no JSON')").unwrap();
+    let (files, other) = Files::with_table("main.db");
+    other.execute_batch("INSERT INTO t VALUES (1, '{}'), (2, 'no JSON')").unwrap();
     let mut connection = files.open("main.db");
     let id = connection.prepare("SELECT json(b) FROM t").unwrap().unwrap().id;
     let mut rows = Rows(0);

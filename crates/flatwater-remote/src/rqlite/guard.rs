@@ -23,11 +23,10 @@
 use std::collections::HashMap;
 
 use flatwater::bindings::server::{One, executed};
-use flatwater::bindings::statements;
 use flatwater::values::ExecuteResult;
 use serde_json::Value;
 
-use super::statement::Statements;
+use super::statement::{Statements, changes_rows};
 
 /// The message with which the trigger refuses.
 const APPLIED: &str = "flatwater: this request was applied before";
@@ -143,9 +142,7 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// `changes()` keeps its value in a statement that is no INSERT, UPDATE or DELETE.
     pub(crate) fn of(self, sql: &str) -> ExecuteResult {
-        let verb = statements(sql).next().map_or("", |(_, verb, _)| verb);
-        let changes_rows = ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|one| verb.eq_ignore_ascii_case(one));
-        if changes_rows { executed(self.changes, self.rowid) } else { executed(0, None) }
+        if changes_rows(sql) { executed(self.changes, self.rowid) } else { executed(0, None) }
     }
 }
 

@@ -14,7 +14,7 @@ use flatwater::{Error, ErrorKind, Result};
 use super::answer::{StatementResult, rows};
 use super::guard::{MOST_RESULTS, Recorded, Writer};
 use super::reads::{no_result, returns_no_rows};
-use super::statement::{check, check_text};
+use super::statement::{changes_rows, check, check_text};
 
 /// One request for several members.
 pub(crate) struct Grouped {
@@ -166,16 +166,6 @@ fn runs<'a>(what: &What<'a>) -> Vec<One<'a>> {
     }
 }
 
-/// Returns true for what is a request of its own: its statements belong together, and are many.
-pub(crate) fn is_alone(asked: &Asked) -> bool {
-    !matches!(asked.what(), What::Execute(_) | What::Query(_))
-}
-
-/// Returns true if there is no statement to run.
-pub(crate) fn is_empty(asked: &Asked) -> bool {
-    runs(&asked.what()).is_empty()
-}
-
 /// Answers what has no statement.
 pub(crate) fn nothing_to_do(asked: Asked) {
     let answer = match asked.what() {
@@ -186,13 +176,8 @@ pub(crate) fn nothing_to_do(asked: Asked) {
     asked.answer(Ok(answer));
 }
 
-/// Returns about how long its part of the request will be.
-pub(crate) fn bytes(asked: &Asked) -> usize {
-    runs(&asked.what()).iter().map(|one| one.sql.len() + one.bytes()).sum()
-}
-
-/// Refuses what cannot be sent.
-pub(crate) fn check_all(asked: &Asked) -> Result<()> {
+/// Refuses what cannot be sent. Returns about how long its part of the request will be, or `None` if there is no statement.
+pub(crate) fn checked(asked: &Asked) -> Result<Option<usize>> {
     let what = asked.what();
     if let What::Other = what {
         return Err(error(
@@ -219,7 +204,8 @@ pub(crate) fn check_all(asked: &Asked) -> Result<()> {
         }
         check(one)?;
     }
-    Ok(())
+    let bytes = runs.iter().map(|one| one.sql.len() + one.bytes()).sum();
+    Ok((!runs.is_empty()).then_some(bytes))
 }
 
 fn check_rows(what: &What<'_>, sql: &str) -> Result<()> {
@@ -229,7 +215,7 @@ fn check_rows(what: &What<'_>, sql: &str) -> Result<()> {
             Err(error(ErrorKind::Misuse, "the statement returns rows".into(), "run it with query"))
         }
         What::Query(_) if !returns_rows => Err(returns_no_rows()),
-        What::Batch(_) if returns_rows && reads(sql) => {
+        What::Batch(_) if returns_rows && !changes_rows(sql) => {
             let hint = "read before or after it: the server returns no rows of a SELECT in a list that writes";
             Err(error(ErrorKind::Misuse, "a batch on a server only writes".into(), hint))
         }
@@ -240,9 +226,4 @@ fn check_rows(what: &What<'_>, sql: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn reads(sql: &str) -> bool {
-    let verb = statements(sql).next().map_or("", |(_, verb, _)| verb);
-    !["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|one| verb.eq_ignore_ascii_case(one))
 }

@@ -88,6 +88,12 @@ impl Statements {
     }
 }
 
+/// Returns true for an INSERT, UPDATE or DELETE.
+pub(crate) fn changes_rows(sql: &str) -> bool {
+    let verb = statements(sql).next().map_or("", |(_, verb, _)| verb);
+    ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|one| verb.eq_ignore_ascii_case(one))
+}
+
 /// What begins or ends a transaction, or belongs to one connection. rqlite accepts it and runs it on the one connection on which it
 /// writes for all its clients.
 const OF_A_CONNECTION: &[&str] = &["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH"];

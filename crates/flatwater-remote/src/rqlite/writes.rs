@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::rc::Rc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use flatwater::bindings::server::{Asked, error, sqlite_error, timeout};
 use flatwater::calls::TimeoutEffect;
@@ -22,8 +22,9 @@ use super::guard::{CLEAN, KEPT_SECONDS, SCHEMA, Writer, is_without_tables, was_a
 use super::messages::code_of;
 use super::nodes::pause;
 use super::reads::no_result;
-use super::request::{Applied, Grouped, bytes, check_all, is_alone, is_empty, nothing_to_do};
+use super::request::{Applied, Grouped, checked, nothing_to_do};
 use super::statement::Statements;
+use crate::clock::seconds;
 use crate::thread::Shared;
 
 /// Not `/db/request`: there a statement that cannot be prepared does not undo the others, in versions up to 10.2.7.
@@ -105,7 +106,8 @@ impl Writes {
         let (mut members, mut length) = (Vec::new(), 0);
         while members.len() < most && length < FULL_BYTES {
             let Some(asked) = self.waiting.pop_front() else { break };
-            let is_alone = is_alone(&asked);
+            // Its statements belong together, and are many.
+            let is_alone = !asked.is_one();
             if is_alone && !members.is_empty() {
                 self.waiting.push_front(asked);
                 break;
@@ -117,15 +119,17 @@ impl Writes {
                 asked.answer(Err(too_late("other writes were before it")));
                 continue;
             }
-            if let Err(error) = check_all(&asked) {
-                asked.answer(Err(error));
-                continue;
+            match checked(&asked) {
+                Ok(Some(bytes)) => length += bytes,
+                Ok(None) => {
+                    nothing_to_do(asked);
+                    continue;
+                }
+                Err(error) => {
+                    asked.answer(Err(error));
+                    continue;
+                }
             }
-            if is_empty(&asked) {
-                nothing_to_do(asked);
-                continue;
-            }
-            length += bytes(&asked);
             members.push(asked);
             if is_alone {
                 break;
@@ -391,10 +395,4 @@ fn unknown(why: &str) -> Error {
         message,
         "when the cluster answers again, write something through this session, and then read what it writes",
     )
-}
-
-/// Seconds since 1970, for the removal of what old writers left.
-fn seconds() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -8,11 +8,7 @@ use flatwater_remote::{Level, Remote};
 use futures_util::poll;
 use serde_json::json;
 
-use super::double::{Double, wait_until};
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-}
+use super::double::{Double, runtime, wait_until};
 
 #[test]
 fn a_thousand_callers_that_leave_keep_no_connection_and_no_place() {

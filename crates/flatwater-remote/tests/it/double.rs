@@ -93,6 +93,11 @@ impl Drop for Double {
     }
 }
 
+/// The runtime of a test's own tasks.
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
 /// Waits for a condition.
 pub(crate) fn wait_until(mut is: impl FnMut() -> bool) {
     let began = Instant::now();

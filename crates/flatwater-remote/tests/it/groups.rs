@@ -8,11 +8,7 @@ use futures_util::future::join_all;
 use futures_util::poll;
 use serde_json::json;
 
-use super::double::{Double, wait_until};
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-}
+use super::double::{Double, runtime, wait_until};
 
 #[test]
 fn writes_that_begin_together_share_a_request_and_each_has_its_own_result() {

@@ -4,7 +4,7 @@ use flatwater::{ErrorKind, Migrations};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::double::Double;
+use super::double::{Double, runtime};
 
 fn list(number: usize) -> Migrations {
     let all = [
@@ -19,10 +19,6 @@ fn list(number: usize) -> Migrations {
         ),
     ];
     Migrations::new(all.into_iter().take(number))
-}
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use flatwater::{Database, Error, ErrorKind, FromRow, Result, Session, Sql, named, params};
 
-use super::double::Double;
+use super::double::{Double, runtime};
 
 #[derive(Debug, PartialEq, FromRow)]
 struct User {
@@ -72,8 +72,7 @@ async fn program(on: &Session) -> Result<Vec<String>> {
 fn a_program_gets_the_same_on_a_file_and_on_a_cluster() {
     let (double, file) = (Double::start(), Database::open(":memory:").wait().unwrap());
     let cluster = double.connect();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         assert_eq!(program(&cluster).await.unwrap(), program(&file).await.unwrap());
         cluster.close().await.unwrap();
         assert_eq!(cluster.execute("SELECT 1", ()).await.unwrap_err().kind(), ErrorKind::Closed);

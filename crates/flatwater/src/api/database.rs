@@ -207,7 +207,7 @@ impl Database {
     /// stays open until that ends, and cannot be reopened before. If SQLite fails to close the file, the file is left
     /// as after a crash, and the next open recovers it.
     pub fn close(&self) -> Call<()> {
-        close_as(self, |answer, _| answer.done())
+        close_as(&self.session, |answer, _| answer.done())
     }
 }
 
@@ -227,21 +227,22 @@ fn with_options(database: &Database, options: CallOptions) -> Database {
     Database { session, engine: database.engine.clone() }
 }
 
-pub(crate) fn close_as<T>(database: &Database, read: Read<T, Error>) -> Call<T> {
-    let (handle, engine) = (database.session.0.handle.clone(), database.engine.clone());
+/// Closes the handle of a session.
+pub(crate) fn close_as<T>(session: &Session, read: Read<T, Error>) -> Call<T> {
+    let handle = session.0.handle.clone();
     let start = move |_| {
         handle.refuse_inherited()?;
         if in_closure() {
             return Err(called_from_within());
         }
-        if is_inside(handle.id()) && registry::is_last(&engine) {
+        if is_inside(handle.id()) && handle.engine().is_some_and(|engine| registry::is_last(engine)) {
             return Err(waits_for_itself().with_other_hint("close the database when the transaction is over"));
         }
         let (promise, ended) = reply();
         handle.close(Some(promise));
         Ok(Submitted::Waits(Awaited::Close, ended))
     };
-    Call::starting(Some(&database.session.0), "close", Box::new(start), read)
+    Call::starting(Some(&session.0), "close", Box::new(start), read)
 }
 
 impl Clone for Database {

@@ -101,6 +101,12 @@ impl Asked {
         }
     }
 
+    /// Returns true for one run of one statement. Unlike [`what`](Self::what) it does not list the others.
+    #[must_use]
+    pub fn is_one(&self) -> bool {
+        self.request.work.statement().is_some()
+    }
+
     /// Keeps this until it is answered or dropped.
     pub fn keep(&mut self, kept: Box<dyn Send + Sync>) {
         self.kept = Some(kept);

@@ -10,9 +10,9 @@ use flatwater_sqlite::SqliteError;
 
 pub use super::asked::{Answered, One, RowsRead, What, executed};
 use crate::api::call::Call;
-use crate::api::database::session_of;
+use crate::api::database::{close_as, session_of};
 use crate::api::session::Session;
-use crate::engine::dispatch::{Awaited, Caller, Submitted};
+use crate::engine::dispatch::Caller;
 use crate::engine::handle::Handle;
 pub use crate::engine::server::{Asked, Server};
 use crate::error::location::in_row;
@@ -21,17 +21,15 @@ use crate::migrations::plan::{Applied, next};
 use crate::migrations::{Migrations, Step};
 use crate::options::Options;
 use crate::options::json_options::JsonOptions;
-use crate::queue::reply::reply;
 use crate::queue::ticket::CallOptions;
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::{self, may_call};
 use crate::sql::{change_functions, parameters};
 
-/// Returns a session whose calls go to this server. `path` is its name in events; `timeout` is the time of each call.
+/// Returns a session whose calls go to this server. `path` is its name in events.
 #[must_use]
-pub fn session(server: Arc<dyn Server>, path: &str, timeout: Option<Duration>) -> Session {
-    let options = Options { timeout, ..Options::new(path) };
-    session_of(Handle::to_server(server, options))
+pub fn session(server: Arc<dyn Server>, path: &str) -> Session {
+    session_of(Handle::to_server(server, Options::new(path)))
 }
 
 /// Returns another session of the same handle.
@@ -62,14 +60,7 @@ pub fn with_json(session: &Session, options: JsonOptions) -> Session {
 
 /// Closes the handle of a session.
 pub fn close(session: &Session) -> Call<()> {
-    let handle = session.0.handle.clone();
-    let start = move |_| {
-        handle.refuse_inherited()?;
-        let (promise, ended) = reply();
-        handle.close(Some(promise));
-        Ok(Submitted::Waits(Awaited::Close, ended))
-    };
-    Call::starting(Some(&session.0), "close", Box::new(start), |answer, _| answer.done())
+    close_as(session, |answer, _| answer.done())
 }
 
 /// How many values a run of a statement needs.

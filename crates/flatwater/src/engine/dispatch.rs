@@ -278,7 +278,10 @@ impl Route<'_> {
                 return transaction.send(request, savepoints).map(|()| Line::Nowhere);
             }
             Self::Kept(kept) => return kept.send(request).map(|()| Line::Nowhere),
-            Self::Server(served) => return served.send(request).map(|()| Line::Nowhere),
+            Self::Server(served) => {
+                served.send(request);
+                return Ok(Line::Nowhere);
+            }
             _ if !may_block => Some(request),
             Self::Writer(writer) => writer.run_here(request),
             Self::Readers(readers) => readers.run_here(request),

@@ -165,11 +165,7 @@ impl Handle {
 
     /// Returns true if the handle was closed, or the engine is closed or closing: then new calls are refused.
     pub(crate) fn is_closed(&self) -> bool {
-        self.left.load(Ordering::Acquire)
-            || match &self.host {
-                Host::Engine(engine) => engine.is_closed(),
-                Host::Server(served) => served.is_closed(),
-            }
+        self.left.load(Ordering::Acquire) || self.engine().is_some_and(|engine| engine.is_closed())
     }
 
     /// Returns true if the handle was opened to read only.

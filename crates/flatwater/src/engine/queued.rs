@@ -54,15 +54,11 @@ impl Queued {
                 self.leave_line();
                 CancelOutcome::Withdrawn
             }
-            _ if self.only_reads => {
+            Leaves::Finishing if !self.only_reads => CancelOutcome::WriteRunning,
+            _ => {
                 self.look_again();
-                CancelOutcome::ReadInterrupted
+                if self.only_reads { CancelOutcome::ReadInterrupted } else { CancelOutcome::WriteInterrupted }
             }
-            Leaves::Interrupted => {
-                self.look_again();
-                CancelOutcome::WriteInterrupted
-            }
-            Leaves::Finishing => CancelOutcome::WriteRunning,
         }
     }
 

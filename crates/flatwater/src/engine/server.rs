@@ -5,9 +5,7 @@
 //! server, and what it can be asked, which belong to another crate.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::queue::reply::wake;
 use crate::workers::Answer;
@@ -39,20 +37,15 @@ pub trait Server: Send + Sync {
 pub(crate) struct Served {
     pub(crate) context: Arc<Context>,
     server: Arc<dyn Server>,
-    is_closed: AtomicBool,
 }
 
 impl Served {
     pub(crate) fn by(server: Arc<dyn Server>, options: Options) -> Self {
-        Self { context: Context::of_server(options), server, is_closed: AtomicBool::new(false) }
+        Self { context: Context::of_server(options), server }
     }
 
-    pub(crate) fn send(&self, request: Request) -> Result<()> {
-        if self.is_closed() {
-            return Err(Error::closed());
-        }
+    pub(crate) fn send(&self, request: Request) {
         self.server.send(Asked { request, kept: None });
-        Ok(())
     }
 
     pub(crate) fn look_again(&self) {
@@ -64,12 +57,7 @@ impl Served {
         std::mem::forget((self.context.clone(), self.server.clone()));
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
-    }
-
     pub(crate) fn close(&self, promise: Option<Closed>) {
-        self.is_closed.store(true, Ordering::Release);
         self.server.close(Box::new(move || {
             if let Some(promise) = promise
                 && let Ok(waiter) = promise.fill(Ok(Answer::Done))
