@@ -1,4 +1,4 @@
-//! What a caller's thread is held up for when the file is read slowly: a disk that is cold, a row of 200 MB. One read,
+//! What a caller's thread is held up for when the file is read slowly: a disk that is cold, a row of 20 MB. One read,
 //! whatever the statement would have to read.
 //!
 //! Its own program, because it puts its own `pread` in the place of the C library's. It counts the reads of a thread and
@@ -207,7 +207,7 @@ fn a_read_that_is_given_up_in_a_transaction_leaves_the_transaction_as_it_is() {
 }
 
 #[test]
-fn a_row_of_200_mb_holds_the_caller_for_one_read_at_most() {
+fn a_row_of_20_mb_holds_the_caller_for_one_read_at_most() {
     const FIND: &str = "SELECT b FROM t WHERE id = ?";
     const ROW: i64 = 1_000_000;
     let bench = Bench::new("CREATE TABLE t (id INTEGER PRIMARY KEY, a, b)");
@@ -218,13 +218,15 @@ fn a_row_of_200_mb_holds_the_caller_for_one_read_at_most() {
         bench.db.execute(DELETE, (id,)).wait().unwrap();
     }
     let insert =
-        "INSERT INTO t SELECT ?1, zeroblob(200000000), 'behind it' WHERE NOT EXISTS (SELECT 1 FROM t WHERE id = ?1)";
+        "INSERT INTO t SELECT ?1, zeroblob(20000000), 'behind it' WHERE NOT EXISTS (SELECT 1 FROM t WHERE id = ?1)";
     bench.db.execute(insert, (ROW,)).wait().unwrap();
     bench.gives_up_after_a_read(|_| db.query(FIND, (ROW,)));
     assert_eq!(bench.db.query_optional_value::<String>(FIND, (ROW,)).wait().unwrap().unwrap(), "behind it");
     bench.gives_up_after_a_read(|_| {
         // One that was not tried on this thread has deleted it.
         bench.db.execute(insert, (ROW,)).wait().unwrap();
+        // However often it is tried, the WAL has one row.
+        bench.handle.checkpoint(CheckpointMode::Truncate).wait().unwrap();
         bench.forget_pages();
         db.execute(DELETE, (ROW,))
     });
