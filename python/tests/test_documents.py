@@ -20,7 +20,13 @@ READMES = ["README.md", "python/README.md"]
 GUIDE = {page.name: page for page in sorted((PROJECT / "docs/guide").glob("*.md"))}
 
 # Pages about Rust and its libraries, and about what Python does not have.
-ABOUT_RUST = {"coming-from-sqlx.md", "coming-from-tokio-rusqlite.md", "compile-errors.md", "rqlite.md"}
+ABOUT_RUST = {
+    "coming-from-sqlx.md",
+    "coming-from-tokio-rusqlite.md",
+    "compile-errors.md",
+    "libsql.md",
+    "rqlite.md",
+}
 
 # Pages whose code needs the package `flatwater-sqlcipher`: `make test-wheel-sqlcipher` runs it.
 ENCRYPTED = {"encryption.md"}

@@ -4,6 +4,7 @@
 //! is the committed database of an earlier time. Leaves out: HTTP.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -20,6 +21,8 @@ pub(crate) struct Cluster {
     pub(crate) faults: Faults,
     /// How long a commit takes.
     pub(crate) commit: Duration,
+    /// Held while a commit takes its time, if one waits for the other.
+    pub(crate) queue: Option<Arc<tokio::sync::Mutex<()>>>,
     /// How far the followers are behind.
     lag: Duration,
     committed: Connection,
@@ -45,6 +48,8 @@ pub(crate) struct Order {
     #[serde(default)]
     seed: u64,
     commit_us: Option<u64>,
+    /// One commit waits for the other.
+    commits_queue: Option<bool>,
     lag_ms: Option<u64>,
     leader: Option<usize>,
     /// As rqlite's flag `-fk`.
@@ -66,6 +71,7 @@ impl Cluster {
             leader: Some(0),
             faults: Faults::default(),
             commit: Duration::ZERO,
+            queue: None,
             lag: Duration::from_millis(75),
             committed: open(),
             followers: open(),
@@ -96,6 +102,9 @@ impl Cluster {
             self.faults.by_chance(order.seed, chance);
         }
         self.commit = order.commit_us.map_or(self.commit, Duration::from_micros);
+        if let Some(queues) = order.commits_queue {
+            self.queue = queues.then(Arc::default);
+        }
         self.lag = order.lag_ms.map_or(self.lag, Duration::from_millis);
         self.leader = if order.headless { None } else { order.leader.or(self.leader) };
     }

@@ -156,7 +156,12 @@ async fn of_node(cluster: Shared, node: usize, request: Request<Incoming>) -> An
 
 /// Commits, also if the client does not wait for it.
 async fn committed(cluster: Shared, body: Bytes, ways: Ways, takes: Duration) -> Result<Results, Dropped> {
+    let queue = lock(&cluster).queue.clone();
     let commit = async move {
+        let _turn = match &queue {
+            Some(queue) => Some(queue.lock().await),
+            None => None,
+        };
         tokio::time::sleep(takes).await;
         lock(&cluster).apply(&body, ways)
     };

@@ -1,20 +1,21 @@
-//! The address of a cluster: `rqlite://user:password@host:port,host:port/?key=value`.
+//! The address of a server: `rqlite://user:password@host:port,host:port/?key=value`, or `libsql://host/?authToken=...`.
 //!
-//! Owns: reading it. Pure. Invariant: an error has no part of what stands before the `@`. Leaves out: what the keys mean
-//! (`options`).
+//! Owns: reading it. Pure. Invariant: an error has no part of what stands before the `@`, and no value of a key. Leaves out: what
+//! the keys mean (`options`), but for `tls`.
 
 use flatwater::bindings::server::error;
 use flatwater::{ErrorKind, Result};
 use percent_encoding::percent_decode_str;
 
-/// The port that rqlite listens on unless it is told another one.
-const PORT: u16 = 4001;
+use crate::dialect::Dialect;
 
-const FORM: &str = "the form is rqlite://user:password@host:port,host:port/?key=value, or rqlites:// with TLS";
+const FORM: &str = "the form is rqlite://user:password@host:port,host:port/?key=value, or rqlites:// with TLS; or \
+    libsql://host:port,replica:port/?key=value, with TLS unless tls=0";
 
 /// What an address says.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Address {
+    pub(crate) dialect: Dialect,
     pub(crate) has_tls: bool,
     pub(crate) user: Option<(String, String)>,
     /// `host:port` of each node, at least one.
@@ -24,9 +25,10 @@ pub(crate) struct Address {
 
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let (has_tls, rest) = match text.split_once("://") {
-            Some(("rqlite", rest)) => (false, rest),
-            Some(("rqlites", rest)) => (true, rest),
+        let (dialect, mut has_tls, rest) = match text.split_once("://") {
+            Some(("rqlite", rest)) => (Dialect::Rqlite, false, rest),
+            Some(("rqlites", rest)) => (Dialect::Rqlite, true, rest),
+            Some(("libsql", rest)) => (Dialect::Libsql, true, rest),
             Some((scheme, _)) => return Err(wrong(format!("there is no server that is reached by {scheme:?}"))),
             None => return Err(wrong("the address of a server has no scheme".into())),
         };
@@ -37,9 +39,20 @@ impl Address {
         };
         let (hosts, query) = rest.split_once('?').unwrap_or((rest, ""));
         let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
-        let nodes = hosts.split(',').map(node).collect::<Result<Vec<_>>>()?;
-        let settings = query.split('&').filter(|pair| !pair.is_empty()).map(setting).collect::<Result<_>>()?;
-        Ok(Self { has_tls, user, nodes, settings })
+        let settings = query.split('&').filter(|pair| !pair.is_empty()).map(setting);
+        let mut settings = settings.collect::<Result<Vec<_>>>()?;
+        if dialect == Dialect::Libsql
+            && let Some(at) = settings.iter().position(|(key, _)| key == "tls")
+        {
+            has_tls = match &*settings.remove(at).1 {
+                "0" => false,
+                "1" => true,
+                _ => return Err(wrong("tls is 0 or 1".into())),
+            };
+        }
+        let port = port_of(dialect, has_tls);
+        let nodes = hosts.split(',').map(|text| node(text, port)).collect::<Result<Vec<_>>>()?;
+        Ok(Self { dialect, has_tls, user, nodes, settings })
     }
 }
 
@@ -53,13 +66,22 @@ fn decoded(text: &str) -> Result<String> {
     text.map(Into::into).map_err(|_| wrong("a part of the address is not UTF-8".into()))
 }
 
+/// The port that a server listens on unless it is told another one.
+fn port_of(dialect: Dialect, has_tls: bool) -> u16 {
+    match (dialect, has_tls) {
+        (Dialect::Rqlite, _) => 4001,
+        (Dialect::Libsql, true) => 443,
+        (Dialect::Libsql, false) => 8080,
+    }
+}
+
 /// Adds the port, if there is none.
-fn node(text: &str) -> Result<String> {
+fn node(text: &str, port_of_server: u16) -> Result<String> {
     // The colons of an IPv6 address stand in brackets.
     let after = text.rfind(']').map_or(text, |end| &text[end..]);
     let (host, port) = match after.rsplit_once(':') {
         Some((_, port)) => (&text[..text.len() - port.len() - 1], port.parse().ok()),
-        None => (text, Some(PORT)),
+        None => (text, Some(port_of_server)),
     };
     match port {
         Some(port) if is_host(host) => Ok(format!("{host}:{port}")),
@@ -79,7 +101,8 @@ fn is_host(text: &str) -> bool {
 fn setting(pair: &str) -> Result<(String, String)> {
     match pair.split_once('=') {
         Some((key, value)) => Ok((decoded(key)?, decoded(value)?)),
-        None => Err(wrong(format!("the setting {pair:?} has no value"))),
+        // It may be a part of a secret.
+        None => Err(wrong("a setting of the address has no value".into())),
     }
 }
 
@@ -109,6 +132,17 @@ mod tests {
     }
 
     #[test]
+    fn a_libsql_server_has_tls_unless_told_otherwise() {
+        let address = parsed("libsql://db.example.com?authToken=secret");
+        assert!(address.dialect == Dialect::Libsql && address.has_tls);
+        assert_eq!(address.nodes, ["db.example.com:443"]);
+        assert_eq!(address.settings, [("authToken".into(), "secret".into())]);
+        let address = parsed("libsql://127.0.0.1,127.0.0.1:8081/?tls=0");
+        assert!(!address.has_tls && address.settings.is_empty());
+        assert_eq!(address.nodes, ["127.0.0.1:8080", "127.0.0.1:8081"]);
+    }
+
+    #[test]
     fn what_is_no_address_is_refused_without_its_password() {
         for text in [
             "",
@@ -126,6 +160,8 @@ mod tests {
             "rqlite://ada:secret%ff@host",
             "rqlite://ada:se?secret@ho st",
             "rqlite://ada:12?secret@host?level",
+            "libsql://host?tls=2",
+            "libsql://host?authToken:secret",
         ] {
             let error = Address::parse(text).err().unwrap_or_else(|| panic!("{text} was taken"));
             assert_eq!(error.kind(), ErrorKind::Misuse);

@@ -83,6 +83,10 @@ impl Http {
         Ok(Self { client, scheme, authorization: authorization(options)? })
     }
 
+    pub(crate) fn scheme(&self) -> &'static str {
+        self.scheme
+    }
+
     /// Sends a request and reads its answer, within `limit`.
     pub(crate) async fn post(&self, node: &str, path: &str, body: Bytes, limit: Duration) -> Sent {
         let request = Request::builder()

@@ -1,8 +1,8 @@
 //! Flatwater's sessions on a database server.
 //!
 //! A [`Remote`] has the operations of a [`flatwater::Session`], to which it derefs, so a function that takes a `&Session` runs on
-//! a file and on a cluster. What a server cannot promise is not there: interactive transactions, snapshots, closures, functions of
-//! the program, blobs.
+//! a file and on a server. What a server cannot promise is not there: snapshots, closures, functions of the program, blobs, and, on a
+//! cluster, interactive transactions.
 //!
 //! ```no_run
 //! use flatwater::{Result, Session};
@@ -18,21 +18,35 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The server is an [rqlite](https://rqlite.io) cluster: Raft, one leader, every node with the whole database. A write is
-//! acknowledged when a majority has it. It is applied exactly once, whatever became of the connections on which it was sent:
-//! see [`Remote`].
+//! The server is an [rqlite](https://rqlite.io) cluster: Raft, one leader, every node with the whole database; a write is
+//! acknowledged when a majority has it. Or it is a [libSQL server](https://github.com/tursodatabase/libsql): one primary, and replicas to
+//! read from; [`Libsql`] has interactive transactions on it. On both a write is applied exactly once, whatever became of the connections
+//! on which it was sent: see [`Remote`].
 
 #![forbid(unsafe_code)]
 
 mod address;
+mod check;
 mod clock;
+mod cluster;
+mod dialect;
 mod http;
+mod interactive;
 mod levels;
+mod libsql;
+mod messages;
 mod migrate;
 mod options;
+mod reads;
 mod remote;
+mod request;
+mod results;
 mod rqlite;
+mod shared;
 mod thread;
+mod transaction;
+mod writes;
 
+pub use interactive::{Libsql, RemoteTransaction};
 pub use options::{Level, RemoteOptions};
 pub use remote::Remote;

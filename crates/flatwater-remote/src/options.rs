@@ -10,8 +10,10 @@ use flatwater::bindings::server::error;
 use flatwater::{ErrorKind, Result};
 
 use crate::address::Address;
+use crate::dialect::Dialect;
 
-/// What a read promises (<https://rqlite.io/docs/api/read-consistency/>).
+/// What a read promises (<https://rqlite.io/docs/api/read-consistency/>). A libSQL server has one primary, which answers all levels but
+/// the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Level {
@@ -23,10 +25,11 @@ pub enum Level {
     /// not know it yet: for less than a second it may return what was newest before.
     #[default]
     Weak,
-    /// Any node reads what it has. A node that has heard nothing of the leader for `freshness` refuses, and another one is asked;
-    /// without it a node may be as far behind as it likes.
+    /// Any node reads what it has; of libSQL servers a replica, if there is one. On rqlite a node that has heard nothing of the leader for
+    /// `freshness` refuses, and another one is asked; without it a node may be as far behind as it likes. A replica of a libSQL server
+    /// waits until it has what this client has written and read before.
     None {
-        /// How long ago the node must have heard of the leader, at most.
+        /// How long ago the node must have heard of the leader, at most. Not for libSQL servers.
         freshness: Option<Duration>,
     },
 }
@@ -50,15 +53,16 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const SHORTEST: Duration = Duration::from_millis(1);
 /// A longer time is as good as this one.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// The default of [`RemoteOptions::attempt_timeout`].
+/// The default of [`RemoteOptions::attempt_timeout`], for a cluster in which another node takes over.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 
 impl RemoteOptions {
     /// Reads an address: `rqlite://user:password@host:port,host:port/?level=weak&timeout=10s&attempt_timeout=2500ms`, with TLS
-    /// `rqlites://`. Of the cluster one node is enough, of several any may be down. Connects to nothing.
+    /// `rqlites://`. Of the cluster one node is enough, of several any may be down. Or `libsql://host:port,replica:port/?authToken=...`:
+    /// the primary, and the replicas that reads of the level `none` may go to; with TLS, unless `tls=0`. Connects to nothing.
     ///
-    /// The settings of an address are `level` (`strong`, `linearizable`, `weak` or `none`), `freshness`, `timeout` and
-    /// `attempt_timeout`; times are written as `250ms` or `10s`.
+    /// The settings of an address are `level` (`strong`, `linearizable`, `weak` or `none`), `freshness`, `timeout`,
+    /// `attempt_timeout`, and for libSQL servers `authToken` and `tls`; times are written as `250ms` or `10s`.
     ///
     /// # Errors
     /// `Misuse` for what is not an address, and for a setting that there is not.
@@ -67,7 +71,11 @@ impl RemoteOptions {
         let mut options = Self {
             level: Level::default(),
             timeout: TIMEOUT,
-            attempt_timeout: ATTEMPT_TIMEOUT,
+            attempt_timeout: match address.dialect {
+                Dialect::Rqlite => ATTEMPT_TIMEOUT,
+                // Nobody else would answer, and a write waits for the transactions before it.
+                Dialect::Libsql => TIMEOUT,
+            },
             token: None,
             certificates: Vec::new(),
             user: address.user.clone(),
@@ -81,10 +89,14 @@ impl RemoteOptions {
                 "freshness" => freshness = Some(time(value)?),
                 "timeout" => options = options.timeout(time(value)?),
                 "attempt_timeout" => options = options.attempt_timeout(time(value)?),
+                "authToken" if address.dialect == Dialect::Libsql => options = options.token(value),
                 other => return Err(wrong(format!("there is no setting {other:?}"))),
             }
         }
         match (&mut options.level, freshness) {
+            (Level::None { .. }, Some(_)) if address.dialect == Dialect::Libsql => {
+                return Err(wrong("a libSQL server has no freshness".into()));
+            }
             (Level::None { freshness: place }, freshness) => *place = freshness,
             (_, Some(_)) => return Err(wrong("freshness is a setting of the level none".into())),
             (_, None) => {}
@@ -102,7 +114,7 @@ impl RemoteOptions {
         Self { user: Some((name.to_owned(), password.to_owned())), ..self }
     }
 
-    /// Sets a bearer token, for a proxy in front of the cluster that asks for one. It takes the place of name and password.
+    /// Sets a bearer token: that of a libSQL server, or of a proxy in front of a cluster. It takes the place of name and password.
     pub fn token(self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self }
     }
@@ -120,7 +132,8 @@ impl RemoteOptions {
     }
 
     /// Sets how long a node may take for one answer. A leader that hangs is noticed after this time. A statement that runs for
-    /// longer, such as one that makes an index, needs a longer one. Default 2.5 s.
+    /// longer, such as one that makes an index, needs a longer one. Default 2.5 s; for a libSQL server, in whose place no other one takes
+    /// over, 10 s.
     pub fn attempt_timeout(self, attempt_timeout: Duration) -> Self {
         Self { attempt_timeout: attempt_timeout.clamp(SHORTEST, LONGEST), ..self }
     }
@@ -160,7 +173,8 @@ fn wrong(message: String) -> flatwater::Error {
     error(
         ErrorKind::Misuse,
         message,
-        "the settings are level (strong, linearizable, weak, none), freshness, timeout and attempt_timeout; a time is 250ms or 10s",
+        "the settings are level (strong, linearizable, weak, none), freshness, timeout and attempt_timeout, and authToken and tls of \
+         a libSQL server; a time is 250ms or 10s",
     )
 }
 

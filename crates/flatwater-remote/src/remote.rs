@@ -11,11 +11,11 @@ use flatwater::bindings::server;
 use flatwater::options::JsonOptions;
 use flatwater::{Call, Result, Session};
 
-use crate::levels::Levels;
 use crate::options::{Level, RemoteOptions};
 use crate::thread::Way;
 
-/// A database on an rqlite cluster. Its operations are those of a [`Session`], to which it derefs. Cloning it is cheap.
+/// A database on an rqlite cluster, or on a libSQL server ([`Libsql`](crate::Libsql)). Its operations are those of a [`Session`], to which it
+/// derefs. Cloning it is cheap.
 ///
 /// **Writes are applied exactly once.** A write is acknowledged when a majority of the nodes has it. If the answer is lost, because
 /// the leader fails or a connection breaks, the write is sent again, with a number in the same transaction by which the database
@@ -41,7 +41,9 @@ use crate::thread::Way;
 /// its JSON: reading one fails.
 pub struct Remote {
     session: Session,
-    levels: Arc<Levels>,
+    pub(crate) way: Arc<Way>,
+    /// That of each call without a deadline of its own.
+    pub(crate) timeout: Duration,
 }
 
 impl Remote {
@@ -60,18 +62,17 @@ impl Remote {
     /// `Misuse` for a token or a certificate that cannot be used; `Open` if the thread cannot be started.
     pub fn with(options: RemoteOptions) -> Result<Self> {
         // Without the user.
-        let name = format!("rqlite://{}", options.address.nodes.join(","));
-        let level = options.level;
-        let way = Way::start(options)?;
-        let levels = way.levels.clone();
-        let session = server::with_way(&server::session(Arc::new(way), &name), levels.number(level));
-        Ok(Self { session, levels })
+        let name = format!("{}://{}", options.address.dialect.scheme(), options.address.nodes.join(","));
+        let (level, timeout) = (options.level, options.timeout);
+        let way = Arc::new(Way::start(options)?);
+        let session = server::with_way(&server::session(way.clone(), &name), way.levels.number(level));
+        Ok(Self { session, way, timeout })
     }
 
     /// Returns a handle whose reads have this level.
     #[must_use]
     pub fn with_level(&self, level: Level) -> Self {
-        self.another(server::with_way(&self.session, self.levels.number(level)))
+        self.another(server::with_way(&self.session, self.way.levels.number(level)))
     }
 
     /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. A write whose time is over while the server
@@ -95,7 +96,7 @@ impl Remote {
 
 impl Remote {
     fn another(&self, session: Session) -> Self {
-        Self { session, levels: self.levels.clone() }
+        Self { session, way: self.way.clone(), timeout: self.timeout }
     }
 }
 

@@ -2,11 +2,10 @@
 //!
 //! Owns: the thread, with its runtime, and who is asked next. Invariants: callers wait on no runtime of this crate and need none of
 //! their own; the thread ends when no session is left and all that was asked is answered; no more requests are under way at a
-//! time than the cluster is asked for. Leaves out: what is sent (`rqlite`).
+//! time than the cluster is asked for. Leaves out: what is sent (`reads`, `writes`).
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use flatwater::bindings::server::{Asked, Server, error};
 use flatwater::{ErrorKind, Result};
@@ -14,44 +13,20 @@ use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSend
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::{JoinHandle, JoinSet, LocalSet, spawn_local};
 
+use crate::cluster::ask::Cluster;
 use crate::levels::Levels;
 use crate::options::RemoteOptions;
-use crate::rqlite::ask::Cluster;
-use crate::rqlite::reads::read;
-use crate::rqlite::writes::Writes;
+use crate::reads::read;
+use crate::shared::Shared;
+use crate::transaction::{self, Begin};
+use crate::writes::queue::Writes;
 
 /// So many reads are under way at a time; the others wait in their order.
 const MOST_READS: usize = 64;
 
-/// What the tasks of the thread share.
-pub(crate) struct Shared {
-    pub(crate) cluster: Cluster,
-    pub(crate) options: RemoteOptions,
-    pub(crate) levels: Arc<Levels>,
-    left: Arc<Notify>,
-}
-
-impl Shared {
-    /// Until when a call goes on trying, if it has no deadline.
-    pub(crate) fn ends(&self, asked: &Asked) -> Instant {
-        asked.began() + self.options.timeout
-    }
-
-    /// Returns when the caller has left.
-    pub(crate) async fn left(&self, asked: &Asked) {
-        loop {
-            // Made before the look: what is told from then on is not missed.
-            let told = self.left.notified();
-            if asked.is_left() {
-                return;
-            }
-            told.await;
-        }
-    }
-}
-
 enum Message {
     Asked(Asked),
+    Begin(Begin),
     Close(Box<dyn FnOnce() + Send>),
 }
 
@@ -68,7 +43,7 @@ impl Way {
         let left = Arc::new(Notify::new());
         let levels = Arc::new(Levels::default());
         let (cluster, told) = (Cluster::new(&options)?, left.clone());
-        let shared = Shared { cluster, options, levels: levels.clone(), left: told };
+        let shared = Shared::new(cluster, options, levels.clone(), told);
         let failed = |failure: std::io::Error| {
             error(
                 ErrorKind::Open,
@@ -82,6 +57,14 @@ impl Way {
         let run = move || LocalSet::new().block_on(&runtime, serve(Rc::new(shared), asked));
         std::thread::Builder::new().name("fw-remote".into()).spawn(run).map_err(failed)?;
         Ok(Self { inbox, levels, left })
+    }
+}
+
+impl Way {
+    /// Begins a transaction.
+    pub(crate) fn begin(&self, begin: Begin) {
+        // If the thread is gone, the one that waits for an answer learns of it.
+        let _ = self.inbox.send(Message::Begin(begin));
     }
 }
 
@@ -107,8 +90,10 @@ async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>) {
     let writer = spawn_local(Writes::new(shared.clone(), theirs).serve());
     let places = Arc::new(Semaphore::new(MOST_READS));
     let (mut reads, mut unanswered) = (JoinSet::new(), Unanswered::new());
+    let mut transactions = JoinSet::new();
     while let Some(message) = inbox.recv().await {
         while reads.try_join_next().is_some() {}
+        while transactions.try_join_next().is_some() {}
         match message {
             Message::Asked(mut asked) => {
                 unanswered.add(&mut asked);
@@ -122,10 +107,15 @@ async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>) {
                     read(&shared, asked).await;
                 });
             }
+            Message::Begin(begin) => {
+                let shared = shared.clone();
+                transactions.spawn_local(async move { transaction::serve(&shared, begin).await });
+            }
             Message::Close(closed) => unanswered.then(closed),
         }
     }
     while reads.join_next().await.is_some() {}
+    while transactions.join_next().await.is_some() {}
     drop(writes);
     let _ = writer.await;
     unanswered.end().await;

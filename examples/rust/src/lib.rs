@@ -97,6 +97,10 @@ mod testing {}
 mod compile_errors {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/libsql.md")]
+mod libsql {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/rqlite.md")]
 mod rqlite {}
 

@@ -4,21 +4,10 @@
 //! columns with one name stay two; what is not an answer of rqlite is an error, and never a result. Leaves out: what an answer
 //! means for its request (`verdict`).
 
-use flatwater::bindings::server::RowsRead;
-use flatwater::{Rows, ValueRef};
-use serde_json::{Map, Value};
+use flatwater::Value;
+use serde_json::{Map, Value as Json};
 
-/// The result of one statement.
-pub(crate) enum StatementResult {
-    /// SQLite's message.
-    Failed(String),
-    Rows {
-        columns: Vec<(Box<str>, Option<Box<str>>)>,
-        values: Vec<Value>,
-    },
-    /// A statement without rows. What it changed is asked with another statement.
-    Done,
-}
+use crate::results::{Columns, Failure, StatementResult};
 
 /// What is in an answer.
 pub(crate) enum Body {
@@ -30,87 +19,67 @@ pub(crate) enum Body {
 impl Body {
     /// `None` if it is not an answer of rqlite.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
-        let Value::Object(mut body) = serde_json::from_slice(body).ok()? else { return None };
-        if let Some(Value::String(message)) = body.remove("error") {
+        let Json::Object(mut body) = serde_json::from_slice(body).ok()? else { return None };
+        if let Some(Json::String(message)) = body.remove("error") {
             return Some(Self::Failed(message));
         }
-        let Value::Array(results) = body.remove("results")? else { return None };
+        let Json::Array(results) = body.remove("results")? else { return None };
         results.into_iter().map(statement_result).collect::<Option<_>>().map(Self::Results)
     }
 }
 
-fn statement_result(result: Value) -> Option<StatementResult> {
-    let Value::Object(mut result) = result else { return None };
-    if let Some(Value::String(message)) = result.remove("error") {
-        return Some(StatementResult::Failed(message));
+fn statement_result(result: Json) -> Option<StatementResult> {
+    let Json::Object(mut result) = result else { return None };
+    if let Some(Json::String(message)) = result.remove("error") {
+        return Some(StatementResult::Failed(Failure::of_message(message)));
     }
     let Some(names) = texts(&mut result, "columns")? else { return Some(StatementResult::Done) };
     let types = texts(&mut result, "types")?.unwrap_or_default();
     let mut types = types.into_iter().map(|text| Some(text).filter(|text| !text.is_empty()));
-    let columns = names.into_iter().map(|name| (name, types.next().flatten())).collect();
+    let columns: Columns = names.into_iter().map(|name| (name, types.next().flatten())).collect();
+    let is_real: Vec<bool> = columns.iter().map(|(_, declared)| declared.as_deref().is_some_and(is_real)).collect();
     // Without a row the key is absent.
     let values = match result.remove("values") {
-        Some(Value::Array(values)) => values,
-        None | Some(Value::Null) => Vec::new(),
+        Some(Json::Array(rows)) => rows.into_iter().map(|one| row(one, &is_real)).collect::<Option<_>>()?,
+        None | Some(Json::Null) => Vec::new(),
         Some(_) => return None,
     };
     Some(StatementResult::Rows { columns, values })
 }
 
 /// `None` if it is not a list of texts; `Some(None)` if there is none.
-fn texts(result: &mut Map<String, Value>, key: &str) -> Option<Option<Vec<Box<str>>>> {
+fn texts(result: &mut Map<String, Json>, key: &str) -> Option<Option<Vec<Box<str>>>> {
     let list = match result.remove(key) {
-        Some(Value::Array(list)) => list,
-        None | Some(Value::Null) => return Some(None),
+        Some(Json::Array(list)) => list,
+        None | Some(Json::Null) => return Some(None),
         Some(_) => return None,
     };
-    let text = |value| if let Value::String(text) = value { Some(text.into_boxed_str()) } else { None };
+    let text = |value| if let Json::String(text) = value { Some(text.into_boxed_str()) } else { None };
     list.into_iter().map(text).collect::<Option<_>>().map(Some)
 }
 
-/// Returns the rows of a result, or `None` if they do not fit its columns.
-pub(crate) fn rows(
-    sql: &str,
-    columns: Vec<(Box<str>, Option<Box<str>>)>,
-    values: Vec<Value>,
-    is_of_write: bool,
-) -> Option<Rows> {
-    let is_real: Vec<bool> = columns.iter().map(|(_, declared)| declared.as_deref().is_some_and(is_real)).collect();
-    let mut rows = RowsRead::new(sql, columns, is_of_write);
-    let mut bytes = Vec::new();
-    for row in values {
-        let Value::Array(row) = row else { return None };
-        if row.len() != is_real.len() {
-            return None;
-        }
-        for (value, is_real) in row.into_iter().zip(&is_real) {
-            push(&mut rows, &value, *is_real, &mut bytes)?;
-        }
-    }
-    rows.finish()
+/// A whole number of a column for REALs comes without its point.
+fn row(row: Json, is_real: &[bool]) -> Option<Vec<Value>> {
+    let Json::Array(row) = row else { return None };
+    row.into_iter().enumerate().map(|(at, json)| value(json, is_real.get(at) == Some(&true))).collect()
 }
 
-/// A whole number of a column for REALs comes without its point.
-fn push(rows: &mut RowsRead, value: &Value, is_real: bool, bytes: &mut Vec<u8>) -> Option<()> {
-    match value {
-        Value::Null => rows.push(ValueRef::Null),
-        Value::Bool(value) => rows.push(ValueRef::Integer(i64::from(*value))),
-        Value::Number(number) => match number.as_i64() {
-            Some(value) if !is_real => rows.push(ValueRef::Integer(value)),
-            _ => rows.push(ValueRef::Real(number.as_f64()?)),
+fn value(json: Json, is_real: bool) -> Option<Value> {
+    Some(match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Integer(i64::from(value)),
+        Json::Number(number) => match number.as_i64() {
+            Some(value) if !is_real => Value::Integer(value),
+            _ => Value::Real(number.as_f64()?),
         },
-        Value::String(text) => rows.push(ValueRef::Text(text.as_bytes())),
+        Json::String(text) => Value::Text(text),
         // A BLOB, as numbers.
-        Value::Array(list) => {
-            bytes.clear();
-            for byte in list {
-                bytes.push(u8::try_from(byte.as_u64()?).ok()?);
-            }
-            rows.push(ValueRef::Blob(bytes));
+        Json::Array(list) => {
+            let byte = |byte: Json| u8::try_from(byte.as_u64()?).ok();
+            Value::Blob(list.into_iter().map(byte).collect::<Option<_>>()?)
         }
-        Value::Object(_) => return None,
-    }
-    Some(())
+        Json::Object(_) => return None,
+    })
 }
 
 /// The types of columns whose values SQLite stores as REALs (<https://sqlite.org/datatype3.html#determination_of_column_affinity>).
@@ -121,7 +90,10 @@ fn is_real(declared: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use flatwater::ValueRef;
+
     use super::*;
+    use crate::results::rows;
 
     fn results(body: &str) -> Vec<StatementResult> {
         match Body::parse(body.as_bytes()) {
@@ -136,7 +108,7 @@ mod tests {
         let body = r#"{"results":[{"columns":["a","a","r","b","t"],"types":["integer","integer","real","blob",""],
             "values":[[9223372036854775807,-1,1,[0,255],"x"],[null,true,1.5,[],null]]}]}"#;
         let Some(StatementResult::Rows { columns, values }) = results(body).pop() else { panic!("no rows") };
-        let rows = rows("SELECT", columns, values, false).unwrap();
+        let rows = rows("SELECT", columns, &values, false).unwrap();
         assert_eq!(rows.columns().collect::<Vec<_>>(), ["a", "a", "r", "b", "t"]);
         let [first, second] = [0, 1].map(|row| rows.get(row).unwrap());
         let first: Vec<_> = first.values().collect();
@@ -160,7 +132,7 @@ mod tests {
             matches!(&all[0], StatementResult::Rows { columns, values } if columns.len() == 1 && values.is_empty())
         );
         assert!(matches!((&all[1], &all[2]), (StatementResult::Done, StatementResult::Done)));
-        assert!(matches!(&all[3], StatementResult::Failed(message) if message == "no"));
+        assert!(matches!(&all[3], StatementResult::Failed(failure) if failure.message == "no"));
         let body = br#"{"results":[],"error":"leadership lost while committing log"}"#;
         assert!(matches!(Body::parse(body), Some(Body::Failed(message)) if message.starts_with("leadership lost")));
     }
@@ -179,9 +151,11 @@ mod tests {
         ] {
             assert!(Body::parse(body.as_bytes()).is_none(), "{body}");
         }
-        let columns = || vec![("a".into(), None)];
-        for values in ["[[1,2]]", "[1]", "[[{}]]", "[[[256]]]", "[[[\"x\"]]]"] {
-            assert!(rows("", columns(), serde_json::from_str(values).unwrap(), false).is_none(), "{values}");
+        for values in ["[1]", "[[{}]]", "[[[256]]]", "[[[\"x\"]]]"] {
+            let body = format!(r#"{{"results":[{{"columns":["a"],"types":["text"],"values":{values}}}]}}"#);
+            assert!(Body::parse(body.as_bytes()).is_none(), "{values}");
         }
+        let values = [vec![Value::Integer(1), Value::Integer(2)]];
+        assert!(rows("", vec![("a".into(), None)], &values, false).is_none());
     }
 }

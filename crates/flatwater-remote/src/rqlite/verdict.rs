@@ -20,9 +20,10 @@ use flatwater::{Error, ErrorKind};
 
 use flatwater::rusqlite::ffi;
 
-use super::answer::{Body, StatementResult};
-use super::messages::code_of;
+use super::answer::Body;
 use crate::http::Sent;
+use crate::request::Verdict;
+use crate::results::Failure;
 
 /// The errors of a whole request that a node returns before it gives the request to the log. Of a node that was asked directly: one
 /// that forwarded the request may have tried twice.
@@ -31,23 +32,6 @@ const NOT_EXECUTED: &[&str] =
 
 /// A read at a node that is too far behind.
 const STALE: &str = "stale read";
-
-/// What is known after one attempt.
-pub(crate) enum Verdict {
-    Results(Vec<StatementResult>),
-    /// The node that is to be asked instead, as `host:port`.
-    Elsewhere(String),
-    /// It was not executed, and may be at another time or by another node.
-    NotExecuted(String),
-    /// It may have been executed, or may be yet.
-    Unknown(String),
-    /// It was not executed and never will be.
-    Refused(Error),
-    /// Its commit failed with this message, and all of it was undone.
-    Undone(String),
-    /// It was executed, and its answer cannot be made.
-    Unmade(String),
-}
 
 pub(crate) fn verdict(sent: Sent) -> Verdict {
     match sent {
@@ -66,12 +50,14 @@ fn of_answer(status: u16, location: Option<&str>, body: &[u8]) -> Verdict {
     match (status, location.and_then(node_of)) {
         (301 | 302 | 307 | 308, Some(node)) => Verdict::Elsewhere(node),
         (200, _) => match Body::parse(body) {
-            Some(Body::Results(results)) => Verdict::Results(results),
+            Some(Body::Results(results)) => Verdict::Results { results, index: None },
             Some(Body::Failed(message)) if NOT_EXECUTED.contains(&&*message) || message == STALE => {
                 Verdict::NotExecuted(message)
             }
-            Some(Body::Failed(message)) if is_undone(&message) => Verdict::Undone(message),
-            Some(Body::Failed(message)) => Verdict::Unknown(message),
+            Some(Body::Failed(message)) => match Failure::of_message(message) {
+                failure if is_undone(&failure) => Verdict::Undone(failure),
+                failure => Verdict::Unknown(failure.message),
+            },
             None => Verdict::Unknown("the answer is not one of rqlite".into()),
         },
         (400, _) => Verdict::Refused(refused(ErrorKind::Misuse, body, "the server does not take this request")),
@@ -94,8 +80,8 @@ fn of_answer(status: u16, location: Option<&str>, body: &[u8]) -> Verdict {
 }
 
 /// Returns true for an error of SQLite, which is that of a COMMIT, or a refusal of the whole request.
-fn is_undone(message: &str) -> bool {
-    code_of(message) != ffi::SQLITE_ERROR || message == "disallowed pragma"
+fn is_undone(failure: &Failure) -> bool {
+    failure.code != ffi::SQLITE_ERROR || failure.message == "disallowed pragma"
 }
 
 fn refused(kind: ErrorKind, body: &[u8], hint: &'static str) -> Error {
@@ -184,7 +170,7 @@ mod tests {
         assert_eq!((kind(401, ""), kind(403, "")), (Some(ErrorKind::Open), Some(ErrorKind::Open)));
         assert_eq!(kind(500, "SQL rewrite: near"), Some(ErrorKind::Sql));
         let failed = of(200, None, r#"{"results":[],"error":"FOREIGN KEY constraint failed"}"#);
-        assert!(matches!(failed, Verdict::Undone(message) if message.starts_with("FOREIGN KEY")));
+        assert!(matches!(failed, Verdict::Undone(failure) if failure.message.starts_with("FOREIGN KEY")));
         assert!(matches!(of(500, None, "json: unsupported value: +Inf"), Verdict::Unmade(_)));
     }
 }

@@ -14,8 +14,7 @@ use super::double::{Double, runtime, wait_until};
 fn a_thousand_callers_that_leave_keep_no_connection_and_no_place() {
     let double = Double::start();
     // A read that hangs does so for longer than the test takes, unless its caller leaves.
-    let remote = Remote::with(double.options().attempt_timeout(Duration::from_secs(100))).unwrap();
-    remote.execute("CREATE TABLE t (a)", ()).wait().unwrap();
+    let remote = patient(&double);
     runtime().block_on(async {
         double.order(&json!({ "script": vec!["hang_before"; 64] }));
         let before = double.requests();
@@ -33,9 +32,7 @@ fn a_thousand_callers_that_leave_keep_no_connection_and_no_place() {
 
 /// No attempt is given up before the test has released it.
 fn patient(double: &Double) -> Remote {
-    let remote = Remote::with(double.options().attempt_timeout(Duration::from_secs(100))).unwrap();
-    remote.execute("CREATE TABLE t (a)", ()).wait().unwrap();
-    remote
+    double.settled(double.options().attempt_timeout(Duration::from_secs(100)), "CREATE TABLE t (a)")
 }
 
 #[test]

@@ -81,6 +81,16 @@ impl Double {
         serde_json::from_str(body).unwrap()
     }
 
+    /// A client that has written, and has done what follows its first write.
+    pub(crate) fn settled(&self, options: RemoteOptions, schema: &str) -> Remote {
+        let remote = Remote::with(options).unwrap();
+        let before = self.requests();
+        remote.execute(schema, ()).wait().unwrap();
+        // The write without tables, the tables, the write, and the removal of what is old.
+        wait_until(|| self.requests() >= before + 4);
+        remote
+    }
+
     pub(crate) fn requests(&self) -> u64 {
         self.order(&json!({}))["requests"].as_u64().unwrap()
     }

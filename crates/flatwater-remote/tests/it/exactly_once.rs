@@ -114,6 +114,8 @@ fn an_attempt_that_is_late_is_not_applied_beside_what_is_sent_instead() {
         .wait()
         .unwrap();
     remote.execute(COUNT, (0,)).wait().unwrap();
+    // What follows the first write of each has been done: the tables of the guard, and the removal of what is old.
+    wait_until(|| double.requests() >= 6);
     runtime().block_on(async {
         // While it waits, the two wait for the next request.
         double.order(&json!({ "script": ["waits", "held", "none", "none", "hang_before"] }));
@@ -142,8 +144,7 @@ fn an_attempt_that_is_late_is_not_applied_beside_what_is_sent_instead() {
 fn the_results_of_a_write_whose_answer_was_lost_are_those_of_the_time_when_it_was_applied() {
     for fault in ["drop_after", "lost_after", "half_an_answer", "error_after", "hang_after", "twice"] {
         let double = Double::start();
-        let remote = double.connect();
-        remote.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
+        let remote = double.settled(double.options(), "CREATE TABLE t (a INTEGER PRIMARY KEY, b)");
         let lost = || double.order(&json!({ "script": [fault] }));
         lost();
         let inserted = remote.execute("INSERT INTO t (b) VALUES (1), (2)", ()).wait().unwrap();

@@ -31,8 +31,7 @@ const FAULTS: [&str; 16] = [
 #[test]
 fn what_each_fault_comes_to() {
     let double = Double::start();
-    let remote = double.connect();
-    remote.execute("CREATE TABLE t (a)", ()).wait().unwrap();
+    let remote = double.settled(double.options(), "CREATE TABLE t (a)");
     for (number, fault) in (1..).zip(FAULTS) {
         double.order(&json!({ "script": [fault] }));
         remote.execute("INSERT INTO t VALUES (?)", (number,)).wait().unwrap_or_else(|error| panic!("{fault}: {error}"));

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use flatwater::ErrorKind;
-use flatwater_remote::Remote;
 use futures_util::future::join_all;
 use futures_util::poll;
 use serde_json::json;
@@ -13,8 +12,8 @@ use super::double::{Double, runtime, wait_until};
 #[test]
 fn writes_that_begin_together_share_a_request_and_each_has_its_own_result() {
     let double = Double::start();
-    let remote = Remote::with(double.options().attempt_timeout(Duration::from_secs(100))).unwrap();
-    remote.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
+    let options = double.options().attempt_timeout(Duration::from_secs(100));
+    let remote = double.settled(options, "CREATE TABLE t (a INTEGER PRIMARY KEY, b)");
     double.order(&json!({ "script": ["waits"] }));
     let before = double.requests();
     runtime().block_on(async {

@@ -1,4 +1,4 @@
-//! The cluster client against its double, which runs as a process of its own.
+//! The client against its double, and against a libSQL server, which run as processes of their own.
 
 mod cancelled;
 mod double;
@@ -6,5 +6,7 @@ mod exactly_once;
 mod faults;
 mod groups;
 mod levels;
+mod libsql;
 mod migrations;
 mod same_calls;
+mod sqld;

@@ -13,7 +13,7 @@ struct User {
 }
 
 /// What a program does with a session. Returns all that it got, as text.
-async fn program(on: &Session) -> Result<Vec<String>> {
+pub(crate) async fn program(on: &Session) -> Result<Vec<String>> {
     let mut got = Vec::new();
     let mut add = |what: &dyn std::fmt::Debug| got.push(format!("{what:?}"));
     on.execute(
@@ -122,13 +122,20 @@ fn mistakes(on: &Session) -> Vec<(&'static str, Error)> {
 #[test]
 fn a_mistake_is_the_same_error_on_a_file_and_on_a_cluster() {
     let (double, file) = (Double::start(), Database::open(":memory:").wait().unwrap());
-    let cluster = double.connect();
-    for ((what, theirs), (_, ours)) in mistakes(&file).into_iter().zip(mistakes(&cluster)) {
+    compare_mistakes(&file, &double.connect());
+}
+
+pub(crate) fn compare_mistakes(file: &Session, server: &Session) {
+    for ((what, theirs), (_, ours)) in mistakes(file).into_iter().zip(mistakes(server)) {
         assert_eq!(ours.kind(), theirs.kind(), "{what}: {ours}");
         // A text that is refused before it is sent has no code of SQLite.
         if ours.sqlite_code().is_some() {
             assert_eq!(ours.sqlite_code(), theirs.sqlite_code(), "{what}");
-            assert_eq!((ours.message(), ours.sql()), (theirs.message(), theirs.sql()), "{what}");
+            // A libSQL server reads each text before SQLite does.
+            if !ours.message().starts_with("SQL string could not be parsed") {
+                assert_eq!((ours.message(), ours.sql()), (theirs.message(), theirs.sql()), "{what}");
+                assert!(ours.offset().is_none_or(|offset| Some(offset) == theirs.offset()), "{what}");
+            }
         }
     }
 }

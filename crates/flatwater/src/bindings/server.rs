@@ -58,6 +58,18 @@ pub fn with_json(session: &Session, options: JsonOptions) -> Session {
     Session(Caller { json: Some(Arc::new(options)), ..session.0.clone() })
 }
 
+/// The same, with the options of another session.
+#[must_use]
+pub fn with_options_of(session: &Session, other: &Session) -> Session {
+    Session(Caller { options: other.0.options, json: other.0.json.clone(), ..session.0.clone() })
+}
+
+/// The time that the calls of a session have.
+#[must_use]
+pub fn time_of(session: &Session) -> Option<Duration> {
+    session.0.options.timeout
+}
+
 /// Closes the handle of a session.
 pub fn close(session: &Session) -> Call<()> {
     close_as(session, |answer, _| answer.done())
@@ -82,10 +94,10 @@ pub fn changing_pragma(sql: &str) -> Option<&str> {
     (pragma::class(name, value.is_some()) != Pragma::Answer).then_some(name)
 }
 
-/// Returns the error of SQLite with this code, as the server tells it.
+/// Returns the error of SQLite with this code, as the server tells it: its message, and the byte of the SQL where it was found.
 #[must_use]
-pub fn sqlite_error(code: i32, message: &str) -> Error {
-    Error::from(SqliteError { message: message.to_owned(), ..SqliteError::from_code(code) })
+pub fn sqlite_error(code: i32, message: &str, offset: Option<usize>) -> Error {
+    Error::from(SqliteError { message: message.to_owned(), offset, ..SqliteError::from_code(code) })
 }
 
 /// Returns an error of the way to a server.

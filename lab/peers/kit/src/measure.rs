@@ -212,7 +212,7 @@ impl Measured {
     }
 
     /// The figures under the names of the protocol.
-    pub(crate) fn report(mut self) -> Result<serde_json::Map<String, Value>> {
+    pub fn report(mut self) -> Result<serde_json::Map<String, Value>> {
         let latencies = &self.latencies;
         self.extra.insert("latency_quantiles".to_owned(), json!(latencies.curve()));
         let figures = json!({

@@ -11,14 +11,14 @@ use flatwater::bindings::server::{Answered, Asked, One, What, error, of_row, of_
 use flatwater::bindings::statements;
 use flatwater::{Error, ErrorKind, Result};
 
-use super::answer::{StatementResult, rows};
 use super::guard::{MOST_RESULTS, Recorded, Writer};
-use super::reads::{no_result, returns_no_rows};
-use super::statement::{changes_rows, check, check_text};
+use crate::check::{changes_rows, check, check_text};
+use crate::dialect::{Dialect, Statements};
+use crate::reads::{no_result, returns_no_rows};
+use crate::results::{StatementResult, rows};
 
 /// One request for several members.
 pub(crate) struct Grouped {
-    pub(crate) body: Bytes,
     /// How many results are recorded.
     pub(crate) results: usize,
     /// The member of each statement of the request; `None` for one of ours.
@@ -52,10 +52,29 @@ impl Applied {
 }
 
 impl Grouped {
-    pub(crate) fn new(writer: &Writer, members: &[Option<Asked>], now: i64) -> Self {
-        let mut statements = writer.begin(now);
-        let (mut owners, mut places, mut number) = (vec![None], Vec::new(), 0);
-        for (member, asked) in members.iter().enumerate() {
+    /// The request of members that are one transaction.
+    pub(crate) fn new(writer: &Writer, dialect: Dialect, members: &[Option<Asked>], now: i64) -> (Self, Bytes) {
+        let mut statements = writer.begin(dialect, now);
+        let mut grouped = Self { results: 0, owners: vec![None], places: Vec::new() };
+        grouped.fill(writer, &mut statements, members.iter().map(Option::as_ref));
+        (grouped, statements.finish())
+    }
+
+    /// Adds a member to the statements of a transaction that is open.
+    pub(crate) fn inside(writer: &Writer, statements: &mut Statements, member: &Asked) -> Self {
+        let mut grouped = Self { results: 0, owners: Vec::new(), places: Vec::new() };
+        grouped.fill(writer, statements, [Some(member)].into_iter());
+        grouped
+    }
+
+    fn fill<'a>(
+        &mut self,
+        writer: &Writer,
+        statements: &mut Statements,
+        members: impl Iterator<Item = Option<&'a Asked>>,
+    ) {
+        let (owners, places, mut number) = (&mut self.owners, &mut self.places, 0);
+        for (member, asked) in members.enumerate() {
             let mut own = Vec::new();
             let Some(asked) = asked else {
                 places.push(own);
@@ -66,18 +85,18 @@ impl Grouped {
             for (nth, one) in runs(&what).into_iter().enumerate() {
                 let is_row = is_many && nth > 0;
                 if is_row {
-                    writer.add_row(&mut statements, &one, number);
+                    writer.add_row(statements, &one, number);
                 } else {
                     number += 1;
-                    writer.add(&mut statements, &one, number);
+                    writer.add(statements, &one, number);
                     own.push(Place { at: owners.len(), number });
                 }
                 owners.extend([Some(member), None]);
             }
             places.push(own);
         }
-        writer.end(&mut statements, number);
-        Self { body: statements.finish(), results: number, owners, places }
+        writer.end(statements, number);
+        self.results = number;
     }
 
     /// Returns the member of the statement that failed; the server runs none after it.
@@ -112,9 +131,9 @@ impl Grouped {
             What::Query(one) => {
                 let place = places.first().ok_or_else(no_result)?;
                 match taken(&mut applied.results, place.at)? {
-                    StatementResult::Rows { columns, values } => {
-                        rows(one.sql, columns, values, true).map(Answered::Rows).ok_or_else(|| result_lost(no_result()))
-                    }
+                    StatementResult::Rows { columns, values } => rows(one.sql, columns, &values, true)
+                        .map(Answered::Rows)
+                        .ok_or_else(|| result_lost(no_result())),
                     _ => Err(result_lost(returns_no_rows())),
                 }
             }
@@ -128,7 +147,7 @@ impl Grouped {
                     };
                     let result = match result {
                         Some(StatementResult::Rows { columns, values }) => {
-                            Some(rows(one.sql, columns, values, true).ok_or_else(|| result_lost(no_result()))?)
+                            Some(rows(one.sql, columns, &values, true).ok_or_else(|| result_lost(no_result()))?)
                         }
                         _ => None,
                     };
@@ -177,7 +196,7 @@ pub(crate) fn nothing_to_do(asked: Asked) {
 }
 
 /// Refuses what cannot be sent. Returns about how long its part of the request will be, or `None` if there is no statement.
-pub(crate) fn checked(asked: &Asked) -> Result<Option<usize>> {
+pub(crate) fn checked(asked: &Asked, dialect: Dialect) -> Result<Option<usize>> {
     let what = asked.what();
     if let What::Other = what {
         return Err(error(
@@ -199,22 +218,23 @@ pub(crate) fn checked(asked: &Asked) -> Result<Option<usize>> {
         // The text of many rows is read once.
         if checked != Some(one.sql.as_ptr()) {
             check_text(one.sql)?;
-            check_rows(&what, one.sql)?;
+            check_rows(&what, one.sql, dialect)?;
             checked = Some(one.sql.as_ptr());
         }
-        check(one)?;
+        check(one, dialect)?;
     }
     let bytes = runs.iter().map(|one| one.sql.len() + one.bytes()).sum();
     Ok((!runs.is_empty()).then_some(bytes))
 }
 
-fn check_rows(what: &What<'_>, sql: &str) -> Result<()> {
+fn check_rows(what: &What<'_>, sql: &str, dialect: Dialect) -> Result<()> {
     let returns_rows = looks_like_rows(sql);
     match what {
         What::Execute(_) | What::Many(_) if returns_rows => {
             Err(error(ErrorKind::Misuse, "the statement returns rows".into(), "run it with query"))
         }
         What::Query(_) if !returns_rows => Err(returns_no_rows()),
+        _ if dialect == Dialect::Libsql => Ok(()),
         What::Batch(_) if returns_rows && !changes_rows(sql) => {
             let hint = "read before or after it: the server returns no rows of a SELECT in a list that writes";
             Err(error(ErrorKind::Misuse, "a batch on a server only writes".into(), hint))

@@ -22,11 +22,12 @@
 
 use std::collections::HashMap;
 
+use flatwater::Value;
 use flatwater::bindings::server::{One, executed};
 use flatwater::values::ExecuteResult;
-use serde_json::Value;
 
-use super::statement::{Statements, changes_rows};
+use crate::check::changes_rows;
+use crate::dialect::{Dialect, Statements};
 
 /// The message with which the trigger refuses.
 const APPLIED: &str = "flatwater: this request was applied before";
@@ -88,10 +89,14 @@ impl Writer {
     }
 
     /// Begins a request. `now` is in seconds; it matters only when what old writers left is removed.
-    pub(crate) fn begin(&self, now: i64) -> Statements {
-        let mut statements = Statements::default();
-        statements.own(BEGIN, &[self.id, self.sequence, now]);
+    pub(crate) fn begin(&self, dialect: Dialect, now: i64) -> Statements {
+        let mut statements = dialect.transaction();
+        self.begin_in(&mut statements, now);
         statements
+    }
+
+    pub(crate) fn begin_in(&self, statements: &mut Statements, now: i64) {
+        statements.own(BEGIN, &[self.id, self.sequence, now]);
     }
 
     /// Adds a statement whose result is the one with this number, from 1.
@@ -112,23 +117,27 @@ impl Writer {
     }
 
     /// Asks for the results of the request. There are none if it was not applied.
-    pub(crate) fn question(&self, results: usize) -> Statements {
-        let mut statements = Statements::default();
+    pub(crate) fn question(&self, dialect: Dialect, results: usize) -> Statements {
+        let mut statements = dialect.read(None);
         statements.own(QUESTION, &[self.slot(1), self.slot(results), self.request]);
         statements
     }
 
     /// Reads the results, by their numbers.
-    pub(crate) fn results(&self, rows: &[Value]) -> Option<HashMap<usize, Recorded>> {
+    pub(crate) fn results(&self, rows: &[Vec<Value>]) -> Option<HashMap<usize, Recorded>> {
         rows.iter().map(|row| self.result(row)).collect()
     }
 
-    fn result(&self, row: &Value) -> Option<(usize, Recorded)> {
-        let [id, changes, rowid] = &**row.as_array()? else { return None };
-        let number = usize::try_from(id.as_i64()? - self.slot(0)).ok()?;
-        let rowid = rowid.as_i64()?;
-        let before = if number == 1 { self.id } else { self.slot(number - 1) };
-        Some((number, Recorded { changes: changes.as_u64()?, rowid: Some(rowid).filter(|rowid| *rowid != before) }))
+    fn result(&self, row: &[Value]) -> Option<(usize, Recorded)> {
+        let [Value::Integer(id), Value::Integer(changes), Value::Integer(rowid)] = row else { return None };
+        let number = usize::try_from(id - self.slot(0)).ok()?;
+        let rowid = Some(*rowid).filter(|rowid| !self.is_own(*rowid));
+        Some((number, Recorded { changes: u64::try_from(*changes).ok()?, rowid }))
+    }
+
+    /// Returns true for a rowid that this writer has chosen.
+    fn is_own(&self, rowid: i64) -> bool {
+        rowid == self.id || rowid >> SLOT_BITS == self.id
     }
 }
 
@@ -211,9 +220,7 @@ mod tests {
             sqlite.execute(RECORD, [writer.slot(number), writer.request]).unwrap();
         }
         let mut read = sqlite.prepare(RESULTS).unwrap();
-        let row = |row: &flatwater::rusqlite::Row<'_>| {
-            Ok(serde_json::json!([row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?]))
-        };
+        let row = |row: &flatwater::rusqlite::Row<'_>| Ok(vec![row.get::<_, Value>(0)?, row.get(1)?, row.get(2)?]);
         let all = [writer.slot(1), writer.slot(texts.len()), writer.request];
         let rows = read.query_map(all, row).unwrap();
         let rows: Vec<_> = rows.map(Result::unwrap).collect();

@@ -17,12 +17,19 @@ pub(crate) struct Nodes {
     all: Vec<Arc<str>>,
     leader: usize,
     any: usize,
+    /// The first one leads for ever, and the others are its replicas.
+    is_fixed: bool,
 }
 
 impl Nodes {
     /// `all` has at least one.
     pub(crate) fn new(all: impl IntoIterator<Item = String>) -> Self {
-        Self { all: all.into_iter().map(Arc::from).collect(), leader: 0, any: 0 }
+        Self { all: all.into_iter().map(Arc::from).collect(), leader: 0, any: 0, is_fixed: false }
+    }
+
+    /// The same for servers of which the first is the only one that writes.
+    pub(crate) fn with_primary(all: impl IntoIterator<Item = String>) -> Self {
+        Self { is_fixed: true, ..Self::new(all) }
     }
 
     /// The node that is the leader, as far as is known.
@@ -30,9 +37,12 @@ impl Nodes {
         self.all[self.leader].clone()
     }
 
-    /// Any node, the next time another one.
+    /// Any node, the next time another one. A primary is left to its writes, unless it is alone.
     pub(crate) fn any(&mut self) -> Arc<str> {
         self.any = (self.any + 1) % self.all.len();
+        if self.is_fixed && self.any == 0 {
+            self.any = 1 % self.all.len();
+        }
         self.all[self.any].clone()
     }
 
@@ -50,7 +60,7 @@ impl Nodes {
 
     /// This node did not answer, or does not know a leader: another one is asked next.
     pub(crate) fn failed(&mut self, node: &str) {
-        if *self.all[self.leader] == *node {
+        if !self.is_fixed && *self.all[self.leader] == *node {
             self.leader = (self.leader + 1) % self.all.len();
         }
     }
@@ -86,6 +96,15 @@ mod tests {
         }
         nodes.is_leader("d");
         assert_eq!(&*nodes.leader(), "d");
+    }
+
+    #[test]
+    fn a_primary_stays_and_its_replicas_take_turns() {
+        let mut nodes = Nodes::with_primary(["p", "a", "b"].map(str::to_owned));
+        nodes.failed("p");
+        let seen: Vec<_> = (0..4).map(|_| nodes.any().to_string()).collect();
+        assert_eq!((&*nodes.leader(), seen), ("p", ["a", "b", "a", "b"].map(str::to_owned).to_vec()));
+        assert_eq!(&*Nodes::with_primary(["p".to_owned()]).any(), "p");
     }
 
     #[test]

@@ -1,92 +1,14 @@
-//! The statements of a request, as JSON.
+//! What is refused before anything is sent: what a server would take for something else, or run for all its clients.
 //!
-//! Owns: writing them, and refusing what would be something else on the server. Pure. Invariants: integers have all their 64 bits, and
-//! REALs a point, so that none becomes the other; a text that the server would take apart, or that would begin a
-//! transaction of all its clients, is refused. Leaves out: which statements (`guard`).
+//! Owns: these refusals. Pure. Invariants: each names what is wrong and what to do; no value is in a message. Leaves out: sending.
 
 use std::collections::HashSet;
-use std::io::Write as _;
 
 use flatwater::bindings::server::{One, asks_for_earlier, changing_pragma, error, parameters};
 use flatwater::bindings::{parameter_names, statements, tokens};
 use flatwater::{Error, ErrorKind, Result, ValueRef};
 
-/// The statements of one request.
-pub(crate) struct Statements {
-    json: Vec<u8>,
-    number: usize,
-}
-
-impl Default for Statements {
-    fn default() -> Self {
-        Self { json: vec![b'['], number: 0 }
-    }
-}
-
-impl Statements {
-    /// Adds a statement of ours, whose values are integers.
-    pub(crate) fn own(&mut self, sql: &str, values: &[i64]) {
-        self.begin(sql);
-        for value in values {
-            let _ = write!(self.json, ",{value}");
-        }
-        self.json.push(b']');
-    }
-
-    /// Adds a caller's statement, which was checked.
-    pub(crate) fn add(&mut self, one: &One<'_>) {
-        self.begin(one.sql);
-        let mut has_names = false;
-        for (name, value) in one.values() {
-            self.json.push(b',');
-            if let Some(name) = name {
-                self.json.push(if has_names { b' ' } else { b'{' });
-                has_names = true;
-                self.text(name.trim_start_matches([':', '@', '$']));
-                self.json.push(b':');
-            }
-            self.value(value);
-        }
-        self.json.extend_from_slice(if has_names { b"}]" } else { b"]" });
-    }
-
-    fn begin(&mut self, sql: &str) {
-        if self.number > 0 {
-            self.json.push(b',');
-        }
-        self.number += 1;
-        self.json.push(b'[');
-        self.text(sql);
-    }
-
-    fn value(&mut self, value: ValueRef<'_>) {
-        match value {
-            ValueRef::Null => self.json.extend_from_slice(b"null"),
-            ValueRef::Integer(value) => {
-                let _ = write!(self.json, "{value}");
-            }
-            // Its shortest form always has a point or an exponent.
-            ValueRef::Real(value) => {
-                let _ = serde_json::to_writer(&mut self.json, &value);
-            }
-            ValueRef::Text(text) => self.text(&String::from_utf8_lossy(text)),
-            ValueRef::Blob(bytes) => {
-                let _ = serde_json::to_writer(&mut self.json, bytes);
-            }
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        // Writing to memory does not fail.
-        let _ = serde_json::to_writer(&mut self.json, text);
-    }
-
-    /// Returns the body of the request.
-    pub(crate) fn finish(mut self) -> bytes::Bytes {
-        self.json.push(b']');
-        self.json.into()
-    }
-}
+use crate::dialect::Dialect;
 
 /// Returns true for an INSERT, UPDATE or DELETE.
 pub(crate) fn changes_rows(sql: &str) -> bool {
@@ -94,12 +16,12 @@ pub(crate) fn changes_rows(sql: &str) -> bool {
     ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|one| verb.eq_ignore_ascii_case(one))
 }
 
-/// What begins or ends a transaction, or belongs to one connection. rqlite accepts it and runs it on the one connection on which it
-/// writes for all its clients.
+/// What begins or ends a transaction, or belongs to one connection. rqlite runs it on the one connection on which it writes for all
+/// its clients, and a libSQL server on one that ends with the request.
 const OF_A_CONNECTION: &[&str] = &["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH"];
 
 /// Refuses values that cannot be sent, or do not fit the statement.
-pub(crate) fn check(one: &One<'_>) -> Result<()> {
+pub(crate) fn check(one: &One<'_>, dialect: Dialect) -> Result<()> {
     check_names(one)?;
     for (number, (_, value)) in (1..).zip(one.values()) {
         match value {
@@ -109,7 +31,7 @@ pub(crate) fn check(one: &One<'_>) -> Result<()> {
                     "bind NULL, or a text",
                 ));
             }
-            ValueRef::Text(text) if is_hex(text) => {
+            ValueRef::Text(text) if dialect == Dialect::Rqlite && is_hex(text) => {
                 let hint = "the server reads such a text as a BLOB: bind the bytes themselves";
                 return Err(wrong(format!("parameter {number} is a TEXT that looks like x'...'"), hint));
             }

@@ -3,61 +3,57 @@
 //! Owns: the attempts. Runs on the thread of the connection to the cluster. Invariants: what may have been executed is sent again
 //! only if that changes nothing; no attempt begins after the time is over. Leaves out: what a request contains.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use flatwater::{Error, Result};
+use flatwater::Result;
 
-use super::answer::StatementResult;
 use super::nodes::{MOST_REDIRECTS, Nodes, pause};
-use super::verdict::{Verdict, verdict};
+use crate::dialect::Dialect;
 use crate::http::Http;
-use crate::options::RemoteOptions;
+use crate::options::{Level, RemoteOptions};
+use crate::request::{How, Known, Request, Verdict};
+use crate::results::Failure;
 
 pub(crate) struct Cluster {
-    http: Http,
+    pub(crate) http: Http,
+    pub(crate) dialect: Dialect,
     nodes: Mutex<Nodes>,
     /// How long a node may take for one answer.
-    attempt: Duration,
-}
-
-/// Who is asked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum To {
-    Leader,
-    Any,
-}
-
-pub(crate) struct Request {
-    pub(crate) path: String,
-    pub(crate) body: Bytes,
-    pub(crate) to: To,
-    /// It reads, or changes nothing the second time: if nothing is known of an attempt, there is another one.
-    pub(crate) repeats: bool,
-    pub(crate) until: Instant,
-}
-
-/// What is known of a request in the end.
-pub(crate) enum Known {
-    Results(Vec<StatementResult>),
-    /// It was not executed.
-    Refused(Error),
-    /// It failed as a whole with this message, and nothing of it has stayed.
-    Undone(String),
-    /// Its time is over, and it was not executed, unless it `repeats`.
-    TooLate(String),
-    /// It may have been executed, and does not repeat.
-    Unknown(String),
+    pub(crate) attempt: Duration,
+    /// The newest state of the database that an answer has told of; 0 if none has.
+    newest: AtomicU64,
 }
 
 impl Cluster {
     pub(crate) fn new(options: &RemoteOptions) -> Result<Self> {
+        let dialect = options.address.dialect;
+        let nodes = options.address.nodes.iter().cloned();
         Ok(Self {
             http: Http::new(options)?,
-            nodes: Mutex::new(Nodes::new(options.address.nodes.iter().cloned())),
+            dialect,
+            nodes: Mutex::new(match dialect {
+                Dialect::Rqlite => Nodes::new(nodes),
+                Dialect::Libsql => Nodes::with_primary(nodes),
+            }),
             attempt: options.attempt_timeout,
+            newest: AtomicU64::new(0),
         })
+    }
+
+    /// Which state a read must have at least, so that it sees what this client has written and read before.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        Some(self.newest.load(Ordering::Relaxed)).filter(|index| *index > 0)
+    }
+
+    pub(crate) fn saw(&self, index: Option<u64>) {
+        self.newest.fetch_max(index.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The node that writes, as far as is known.
+    pub(crate) fn leader(&self) -> Arc<str> {
+        self.nodes().leader()
     }
 
     pub(crate) async fn ask(&self, request: &Request) -> Known {
@@ -68,21 +64,25 @@ impl Cluster {
             if left.is_zero() {
                 return Known::TooLate(why);
             }
-            let node = match request.to {
-                To::Leader => self.nodes().leader(),
-                To::Any => self.nodes().any(),
+            let node = match request.how {
+                How::Read(Level::None { .. }) => self.nodes().any(),
+                How::Read(_) | How::Write => self.nodes().leader(),
             };
-            let sent = self.http.post(&node, &request.path, request.body.clone(), left.min(self.attempt)).await;
-            let verdict = verdict(sent);
+            let path = self.dialect.path(request.how);
+            let sent = self.http.post(&node, &path, request.body.clone(), left.min(self.attempt)).await;
+            let verdict = self.dialect.verdict(request.how, sent);
             if matches!(verdict, Verdict::NotExecuted(_) | Verdict::Unknown(_)) {
                 self.nodes().failed(&node);
             }
             why = match verdict {
-                Verdict::Results(results) => return Known::Results(results),
+                Verdict::Results { results, index } => {
+                    self.saw(index);
+                    return Known::Results(results);
+                }
                 Verdict::Refused(error) => return Known::Refused(error),
-                Verdict::Undone(message) => return Known::Undone(message),
+                Verdict::Undone(failure) => return Known::Undone(failure),
                 // A read has no other answer.
-                Verdict::Unmade(why) if request.repeats => return Known::Undone(why),
+                Verdict::Unmade(why) if request.repeats => return Known::Undone(Failure::of_message(why)),
                 Verdict::Unmade(why) => return Known::Unknown(why),
                 Verdict::Elsewhere(leader) if redirects < MOST_REDIRECTS => {
                     redirects += 1;

@@ -1,0 +1,90 @@
+//! Which kind of server it is: what each of them says otherwise.
+//!
+//! Owns: the choice. Pure. Invariant: what stands above this file does not know of kinds, but for what it refuses (`check`). Leaves
+//! out: what they say (`rqlite`, `libsql`).
+
+use bytes::Bytes;
+use flatwater::bindings::server::One;
+
+use crate::http::Sent;
+use crate::request::{How, Verdict};
+use crate::{libsql, rqlite};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Rqlite,
+    Libsql,
+}
+
+impl Dialect {
+    /// That of an address.
+    pub(crate) fn scheme(self) -> &'static str {
+        match self {
+            Self::Rqlite => "rqlite",
+            Self::Libsql => "libsql",
+        }
+    }
+
+    /// Returns the statements of a request that is one transaction.
+    pub(crate) fn transaction(self) -> Statements {
+        match self {
+            Self::Rqlite => Statements::Rqlite(rqlite::json::Statements::default()),
+            Self::Libsql => Statements::Libsql(libsql::json::Steps::transaction()),
+        }
+    }
+
+    /// Returns the statement of a request that reads a state that is no older than `index`.
+    pub(crate) fn read(self, index: Option<u64>) -> Statements {
+        match self {
+            Self::Rqlite => Statements::Rqlite(rqlite::json::Statements::default()),
+            Self::Libsql => Statements::Libsql(libsql::json::Steps::read(index)),
+        }
+    }
+
+    pub(crate) fn path(self, how: How) -> String {
+        match self {
+            Self::Rqlite => rqlite::json::path(how),
+            Self::Libsql => libsql::json::PATH.to_owned(),
+        }
+    }
+
+    /// Returns what an attempt came to.
+    pub(crate) fn verdict(self, how: How, sent: Sent) -> Verdict {
+        match self {
+            Self::Rqlite => rqlite::verdict::verdict(sent),
+            Self::Libsql => libsql::verdict::verdict(how, sent),
+        }
+    }
+}
+
+/// The statements of one request.
+pub(crate) enum Statements {
+    Rqlite(rqlite::json::Statements),
+    Libsql(libsql::json::Steps),
+}
+
+impl Statements {
+    /// Adds a statement of ours, whose values are integers.
+    pub(crate) fn own(&mut self, sql: &str, values: &[i64]) {
+        match self {
+            Self::Rqlite(statements) => statements.own(sql, values),
+            Self::Libsql(steps) => steps.own(sql, values),
+        }
+    }
+
+    /// Adds a caller's statement, which was checked.
+    pub(crate) fn add(&mut self, one: &One<'_>) {
+        match self {
+            Self::Rqlite(statements) => statements.add(one),
+            Self::Libsql(steps) => steps.add(one),
+        }
+    }
+
+    /// Returns the body of the request.
+    pub(crate) fn finish(self) -> Bytes {
+        match self {
+            Self::Rqlite(statements) => statements.finish(),
+            Self::Libsql(steps) => steps.finish(None, true),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What an answer means for its request: whether it was executed, and what to do.
+//!
+//! Owns: the table of what is known. Pure. Invariant: "it was not executed" is said only for what is in the list of what never stays;
+//! whatever is not listed is unknown, also a text of a later version of the server. Leaves out: asking again.
+//!
+//! | what came back | executed | then |
+//! |---|---|---|
+//! | our socket did not reach the server | no | wait, ask again |
+//! | BEGIN has failed, or the server has ended the transaction in its middle because it took too long | no | wait, ask again |
+//! | 200, a step of a statement has failed | all of it undone | the caller's error |
+//! | 200, COMMIT has failed | undone | the caller's error |
+//! | 200, the batch cannot be read, is blocked, or its answer is too large | undone: its COMMIT was not reached | the caller's error |
+//! | a redirect, 400, 401, 403, 404, a server that is not trusted | no | the caller's error |
+//! | 200, a value that JSON cannot say | yes | the results of a write are asked for |
+//! | 200, all steps have run | yes | the results |
+//! | everything else, such as an error of a primary behind a replica | unknown | a read is asked again, and a write that has its guard |
+
+use flatwater::bindings::server::error;
+use flatwater::{Error, ErrorKind};
+
+use super::answer::{Answer, Batch, ServerError, Step};
+use super::json::Around;
+use crate::http::Sent;
+use crate::request::{How, Verdict};
+use crate::results::{Failure, StatementResult};
+
+/// The errors by which the server says that it has ended a transaction, or has not begun it.
+const ENDED: &[&str] = &["TRANSACTION_TIMEOUT", "TRANSACTION_BUSY"];
+
+/// The errors of a batch of which nothing has stayed.
+const NOTHING_STAYED: &[&str] = &[
+    "SQL_PARSE_ERROR",
+    "SQL_NO_STATEMENT",
+    "SQL_MANY_STATEMENTS",
+    "ARGS_INVALID",
+    "ARGS_BOTH_POSITIONAL_AND_NAMED",
+    "RESPONSE_TOO_LARGE",
+    "BLOCKED",
+];
+
+pub(crate) fn verdict(how: How, sent: Sent) -> Verdict {
+    let around = if how == How::Write { Around::Transaction } else { Around::Nothing };
+    match sent {
+        Sent::Unreached(why) => Verdict::NotExecuted(why),
+        Sent::Untrusted(why) => Verdict::Refused(untrusted(why)),
+        Sent::Unanswered(why) => Verdict::Unknown(why),
+        Sent::Answer { status: 200, body, .. } => match Answer::parse(&body).and_then(Answer::batch) {
+            Some(Batch::Steps { steps, index }) => of_steps(steps, around, index),
+            Some(Batch::Failed(error)) => of_whole(error),
+            None => Verdict::Unknown("the answer is not one of a libSQL server".into()),
+        },
+        Sent::Answer { status, location, body } => match refusal(status, location.as_deref(), &body) {
+            Some(refusal) => Verdict::Refused(refusal),
+            None => Verdict::Unknown(format!("the server answered with status {status}: {}", shown(&body))),
+        },
+    }
+}
+
+/// Returns what the steps of a batch came to.
+pub(crate) fn of_steps(steps: Vec<Step>, around: Around, index: Option<u64>) -> Verdict {
+    let nonsense = || Verdict::Unknown("the server's answer does not fit the request".into());
+    let mut results = Vec::new();
+    let Some(last) = steps.len().checked_sub(around.after()) else { return nonsense() };
+    let (mut has_failed, mut is_unmade, mut is_kept) = (false, false, false);
+    for (at, step) in steps.into_iter().enumerate() {
+        let is_own = at < around.before() || at >= last;
+        match step {
+            // What stands behind the COMMIT changes nothing any more.
+            _ if is_kept => {}
+            Step::Failed(error) if ENDED.contains(&&*error.code) => return Verdict::NotExecuted(error.message),
+            // What is undone after a failure may have nothing to undo.
+            Step::Failed(_) if has_failed => {}
+            Step::Failed(error) if at < around.before() => return Verdict::NotExecuted(error.message),
+            Step::Failed(error) if is_own => return Verdict::Undone(error.into()),
+            Step::Failed(error) => {
+                has_failed = true;
+                results.push(StatementResult::Failed(error.into()));
+            }
+            Step::Skipped if has_failed => {}
+            // There is nothing to undo.
+            Step::Skipped if around == Around::Begin && at >= last => {}
+            Step::Skipped => return nonsense(),
+            Step::Ran(_) if is_own => is_kept = at == last && !has_failed,
+            Step::Ran(_) | Step::Unmade if has_failed => return nonsense(),
+            Step::Ran(result) => results.push(result),
+            Step::Unmade => {
+                is_unmade = true;
+                results.push(StatementResult::Done);
+            }
+        }
+    }
+    if is_unmade && !has_failed {
+        return Verdict::Unmade("the result has an infinite number, which the server's JSON cannot say".into());
+    }
+    Verdict::Results { results, index }
+}
+
+/// An error in the place of all steps.
+pub(crate) fn of_whole(error: ServerError) -> Verdict {
+    match &*error.code {
+        code if ENDED.contains(&code) => Verdict::NotExecuted(error.message),
+        code if NOTHING_STAYED.contains(&code) => Verdict::Undone(Failure::from(error)),
+        _ => Verdict::Unknown(error.message),
+    }
+}
+
+/// The error of an answer by which the server refuses a request.
+pub(crate) fn refusal(status: u16, location: Option<&str>, body: &[u8]) -> Option<Error> {
+    let refused = |kind, hint| error(kind, format!("the server refused the request: {}", shown(body)), hint);
+    Some(match (status, location) {
+        (301 | 302 | 307 | 308, Some(location)) => error(
+            ErrorKind::Open,
+            format!("the server sends its clients to {}", without_user(location)),
+            "use that address, if it is one of yours",
+        ),
+        (400, _) => refused(ErrorKind::Misuse, "the server does not take this request"),
+        (401 | 403, _) => refused(ErrorKind::Open, "the server does not permit it: look at the token and its rights"),
+        (404, _) => error(
+            ErrorKind::Open,
+            "the server has no such database, or is no libSQL server".into(),
+            "look at what is reached at its address; it must speak Hrana 3 over HTTP",
+        ),
+        _ => return None,
+    })
+}
+
+pub(crate) fn untrusted(why: String) -> Error {
+    error(ErrorKind::Open, why, "trust the certificate of its authority: RemoteOptions::trust")
+}
+
+/// The body of a refusal is a short text of the server, which has no value of a statement in it.
+pub(crate) fn shown(body: &[u8]) -> String {
+    let error = super::answer::error_of(body).map(|error| error.message);
+    let text = error.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+    text.trim().chars().take(200).collect()
+}
+
+fn without_user(location: &str) -> &str {
+    location.rsplit('@').next().unwrap_or(location)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn failed(code: &str) -> Step {
+        Step::Failed(ServerError { message: "SQLite error: no".into(), code: code.into() })
+    }
+
+    fn ran() -> Step {
+        Step::Ran(StatementResult::Done)
+    }
+
+    /// BEGIN, the statements, COMMIT, ROLLBACK.
+    fn of(steps: Vec<Step>) -> Verdict {
+        of_steps(steps, Around::Transaction, None)
+    }
+
+    #[test]
+    fn what_has_not_stayed_is_a_closed_list() {
+        let is_not = |verdict| matches!(verdict, Verdict::NotExecuted(_));
+        assert!(is_not(verdict(How::Write, Sent::Unreached(String::new()))));
+        assert!(is_not(of(vec![failed("SQLITE_BUSY"), Step::Skipped, Step::Skipped, failed("SQLITE_UNKNOWN")])));
+        assert!(is_not(of(vec![ran(), failed("TRANSACTION_TIMEOUT"), Step::Skipped, Step::Skipped])));
+        assert!(is_not(of(vec![ran(), ran(), failed("TRANSACTION_TIMEOUT"), Step::Skipped])));
+        for code in ENDED {
+            assert!(is_not(of_whole(ServerError { message: String::new(), code: (*code).into() })));
+        }
+        for code in NOTHING_STAYED {
+            let error = ServerError { message: String::new(), code: (*code).into() };
+            assert!(matches!(of_whole(error), Verdict::Undone(_)), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_listed_is_unknown() {
+        let is_unknown = |verdict| matches!(verdict, Verdict::Unknown(_));
+        assert!(is_unknown(verdict(How::Write, Sent::Unanswered(String::new()))));
+        for code in ["PROXY_ERROR", "UKNOWN", "", "LATER"] {
+            assert!(is_unknown(of_whole(ServerError { message: String::new(), code: code.into() })), "{code}");
+        }
+        for (status, body) in [(200, ""), (200, "{}"), (204, ""), (408, ""), (429, ""), (500, ""), (503, "x")] {
+            let body = Bytes::from_static(body.as_bytes());
+            assert!(is_unknown(verdict(How::Write, Sent::Answer { status, location: None, body })), "{status}");
+        }
+        assert!(is_unknown(of(vec![ran(), Step::Skipped, Step::Skipped, Step::Skipped])));
+        assert!(is_unknown(of(vec![ran()])));
+        let ended_late = of(vec![ran(), ran(), ran(), failed("TRANSACTION_TIMEOUT")]);
+        assert!(matches!(ended_late, Verdict::Results { .. }), "the COMMIT ran");
+        assert!(is_unknown(of(vec![ran(), failed("SQLITE_CONSTRAINT"), ran(), Step::Skipped, Step::Skipped])));
+    }
+
+    #[test]
+    fn a_statement_or_the_commit_fails_and_all_is_undone() {
+        let Verdict::Results { results, .. } =
+            of(vec![ran(), ran(), failed("SQLITE_CONSTRAINT"), Step::Skipped, Step::Skipped, ran()])
+        else {
+            panic!("no results")
+        };
+        assert!(matches!(&*results, [StatementResult::Done, StatementResult::Failed(_)]));
+        assert!(matches!(of(vec![ran(), ran(), failed("SQLITE_CONSTRAINT"), ran()]), Verdict::Undone(_)));
+        assert!(matches!(of(vec![ran(), Step::Unmade, ran(), Step::Skipped]), Verdict::Unmade(_)));
+        let begun = of_steps(vec![ran(), ran(), Step::Skipped], Around::Begin, None);
+        assert!(matches!(begun, Verdict::Results { results, .. } if results.len() == 1));
+        let undone = vec![ran(), ran(), failed("SQLITE_CONSTRAINT"), Step::Skipped, ran(), ran()];
+        let undone = of_steps(undone, Around::Savepoint, None);
+        assert!(matches!(undone, Verdict::Results { results, .. } if results.len() == 2));
+        let all = of(vec![ran(), ran(), ran(), Step::Skipped]);
+        assert!(matches!(all, Verdict::Results { results, .. } if results.len() == 1));
+    }
+
+    #[test]
+    fn a_refusal_is_final_and_has_no_secret() {
+        let kind = |status| refusal(status, Some("https://a:secret@other/"), b"").map(|error| error.kind());
+        assert_eq!(
+            (kind(301), kind(401), kind(404)),
+            (Some(ErrorKind::Open), Some(ErrorKind::Open), Some(ErrorKind::Open))
+        );
+        assert_eq!((kind(400), kind(500)), (Some(ErrorKind::Misuse), None));
+        let redirect = refusal(307, Some("https://a:secret@other/"), b"").unwrap();
+        assert!(redirect.message().contains("other") && !redirect.to_string().contains("secret"));
+    }
+}

@@ -1,0 +1,80 @@
+//! Reads: each is a request of its own.
+//!
+//! Owns: one read, from its caller to its answer. Runs on the thread of the connection to the cluster. Invariant: a read whose caller
+//! has left keeps no connection. Leaves out: which calls are reads.
+
+use flatwater::bindings::server::{Answered, Asked, One, What, error, timeout};
+use flatwater::calls::TimeoutEffect;
+use flatwater::{Error, ErrorKind, Result, Rows};
+
+use crate::check::{check, check_text};
+use crate::dialect::Dialect;
+use crate::options::Level;
+use crate::request::{How, Known, Request};
+use crate::results::{StatementResult, rows};
+use crate::shared::Shared;
+
+/// Serves a read.
+pub(crate) async fn read(shared: &Shared, asked: Asked) {
+    if !asked.starts() {
+        return;
+    }
+    let rows = tokio::select! {
+        rows = rows_of(shared, &asked) => rows,
+        () = shared.left(&asked) => return,
+    };
+    asked.answer(rows.map(Answered::Rows));
+}
+
+async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
+    let What::Query(one) = asked.what() else { return Err(no_result()) };
+    check_text(one.sql)?;
+    check(&one, shared.cluster.dialect)?;
+    let (level, end) = (shared.levels.get(asked.way()), shared.ends(asked));
+    if shared.cluster.dialect == Dialect::Libsql && matches!(level, Level::None { freshness: Some(_) }) {
+        let hint = "read with Level::None { freshness: None }: a replica waits until it has what this client has seen";
+        return Err(error(ErrorKind::Misuse, "a libSQL server has no freshness".into(), hint));
+    }
+    // Who leads is the newest.
+    let at_least = matches!(level, Level::None { .. }).then(|| shared.cluster.newest()).flatten();
+    let mut statements = shared.cluster.dialect.read(at_least);
+    statements.add(&one);
+    let request = Request {
+        how: How::Read(level),
+        body: statements.finish(),
+        repeats: true,
+        until: asked.deadline().map_or(end, |deadline| deadline.min(end)),
+    };
+    match shared.cluster.ask(&request).await {
+        Known::Results(results) => result(&one, results),
+        Known::Refused(error) => Err(error),
+        Known::Undone(failure) => Err(failure.error()),
+        Known::TooLate(why) | Known::Unknown(why) => Err(too_late(&why)),
+    }
+}
+
+fn result(one: &One<'_>, mut results: Vec<StatementResult>) -> Result<Rows> {
+    match results.pop().filter(|_| results.is_empty()) {
+        Some(StatementResult::Failed(failure)) => Err(failure.error()),
+        Some(StatementResult::Rows { columns, values }) => rows(one.sql, columns, &values, false).ok_or_else(no_result),
+        Some(StatementResult::Done) => Err(returns_no_rows()),
+        None => Err(no_result()),
+    }
+}
+
+pub(crate) fn returns_no_rows() -> Error {
+    error(ErrorKind::Misuse, "the statement returns no rows".into(), "run it with execute")
+}
+
+/// The answer has not the form that the server gives.
+pub(crate) fn no_result() -> Error {
+    error(
+        ErrorKind::Io,
+        "the server's answer does not fit the request".into(),
+        "look at what is reached at its address",
+    )
+}
+
+fn too_late(why: &str) -> Error {
+    timeout(format!("the time of the call was over: {why}"), TimeoutEffect::No)
+}

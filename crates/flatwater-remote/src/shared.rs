@@ -1,0 +1,59 @@
+//! What the tasks share that serve callers.
+//!
+//! Owns: the way to the cluster, the settings, and who is told that a caller has left. Used on the thread of the connection only. Leaves
+//! out: the tasks (`reads`, `writes`, `thread`).
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Instant;
+
+use flatwater::bindings::server::Asked;
+use tokio::sync::Notify;
+
+use crate::cluster::ask::Cluster;
+use crate::levels::Levels;
+use crate::options::RemoteOptions;
+use crate::writes::guard::Writer;
+
+/// What the tasks of the thread share.
+pub(crate) struct Shared {
+    pub(crate) cluster: Cluster,
+    pub(crate) options: RemoteOptions,
+    pub(crate) levels: Arc<Levels>,
+    pub(crate) left: Arc<Notify>,
+    /// Those of transactions that have ended. A number that is used again leaves no row behind.
+    writers: RefCell<Vec<Writer>>,
+}
+
+impl Shared {
+    pub(crate) fn new(cluster: Cluster, options: RemoteOptions, levels: Arc<Levels>, left: Arc<Notify>) -> Self {
+        Self { cluster, options, levels, left, writers: RefCell::default() }
+    }
+
+    /// Returns a writer that nobody uses.
+    pub(crate) fn writer(&self) -> Writer {
+        self.writers.borrow_mut().pop().unwrap_or_else(|| Writer::new(rand::random()))
+    }
+
+    /// Keeps a writer whose request has ended.
+    pub(crate) fn keep_writer(&self, writer: Writer) {
+        self.writers.borrow_mut().push(writer);
+    }
+
+    /// Until when a call goes on trying, if it has no deadline.
+    pub(crate) fn ends(&self, asked: &Asked) -> Instant {
+        asked.began() + self.options.timeout
+    }
+
+    /// Returns when the caller has left.
+    pub(crate) async fn left(&self, asked: &Asked) {
+        loop {
+            // Made before the look: what is told from then on is not missed.
+            let told = self.left.notified();
+            if asked.is_left() {
+                return;
+            }
+            told.await;
+        }
+    }
+}
