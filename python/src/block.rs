@@ -25,6 +25,7 @@ use crate::executor::Executor;
 use crate::nested;
 use crate::owners;
 use crate::pending::Pending;
+use crate::running_loop::running_loop;
 use crate::seconds::Seconds;
 use crate::shape::Shape;
 use crate::transaction::{TransactionGuard, is_over};
@@ -114,7 +115,8 @@ impl TransactionBlock {
         if exc_type.is_none() {
             return ending(this, End::Commit).map(Some);
         }
-        if !waits && exc_type.is(py.get_type::<PyGeneratorExit>()) {
+        // Without a loop nothing can be waited for, and the error of the block is the one to raise.
+        if !waits && (exc_type.is(py.get_type::<PyGeneratorExit>()) || running_loop(py).is_err()) {
             block.abandon();
             return Ok(None);
         }
