@@ -7,7 +7,7 @@ use flatwater::bindings::server::{Answered, Asked, One, What, error, timeout};
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind, Result, Rows};
 
-use crate::check::{check, check_text};
+use crate::check::{check, check_text, needs_database};
 use crate::dialect::Dialect;
 use crate::options::Level;
 use crate::request::{How, Known, Request};
@@ -27,7 +27,11 @@ pub(crate) async fn read(shared: &Shared, asked: Asked) {
 }
 
 async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
-    let What::Query(one) = asked.what() else { return Err(no_result()) };
+    let one = match asked.what() {
+        What::Query(one) => one,
+        What::Other(name) => return Err(needs_database(name)),
+        _ => return Err(no_result()),
+    };
     check_text(one.sql)?;
     check(&one, shared.cluster.dialect)?;
     let (level, end) = (shared.levels.get(asked.way()), shared.ends(asked));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use flatwater::bindings::server;
 use flatwater::options::JsonOptions;
-use flatwater::{Call, Result, Session};
+use flatwater::{Call, Migrations, Result, Session};
 
 use crate::options::{Level, RemoteOptions};
 use crate::thread::Way;
@@ -64,7 +64,7 @@ impl Remote {
         // Without the user.
         let name = format!("{}://{}", options.address.dialect.scheme(), options.address.nodes.join(","));
         let (level, timeout) = (options.level, options.timeout);
-        let way = Arc::new(Way::start(options)?);
+        let way = Way::start(options)?;
         let session = server::with_way(&server::session(way.clone(), &name), way.levels.number(level));
         Ok(Self { session, way, timeout })
     }
@@ -86,6 +86,24 @@ impl Remote {
     #[must_use]
     pub fn with_json(&self, options: JsonOptions) -> Self {
         self.another(server::with_json(&self.session, options))
+    }
+
+    /// Applies the migrations that the database does not have yet, in the order of their numbers, and returns the names of those
+    /// that this call applied. The history is that of [`Database::migrate`](flatwater::Database::migrate), so a database that was moved
+    /// to a server goes on with it.
+    ///
+    /// Each migration is one request, all or nothing, together with its row of the history. So each is applied once, even if several
+    /// programs start at the same time. Foreign keys are as the server has them: a migration that rebuilds a table to
+    /// which others refer needs an rqlite cluster without `-fk`.
+    ///
+    /// Dropping the future leaves the migration that was sent to be finished, and begins no other.
+    ///
+    /// # Errors
+    /// The error of the migration that failed, with its name; earlier ones stay applied. `Misuse` for a migration that was changed
+    /// after it was applied, for a database that is newer than the list, for a list that is not in order, and for one that must
+    /// run outside of a transaction, which the server does not do; and the errors of writes.
+    pub fn migrate(&self, migrations: impl Into<Migrations>) -> Call<Vec<String>> {
+        server::migrate(&self.session, migrations.into())
     }
 
     /// Closes this handle and all that were made of it: calls that begin later fail with `Closed`, and those that were begun are finished.

@@ -47,13 +47,18 @@ impl Shared {
 
     /// Returns when the caller has left.
     pub(crate) async fn left(&self, asked: &Asked) {
-        loop {
-            // Made before the look: what is told from then on is not missed.
-            let told = self.left.notified();
-            if asked.is_left() {
-                return;
-            }
-            told.await;
+        left_by(&self.left, asked).await;
+    }
+}
+
+/// Returns when the caller has left; `left` is told of each that does.
+pub(crate) async fn left_by(left: &Notify, asked: &Asked) {
+    loop {
+        // Made before the look: what is told from then on is not missed.
+        let told = left.notified();
+        if asked.is_left() {
+            return;
         }
+        told.await;
     }
 }

@@ -5,9 +5,10 @@
 //! time than the cluster is asked for. Leaves out: what is sent (`reads`, `writes`).
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use flatwater::bindings::server::{Asked, Server, error};
+use flatwater::bindings::server::{self, Answered, Asked, Server, What, error, timeout};
+use flatwater::calls::TimeoutEffect;
 use flatwater::{ErrorKind, Result};
 use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, Semaphore};
@@ -15,9 +16,10 @@ use tokio::task::{JoinHandle, JoinSet, LocalSet, spawn_local};
 
 use crate::cluster::ask::Cluster;
 use crate::levels::Levels;
-use crate::options::RemoteOptions;
+use crate::migrate::migrate;
+use crate::options::{Level, RemoteOptions};
 use crate::reads::read;
-use crate::shared::Shared;
+use crate::shared::{Shared, left_by};
 use crate::transaction::{self, Begin};
 use crate::writes::queue::Writes;
 
@@ -39,7 +41,7 @@ pub(crate) struct Way {
 
 impl Way {
     /// Starts the thread. Connects to nothing.
-    pub(crate) fn start(options: RemoteOptions) -> Result<Self> {
+    pub(crate) fn start(options: RemoteOptions) -> Result<Arc<Self>> {
         let left = Arc::new(Notify::new());
         let levels = Arc::new(Levels::default());
         let (cluster, told) = (Cluster::new(&options)?, left.clone());
@@ -53,10 +55,12 @@ impl Way {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let (inbox, asked) = mpsc::unbounded_channel();
+        let way = Arc::new(Self { inbox, levels, left });
+        let own = Arc::downgrade(&way);
         // What is asked is not shared between threads, so its tasks stay on this one.
-        let run = move || LocalSet::new().block_on(&runtime, serve(Rc::new(shared), asked));
+        let run = move || LocalSet::new().block_on(&runtime, serve(Rc::new(shared), asked, own));
         std::thread::Builder::new().name("fw-remote".into()).spawn(run).map_err(failed)?;
-        Ok(Self { inbox, levels, left })
+        Ok(way)
     }
 }
 
@@ -85,40 +89,69 @@ impl Server for Way {
     }
 }
 
-async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>) {
+async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>, way: Weak<Way>) {
     let (writes, theirs) = mpsc::unbounded_channel();
     let writer = spawn_local(Writes::new(shared.clone(), theirs).serve());
     let places = Arc::new(Semaphore::new(MOST_READS));
     let (mut reads, mut unanswered) = (JoinSet::new(), Unanswered::new());
-    let mut transactions = JoinSet::new();
+    // Transactions and migrations, which are several requests.
+    let mut longer = JoinSet::new();
     while let Some(message) = inbox.recv().await {
         while reads.try_join_next().is_some() {}
-        while transactions.try_join_next().is_some() {}
+        while longer.try_join_next().is_some() {}
         match message {
             Message::Asked(mut asked) => {
                 unanswered.add(&mut asked);
-                if !asked.only_reads() {
+                if asked.migrates() {
+                    // It has sessions while it has callers.
+                    let Some(way) = way.upgrade() else { continue };
+                    longer.spawn_local(migrations(way, asked));
+                } else if !asked.only_reads() {
                     let _ = writes.send(asked);
-                    continue;
+                } else {
+                    let (shared, places) = (shared.clone(), places.clone());
+                    reads.spawn_local(async move {
+                        let _place = places.acquire().await;
+                        read(&shared, asked).await;
+                    });
                 }
-                let (shared, places) = (shared.clone(), places.clone());
-                reads.spawn_local(async move {
-                    let _place = places.acquire().await;
-                    read(&shared, asked).await;
-                });
             }
             Message::Begin(begin) => {
                 let shared = shared.clone();
-                transactions.spawn_local(async move { transaction::serve(&shared, begin).await });
+                longer.spawn_local(async move { transaction::serve(&shared, begin).await });
             }
             Message::Close(closed) => unanswered.then(closed),
         }
     }
     while reads.join_next().await.is_some() {}
-    while transactions.join_next().await.is_some() {}
+    while longer.join_next().await.is_some() {}
     drop(writes);
     let _ = writer.await;
     unanswered.end().await;
+}
+
+/// Serves a migration, until its caller has left.
+async fn migrations(way: Arc<Way>, asked: Asked) {
+    if !asked.starts() {
+        return;
+    }
+    let left = way.left.clone();
+    let newest = way.levels.number(Level::Linearizable);
+    let on = server::with_way(&server::session(way, "a migration"), newest);
+    let What::Migrate(list) = asked.what() else { return };
+    let over = async {
+        match asked.deadline() {
+            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+            None => std::future::pending().await,
+        }
+    };
+    let done = tokio::select! {
+        done = migrate(&on, list) => done,
+        () = left_by(&left, &asked) => return,
+        // That under way is finished.
+        () = over => Err(timeout("the deadline of the call passed during a migration".into(), TimeoutEffect::Unknown)),
+    };
+    asked.answer(done.map(Answered::Migrated));
 }
 
 /// What was asked and is not answered.

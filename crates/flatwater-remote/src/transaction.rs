@@ -13,7 +13,7 @@ use flatwater::{Error, ErrorKind, Result};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use crate::check::{check, check_text};
+use crate::check::{check, check_text, needs_database};
 use crate::clock::seconds;
 use crate::cluster::nodes::pause;
 use crate::dialect::{Dialect, Statements};
@@ -196,7 +196,11 @@ impl Transaction<'_> {
     }
 
     async fn read(&mut self, asked: &Asked, limit: Duration) -> Result<Answered> {
-        let What::Query(one) = asked.what() else { return Err(no_result()) };
+        let one = match asked.what() {
+            What::Query(one) => one,
+            What::Other(name) => return Err(needs_database(name)),
+            _ => return Err(no_result()),
+        };
         check_text(one.sql)?;
         check(&one, Dialect::Libsql)?;
         let mut statements = Statements::Libsql(Steps::new(Around::Savepoint, None));

@@ -12,7 +12,7 @@ use flatwater::bindings::statements;
 use flatwater::{Error, ErrorKind, Result};
 
 use super::guard::{MOST_RESULTS, Recorded, Writer};
-use crate::check::{changes_rows, check, check_text};
+use crate::check::{changes_rows, check, check_text, needs_database};
 use crate::dialect::{Dialect, Statements};
 use crate::reads::{no_result, returns_no_rows};
 use crate::results::{StatementResult, rows};
@@ -181,7 +181,7 @@ fn runs<'a>(what: &What<'a>) -> Vec<One<'a>> {
         What::Execute(one) | What::Query(one) => vec![*one],
         What::Many(rows) | What::Batch(rows) => rows.clone(),
         What::Script(script) => statements(script).map(|(sql, _, _)| One::without_values(sql)).collect(),
-        What::Other => Vec::new(),
+        What::Migrate(_) | What::Other(_) => Vec::new(),
     }
 }
 
@@ -198,12 +198,10 @@ pub(crate) fn nothing_to_do(asked: Asked) {
 /// Refuses what cannot be sent. Returns about how long its part of the request will be, or `None` if there is no statement.
 pub(crate) fn checked(asked: &Asked, dialect: Dialect) -> Result<Option<usize>> {
     let what = asked.what();
-    if let What::Other = what {
-        return Err(error(
-            ErrorKind::Misuse,
-            "a server does not do this: it needs a database of this process".into(),
-            "open a file, or do it with statements",
-        ));
+    match what {
+        What::Other(name) => return Err(needs_database(name)),
+        What::Migrate(_) => return Err(needs_database("a migration in a transaction")),
+        _ => {}
     }
     let runs = runs(&what);
     if runs.len() > MOST_RESULTS {

@@ -10,7 +10,8 @@ use rusqlite::types::ValueRef;
 
 use crate::encode::json::json_of;
 use crate::engine::server::Asked;
-use crate::error::{Result, after_the_write};
+use crate::error::{Error, Result, after_the_write};
+use crate::migrations::Migrations;
 use crate::queue::reply::Teller;
 use crate::values::block::Block;
 use crate::values::column::{ColumnNames, Names};
@@ -69,8 +70,9 @@ pub enum What<'a> {
     Many(Vec<One<'a>>),
     Batch(Vec<One<'a>>),
     Script(&'a str),
-    /// What only an engine can do.
-    Other,
+    Migrate(&'a Migrations),
+    /// What only an engine can do, and what it is called.
+    Other(&'static str),
 }
 
 /// What a server answers.
@@ -79,6 +81,8 @@ pub enum Answered {
     Changes(u64),
     Rows(Rows),
     Batch(Vec<(ExecuteResult, Option<Rows>)>),
+    /// The names of migrations.
+    Migrated(Vec<String>),
     Done,
 }
 
@@ -97,7 +101,8 @@ impl Asked {
                 What::Batch(all.collect())
             }
             Work::Script(text) => What::Script(&text.sql),
-            _ => What::Other,
+            Work::Migrate(migrations) => What::Migrate(migrations),
+            other => What::Other(other.describe().name),
         }
     }
 
@@ -154,6 +159,12 @@ impl Asked {
         self.request.ticket.options.way
     }
 
+    /// Returns true for migrations, which are several requests.
+    #[must_use]
+    pub fn migrates(&self) -> bool {
+        matches!(self.request.work, Work::Migrate(_))
+    }
+
     /// Returns true for what is known to read only, as far as its text tells.
     #[must_use]
     pub fn only_reads(&self) -> bool {
@@ -175,6 +186,7 @@ fn wanted(work: &Work, answered: Answered) -> Result<Answer> {
         Answered::Batch(results) => {
             Answer::Batch(results.into_iter().map(|(executed, rows)| BatchResult { executed, rows }).collect())
         }
+        Answered::Migrated(names) => Answer::Returned(Box::new(Ok::<_, Error>(names)), None),
         Answered::Done => Answer::Done,
         Answered::Rows(rows) => match work {
             Work::Query { wanted: Wanted::Json(options), .. } => match json_of(&rows, options) {

@@ -53,7 +53,7 @@ pub use turns::{
 use crate::api::batches::Batches;
 use crate::api::blob::Blob;
 use crate::api::call::{Call, Read};
-use crate::api::database::{Database, close_as};
+use crate::api::database::close_as;
 use crate::api::live::Live;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
@@ -245,10 +245,10 @@ impl Target {
     }
 }
 
-/// Closes a database.
+/// Closes a database, or the connection to a server.
 #[must_use]
-pub fn close(database: &Database) -> FrontCall {
-    FrontCall::new(close_as(database, |answer, _| answer.done().map(|()| Output::Done)))
+pub fn close(session: &Session) -> FrontCall {
+    FrontCall::new(close_as(session, |answer, _| answer.done().map(|()| Output::Done)))
 }
 
 /// Commits a transaction, or keeps a nested one.
@@ -274,8 +274,8 @@ pub fn rollback(transaction: Transaction<'static>) -> FrontCall {
 
 /// Keeps something of the front end with a handle, once: [`Target::mark`] has it in all that belongs to the handle. It is
 /// dropped with the last of these, on any thread.
-pub fn mark(database: &Database, mark: impl Any + Send + Sync) {
-    database.session.0.handle.set_mark(Box::new(mark));
+pub fn mark(session: &Session, mark: impl Any + Send + Sync) {
+    session.0.handle.set_mark(Box::new(mark));
 }
 
 /// The listener for the calls of one handle.
@@ -283,8 +283,8 @@ pub type Hear = Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>;
 
 /// Sets the listener for the calls of this handle, as [`Options::on_statement`](crate::Options::on_statement) does for
 /// those of all handles. It may be changed at any time. A call that began without a listener is not reported.
-pub fn set_listener(database: &Database, listener: Option<Hear>) {
-    database.session.0.handle.set_listener(listener.map(Listener::new));
+pub fn set_listener(session: &Session, listener: Option<Hear>) {
+    session.0.handle.set_listener(listener.map(Listener::new));
 }
 
 /// As [`set_listener`], of the handle that this belongs to.

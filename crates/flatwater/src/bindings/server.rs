@@ -25,6 +25,7 @@ use crate::queue::ticket::CallOptions;
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::{self, may_call};
 use crate::sql::{change_functions, parameters};
+use crate::workers::work::Work;
 
 /// Returns a session whose calls go to this server. `path` is its name in events.
 #[must_use]
@@ -68,6 +69,11 @@ pub fn with_options_of(session: &Session, other: &Session) -> Session {
 #[must_use]
 pub fn time_of(session: &Session) -> Option<Duration> {
     session.0.options.timeout
+}
+
+/// Applies the migrations that the database does not have yet.
+pub fn migrate(session: &Session, migrations: Migrations) -> Call<Vec<String>> {
+    session.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned())
 }
 
 /// Closes the handle of a session.

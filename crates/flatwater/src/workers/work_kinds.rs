@@ -20,7 +20,7 @@ pub(crate) struct Description {
     /// As what its calls are counted.
     pub(crate) kind: CallKind,
     /// How messages call it, if it has no SQL text.
-    name: &'static str,
+    pub(crate) name: &'static str,
     effect: Effect,
     /// It may keep a reader for as long as its caller wants.
     pub(crate) holds_reader: bool,
