@@ -325,7 +325,7 @@ class Connecting(Coroutine[Any, Any, Database]):
 
     def _opened(self, native: _native.NativeDatabase) -> Database:
         self._forms.give(native)
-        return Database(native, self._path)
+        return Database(native, native.name(self._path))
 
     def __await__(self) -> Generator[Any, None, Database]:
         return self._opened((yield from self._call.__await__()))
@@ -369,9 +369,10 @@ class Connecting(Coroutine[Any, Any, Database]):
 def connect(path: AnyPath, **options: Unpack[Options]) -> Connecting:
     """Opens or creates the database file at `path`: `db = await connect(path)`, or `async with connect(path) as db`.
 
-    ":memory:" is a private database in memory. `Options` lists the options; durations are seconds or a `timedelta`.
-    Options that most programs leave as they are go into the dict `tuning`; `Tuning` lists them. An unknown option is
-    a `TypeError` that names the nearest one.
+    ":memory:" is a private database in memory. "rqlite://host:4001" and "libsql://host" are databases on servers, with
+    the methods that run statements; the await asks the server. `Options` lists the options; durations are seconds or a
+    `timedelta`. Options that most programs leave as they are go into the dict `tuning`; `Tuning` lists them. An unknown
+    option is a `TypeError` that names the nearest one.
     """
     check_options(options)
     return Connecting(os.fsdecode(path), options)

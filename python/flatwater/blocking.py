@@ -367,7 +367,7 @@ def connect(path: AnyPath, **options: Unpack[Options]) -> Database:
     _logging.listen()
     native = _native.connect(path, options, functions)._wait()
     forms.give(native)
-    return Database(native, path)
+    return Database(native, native.name(path))
 
 
 if not TYPE_CHECKING:

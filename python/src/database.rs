@@ -6,12 +6,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flatwater::ConnectionOptions;
 use flatwater::bindings::{
-    FrontCall, Mailbox, Output, Polled, Target, checkpoint, close, enforces_foreign_keys, export, functions, has_key,
-    incremental_vacuum, joining, open_with, rekey, serialize, set_listener, vacuum, vacuum_into,
+    FrontCall, Mailbox, Needed, Output, Polled, Target, checkpoint, close, enforces_foreign_keys, export, functions,
+    has_key, incremental_vacuum, joining, open_with, rekey, serialize, set_listener, vacuum, vacuum_into,
 };
 use flatwater::calls::CheckpointMode;
+use flatwater::{ConnectionOptions, Params, Session};
+use flatwater_remote::{Remote, is_address};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -22,7 +23,7 @@ use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::connection::NativeConnection;
 use crate::converters::Converters;
-use crate::errors::{raised, unexpected};
+use crate::errors::{misuse, raised, unexpected};
 use crate::forms::{Datetimes, Forms};
 use crate::functions::NativeFunction;
 use crate::keys::AnyKey;
@@ -36,25 +37,63 @@ use crate::seconds::{Seconds, timed};
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
 
-/// An open database.
+/// An open database, or one on a server.
 #[pyclass(frozen, module = "flatwater._native")]
-pub(crate) struct NativeDatabase {
-    database: flatwater::Database,
+pub(crate) struct NativeDatabase(Host);
+
+/// What serves its calls.
+enum Host {
+    File(flatwater::Database),
+    Server(Remote),
 }
 
 impl NativeDatabase {
     /// Makes the handle that `connect` returns.
     fn of(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
         let Output::Database(database) = output else { return Err(unexpected()) };
-        Py::new(py, Self { database }).map(Py::into_any)
+        Py::new(py, Self(Host::File(database))).map(Py::into_any)
+    }
+
+    /// The same for a server, which has answered.
+    fn of_server(py: Python<'_>, remote: Remote) -> PyResult<Py<PyAny>> {
+        Py::new(py, Self(Host::Server(remote))).map(Py::into_any)
+    }
+
+    fn session(&self) -> &Session {
+        match &self.0 {
+            Host::File(database) => database,
+            Host::Server(remote) => remote,
+        }
     }
 
     pub(crate) fn target(&self) -> Target {
-        Target::of(&self.database)
+        Target::of(self.session())
     }
 
-    pub(crate) fn database(&self) -> &flatwater::Database {
-        &self.database
+    /// Returns the database of this process. `what` is what needs one.
+    fn database(&self, py: Python<'_>, what: &str) -> PyResult<&flatwater::Database> {
+        match &self.0 {
+            Host::File(database) => Ok(database),
+            Host::Server(_) => Err(misuse(
+                py,
+                &format!("{what} needs a database of this process, and this one is on a server"),
+                Some("use statements: `batch` is all or nothing"),
+            )),
+        }
+    }
+
+    /// Returns another handle, of which the close can be awaited when this one is gone.
+    pub(crate) fn closing(&self) -> Box<dyn FnOnce() + Send> {
+        match &self.0 {
+            Host::File(database) => {
+                let database = database.clone();
+                Box::new(move || drop(database.close().wait()))
+            }
+            Host::Server(remote) => {
+                let remote = remote.clone();
+                Box::new(move || drop(remote.close().wait()))
+            }
+        }
     }
 
     fn call<'py>(&self, py: Python<'py>, name: &'static str, call: PyResult<FrontCall>) -> PyResult<Bound<'py, PyAny>> {
@@ -76,6 +115,9 @@ pub(crate) fn connect<'py>(
     functions: Vec<Bound<'py, NativeFunction>>,
     joins: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(address) = path.0.to_str().filter(|text| is_address(text)) {
+        return connect_to_server(py, address, options, functions.len());
+    }
     audit::watch(py)?;
     let call = inside(py, || {
         let options = crate::options::of(path.0, options)?;
@@ -84,6 +126,27 @@ pub(crate) fn connect<'py>(
         Ok(open_with(options, functions))
     });
     new_call(py, Body::call("connect", call, Shape::Handle(Box::new(NativeDatabase::of))))
+}
+
+/// Connects to a server, which answers a first query.
+fn connect_to_server<'py>(
+    py: Python<'py>,
+    address: &str,
+    options: Option<&Bound<'py, PyDict>>,
+    functions: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let remote = inside(py, || {
+        let remote = Remote::connect(address).map_err(|error| raised(py, &error))?;
+        crate::options::of_server(py, remote, options, functions)
+    });
+    let (call, shape) = match remote {
+        Ok(remote) => {
+            let call = Target::of(&remote).query("connect", "SELECT 1", Ok(Params::default()), Needed::First);
+            (Ok(call), Shape::Handle(Box::new(move |py, _answer| NativeDatabase::of_server(py, remote))))
+        }
+        Err(error) => (Err(error), Shape::Plain),
+    };
+    new_call(py, Body::call("connect", call, shape))
 }
 
 /// Returns the statement that checks a database, or one of its tables.
@@ -125,17 +188,25 @@ impl NativeDatabase {
     ) {
         let datetimes = if sqlite3_datetimes { Datetimes::Sqlite3 } else { Datetimes::Utc };
         let converters = converters.map(|by_type| Converters::new(by_type, from_declared, from_name));
-        Forms { datetimes, converters }.keep(&self.database);
+        Forms { datetimes, converters }.keep(self.session());
     }
 
-    /// True if foreign keys are enforced.
+    /// How messages call it: `path`, or the address of a server without its secrets.
+    fn name(&self, path: &str) -> String {
+        match &self.0 {
+            Host::File(_) => path.to_owned(),
+            Host::Server(remote) => remote.name().to_owned(),
+        }
+    }
+
+    /// True if foreign keys are enforced. Those of a server are as it was started.
     fn enforces_foreign_keys(&self) -> bool {
-        enforces_foreign_keys(&self.database)
+        matches!(&self.0, Host::File(database) if enforces_foreign_keys(database))
     }
 
     /// Closes the database.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let closing = Closing { of: self.target(), has_begun: false, call: close(&self.database) };
+        let closing = Closing { of: self.target(), has_begun: false, call: close(self.session()) };
         new_call(py, Body::other("close", Ok(Box::new(closing)), Shape::Plain))
     }
 
@@ -149,20 +220,20 @@ impl NativeDatabase {
         let py = function.py();
         inside(py, || {
             let function = function.get().take(py)?;
-            functions::create(&self.database, function).map_err(|error| raised(py, &error))
+            functions::create(self.database(py, "a function")?, function).map_err(|error| raised(py, &error))
         })
     }
 
     /// Removes a function.
     fn remove_function(&self, py: Python<'_>, name: &str, arguments: i32) -> PyResult<()> {
-        let remove = || self.database.functions().remove_function(name, arguments);
-        inside(py, || remove().map_err(|error| raised(py, &error)))
+        let functions = self.database(py, "a function")?.functions();
+        inside(py, || functions.remove_function(name, arguments).map_err(|error| raised(py, &error)))
     }
 
     /// Removes a collation.
     fn remove_collation(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        let remove = || self.database.functions().remove_collation(name);
-        inside(py, || remove().map_err(|error| raised(py, &error)))
+        let functions = self.database(py, "a collation")?.functions();
+        inside(py, || functions.remove_collation(name).map_err(|error| raised(py, &error)))
     }
 
     /// True if datetimes are stored as the `sqlite3` module stores them.
@@ -172,7 +243,7 @@ impl NativeDatabase {
 
     /// Calls `tell` with every call of this database that ends, or nobody.
     fn log_queries(&self, tell: Option<Py<PyAny>>) {
-        set_listener(&self.database, tell.map(logged_query::listener));
+        set_listener(self.session(), tell.map(logged_query::listener));
     }
 
     /// Returns the native side of live queries, whose results are of one snapshot. Nothing begins.
@@ -189,7 +260,7 @@ impl NativeDatabase {
             statement(&sql, params.as_ref(), datetimes).map(|Statement { sql, params }| (sql.into_owned(), params))
         };
         let queries = inside(py, || queries.iter().map(query).collect::<PyResult<_>>())?;
-        Ok(NativeLive::results(&self.database, queries, pace(debounce, throttle)?))
+        Ok(NativeLive::results(self.database(py, "a live query")?, queries, pace(debounce, throttle)?))
     }
 
     /// Returns the native side of the changes of a live query. Nothing begins.
@@ -200,13 +271,19 @@ impl NativeDatabase {
         debounce: Seconds,
         throttle: Seconds,
     ) -> PyResult<NativeLive> {
+        let database = self.database(sql.py(), "a live query")?;
         let Statement { sql, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(&self.target())))?;
-        Ok(NativeLive::changes(&self.database, &sql, params, pace(debounce, throttle)?))
+        Ok(NativeLive::changes(database, &sql, params, pace(debounce, throttle)?))
     }
 
     /// Returns a connection of the caller's own. Its first statement opens it.
     #[pyo3(signature = (busy_timeout, foreign_keys))]
-    fn connection(&self, busy_timeout: Option<Seconds>, foreign_keys: Option<bool>) -> PyResult<NativeConnection> {
+    fn connection(
+        &self,
+        py: Python<'_>,
+        busy_timeout: Option<Seconds>,
+        foreign_keys: Option<bool>,
+    ) -> PyResult<NativeConnection> {
         let mut options = ConnectionOptions::new();
         if let Some(time) = busy_timeout {
             options = options.busy_timeout(time.duration()?);
@@ -214,12 +291,12 @@ impl NativeDatabase {
         if let Some(enforced) = foreign_keys {
             options = options.foreign_keys(enforced);
         }
-        Ok(NativeConnection::new(options.connect(&self.database)))
+        Ok(NativeConnection::new(options.connect(self.database(py, "a connection of one's own")?)))
     }
 
     /// Returns what the database has done since it was opened.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        crate::stats::of(py, &self.database.stats())
+        crate::stats::of(py, &self.database(py, "a look at its work")?.stats())
     }
 
     /// Applies migrations: pairs of a name and SQL, or the path of a folder.

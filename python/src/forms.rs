@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use flatwater::Database;
+use flatwater::Session;
 use flatwater::bindings::{Target, mark};
 
 use crate::converters::Converters;
@@ -34,8 +34,8 @@ pub(crate) struct Forms {
 
 impl Forms {
     /// Keeps them with a handle that has none.
-    pub(crate) fn keep(self, database: &Database) {
-        mark(database, self);
+    pub(crate) fn keep(self, session: &Session) {
+        mark(session, self);
     }
 
     /// Returns the converters of a handle, if the program gave any.

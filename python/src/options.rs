@@ -7,13 +7,15 @@ use std::path::PathBuf;
 
 use flatwater::{Migrations, Options};
 use flatwater_bridge::{Given, OPTIONS, TUNING, nearest, set, unknown};
+use flatwater_remote::Remote;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString};
 
-use crate::errors::raised;
+use crate::errors::{misuse, raised};
 use crate::keys::AnyKey;
 use crate::paths::AnyPath;
+use crate::seconds::Seconds;
 
 /// The options that are Python's own, or have a form of their own here.
 const OWN: &[&str] = &["converters", "datetimes", "key", "load_extension", "migrations", "on_connect", "tuning"];
@@ -44,6 +46,31 @@ pub(crate) fn of(path: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<O
         }
     }
     Ok(options)
+}
+
+/// Gives the connection to a server the options that it may have. The others are those of files, or are in its address.
+pub(crate) fn of_server(
+    py: Python<'_>,
+    remote: Remote,
+    given: Option<&Bound<'_, PyDict>>,
+    functions: usize,
+) -> PyResult<Remote> {
+    let mut remote = remote;
+    for (name, value) in given.into_iter().flatten() {
+        let name = name.extract::<String>()?;
+        match name.as_str() {
+            name if !keywords().any(|known| known == name) => return Err(PyTypeError::new_err(no_keyword(name))),
+            _ if value.is_none() => {}
+            "timeout" => remote = remote.with_timeout(value.extract::<Seconds>()?.duration()?),
+            name => return Err(not_of_server(py, &format!("the option {name:?}"))),
+        }
+    }
+    if functions > 0 { Err(not_of_server(py, "a function")) } else { Ok(remote) }
+}
+
+fn not_of_server(py: Python<'_>, what: &str) -> PyErr {
+    let hint = "a server has `timeout`, and what is in its address";
+    misuse(py, &format!("{what} needs a database of this process, and this one is on a server"), Some(hint))
 }
 
 /// Sets the options of the keys of `tuning`.

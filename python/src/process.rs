@@ -46,12 +46,10 @@ pub(crate) fn set_max_open(databases: usize) {
 #[pyfunction]
 pub(crate) fn close_at_exit(py: Python<'_>, open: Vec<Bound<'_, NativeDatabase>>, error: Py<PyType>) {
     thread_end::begin_exit(py, error);
-    let open: Vec<_> = open.iter().map(|one| one.get().database().clone()).collect();
+    let open: Vec<_> = open.iter().map(|one| one.get().closing()).collect();
     py.detach(|| {
         let _ = flatwater::process::close_all(Duration::MAX).wait();
-        for database in open {
-            let _ = database.close().wait();
-        }
+        open.into_iter().for_each(|close| close());
     });
     thread_end::wait_for_others(py);
     records::deliver(py);

@@ -23,6 +23,12 @@ pub(crate) struct Address {
     pub(crate) settings: Vec<(String, String)>,
 }
 
+/// Returns true for a text that is the address of a server, and not the path of a file.
+#[must_use]
+pub fn is_address(text: &str) -> bool {
+    matches!(text.split_once("://"), Some(("rqlite" | "rqlites" | "libsql", _)))
+}
+
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let (dialect, mut has_tls, rest) = match text.split_once("://") {

@@ -47,6 +47,7 @@ mod thread;
 mod transaction;
 mod writes;
 
+pub use address::is_address;
 pub use interactive::{Libsql, RemoteTransaction};
 pub use options::{Level, RemoteOptions};
 pub use remote::Remote;

@@ -41,6 +41,7 @@ use crate::thread::Way;
 /// its JSON: reading one fails.
 pub struct Remote {
     session: Session,
+    name: Arc<str>,
     pub(crate) way: Arc<Way>,
     /// That of each call without a deadline of its own.
     pub(crate) timeout: Duration,
@@ -61,12 +62,11 @@ impl Remote {
     /// # Errors
     /// `Misuse` for a token or a certificate that cannot be used; `Open` if the thread cannot be started.
     pub fn with(options: RemoteOptions) -> Result<Self> {
-        // Without the user.
         let name = format!("{}://{}", options.address.dialect.scheme(), options.address.nodes.join(","));
         let (level, timeout) = (options.level, options.timeout);
         let way = Way::start(options)?;
         let session = server::with_way(&server::session(way.clone(), &name), way.levels.number(level));
-        Ok(Self { session, way, timeout })
+        Ok(Self { session, name: name.into(), way, timeout })
     }
 
     /// Returns a handle whose reads have this level.
@@ -86,6 +86,12 @@ impl Remote {
     #[must_use]
     pub fn with_json(&self, options: JsonOptions) -> Self {
         self.another(server::with_json(&self.session, options))
+    }
+
+    /// Returns the address without the user and the settings, so without a secret.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Applies the migrations that the database does not have yet, in the order of their numbers, and returns the names of those
@@ -114,7 +120,7 @@ impl Remote {
 
 impl Remote {
     fn another(&self, session: Session) -> Self {
-        Self { session, way: self.way.clone(), timeout: self.timeout }
+        Self { session, name: self.name.clone(), way: self.way.clone(), timeout: self.timeout }
     }
 }
 

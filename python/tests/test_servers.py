@@ -1,0 +1,147 @@
+"""A database on a server: the same methods on the stand-in for an rqlite cluster, which is a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+import flatwater
+from flatwater import blocking
+
+ROOT = Path(__file__).parents[2]
+
+
+class Cluster:
+    """Three nodes, and what controls them."""
+
+    def __init__(self) -> None:
+        command = ["cargo", "run", "--quiet", "-p", "rqlite-double"]
+        self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        listens = json.loads(self.process.stdout.readline())
+        self.control = listens["control"]
+        self.address = f"rqlite://ada:secret@{','.join(listens['nodes'])}"
+
+    def order(self, **order: object) -> dict[str, object]:
+        """Gives an order, and returns what the cluster is at."""
+        with urlopen(Request(f"http://{self.control}/", json.dumps(order).encode())) as answer:
+            return json.load(answer)
+
+    def close(self) -> None:
+        """Ends it, and waits."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    cluster = Cluster()
+    yield cluster
+    cluster.close()
+
+
+async def program(db: flatwater.Database) -> list[object]:
+    """What a program does with a database. Returns all that it got."""
+    await db.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT UNIQUE, score REAL, picture BLOB)")
+    insert = "INSERT INTO users (name, score, picture) VALUES (?, ?, ?)"
+    got: list[object] = [await db.execute(insert, ("Ada", 1.0, b"\x00\xff"))]
+    got.append(await db.execute("UPDATE users SET score = :by WHERE name = :who", {"by": 2.5, "who": "Ada"}))
+    got.append(await db.executemany(insert, [(f"user {number}", number, None) for number in range(300)]))
+    got.append([tuple(row) for row in await db.query("SELECT * FROM users ORDER BY id LIMIT 3")])
+    got.append(await db.query_value("SELECT count(*) FROM users"))
+    got.append(await db.query_optional("SELECT * FROM users WHERE id = 9999"))
+    got.append(await db.query_json("SELECT id, name FROM users ORDER BY id LIMIT 2"))
+    batch = await db.batch([("INSERT INTO users (name) VALUES (?)", ("Bob",)), "DELETE FROM users WHERE name = 'Bob'"])
+    got.append([(one.changes, one.last_insert_rowid) for one in batch])
+    got.append([tuple(row) for row in await db.query("INSERT INTO users (name) VALUES ('Eve') RETURNING id, name")])
+    await db.executescript("CREATE TABLE a (x); INSERT INTO a VALUES (1); INSERT INTO a VALUES (2)")
+    async with db.stream("SELECT x FROM a ORDER BY x") as rows:
+        got.append([row[0] async for row in rows])
+    got.append(await db.migrate([("0001_tags", "CREATE TABLE tags (a); INSERT INTO tags VALUES (1)")]))
+    got.append(await db.migrate([("0001_tags", "CREATE TABLE tags (a); INSERT INTO tags VALUES (1)")]))
+    for wrong in ["INSERT INTO users (id, name) VALUES (1, 'x')", "UPDATE users SET missing = 1", "INSERT INTO"]:
+        with pytest.raises(flatwater.Error) as caught:
+            await db.execute(wrong)
+        got.append((type(caught.value), caught.value.kind, str(caught.value)))
+    return got
+
+
+async def test_a_program_gets_the_same_on_a_file_and_on_a_server(cluster, file):
+    async with flatwater.connect(cluster.address) as server, flatwater.connect(file) as db:
+        assert await program(server) == await program(db)
+        results = await asyncio.gather(*(server.execute("INSERT INTO a VALUES (?)", (n,)) for n in range(50)))
+        assert all(result.changes == 1 for result in results)
+        with pytest.raises(flatwater.ProgrammingError):
+            await server.query("SELECT ?, ?", (1,))
+    with pytest.raises(flatwater.ProgrammingError, match="closed"):
+        await server.query("SELECT 1")
+
+
+async def test_what_a_server_has_not_is_refused_with_a_hint(cluster, tmp_path):
+    async with flatwater.connect(cluster.address) as server:
+        await server.execute("CREATE TABLE t (a)")
+        with pytest.raises(flatwater.ProgrammingError, match="on a server.*batch"):
+            async with server.transaction():
+                pass
+        with pytest.raises(flatwater.ProgrammingError, match="on a server"):
+            async with server.snapshot():
+                pass
+        with pytest.raises(flatwater.ProgrammingError, match="on a server"):
+            async with server.live("SELECT a FROM t"):
+                pass
+        with pytest.raises(flatwater.ProgrammingError, match="on a server"):
+            await server.backup(tmp_path / "copy.db")
+        with pytest.raises(flatwater.ProgrammingError, match="on a server"):
+            await server.vacuum()
+        with pytest.raises(flatwater.ProgrammingError, match="on a server"):
+            server.stats()
+        with pytest.raises(flatwater.ProgrammingError, match="on a server"):
+            server.connection()
+        with pytest.raises(flatwater.ProgrammingError, match="on a server"):
+            server.create_function("f", 0, lambda: 1)
+        assert await server.query_value("SELECT count(*) FROM t") == 0
+
+
+async def test_an_address_has_its_settings_and_keeps_its_secret(cluster):
+    with pytest.raises(flatwater.ProgrammingError, match="levle"):
+        await flatwater.connect(f"{cluster.address}/?levle=weak")
+    with pytest.raises(flatwater.ProgrammingError, match="readers.*on a server"):
+        await flatwater.connect(cluster.address, readers=2)
+    with pytest.raises(TypeError):
+        await flatwater.connect(cluster.address, raeders=2)
+    async with flatwater.connect(f"{cluster.address}/?level=strong&timeout=5s", timeout=60) as server:
+        assert "secret" not in repr(server) and "rqlite://" in repr(server)
+        told: list[str] = []
+        server.add_query_logger(lambda query: told.append(query.sql or ""))
+        await server.execute("CREATE TABLE t (a)")
+        await asyncio.sleep(0)
+        assert await server.query_value("SELECT count(*) FROM t") == 0
+        assert "CREATE TABLE t (a)" in told
+
+
+async def test_a_lost_answer_is_no_second_write_and_no_server_is_a_timeout(cluster):
+    async with flatwater.connect(cluster.address) as server:
+        await server.execute("CREATE TABLE t (a)")
+        cluster.order(script=["drop_after", "drop_after"])
+        assert (await server.execute("INSERT INTO t VALUES (1)")).changes == 1
+        assert await server.query_value("SELECT count(*) FROM t") == 1
+        cluster.order(headless=True)
+        with pytest.raises(flatwater.TimeoutError) as caught:
+            await server.execute("INSERT INTO t VALUES (2)", timeout=0.3)
+        assert caught.value.applied in ("no", "unknown")
+
+
+def test_a_thread_that_waits_has_the_same(cluster):
+    with blocking.connect(cluster.address) as server:
+        server.execute("CREATE TABLE t (a)")
+        assert server.execute("INSERT INTO t VALUES (?)", (1,)).changes == 1
+        assert [row[0] for row in server.query("SELECT a FROM t")] == [1]
+        assert server.migrate([("0001_u", "CREATE TABLE u (a)")]) == ["0001_u"]
