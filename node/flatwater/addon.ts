@@ -86,6 +86,7 @@ export interface Native {
   addPlain(many: number, numbers: Float64Array, count: number, text: string): number;
   runMany(rows: number, timeout: number, place: number, integers: number): Answer;
   stats(database: number): number | object;
+  name(database: number): string | undefined;
   allocated(): number | undefined;
   setMaxOpen(databases: number): void;
 }

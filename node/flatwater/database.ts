@@ -64,7 +64,7 @@ export class Database extends Session {
   constructor(
     handle: number,
     integers: number,
-    /** As it was given. */
+    /** As it was given; the address of a server without its user and its settings. */
     readonly path: string,
   ) {
     super(handle, integers, new Origin(handle, path));
@@ -187,7 +187,10 @@ export class Database extends Session {
   }
 }
 
-/** Opens or creates a database. */
+/**
+ * Opens or creates a database. `rqlite://host:4001` and `libsql://host` are databases on servers: they have the methods that run
+ * statements, and are asked before the promise is fulfilled.
+ */
 export async function open(path: string | URL, options: Options = {}): Promise<Database> {
   const integers = integersOf(options.integers as Integers | undefined, INTEGERS.number);
   const file = path instanceof URL ? path.href : path;
@@ -195,6 +198,16 @@ export async function open(path: string | URL, options: Options = {}): Promise<D
     throw misuse("the path must be a string or a URL");
   }
   const handle = await settle(native.open(whole(file, "the path"), options), number);
-  debug("opened %s", file);
-  return new Database(handle, integers, file);
+  const server = native.name(handle);
+  const database = new Database(handle, integers, server ?? file);
+  if (server !== undefined) {
+    try {
+      await database.query("SELECT 1");
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
+  }
+  debug("opened %s", database.path);
+  return database;
 }

@@ -21,7 +21,7 @@ use flatwater_bridge::Text;
 use crate::capi::value::{Env, Result, Value};
 use crate::codes::{DONE, FAILED};
 use crate::failure::Failure;
-use crate::handles::Handle;
+use crate::handles::{Handle, Opened};
 use crate::host::Host;
 use crate::lists::{Lists, TOKEN, executed_numbers};
 use crate::waiting::{Source, Waiting};
@@ -64,7 +64,7 @@ impl Host {
             Output::Database(database) => {
                 let target = Target::of(&database);
                 let id = target.database() as f64;
-                let number = self.handles.add(Handle::Database { database, target });
+                let number = self.handles.add(Handle::Database { database: Opened::File(database), target });
                 self.numbers(env, &[number, id])
             }
             Output::Transaction(transaction) => {

@@ -11,11 +11,12 @@ use flatwater::calls::CheckpointMode;
 use flatwater::options::JsonOptions;
 use flatwater::{Params, Transaction};
 use flatwater_bridge::Integers;
+use flatwater_remote::is_address;
 
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Result, Value};
 use crate::failure::Failure;
-use crate::handles::Handle;
+use crate::handles::{Handle, Opened};
 use crate::host::Host;
 use crate::options;
 use crate::params;
@@ -173,7 +174,10 @@ pub(crate) fn connection<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let around = call.number::<1>()?;
     let connection = match host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Database { database, .. }) => database.connection(),
+        Some(Handle::Database { database, .. }) => match database.file("a connection of one's own") {
+            Ok(database) => database.connection(),
+            Err(failure) => return host.failed(env, failure),
+        },
         _ => return host.failed(env, gone()),
     };
     let target = Target::of(&connection);
@@ -183,7 +187,20 @@ pub(crate) fn connection<'e>(call: &Call<'e, Host>) -> Answer<'e> {
 /// `open(path, options)`
 pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
-    match options::of(env, &call.text::<0>()?, call.argument::<1>()) {
+    let path = call.text::<0>()?;
+    if is_address(&path) {
+        // The caller asks it something, so that what is wrong with it is told.
+        return match options::of_server(env, &path, call.argument::<1>()) {
+            Ok(remote) => {
+                let target = Target::of(&remote);
+                let id = target.database() as f64;
+                let number = host.handles.add(Handle::Database { database: Opened::Server(remote), target });
+                host.numbers(env, &[number, id])
+            }
+            Err(failure) => host.failed(env, failure),
+        };
+    }
+    match options::of(env, &path, call.argument::<1>()) {
         Ok(options) => host.call(env, bindings::open(options)),
         Err(failure) => host.failed(env, failure),
     }
@@ -193,7 +210,7 @@ pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
 pub(crate) fn close<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let (closing, database) = match host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Database { database, target }) => (bindings::close(database), target.database()),
+        Some(Handle::Database { database, target }) => (bindings::close(database.session()), target.database()),
         _ => return host.done(env),
     };
     if is_inside(host, database, call.number::<1>()?) {
@@ -286,13 +303,14 @@ pub(crate) fn live<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (debounce, throttle, changes) = (pace(call.number::<2>()?), pace(call.number::<3>()?), call.argument::<4>());
     let changes = env.as_bool(changes)?;
     let live = match host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Database { database, .. }) if changes => {
-            let (sql, params) = queries.into_iter().next().unwrap_or_default();
-            Handle::Changes(database.live(&*sql, params).debounce(debounce).throttle(throttle).changes())
-        }
-        Some(Handle::Database { database, .. }) => {
-            Handle::Live(database.live_group(queries).debounce(debounce).throttle(throttle))
-        }
+        Some(Handle::Database { database, .. }) => match database.file("a live query") {
+            Ok(database) if changes => {
+                let (sql, params) = queries.into_iter().next().unwrap_or_default();
+                Handle::Changes(database.live(&*sql, params).debounce(debounce).throttle(throttle).changes())
+            }
+            Ok(database) => Handle::Live(database.live_group(queries).debounce(debounce).throttle(throttle)),
+            Err(failure) => return host.failed(env, failure),
+        },
         _ => return host.failed(env, gone()),
     };
     env.number(host.handles.add(live))

@@ -14,18 +14,46 @@ use flatwater::bindings::{
 use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::options::JsonOptions;
-use flatwater::{Connection, Database, Params, Rows, Snapshot, Transaction};
+use flatwater::{Connection, Database, Params, Rows, Session, Snapshot, Transaction};
 use flatwater_bridge::Tokens;
+use flatwater_remote::Remote;
 
+use crate::failure::Failure;
 use crate::lines::Spot;
 
 /// How long the end of an environment waits for its databases to close.
 const CLOSE: Duration = Duration::from_secs(5);
 
+/// A database of this process, or one on a server.
+pub(crate) enum Opened {
+    File(Database),
+    Server(Remote),
+}
+
+impl Opened {
+    pub(crate) fn session(&self) -> &Session {
+        match self {
+            Self::File(database) => database,
+            Self::Server(remote) => remote,
+        }
+    }
+
+    /// Returns the database of this process. `what` is what needs one.
+    pub(crate) fn file(&self, what: &str) -> Result<&Database, Failure> {
+        match self {
+            Self::File(database) => Ok(database),
+            Self::Server(_) => Err(Failure::misuse(
+                format!("{what} needs a database of this process, and this one is on a server"),
+                Some("use statements: `batch` is all or nothing"),
+            )),
+        }
+    }
+}
+
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Handle {
     Database {
-        database: Database,
+        database: Opened,
         target: Target,
     },
     /// `around` is the one inside of which it was begun, of this database or another one.
@@ -171,11 +199,14 @@ impl Drop for Handles {
 }
 
 /// Closes the database, and waits for that.
-fn close(database: Database) {
+fn close(database: Opened) {
     let (ends, ended) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::Builder::new().name("fw-node-close".into()).spawn(move || {
         let _ends = ends;
-        let _ = database.close().wait();
+        let _ = match &database {
+            Opened::File(database) => database.close().wait(),
+            Opened::Server(remote) => remote.close().wait(),
+        };
     });
     if thread.is_ok() {
         let _ = ended.recv_timeout(CLOSE);

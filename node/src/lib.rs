@@ -64,6 +64,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "addPlain", run: plain::add },
     Function { name: "runMany", run: many::run },
     Function { name: "stats", run: stats::stats },
+    Function { name: "name", run: stats::name },
     Function { name: "allocated", run: stats::allocated },
     Function { name: "setMaxOpen", run: stats::set_max_open },
 ];

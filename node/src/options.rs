@@ -3,9 +3,12 @@
 //! Owns: their values from JavaScript, with names in camelCase and times in milliseconds. Leaves out: the names and what they mean
 //! (`flatwater-bridge`), and which of them are JavaScript's own.
 
+use std::time::Duration;
+
 use flatwater::options::Key;
 use flatwater::{Migrations, Options};
 use flatwater_bridge::{DURATIONS, Given, OPTIONS, TUNING, camel, nearest, set, unknown};
+use flatwater_remote::Remote;
 
 use crate::capi::value::{Env, Kind, Value};
 use crate::failure::{Failure, half_in};
@@ -31,6 +34,32 @@ pub(crate) fn of<'e>(env: Env<'e>, path: &str, given: Value<'e>) -> Result<Optio
         }
     }
     Ok(options)
+}
+
+/// Returns the connection to a server, with the options that it may have. The others are those of files, or are in its address.
+pub(crate) fn of_server<'e>(env: Env<'e>, address: &str, given: Value<'e>) -> Result<Remote, Failure> {
+    let mut remote = Remote::connect(address)?;
+    for (name, value) in pairs(env, given)? {
+        match name.as_str() {
+            "integers" => {}
+            "timeout" => match form(env, &name, value, true)? {
+                Given::Real(seconds) if let Ok(time) = Duration::try_from_secs_f64(seconds) => {
+                    remote = remote.with_timeout(time);
+                }
+                _ => return Err(Failure::misuse("the option \"timeout\" must be a number of milliseconds", None)),
+            },
+            name if !Tier::Option.names().iter().any(|known| known == name) => {
+                return Err(Failure::misuse(no_option(name, Tier::Option), None));
+            }
+            name => {
+                return Err(Failure::misuse(
+                    format!("the option {name:?} needs a database of this process, and this one is on a server"),
+                    Some("a server has `timeout`, and what is in its address"),
+                ));
+            }
+        }
+    }
+    Ok(remote)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -9,13 +9,16 @@ use flatwater_bridge::{Counter, camel, counters};
 use crate::calls::gone;
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Result, Value};
-use crate::handles::Handle;
+use crate::handles::{Handle, Opened};
 use crate::host::Host;
 
 /// `stats(database)`
 pub(crate) fn stats<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let stats = match call.host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Database { database, .. }) => database.stats(),
+        Some(Handle::Database { database, .. }) => match database.file("a look at its work") {
+            Ok(database) => database.stats(),
+            Err(failure) => return call.host.failed(call.env, failure),
+        },
         _ => return call.host.failed(call.env, gone()),
     };
     object(call.env, counters(&stats))
@@ -35,6 +38,14 @@ fn object<'e>(env: Env<'e>, all: Vec<(&str, Counter<'_>)>) -> Result<Value<'e>> 
         env.set(object, &camel(name), value)?;
     }
     Ok(object)
+}
+
+/// `name(database)`: the address of a server without its secrets; undefined for a database of this process.
+pub(crate) fn name<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
+    match call.host.handles.get(call.number::<0>()?).as_deref() {
+        Some(Handle::Database { database: Opened::Server(remote), .. }) => call.env.text(remote.name()),
+        _ => call.env.undefined(),
+    }
 }
 
 /// `listen(target, on)`: whether the calls on this database have events.
