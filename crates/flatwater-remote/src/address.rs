@@ -38,12 +38,20 @@ impl Address {
             Some((scheme, _)) => return Err(wrong(format!("there is no server that is reached by {scheme:?}"))),
             None => return Err(wrong("the address of a server has no scheme".into())),
         };
-        // A password may have any sign, also an `@` or a `?` that was not encoded.
+        // A password of rqlite may have any sign, also an `@` or a `?` that was not encoded.
+        // A token in the settings may have them, too.
+        let (rest, query) = match dialect {
+            Dialect::Rqlite => (rest, None),
+            Dialect::Libsql => rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query))),
+        };
         let (user, rest) = match rest.rsplit_once('@') {
             Some((user, rest)) => (Some(user_of(user)?), rest),
             None => (None, rest),
         };
-        let (hosts, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (hosts, query) = match query {
+            Some(query) => (rest, query),
+            None => rest.split_once('?').unwrap_or((rest, "")),
+        };
         let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
         let settings = query.split('&').filter(|pair| !pair.is_empty()).map(setting);
         let mut settings = settings.collect::<Result<Vec<_>>>()?;
@@ -143,6 +151,8 @@ mod tests {
         assert!(address.dialect == Dialect::Libsql && address.has_tls);
         assert_eq!(address.nodes, ["db.example.com:443"]);
         assert_eq!(address.settings, [("authToken".into(), "secret".into())]);
+        let address = parsed("libsql://ada:se%40cret@host?authToken=a@b/c");
+        assert_eq!((address.nodes, &*address.settings[0].1), (vec!["host:443".to_owned()], "a@b/c"));
         let address = parsed("libsql://127.0.0.1,127.0.0.1:8081/?tls=0");
         assert!(!address.has_tls && address.settings.is_empty());
         assert_eq!(address.nodes, ["127.0.0.1:8080", "127.0.0.1:8081"]);

@@ -22,7 +22,7 @@ const OF_A_CONNECTION: &[&str] = &["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPO
 
 /// Refuses values that cannot be sent, or do not fit the statement.
 pub(crate) fn check(one: &One<'_>, dialect: Dialect) -> Result<()> {
-    check_names(one)?;
+    check_names(one, dialect)?;
     for (number, (_, value)) in (1..).zip(one.values()) {
         match value {
             ValueRef::Real(value) if !value.is_finite() => {
@@ -52,7 +52,7 @@ fn is_hex(text: &[u8]) -> bool {
 }
 
 /// Refuses a text that cannot be sent as one statement.
-pub(crate) fn check_text(sql: &str) -> Result<()> {
+pub(crate) fn check_text(sql: &str, dialect: Dialect) -> Result<()> {
     let mut all = statements(sql);
     let Some((_, verb, _)) = all.next() else {
         return Err(wrong("the SQL has no statement".into(), "a call runs one statement"));
@@ -62,20 +62,32 @@ pub(crate) fn check_text(sql: &str) -> Result<()> {
         return Err(wrong("the SQL has several statements, and one is expected".into(), hint));
     }
     if OF_A_CONNECTION.iter().any(|one| verb.eq_ignore_ascii_case(one)) {
-        let hint = "a server has no transaction of one caller: use batch, which is all or nothing";
-        return Err(wrong(format!("{verb} cannot be run on a server that has one connection for all callers"), hint));
+        let hint = match dialect {
+            Dialect::Rqlite => "the server has one connection for all its clients: use batch, which is all or nothing",
+            Dialect::Libsql => {
+                "each call has a connection of its own: use batch, or `begin` and `transaction` of `Libsql`"
+            }
+        };
+        return Err(wrong(format!("{verb} cannot be run on a server as a statement"), hint));
     }
     if let Some(name) = changing_pragma(sql) {
-        let hint = "it would hold for all callers, until the node restarts: set it where the server is started";
+        let hint = match dialect {
+            Dialect::Rqlite => {
+                "it would hold for all clients, until the node restarts: set it where the server is started"
+            }
+            Dialect::Libsql => {
+                "each call has a connection of its own, which ends with it: set it where the server is started"
+            }
+        };
         return Err(wrong(format!("PRAGMA {name} cannot be set through the server"), hint));
     }
     if makes_temp(sql) {
-        let hint = "the server would make it for all its clients, until it restarts";
+        let hint = "it would be of a connection of the server, which is of all its clients or ends with the call";
         return Err(wrong("a TEMP object cannot be made on a server".into(), hint));
     }
     if let Some(function) = asks_for_earlier(sql) {
-        let hint = "the server has one connection for all clients: use RETURNING, or a subquery that finds the row";
-        return Err(wrong(format!("{function}() would tell of a statement of somebody else"), hint));
+        let hint = "other statements stand before it on the server: use RETURNING, or a subquery that finds the row";
+        return Err(wrong(format!("{function}() would tell of another statement"), hint));
     }
     Ok(())
 }
@@ -92,8 +104,8 @@ fn makes_temp(sql: &str) -> bool {
     })
 }
 
-/// The server binds NULL to a parameter that has no value, and says nothing.
-fn check_names(one: &One<'_>) -> Result<()> {
+/// rqlite binds NULL to a parameter that has no value, and says nothing.
+fn check_names(one: &One<'_>, dialect: Dialect) -> Result<()> {
     let given: Option<HashSet<&str>> =
         one.values().map(|(name, _)| name.map(|name| name.trim_start_matches([':', '@', '$']))).collect();
     let expected = parameters(one.sql);
@@ -111,6 +123,10 @@ fn check_names(one: &One<'_>) -> Result<()> {
             }
             Ok(())
         }
+        None if dialect == Dialect::Libsql && parameter_names(one.sql).next().is_some() => Err(wrong(
+            "the SQL has parameters with names, and the values have none".into(),
+            "give each parameter by its name, or write ? for it",
+        )),
         None if one.len() == expected => Ok(()),
         None => Err(wrong(
             format!("the SQL has {expected} parameter(s), and {} value(s) were given", one.len()),

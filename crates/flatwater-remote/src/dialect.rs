@@ -7,6 +7,7 @@ use bytes::Bytes;
 use flatwater::bindings::server::One;
 
 use crate::http::Sent;
+use crate::options::Level;
 use crate::request::{How, Verdict};
 use crate::{libsql, rqlite};
 
@@ -38,6 +39,15 @@ impl Dialect {
         match self {
             Self::Rqlite => Statements::Rqlite(rqlite::json::Statements::default()),
             Self::Libsql => Statements::Libsql(libsql::json::Steps::read(index)),
+        }
+    }
+
+    /// Returns what a question to the newest state begins with, and how it is asked. A replica that stands first in an address hands
+    /// a transaction over to its primary, and answers a read by itself.
+    pub(crate) fn question(self) -> (Statements, How) {
+        match self {
+            Self::Rqlite => (self.read(None), How::Read(Level::Strong)),
+            Self::Libsql => (self.transaction(), How::Write),
         }
     }
 

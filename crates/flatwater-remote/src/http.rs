@@ -111,7 +111,8 @@ impl Http {
     async fn exchange(&self, node: &str, request: Request<Full<Bytes>>) -> Sent {
         let answer = match self.client.request(request).await {
             Ok(answer) => answer,
-            Err(error) if is_of_tls(&error) => {
+            // Later it may have the request.
+            Err(error) if error.is_connect() && is_of_tls(&error) => {
                 return Sent::Untrusted(format!("{node} cannot be trusted: {}", cause(&error)));
             }
             Err(error) if error.is_connect() => {

@@ -17,7 +17,7 @@ use crate::dialect::Dialect;
 use crate::options::{Level, RemoteOptions};
 use crate::remote::Remote;
 use crate::thread::Way;
-use crate::transaction::{Begin, Inside};
+use crate::transaction::{Begin, Inside, has_ended};
 
 /// A database on a libSQL server: sqld, or Turso. It is a [`Remote`], to which it derefs, with interactive transactions.
 ///
@@ -77,9 +77,11 @@ impl Libsql {
     /// Dropping the future rolls back what was begun.
     ///
     /// # Errors
-    /// `Timeout` if the server did not begin it in time; `Open` if the server cannot be trusted or does not permit it.
+    /// `Timeout` if the server did not begin it in time; `Open` if the server cannot be trusted or does not permit it; `Closed`; `Misuse`
+    /// in a process that was forked.
     pub async fn begin(&self) -> Result<RemoteTransaction> {
         let remote = &self.remote;
+        server::usable(remote)?;
         let time = server::time_of(remote).unwrap_or(remote.timeout).min(remote.timeout);
         let (asked, inbox) = mpsc::unbounded_channel();
         let (answer, begun) = oneshot::channel();
@@ -136,7 +138,7 @@ impl std::fmt::Debug for Libsql {
 /// after. Nothing of it was written then, and no other one is begun in its place. A call whose deadline passes while the server
 /// has it ends the transaction, too.
 ///
-/// Dropping it rolls it back.
+/// Dropping it rolls it back, without waiting; calls of it that have not run by then fail.
 #[must_use = "dropping a transaction rolls it back"]
 pub struct RemoteTransaction {
     session: Session,
@@ -157,15 +159,24 @@ impl RemoteTransaction {
     /// Rolls back the transaction. Dropping it does the same without waiting. Succeeds if the server has already rolled it back.
     ///
     /// # Errors
-    /// `Closed` in a process that was forked.
+    /// `Misuse` in a process that was forked.
     pub async fn rollback(self) -> Result<()> {
         self.end(false).await
     }
 
     async fn end(self, commits: bool) -> Result<()> {
+        server::usable(&self.session)?;
         let (answer, ended) = oneshot::channel();
         let _ = self.inbox.send(Inside::End { commits, answer });
         ended.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Drop for RemoteTransaction {
+    fn drop(&mut self) {
+        if server::usable(&self.session).is_ok() {
+            let _ = self.inbox.send(Inside::Close(Box::new(|| {})));
+        }
     }
 }
 
@@ -192,8 +203,13 @@ struct Inner {
 
 impl Server for Inner {
     fn send(&self, asked: Asked) {
-        // If the task is gone, the call is dropped, and its caller learns of it.
-        let _ = self.inbox.send(Inside::Asked(asked));
+        if let Err(mpsc::error::SendError(Inside::Asked(asked))) = self.inbox.send(Inside::Asked(asked)) {
+            asked.answer(Err(has_ended()));
+        }
+    }
+
+    fn in_transaction(&self) -> bool {
+        !self.inbox.is_closed()
     }
 
     /// What was sent is finished: without its answer the transaction would be lost.

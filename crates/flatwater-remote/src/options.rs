@@ -74,7 +74,7 @@ impl RemoteOptions {
             attempt_timeout: match address.dialect {
                 Dialect::Rqlite => ATTEMPT_TIMEOUT,
                 // Nobody else would answer, and a write waits for the transactions before it.
-                Dialect::Libsql => TIMEOUT,
+                Dialect::Libsql => TIMEOUT / 2,
             },
             token: None,
             certificates: Vec::new(),
@@ -133,7 +133,7 @@ impl RemoteOptions {
 
     /// Sets how long a node may take for one answer. A leader that hangs is noticed after this time. A statement that runs for
     /// longer, such as one that makes an index, needs a longer one. Default 2.5 s; for a libSQL server, in whose place no other one takes
-    /// over, 10 s.
+    /// over, 5 s.
     pub fn attempt_timeout(self, attempt_timeout: Duration) -> Self {
         Self { attempt_timeout: attempt_timeout.clamp(SHORTEST, LONGEST), ..self }
     }

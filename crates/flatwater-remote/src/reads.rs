@@ -32,7 +32,7 @@ async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
         What::Other(name) => return Err(needs_database(name)),
         _ => return Err(no_result()),
     };
-    check_text(one.sql)?;
+    check_text(one.sql, shared.cluster.dialect)?;
     check(&one, shared.cluster.dialect)?;
     let (level, end) = (shared.levels.get(asked.way()), shared.ends(asked));
     if shared.cluster.dialect == Dialect::Libsql && matches!(level, Level::None { freshness: Some(_) }) {
@@ -52,7 +52,7 @@ async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
     match shared.cluster.ask(&request).await {
         Known::Results(results) => result(&one, results),
         Known::Refused(error) => Err(error),
-        Known::Undone(failure) => Err(failure.error()),
+        Known::Undone(failure) | Known::Doubtful(failure) => Err(failure.error()),
         Known::TooLate(why) | Known::Unknown(why) => Err(too_late(&why)),
     }
 }

@@ -17,8 +17,8 @@ use crate::thread::Way;
 /// A database on an rqlite cluster, or on a libSQL server ([`Libsql`](crate::Libsql)). Its operations are those of a [`Session`], to which it
 /// derefs. Cloning it is cheap.
 ///
-/// **Writes are applied exactly once.** A write is acknowledged when a majority of the nodes has it. If the answer is lost, because
-/// the leader fails or a connection breaks, the write is sent again, with a number in the same transaction by which the database
+/// **Writes are applied exactly once.** A write is acknowledged when a majority of the nodes has it, or the primary of a libSQL server.
+/// If the answer is lost, because the leader fails or a connection breaks, the write is sent again, with a number in the same transaction by which the database
 /// itself refuses it if it was applied before; then its caller gets the result that was recorded with it. `CommitUnknown` is the error of a
 /// write of which nothing could be learnt until [`RemoteOptions::timeout`]. The rows of a RETURNING are
 /// not recorded: if the answer is lost, the error says that the write was applied. Two tables in the database are used for this,
@@ -33,12 +33,12 @@ use crate::thread::Way;
 /// **Deadlines and cancellation** are those of a [`Call`]: a write that was sent is finished although its caller has left; a read that nobody
 /// waits for ends, and its connection is free.
 ///
-/// **Results** are read whole, also by `stream`, and may have 256 MiB.
+/// **Results** are read whole, also by `stream`, and may have 256 MiB; a libSQL server answers with 10 MB, unless it was told otherwise.
 ///
-/// What the server does otherwise than SQLite in a file: statements run on each node, so one whose result is another each time, such as
+/// What rqlite does otherwise than SQLite in a file: statements run on each node, so one whose result is another each time, such as
 /// one with `CURRENT_TIMESTAMP`, leaves other values on each node: bind times and identifiers. Columns that are
 /// declared as DATE, DATETIME, TIMESTAMP or BOOLEAN are converted when they are read. Numbers that are infinite have no form in
-/// its JSON: reading one fails.
+/// its JSON: reading one fails, on both. The guides list more.
 pub struct Remote {
     session: Session,
     name: Arc<str>,
@@ -100,7 +100,7 @@ impl Remote {
     ///
     /// Each migration is one request, all or nothing, together with its row of the history. So each is applied once, even if several
     /// programs start at the same time. Foreign keys are as the server has them: a migration that rebuilds a table to
-    /// which others refer needs an rqlite cluster without `-fk`.
+    /// which others refer needs an rqlite cluster without `-fk`, and cannot be run on a libSQL server, which enforces them.
     ///
     /// Dropping the future leaves the migration that was sent to be finished, and begins no other.
     ///

@@ -41,6 +41,8 @@ pub(crate) enum Verdict {
     Refused(Error),
     /// It failed as a whole, and all of it was undone.
     Undone(Failure),
+    /// It failed, and it is not known whether some of it has stayed all the same.
+    Doubtful(Failure),
     /// It was executed, and its answer cannot be made.
     Unmade(String),
 }
@@ -52,6 +54,8 @@ pub(crate) enum Known {
     Refused(Error),
     /// It failed as a whole, and nothing of it has stayed.
     Undone(Failure),
+    /// The same, but that it is not known whether some of it has stayed.
+    Doubtful(Failure),
     /// Its time is over, and it was not executed, unless it `repeats`.
     TooLate(String),
     /// It may have been executed, and does not repeat.

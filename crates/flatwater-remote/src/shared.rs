@@ -3,12 +3,12 @@
 //! Owns: the way to the cluster, the settings, and who is told that a caller has left. Used on the thread of the connection only. Leaves
 //! out: the tasks (`reads`, `writes`, `thread`).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Instant;
 
 use flatwater::bindings::server::Asked;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::cluster::ask::Cluster;
 use crate::levels::Levels;
@@ -23,11 +23,16 @@ pub(crate) struct Shared {
     pub(crate) left: Arc<Notify>,
     /// Those of transactions that have ended. A number that is used again leaves no row behind.
     writers: RefCell<Vec<Writer>>,
+    /// Held while a transaction is begun.
+    pub(crate) beginning: Semaphore,
+    /// What other clients left was removed.
+    pub(crate) has_cleaned: Cell<bool>,
 }
 
 impl Shared {
     pub(crate) fn new(cluster: Cluster, options: RemoteOptions, levels: Arc<Levels>, left: Arc<Notify>) -> Self {
-        Self { cluster, options, levels, left, writers: RefCell::default() }
+        let (writers, beginning) = (RefCell::default(), Semaphore::new(1));
+        Self { cluster, options, levels, left, writers, beginning, has_cleaned: Cell::new(false) }
     }
 
     /// Returns a writer that nobody uses.

@@ -1,8 +1,8 @@
 //! The thread of a connection to a cluster, which serves what callers ask.
 //!
 //! Owns: the thread, with its runtime, and who is asked next. Invariants: callers wait on no runtime of this crate and need none of
-//! their own; the thread ends when no session is left and all that was asked is answered; no more requests are under way at a
-//! time than the cluster is asked for. Leaves out: what is sent (`reads`, `writes`).
+//! their own; the thread ends when no session is left and all that was asked is answered; one request of writes, and so many reads, are under
+//! way at a time. Leaves out: what is sent (`reads`, `writes`).
 
 use std::rc::Rc;
 use std::sync::{Arc, Weak};

@@ -1,4 +1,4 @@
-//! One request to the cluster, until it is known what became of it.
+//! One request to a cluster or a server, until it is known what became of it.
 //!
 //! Owns: the attempts. Runs on the thread of the connection to the cluster. Invariants: what may have been executed is sent again
 //! only if that changes nothing; no attempt begins after the time is over. Leaves out: what a request contains.
@@ -15,6 +15,9 @@ use crate::http::Http;
 use crate::options::{Level, RemoteOptions};
 use crate::request::{How, Known, Request, Verdict};
 use crate::results::Failure;
+
+/// How long a replica may take for one answer.
+const REPLICA: Duration = Duration::from_secs(1);
 
 pub(crate) struct Cluster {
     pub(crate) http: Http,
@@ -47,8 +50,15 @@ impl Cluster {
         Some(self.newest.load(Ordering::Relaxed)).filter(|index| *index > 0)
     }
 
-    pub(crate) fn saw(&self, index: Option<u64>) {
-        self.newest.fetch_max(index.unwrap_or(0), Ordering::Relaxed);
+    /// Takes what an answer says of the state of its node. `before` is what was the newest when it was asked: a primary that is behind that
+    /// has begun another log, after a crash.
+    pub(crate) fn saw(&self, node: &str, before: Option<u64>, index: Option<u64>) {
+        let Some(index) = index else { return };
+        if before.is_some_and(|before| index < before) && *node == *self.leader() {
+            self.newest.store(index, Ordering::Relaxed);
+        } else {
+            self.newest.fetch_max(index, Ordering::Relaxed);
+        }
     }
 
     /// The node that writes, as far as is known.
@@ -64,23 +74,22 @@ impl Cluster {
             if left.is_zero() {
                 return Known::TooLate(why);
             }
-            let node = match request.how {
-                How::Read(Level::None { .. }) => self.nodes().any(),
-                How::Read(_) | How::Write => self.nodes().leader(),
-            };
-            let path = self.dialect.path(request.how);
-            let sent = self.http.post(&node, &path, request.body.clone(), left.min(self.attempt)).await;
+            let (node, at_most) = self.next(request.how, attempts);
+            let (path, before) = (self.dialect.path(request.how), self.newest());
+            let sent = self.http.post(&node, &path, request.body.clone(), left.min(at_most)).await;
             let verdict = self.dialect.verdict(request.how, sent);
             if matches!(verdict, Verdict::NotExecuted(_) | Verdict::Unknown(_)) {
-                self.nodes().failed(&node);
+                self.nodes().failed(&node, Instant::now());
             }
             why = match verdict {
                 Verdict::Results { results, index } => {
-                    self.saw(index);
+                    self.saw(&node, before, index);
                     return Known::Results(results);
                 }
                 Verdict::Refused(error) => return Known::Refused(error),
                 Verdict::Undone(failure) => return Known::Undone(failure),
+                Verdict::Doubtful(failure) if request.repeats => return Known::Undone(failure),
+                Verdict::Doubtful(failure) => return Known::Doubtful(failure),
                 // A read has no other answer.
                 Verdict::Unmade(why) if request.repeats => return Known::Undone(Failure::of_message(why)),
                 Verdict::Unmade(why) => return Known::Unknown(why),
@@ -98,6 +107,19 @@ impl Cluster {
             let pause = pause(attempts, rand::random());
             attempts += 1;
             tokio::time::sleep(pause.min(request.until.saturating_duration_since(Instant::now()))).await;
+        }
+    }
+
+    /// Who is asked, and how long that may take. A replica that does not answer soon is not worth waiting for.
+    fn next(&self, how: How, attempts: u32) -> (Arc<str>, Duration) {
+        let mut nodes = self.nodes();
+        match (how, self.dialect) {
+            (How::Read(Level::None { .. }), Dialect::Rqlite) => (nodes.any(Instant::now()), self.attempt),
+            // In turn with the primary, which has what a replica may not have yet.
+            (How::Read(Level::None { .. }), Dialect::Libsql) if attempts.is_multiple_of(2) => {
+                (nodes.any(Instant::now()), self.attempt.min(REPLICA))
+            }
+            (How::Read(_) | How::Write, _) => (nodes.leader(), self.attempt),
         }
     }
 

@@ -1,15 +1,18 @@
 //! The nodes of a cluster, and who is asked next.
 //!
 //! Owns: which node is the leader, as far as is known, and how long to wait between attempts. Pure. Invariants: a node that failed
-//! is not asked again before the others, and the list does not grow without bound. Leaves out: asking.
+//! is not asked again before the others, but for a primary that nobody replaces; the list does not grow without bound. Leaves out:
+//! asking.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Nodes that are learnt from redirects are forgotten when there are more.
 const MOST: usize = 64;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// A replica that failed is not asked for so long.
+const REST: Duration = Duration::from_secs(5);
 /// A request that was redirected so often in a row has gone in a circle.
 pub(crate) const MOST_REDIRECTS: u32 = 5;
 
@@ -19,12 +22,15 @@ pub(crate) struct Nodes {
     any: usize,
     /// The first one leads for ever, and the others are its replicas.
     is_fixed: bool,
+    /// Until when each is not asked, of replicas.
+    rests: Vec<Option<Instant>>,
 }
 
 impl Nodes {
     /// `all` has at least one.
     pub(crate) fn new(all: impl IntoIterator<Item = String>) -> Self {
-        Self { all: all.into_iter().map(Arc::from).collect(), leader: 0, any: 0, is_fixed: false }
+        let all: Vec<Arc<str>> = all.into_iter().map(Arc::from).collect();
+        Self { rests: vec![None; all.len()], all, leader: 0, any: 0, is_fixed: false }
     }
 
     /// The same for servers of which the first is the only one that writes.
@@ -37,13 +43,16 @@ impl Nodes {
         self.all[self.leader].clone()
     }
 
-    /// Any node, the next time another one. A primary is left to its writes, unless it is alone.
-    pub(crate) fn any(&mut self) -> Arc<str> {
-        self.any = (self.any + 1) % self.all.len();
-        if self.is_fixed && self.any == 0 {
-            self.any = 1 % self.all.len();
+    /// Any node, the next time another one. A primary is left to its writes, unless there is no replica that can be asked.
+    pub(crate) fn any(&mut self, now: Instant) -> Arc<str> {
+        for _ in 0..self.all.len() {
+            self.any = (self.any + 1) % self.all.len();
+            let rests = self.rests.get(self.any).copied().flatten().is_some_and(|until| now < until);
+            if !self.is_fixed || self.any != self.leader && !rests {
+                return self.all[self.any].clone();
+            }
         }
-        self.all[self.any].clone()
+        self.leader()
     }
 
     /// A node named this one as the leader.
@@ -59,9 +68,16 @@ impl Nodes {
     }
 
     /// This node did not answer, or does not know a leader: another one is asked next.
-    pub(crate) fn failed(&mut self, node: &str) {
-        if !self.is_fixed && *self.all[self.leader] == *node {
-            self.leader = (self.leader + 1) % self.all.len();
+    pub(crate) fn failed(&mut self, node: &str, now: Instant) {
+        if !self.is_fixed {
+            if *self.all[self.leader] == *node {
+                self.leader = (self.leader + 1) % self.all.len();
+            }
+        } else if *self.all[self.leader] == *node {
+            // Then the others are better than nobody.
+            self.rests.fill(None);
+        } else if let Some(at) = self.all.iter().position(|known| **known == *node) {
+            self.rests[at] = Some(now + REST);
         }
     }
 }
@@ -85,13 +101,13 @@ mod tests {
     fn the_leader_is_asked_until_it_fails_and_then_the_others_in_turn() {
         let mut nodes = nodes(&["a", "b", "c"]);
         assert_eq!(&*nodes.leader(), "a");
-        nodes.failed("b");
+        nodes.failed("b", Instant::now());
         assert_eq!(&*nodes.leader(), "a", "another one failed");
         nodes.is_leader("c");
         assert_eq!(&*nodes.leader(), "c");
         for expected in ["a", "b", "c"] {
             let failed = nodes.leader();
-            nodes.failed(&failed);
+            nodes.failed(&failed, Instant::now());
             assert_eq!(&*nodes.leader(), expected);
         }
         nodes.is_leader("d");
@@ -99,12 +115,24 @@ mod tests {
     }
 
     #[test]
-    fn a_primary_stays_and_its_replicas_take_turns() {
+    fn a_primary_stays_and_its_replicas_take_turns_unless_one_has_failed() {
         let mut nodes = Nodes::with_primary(["p", "a", "b"].map(str::to_owned));
-        nodes.failed("p");
-        let seen: Vec<_> = (0..4).map(|_| nodes.any().to_string()).collect();
-        assert_eq!((&*nodes.leader(), seen), ("p", ["a", "b", "a", "b"].map(str::to_owned).to_vec()));
-        assert_eq!(&*Nodes::with_primary(["p".to_owned()]).any(), "p");
+        let now = Instant::now();
+        nodes.failed("p", now);
+        let seen = |nodes: &mut Nodes, at| (0..4).map(|_| nodes.any(at).to_string()).collect::<Vec<_>>();
+        assert_eq!((&*nodes.leader(), seen(&mut nodes, now)), ("p", ["a", "b", "a", "b"].map(str::to_owned).to_vec()));
+        nodes.failed("b", now);
+        assert_eq!(seen(&mut nodes, now), ["a"; 4]);
+        nodes.failed("a", now);
+        assert_eq!(seen(&mut nodes, now), ["p"; 4], "there is no other");
+        let mut failing = Nodes::with_primary(["p", "a"].map(str::to_owned));
+        failing.failed("a", now);
+        failing.failed("p", now);
+        assert_eq!(&*failing.any(now), "a", "better than nobody");
+        let mut again = seen(&mut nodes, now + REST);
+        again.sort();
+        assert_eq!(again, ["a", "a", "b", "b"]);
+        assert_eq!(&*Nodes::with_primary(["p".to_owned()]).any(now), "p");
     }
 
     #[test]
@@ -119,7 +147,7 @@ mod tests {
     #[test]
     fn any_node_is_another_one_each_time() {
         let mut nodes = nodes(&["a", "b", "c"]);
-        let mut seen: Vec<_> = (0..3).map(|_| nodes.any().to_string()).collect();
+        let mut seen: Vec<_> = (0..3).map(|_| nodes.any(Instant::now()).to_string()).collect();
         seen.sort();
         assert_eq!(seen, ["a", "b", "c"]);
     }

@@ -201,10 +201,11 @@ fn with_place(text: &str) -> Option<(&str, usize)> {
     Some((message, rest.strip_suffix(')')?.parse().ok()?))
 }
 
-/// Reads what stands in an answer that is one error.
-pub(crate) fn error_of(body: &[u8]) -> Option<ServerError> {
-    match serde_json::from_slice(body).ok()? {
-        Json::Object(error) => serde_json::from_value(Json::Object(error)).ok(),
+/// Returns the message of an answer that is one error. It has one of two names.
+pub(crate) fn error_of(body: &[u8]) -> Option<String> {
+    let Json::Object(mut error) = serde_json::from_slice(body).ok()? else { return None };
+    match error.remove("message").or_else(|| error.remove("error"))? {
+        Json::String(message) => Some(message),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the baton, and where the next request must go. Runs on the thread of the connection to the server. Invariants: requests are sent one
 //! after the other, each with the baton of the answer before; a stream of which an answer is missing is not used again.
-//! Leaves out: what is sent (`transactions`).
+//! Leaves out: what is sent (`transaction`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use hyper::Uri;
 
 use super::answer::{Answer, Batch};
 use super::json::{PATH, Steps};
-use super::verdict::{refusal, shown, untrusted};
+use super::verdict::{refusal, shown, untrusted, without_user};
 use crate::http::{Http, Sent};
 
 pub(crate) struct Stream {
@@ -30,7 +30,9 @@ pub(crate) enum Exchanged {
     Unreached(String),
     /// It was not executed and never will be.
     Refused(Error),
-    /// There is no answer, or none that can be read.
+    /// There is an answer that cannot be read, or used.
+    Unreadable(String),
+    /// There is no answer.
     Lost(String),
 }
 
@@ -64,16 +66,24 @@ impl Stream {
         }
     }
 
+    /// Ends the stream, and with it what was not committed, if the server has it still.
+    pub(crate) async fn close(&mut self, http: &Http, limit: Duration) {
+        if self.baton.is_some() {
+            let _ = self.send(http, Steps::read(None), true, limit).await;
+        }
+    }
+
     fn read(&mut self, http: &Http, body: &Bytes) -> Exchanged {
-        let nonsense = || Exchanged::Lost("the answer is not one of a libSQL server".into());
+        let nonsense = || Exchanged::Unreadable("the answer is not one of a libSQL server".into());
         let Some(mut answer) = Answer::parse(body) else { return nonsense() };
         self.baton = answer.baton.take();
         if let Some(base) = answer.base_url.take() {
             match next_node(&base, http.scheme()) {
                 Some((node, path)) => (self.node, self.path) = (node, path),
                 None => {
-                    return Exchanged::Lost(format!(
-                        "the server sends its clients to {base:?}, which is no such address"
+                    let base = without_user(&base);
+                    return Exchanged::Unreadable(format!(
+                        "the server sends its clients to {base:?}, which is not as safe"
                     ));
                 }
             }

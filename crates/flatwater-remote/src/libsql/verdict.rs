@@ -9,34 +9,33 @@
 //! | BEGIN has failed, or the server has ended the transaction in its middle because it took too long | no | wait, ask again |
 //! | 200, a step of a statement has failed | all of it undone | the caller's error |
 //! | 200, COMMIT has failed | undone | the caller's error |
-//! | 200, the batch cannot be read, is blocked, or its answer is too large | undone: its COMMIT was not reached | the caller's error |
+//! | 200, the batch cannot be read | no | the caller's error |
+//! | 429: the server has no connection left | no | wait, ask again |
+//! | 500; 200, and an answer that is too large, or an error of a primary behind a replica | not known, and it would fail again | a write is asked for and ended; the caller's error |
 //! | a redirect, 400, 401, 403, 404, a server that is not trusted | no | the caller's error |
 //! | 200, a value that JSON cannot say | yes | the results of a write are asked for |
 //! | 200, all steps have run | yes | the results |
-//! | everything else, such as an error of a primary behind a replica | unknown | a read is asked again, and a write that has its guard |
+//! | everything else | unknown | a read is asked again, and a write that has its guard |
+//!
+//! A replica runs a write at its primary, and may fail by itself meanwhile: an answer that is too large for it says nothing of the primary.
 
 use flatwater::bindings::server::error;
 use flatwater::{Error, ErrorKind};
 
-use super::answer::{Answer, Batch, ServerError, Step};
+use super::answer::{Answer, Batch, ServerError, Step, error_of};
 use super::json::Around;
 use crate::http::Sent;
 use crate::request::{How, Verdict};
 use crate::results::{Failure, StatementResult};
 
 /// The errors by which the server says that it has ended a transaction, or has not begun it.
-const ENDED: &[&str] = &["TRANSACTION_TIMEOUT", "TRANSACTION_BUSY"];
+const ENDED: &[&str] = &["TRANSACTION_TIMEOUT"];
 
-/// The errors of a batch of which nothing has stayed.
-const NOTHING_STAYED: &[&str] = &[
-    "SQL_PARSE_ERROR",
-    "SQL_NO_STATEMENT",
-    "SQL_MANY_STATEMENTS",
-    "ARGS_INVALID",
-    "ARGS_BOTH_POSITIONAL_AND_NAMED",
-    "RESPONSE_TOO_LARGE",
-    "BLOCKED",
-];
+/// The errors of a batch of which no step has run.
+const NOT_RUN: &[&str] = &["SQL_PARSE_ERROR", "SQL_NO_STATEMENT", "SQL_MANY_STATEMENTS"];
+
+/// The error of a step that a replica had its primary run.
+const OF_PRIMARY: &str = "PROXY_ERROR";
 
 pub(crate) fn verdict(how: How, sent: Sent) -> Verdict {
     let around = if how == How::Write { Around::Transaction } else { Around::Nothing };
@@ -49,6 +48,8 @@ pub(crate) fn verdict(how: How, sent: Sent) -> Verdict {
             Some(Batch::Failed(error)) => of_whole(error),
             None => Verdict::Unknown("the answer is not one of a libSQL server".into()),
         },
+        Sent::Answer { status: 429, body, .. } => Verdict::NotExecuted(shown(&body)),
+        Sent::Answer { status: 500, body, .. } => Verdict::Doubtful(Failure::of_message(shown(&body))),
         Sent::Answer { status, location, body } => match refusal(status, location.as_deref(), &body) {
             Some(refusal) => Verdict::Refused(refusal),
             None => Verdict::Unknown(format!("the server answered with status {status}: {}", shown(&body))),
@@ -68,6 +69,10 @@ pub(crate) fn of_steps(steps: Vec<Step>, around: Around, index: Option<u64>) -> 
             // What stands behind the COMMIT changes nothing any more.
             _ if is_kept => {}
             Step::Failed(error) if ENDED.contains(&&*error.code) => return Verdict::NotExecuted(error.message),
+            Step::Failed(error) if error.code == OF_PRIMARY => {
+                let message = format!("{}; the address must name the primary first", error.message);
+                return Verdict::Doubtful(Failure::of_message(message));
+            }
             // What is undone after a failure may have nothing to undo.
             Step::Failed(_) if has_failed => {}
             Step::Failed(error) if at < around.before() => return Verdict::NotExecuted(error.message),
@@ -99,7 +104,8 @@ pub(crate) fn of_steps(steps: Vec<Step>, around: Around, index: Option<u64>) -> 
 pub(crate) fn of_whole(error: ServerError) -> Verdict {
     match &*error.code {
         code if ENDED.contains(&code) => Verdict::NotExecuted(error.message),
-        code if NOTHING_STAYED.contains(&code) => Verdict::Undone(Failure::from(error)),
+        code if NOT_RUN.contains(&code) => Verdict::Undone(Failure::from(error)),
+        "RESPONSE_TOO_LARGE" => Verdict::Doubtful(Failure::from(error)),
         _ => Verdict::Unknown(error.message),
     }
 }
@@ -130,12 +136,11 @@ pub(crate) fn untrusted(why: String) -> Error {
 
 /// The body of a refusal is a short text of the server, which has no value of a statement in it.
 pub(crate) fn shown(body: &[u8]) -> String {
-    let error = super::answer::error_of(body).map(|error| error.message);
-    let text = error.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+    let text = error_of(body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
     text.trim().chars().take(200).collect()
 }
 
-fn without_user(location: &str) -> &str {
+pub(crate) fn without_user(location: &str) -> &str {
     location.rsplit('@').next().unwrap_or(location)
 }
 
@@ -165,23 +170,36 @@ mod tests {
         assert!(is_not(of(vec![failed("SQLITE_BUSY"), Step::Skipped, Step::Skipped, failed("SQLITE_UNKNOWN")])));
         assert!(is_not(of(vec![ran(), failed("TRANSACTION_TIMEOUT"), Step::Skipped, Step::Skipped])));
         assert!(is_not(of(vec![ran(), ran(), failed("TRANSACTION_TIMEOUT"), Step::Skipped])));
+        assert!(is_not(verdict(How::Write, Sent::Answer { status: 429, location: None, body: Bytes::new() })));
         for code in ENDED {
             assert!(is_not(of_whole(ServerError { message: String::new(), code: (*code).into() })));
         }
-        for code in NOTHING_STAYED {
+        for code in NOT_RUN {
             let error = ServerError { message: String::new(), code: (*code).into() };
             assert!(matches!(of_whole(error), Verdict::Undone(_)), "{code}");
         }
     }
 
     #[test]
+    fn what_would_fail_again_is_doubtful() {
+        let is_doubtful = |verdict| matches!(verdict, Verdict::Doubtful(_));
+        assert!(is_doubtful(of(vec![ran(), failed(OF_PRIMARY), Step::Skipped, Step::Skipped])));
+        assert!(is_doubtful(of_whole(ServerError { message: String::new(), code: "RESPONSE_TOO_LARGE".into() })));
+        let body = Bytes::from_static(br#"{"error":"invalid utf-8 sequence"}"#);
+        let Verdict::Doubtful(failure) = verdict(How::Write, Sent::Answer { status: 500, location: None, body }) else {
+            panic!("not doubtful")
+        };
+        assert_eq!(failure.message, "invalid utf-8 sequence");
+    }
+
+    #[test]
     fn what_is_not_listed_is_unknown() {
         let is_unknown = |verdict| matches!(verdict, Verdict::Unknown(_));
         assert!(is_unknown(verdict(How::Write, Sent::Unanswered(String::new()))));
-        for code in ["PROXY_ERROR", "UKNOWN", "", "LATER"] {
+        for code in ["BLOCKED", "UKNOWN", "", "LATER"] {
             assert!(is_unknown(of_whole(ServerError { message: String::new(), code: code.into() })), "{code}");
         }
-        for (status, body) in [(200, ""), (200, "{}"), (204, ""), (408, ""), (429, ""), (500, ""), (503, "x")] {
+        for (status, body) in [(200, ""), (200, "{}"), (204, ""), (408, ""), (502, ""), (503, "x")] {
             let body = Bytes::from_static(body.as_bytes());
             assert!(is_unknown(verdict(How::Write, Sent::Answer { status, location: None, body })), "{status}");
         }

@@ -62,7 +62,8 @@ impl Grouped {
 
     /// Adds a member to the statements of a transaction that is open.
     pub(crate) fn inside(writer: &Writer, statements: &mut Statements, member: &Asked) -> Self {
-        let mut grouped = Self { results: 0, owners: Vec::new(), places: Vec::new() };
+        writer.set_rowid(statements);
+        let mut grouped = Self { results: 0, owners: vec![None], places: Vec::new() };
         grouped.fill(writer, statements, [Some(member)].into_iter());
         grouped
     }
@@ -108,7 +109,7 @@ impl Grouped {
     pub(crate) fn explain(&self, failure: Error, at: usize, member: &Asked) -> Error {
         let what = member.what();
         // It is alone in its request.
-        let nth = self.owners[..at].iter().flatten().count();
+        let nth = self.owners.iter().take(at).flatten().count();
         let Some(one) = runs(&what).get(nth).copied() else { return failure };
         let failure = if matches!(what, What::Many(_)) { of_row(failure, nth) } else { failure };
         of_statement(failure, one.sql)
@@ -215,7 +216,7 @@ pub(crate) fn checked(asked: &Asked, dialect: Dialect) -> Result<Option<usize>> 
     for one in &runs {
         // The text of many rows is read once.
         if checked != Some(one.sql.as_ptr()) {
-            check_text(one.sql)?;
+            check_text(one.sql, dialect)?;
             check_rows(&what, one.sql, dialect)?;
             checked = Some(one.sql.as_ptr());
         }

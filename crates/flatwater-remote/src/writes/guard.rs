@@ -99,6 +99,11 @@ impl Writer {
         statements.own(BEGIN, &[self.id, self.sequence, now]);
     }
 
+    /// Sees to it that `last_insert_rowid()` is one of ours, where other statements came before.
+    pub(crate) fn set_rowid(&self, to: &mut Statements) {
+        to.own(RECORD, &[self.slot(0), self.request]);
+    }
+
     /// Adds a statement whose result is the one with this number, from 1.
     pub(crate) fn add(&self, to: &mut Statements, one: &One<'_>, number: usize) {
         to.add(one);
@@ -117,8 +122,7 @@ impl Writer {
     }
 
     /// Asks for the results of the request. There are none if it was not applied.
-    pub(crate) fn question(&self, dialect: Dialect, results: usize) -> Statements {
-        let mut statements = dialect.read(None);
+    pub(crate) fn question(&self, mut statements: Statements, results: usize) -> Statements {
         statements.own(QUESTION, &[self.slot(1), self.slot(results), self.request]);
         statements
     }
@@ -130,7 +134,7 @@ impl Writer {
 
     fn result(&self, row: &[Value]) -> Option<(usize, Recorded)> {
         let [Value::Integer(id), Value::Integer(changes), Value::Integer(rowid)] = row else { return None };
-        let number = usize::try_from(id - self.slot(0)).ok()?;
+        let number = usize::try_from(id.checked_sub(self.slot(0))?).ok()?;
         let rowid = Some(*rowid).filter(|rowid| !self.is_own(*rowid));
         Some((number, Recorded { changes: u64::try_from(*changes).ok()?, rowid }))
     }

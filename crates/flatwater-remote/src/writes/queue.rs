@@ -2,7 +2,7 @@
 //!
 //! Owns: the writes that wait, and their requests. Runs as one task on the thread of the connection to the cluster. Invariants: writes
 //! are sent in the order in which they began; each is answered once, and applied once; a write whose caller left before it was
-//! sent is not sent. Leaves out: what stands around the statements (`guard`), what a request contains (`request`).
+//! sent is not sent. Leaves out: what stands around the statements (`guard`), what a request contains (`grouped`).
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -17,8 +17,8 @@ use tokio::task::spawn_local;
 
 use super::group::{FULL_BYTES, Room};
 use super::grouped::{Applied, Grouped, checked, nothing_to_do};
-use super::guard::{CLEAN, KEPT_SECONDS, Writer};
-use super::settle::{Attempts, Outcome, own, too_late};
+use super::guard::Writer;
+use super::settle::{Attempts, Outcome, clean, too_late};
 use crate::clock::seconds;
 use crate::shared::Shared;
 
@@ -30,7 +30,6 @@ pub(crate) struct Writes {
     planned: VecDeque<usize>,
     room: Room,
     writer: Writer,
-    has_cleaned: bool,
 }
 
 impl Writes {
@@ -42,7 +41,6 @@ impl Writes {
             planned: VecDeque::new(),
             room: Room::default(),
             writer: Writer::new(rand::random()),
-            has_cleaned: false,
         }
     }
 
@@ -152,9 +150,9 @@ impl Writes {
                 member.answer(answer);
             }
         }
-        if !self.has_cleaned {
-            self.has_cleaned = true;
-            spawn_local(clean(self.shared.clone()));
+        if !self.shared.has_cleaned.replace(true) {
+            let shared = self.shared.clone();
+            spawn_local(async move { clean(&shared).await });
         }
     }
 
@@ -197,12 +195,6 @@ async fn while_in_time<T>(members: &mut [Option<Asked>], work: impl Future<Outpu
             return None;
         }
     }
-}
-
-/// Removes what other clients have left. If it fails, the next client does it.
-async fn clean(shared: Rc<Shared>) {
-    let until = Instant::now() + shared.options.timeout;
-    let _ = own(&shared, CLEAN, &[seconds() - KEPT_SECONDS], until).await;
 }
 
 /// The members were not applied, or it is not known.

@@ -13,11 +13,10 @@ use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind, Result};
 
 use super::grouped::{Applied, Grouped};
-use super::guard::{Recorded, SCHEMA, Writer, is_without_tables, was_applied};
+use super::guard::{CLEAN, KEPT_SECONDS, Recorded, SCHEMA, Writer, is_without_tables, was_applied};
 use crate::clock::seconds;
 use crate::cluster::nodes::pause;
 use crate::dialect::Statements;
-use crate::options::Level;
 use crate::reads::no_result;
 use crate::request::{How, Known, Request};
 use crate::results::{Failure, StatementResult};
@@ -65,6 +64,7 @@ impl Attempts<'_> {
         let (mut attempts, mut may_be_second) = (0, false);
         loop {
             let known = self.shared.cluster.ask(&request).await;
+            may_be_second |= matches!(known, Known::Doubtful(_));
             let why = match self.attempt(known) {
                 Ok(Attempt::Came(Outcome::Applied(applied))) => return Outcome::Applied(applied),
                 // Also the first attempt may be one: something on the way has sent it twice.
@@ -126,7 +126,9 @@ impl Attempts<'_> {
         let mut results = match known {
             Known::Results(results) => results,
             Known::Refused(error) => return Ok(Attempt::Came(Outcome::Undone(error))),
-            Known::Undone(failure) => return Ok(Attempt::Came(Outcome::Undone(failure.error()))),
+            Known::Undone(failure) | Known::Doubtful(failure) => {
+                return Ok(Attempt::Came(Outcome::Undone(failure.error())));
+            }
             Known::TooLate(why) => return Ok(Attempt::Came(Outcome::Over(too_late(&why)))),
             Known::Unknown(why) => return Err(why),
         };
@@ -171,8 +173,8 @@ pub(crate) async fn recorded(
     expected: usize,
     until: Instant,
 ) -> Result<Option<HashMap<usize, Recorded>>> {
-    let question = writer.question(shared.cluster.dialect, expected);
-    match ask(shared, How::Read(Level::Strong), question, until).await?.pop() {
+    let (begun, how) = shared.cluster.dialect.question();
+    match ask(shared, how, writer.question(begun, expected), until).await?.pop() {
         Some(StatementResult::Rows { values, .. }) => {
             let recorded = writer.results(&values).ok_or_else(no_result)?;
             Ok((recorded.len() == expected).then_some(recorded))
@@ -190,7 +192,8 @@ pub(crate) async fn end(shared: &Shared, writer: &Writer, until: Instant) -> Res
     match ask(shared, How::Write, statements, until).await?.pop() {
         Some(StatementResult::Failed(failure)) if was_applied(&failure.message) => Ok(true),
         Some(StatementResult::Failed(failure)) => Err(failure.error()),
-        _ => Ok(false),
+        Some(StatementResult::Done) => Ok(false),
+        _ => Err(no_result()),
     }
 }
 
@@ -204,13 +207,19 @@ pub(crate) async fn own(shared: &Shared, all: &[&str], values: &[i64], until: In
     }
 }
 
+/// Removes what other clients have left. If it fails, the next client does it.
+pub(crate) async fn clean(shared: &Shared) {
+    let until = Instant::now() + shared.options.timeout;
+    let _ = own(shared, CLEAN, &[seconds() - KEPT_SECONDS], until).await;
+}
+
 /// Asks what may be asked again.
 async fn ask(shared: &Shared, how: How, statements: Statements, until: Instant) -> Result<Vec<StatementResult>> {
     let request = Request { how, body: statements.finish(), repeats: true, until };
     match shared.cluster.ask(&request).await {
         Known::Results(results) => Ok(results),
         Known::Refused(error) => Err(error),
-        Known::Undone(failure) => Err(failure.error()),
+        Known::Undone(failure) | Known::Doubtful(failure) => Err(failure.error()),
         Known::TooLate(why) | Known::Unknown(why) => Err(too_late(&why)),
     }
 }

@@ -3,17 +3,22 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use flatwater::calls::TimeoutEffect;
+use flatwater::calls::{CancelOutcome, TimeoutEffect};
 use flatwater::{Database, ErrorKind, Migrations, named};
 use flatwater_remote::{Level, Libsql, Remote};
 use futures_util::future::join_all;
+use futures_util::poll;
 
 use super::double::{runtime, wait_until};
 use super::same_calls::{compare_mistakes, program};
-use super::sqld::{Fault, Proxy, Sqld, options};
+use super::sqld::{ALL, Fault, LOUD, Proxy, Sqld, options};
 
 /// Counts in the database, so that a write that is applied twice is seen.
 const COUNT: &str = "INSERT INTO counts VALUES (?, 1) ON CONFLICT DO UPDATE SET n = n + 1";
+
+/// Its rows are more than the server answers with.
+const TOO_LONG: &str =
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 200) SELECT hex(zeroblob(50000)) FROM n";
 
 fn counts(on: &Remote) -> HashMap<i64, i64> {
     on.query_as("SELECT id, n FROM counts", ()).wait().unwrap().into_iter().collect()
@@ -55,11 +60,16 @@ fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
         assert_eq!((inserted.changes, inserted.last_insert_rowid), (1, Some(1)));
         let updated = transaction.execute("UPDATE t SET b = 'two'", ()).await.unwrap();
         assert_eq!((updated.changes, updated.last_insert_rowid), (1, None));
+        assert!(transaction.in_transaction() && !remote.in_transaction());
         assert_eq!(transaction.query_value::<String>("SELECT b FROM t", ()).await.unwrap(), "two");
         assert_eq!(other.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 0);
         // A failure changes nothing, and the transaction goes on.
         let error = transaction.execute("INSERT INTO t (b) VALUES ('two')", ()).await.unwrap_err();
         assert_eq!((error.kind(), error.sql()), (ErrorKind::Constraint, Some("INSERT INTO t (b) VALUES ('two')")));
+        let failed = transaction.execute("INSERT INTO t VALUES (70, 'x'), (71, 'two')", ()).await;
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::Constraint);
+        let none = transaction.execute("DELETE FROM t WHERE a = 999", ()).await.unwrap();
+        assert_eq!((none.changes, none.last_insert_rowid), (0, None), "no row of what was undone");
         let batch = [("INSERT INTO t (b) VALUES ('x')", ()), ("INSERT INTO t (b) VALUES ('two')", ())];
         assert_eq!(transaction.batch(batch).await.unwrap_err().kind(), ErrorKind::Constraint);
         assert_eq!(transaction.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 1);
@@ -67,12 +77,16 @@ fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
         let rows = transaction.query(returned, named! { "b": "three" }).await.unwrap();
         assert_eq!(rows.get(0).unwrap().get::<String>("b").unwrap(), "three");
         assert_eq!(transaction.execute_many("INSERT INTO t (b) VALUES (?)", [(4,), (5,)]).await.unwrap(), 2);
+        let none = transaction.execute("UPDATE t SET b = b WHERE a = 1", ()).await.unwrap();
+        assert_eq!((none.changes, none.last_insert_rowid), (1, None));
         transaction.commit().await.unwrap();
         assert_eq!(other.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 4);
 
         let dropped = remote.begin().await.unwrap();
         dropped.execute("DELETE FROM t", ()).await.unwrap();
+        let late = dropped.execute("DELETE FROM t", ());
         drop(dropped);
+        assert_eq!(late.await.unwrap_err().kind(), ErrorKind::Misuse);
         let rolled_back = remote.begin().await.unwrap();
         assert_eq!(rolled_back.execute("DELETE FROM t", ()).await.unwrap().changes, 4);
         rolled_back.rollback().await.unwrap();
@@ -96,6 +110,7 @@ fn a_transaction_that_is_lost_is_over_and_says_so() {
     runtime().block_on(async {
         remote.execute("CREATE TABLE t (a)", ()).await.unwrap();
         for fault in [Fault::DropBefore, Fault::DropAfter, Fault::HalfAnAnswer, Fault::Nonsense, Fault::ErrorAfter] {
+            // The one before is open until the server has seen that it is lost.
             let transaction = remote.begin().await.unwrap();
             transaction.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
             proxy.script(&[fault]);
@@ -121,6 +136,112 @@ fn a_transaction_that_is_lost_is_over_and_says_so() {
 
 #[test]
 #[ignore = "needs sqld: make test-libsql"]
+fn what_the_server_cannot_answer_is_not_committed_beside_its_error() {
+    let server = Sqld::start();
+    let remote = server.connect();
+    let long = TOO_LONG;
+    runtime().block_on(async {
+        remote.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        // The savepoint stays open on the server, so the transaction ends.
+        let transaction = remote.begin().await.unwrap();
+        let error = transaction.batch([("INSERT INTO t VALUES (1)", ()), (long, ())]).await.unwrap_err();
+        assert_eq!(error.sqlite_name(), Some("SQLITE_TOOBIG"), "{error}");
+        assert_eq!(transaction.commit().await.unwrap_err().kind(), ErrorKind::Io);
+        // A read has changed nothing.
+        let transaction = remote.begin().await.unwrap();
+        transaction.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+        assert_eq!(transaction.query(long, ()).await.unwrap_err().sqlite_name(), Some("SQLITE_TOOBIG"));
+        let infinite = transaction.query("INSERT INTO t VALUES (3) RETURNING 1e999", ()).await.unwrap_err();
+        assert_eq!(infinite.applied(), Some(TimeoutEffect::Yes), "{infinite}");
+        transaction.commit().await.unwrap();
+        let error = remote.batch([("INSERT INTO t VALUES (4)", ()), (long, ())]).await.unwrap_err();
+        assert_eq!(error.sqlite_name(), Some("SQLITE_TOOBIG"), "{error}");
+        // One text that is not UTF-8 fails alone.
+        let wrong = "INSERT INTO t VALUES (5) RETURNING CAST(x'ff' AS TEXT)";
+        let (wrong, others) = futures_util::join!(
+            remote.query(wrong, ()),
+            join_all((10..20).map(|n| remote.execute("INSERT INTO t VALUES (?)", (n,))))
+        );
+        assert!(wrong.unwrap_err().message().contains("utf-8"));
+        assert!(others.iter().all(Result::is_ok), "{others:?}");
+        let rows: Vec<i64> = remote.query_values("SELECT a FROM t ORDER BY a", ()).await.unwrap();
+        assert_eq!(rows, [&[2, 3][..], &(10..20).collect::<Vec<_>>()].concat());
+    });
+}
+
+#[test]
+#[ignore = "needs sqld: make test-libsql"]
+fn a_write_of_a_transaction_whose_caller_left_is_in_it_or_was_not_sent() {
+    let server = Sqld::start();
+    let remote = server.connect();
+    runtime().block_on(async {
+        remote.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        let transaction = remote.begin().await.unwrap();
+        let mut kept = 0;
+        for number in 0..40 {
+            let mut call = transaction.execute("INSERT INTO t VALUES (?)", (number,));
+            assert!(poll!(&mut call).is_pending());
+            if number % 3 == 0 {
+                tokio::task::yield_now().await;
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            kept += match call.cancel() {
+                CancelOutcome::Withdrawn | CancelOutcome::WriteInterrupted => 0,
+                CancelOutcome::WriteRunning => 1,
+                other => panic!("{other:?}"),
+            };
+        }
+        transaction.commit().await.unwrap();
+        assert_eq!(remote.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), kept);
+    });
+}
+
+#[test]
+#[ignore = "needs sqld: make test-libsql"]
+fn transactions_that_wait_leave_the_server_to_others() {
+    let server = Sqld::start();
+    let (remote, other) = (server.connect(), server.connect());
+    runtime().block_on(async {
+        remote.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        let open = remote.begin().await.unwrap();
+        let waiting =
+            join_all((0..300).map(async |n| {
+                remote.transaction(async |tx| tx.execute("INSERT INTO t VALUES (?)", (n,)).await).await
+            }));
+        let reads = async {
+            for _ in 0..20 {
+                assert_eq!(other.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 0);
+            }
+            open.commit().await.unwrap();
+        };
+        let (written, ()) = futures_util::join!(waiting, reads);
+        assert!(written.iter().all(Result::is_ok));
+        assert_eq!(other.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 300);
+    });
+}
+
+#[test]
+#[ignore = "needs sqld: make test-libsql"]
+fn a_replica_that_stands_first_loses_and_doubles_nothing() {
+    let primary = Sqld::start();
+    let replica = primary.replica();
+    let remote = Libsql::with(options(&[replica.http])).unwrap();
+    primary.connect().execute("CREATE TABLE counts (id INTEGER PRIMARY KEY, n)", ()).wait().unwrap();
+    for id in 0..30_i64 {
+        remote.execute(COUNT, (id,)).wait().unwrap();
+    }
+    let long = TOO_LONG;
+    let statements = [("INSERT INTO counts VALUES (77, 1)", ()), (long, ())];
+    let batch = remote.batch(statements).wait();
+    let rows = counts(&primary.connect());
+    assert!(rows.values().all(|n| *n == 1), "{rows:?}");
+    // It was applied, and the rows are lost; or it was not, and says so.
+    let applied = batch.as_ref().err().and_then(|error| error.applied()) == Some(TimeoutEffect::Yes);
+    assert_eq!(rows.contains_key(&77), applied, "{batch:?}");
+}
+
+#[test]
+#[ignore = "needs sqld: make test-libsql"]
 fn a_commit_whose_answer_is_lost_is_known() {
     let server = Sqld::start();
     let proxy = Proxy::before(&server);
@@ -132,6 +253,7 @@ fn a_commit_whose_answer_is_lost_is_known() {
             (Fault::HalfAnAnswer, true),
             (Fault::ErrorAfter, true),
             (Fault::Nonsense, true),
+            (Fault::Silence, true),
             (Fault::DropBefore, false),
         ] {
             let transaction = remote.begin().await.unwrap();
@@ -157,7 +279,7 @@ fn each_write_is_applied_once_whatever_goes_wrong() {
     let server = Sqld::start();
     let proxy = Proxy::before(&server);
     server.connect().execute("CREATE TABLE counts (id INTEGER PRIMARY KEY, n)", ()).wait().unwrap();
-    proxy.chance(0.2, seed);
+    proxy.chance(0.2, seed, ALL);
     runtime().block_on(async {
         let clients: Vec<Libsql> = (0..CLIENTS).map(|_| proxy.connect()).collect();
         let task = async |client: i64, task: i64| {
@@ -194,7 +316,7 @@ fn a_transaction_is_as_its_caller_was_told_whatever_goes_wrong() {
     let schema = "CREATE TABLE accounts (id INTEGER PRIMARY KEY, cents); CREATE TABLE moves (id INTEGER PRIMARY KEY)";
     plain.execute_script(schema).wait().unwrap();
     plain.execute_many("INSERT INTO accounts VALUES (?, 1000)", (0..4_i64).map(|id| (id,))).wait().unwrap();
-    proxy.chance(0.04, seed);
+    proxy.chance(0.04, seed, LOUD);
     let remote = proxy.connect();
     runtime().block_on(async {
         let (mut done, mut not_done) = (Vec::new(), Vec::new());
@@ -224,6 +346,7 @@ fn a_transaction_is_as_its_caller_was_told_whatever_goes_wrong() {
         }
         let moves: Vec<i64> = plain.query_values("SELECT id FROM moves ORDER BY id", ()).await.unwrap();
         assert_eq!(moves, done, "seed {seed}");
+        assert!(done.len() >= 5, "seed {seed}: too few were done to tell something");
         let sum: i64 = plain.query_value("SELECT sum(cents) FROM accounts", ()).await.unwrap();
         assert_eq!((sum, done.len() + not_done.len()), (4_000, 40), "seed {seed}");
     });
@@ -276,8 +399,23 @@ fn a_replica_is_read_from_and_shows_a_client_its_own_writes() {
         remote.execute("INSERT INTO t VALUES (?)", (number,)).wait().unwrap();
         assert_eq!(at_replica.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), number);
     }
+    // A log that begins anew has lower numbers than this client has seen.
+    primary.restart();
+    remote.execute("INSERT INTO t VALUES (30)", ()).wait().unwrap();
+    let alone = Libsql::with(options(&[replica.http])).unwrap();
+    wait_until(|| alone.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap() == 30);
+    assert_eq!(at_replica.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), 30);
+    // One that hangs is passed over.
+    let other = primary.replica();
+    let both = Libsql::with(options(&[primary.http, replica.http, other.http])).unwrap();
+    let nearby = both.with_level(Level::None { freshness: None });
+    other.signal("-STOP");
+    for _ in 0..6 {
+        assert_eq!(nearby.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), 30);
+    }
+    other.signal("-CONT");
     primary.kill();
-    assert_eq!(at_replica.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), 29);
+    assert_eq!(at_replica.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), 30);
     let hasty = Libsql::with(options(&[primary.http, replica.http]).timeout(Duration::from_millis(300))).unwrap();
     let error = hasty.execute("INSERT INTO t VALUES (0)", ()).wait().unwrap_err();
     assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");

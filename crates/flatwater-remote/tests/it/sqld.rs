@@ -24,9 +24,14 @@ pub(crate) struct Sqld {
     _folder: TempDir,
 }
 
-/// A port that nothing listens on.
+/// A port that nothing listens on, below those that the system gives to connections.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    loop {
+        let port = rand::random_range(10_000..32_000);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 impl Sqld {
@@ -40,6 +45,15 @@ impl Sqld {
     }
 
     fn with(more: &[String]) -> Self {
+        loop {
+            // Another test may have taken the port meanwhile.
+            if let Some(sqld) = Self::try_with(more) {
+                return sqld;
+            }
+        }
+    }
+
+    fn try_with(more: &[String]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let (http, grpc) = (free_port(), free_port());
         let mut arguments = vec![
@@ -52,24 +66,26 @@ impl Sqld {
         }
         arguments.extend_from_slice(more);
         let sqld = Self { child: Mutex::new(spawn(&arguments)), arguments, http, grpc, _folder: folder };
-        sqld.wait();
-        sqld
+        sqld.wait().then_some(sqld)
     }
 
-    fn wait(&self) {
-        wait_until(|| TcpStream::connect(("127.0.0.1", self.http)).is_ok());
+    /// Returns false if it has ended.
+    fn wait(&self) -> bool {
+        let has_ended = || self.child.lock().unwrap().try_wait().unwrap().is_some();
+        wait_until(|| has_ended() || TcpStream::connect(("127.0.0.1", self.http)).is_ok());
+        !has_ended()
     }
 
     /// kill -9, and another process on the same files.
     pub(crate) fn restart(&self) {
         self.kill();
         *self.child.lock().unwrap() = spawn(&self.arguments);
-        self.wait();
+        assert!(self.wait(), "it does not start again");
     }
 
     pub(crate) fn kill(&self) {
         let mut child = self.child.lock().unwrap();
-        child.kill().unwrap();
+        let _ = child.kill();
         child.wait().unwrap();
     }
 
@@ -116,9 +132,11 @@ pub(crate) enum Fault {
     HalfAnAnswer,
     Nonsense,
     ErrorAfter,
+    /// It is executed, and there is no answer.
+    Silence,
 }
 
-const ALL: [Fault; 7] = [
+pub(crate) const ALL: &[Fault] = &[
     Fault::DropBefore,
     Fault::DropAfter,
     Fault::Late,
@@ -126,7 +144,11 @@ const ALL: [Fault; 7] = [
     Fault::HalfAnAnswer,
     Fault::Nonsense,
     Fault::ErrorAfter,
+    Fault::Silence,
 ];
+
+/// Those that are noticed at once.
+pub(crate) const LOUD: &[Fault] = ALL.split_at(ALL.len() - 1).0;
 
 /// A proxy before a server.
 pub(crate) struct Proxy {
@@ -137,7 +159,7 @@ pub(crate) struct Proxy {
 struct Plan {
     server: u16,
     script: Mutex<VecDeque<Fault>>,
-    chance: Mutex<(f64, StdRng)>,
+    chance: Mutex<(f64, StdRng, &'static [Fault])>,
 }
 
 impl Plan {
@@ -145,8 +167,8 @@ impl Plan {
         if let Some(fault) = self.script.lock().unwrap().pop_front() {
             return fault;
         }
-        let (chance, random) = &mut *self.chance.lock().unwrap();
-        if random.random_bool(*chance) { ALL[random.random_range(0..ALL.len())] } else { Fault::None }
+        let (chance, random, faults) = &mut *self.chance.lock().unwrap();
+        if random.random_bool(*chance) { faults[random.random_range(0..faults.len())] } else { Fault::None }
     }
 }
 
@@ -157,7 +179,7 @@ impl Proxy {
         let plan = Arc::new(Plan {
             server: server.http,
             script: Mutex::default(),
-            chance: Mutex::new((0.0, StdRng::seed_from_u64(0))),
+            chance: Mutex::new((0.0, StdRng::seed_from_u64(0), ALL)),
         });
         let theirs = plan.clone();
         std::thread::spawn(move || {
@@ -174,8 +196,8 @@ impl Proxy {
         *self.plan.script.lock().unwrap() = faults.iter().copied().collect();
     }
 
-    pub(crate) fn chance(&self, chance: f64, seed: u64) {
-        *self.plan.chance.lock().unwrap() = (chance, StdRng::seed_from_u64(seed));
+    pub(crate) fn chance(&self, chance: f64, seed: u64, faults: &'static [Fault]) {
+        *self.plan.chance.lock().unwrap() = (chance, StdRng::seed_from_u64(seed), faults);
     }
 
     pub(crate) fn connect(&self) -> Libsql {
@@ -206,6 +228,12 @@ fn serve(plan: &Plan, stream: TcpStream) -> Option<()> {
             Fault::Twice => {
                 forward(plan, &request)?;
                 out.write_all(&forward(plan, &request)?).ok()?;
+            }
+            Fault::Silence => {
+                forward(plan, &request)?;
+                // Until the client closes the connection.
+                let _ = read.read(&mut [0]);
+                return None;
             }
             Fault::HalfAnAnswer => {
                 let answer = forward(plan, &request)?;

@@ -286,8 +286,8 @@ impl Session {
         }
         // In a database with one connection a snapshot is a transaction of the writer. In a forked process the lock may be
         // held by a thread that is not there.
-        let inside = self.0.inside.as_ref().filter(|_| !self.0.options.read_only);
-        inside.is_some_and(|inside| !self.0.handle.is_inherited() && inside.transaction.is_open())
+        let Some(inside) = &self.0.inside else { return self.0.handle.in_transaction() };
+        !self.0.options.read_only && !self.0.handle.is_inherited() && inside.transaction.is_open()
     }
 }
 

@@ -65,6 +65,12 @@ pub fn with_options_of(session: &Session, other: &Session) -> Session {
     Session(Caller { options: other.0.options, json: other.0.json.clone(), ..session.0.clone() })
 }
 
+/// Returns an error if calls of this session are refused: it was closed, or this process was forked meanwhile.
+pub fn usable(session: &Session) -> Result<()> {
+    session.0.handle.refuse_inherited()?;
+    if session.0.handle.is_closed() { Err(Error::closed()) } else { Ok(()) }
+}
+
 /// The time that the calls of a session have.
 #[must_use]
 pub fn time_of(session: &Session) -> Option<Duration> {

@@ -1,0 +1,57 @@
+//! One request of a transaction.
+//!
+//! Owns: sending it on the stream, and what it came to. Runs as a part of its task. Leaves out: what follows from that.
+
+use std::time::Duration;
+
+use crate::dialect::Statements;
+use crate::libsql::answer::{Batch, Step};
+use crate::libsql::json::Around;
+use crate::libsql::stream::{Exchanged, Stream};
+use crate::libsql::verdict::{of_steps, of_whole};
+use crate::request::Verdict;
+use crate::shared::Shared;
+
+/// Why nothing more is known of a request, and the stream is of no use.
+pub(super) enum Gone {
+    /// There is no answer.
+    Lost(String),
+    /// There is one that cannot be used.
+    Unreadable(String),
+}
+
+/// Returns what a request came to.
+pub(super) async fn send(
+    shared: &Shared,
+    stream: &mut Stream,
+    statements: Statements,
+    around: Around,
+    limit: Duration,
+) -> Result<Verdict, Gone> {
+    let Statements::Libsql(steps) = statements else { return Err(Gone::Unreadable("it is no libSQL server".into())) };
+    let before = shared.cluster.newest();
+    match stream.send(&shared.cluster.http, steps, false, limit).await {
+        Exchanged::Batch(Batch::Steps { steps, .. })
+            if around == Around::Savepoint && matches!(steps.first(), Some(Step::Skipped)) =>
+        {
+            Ok(Verdict::NotExecuted("the server has rolled it back".into()))
+        }
+        Exchanged::Batch(Batch::Steps { steps, index }) => {
+            let verdict = of_steps(steps, around, index);
+            if let Verdict::Results { index, .. } = &verdict {
+                shared.cluster.saw(&shared.cluster.leader(), before, *index);
+            }
+            Ok(verdict)
+        }
+        Exchanged::Batch(Batch::Failed(error)) => Ok(of_whole(error)),
+        Exchanged::Unreached(why) => Ok(Verdict::NotExecuted(why)),
+        Exchanged::Refused(error) => Ok(Verdict::Refused(error)),
+        Exchanged::Unreadable(why) => Err(Gone::Unreadable(why)),
+        Exchanged::Lost(why) => Err(Gone::Lost(why)),
+    }
+}
+
+/// Ends a stream, if its baton is known.
+pub(super) async fn close(shared: &Shared, stream: &mut Stream) {
+    stream.close(&shared.cluster.http, shared.cluster.attempt).await;
+}
