@@ -26,6 +26,7 @@ ABOUT_RUST = {
     "compile-errors.md",
     "libsql.md",
     "rqlite.md",
+    "scaling.md",
 }
 
 # Pages whose code needs the package `flatwater-sqlcipher`: `make test-wheel-sqlcipher` runs it.

@@ -105,5 +105,9 @@ mod libsql {}
 mod rqlite {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/scaling.md")]
+mod scaling {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/coming-from-tokio-rusqlite.md")]
 mod coming_from_tokio_rusqlite {}
