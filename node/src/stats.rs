@@ -15,7 +15,7 @@ use crate::host::Host;
 /// `stats(database)`
 pub(crate) fn stats<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let stats = match call.host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Database { database, .. }) => match database.file("a look at its work") {
+        Some(Handle::Database { database, .. }) => match database.file("`stats`") {
             Ok(database) => database.stats(),
             Err(failure) => return call.host.failed(call.env, failure),
         },

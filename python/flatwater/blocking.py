@@ -333,8 +333,10 @@ class Database(Opened, Executor):
 
 def _run_in_parts(on: Database | Transaction, sql: str, rows: Iterator[Params], timeout: Seconds | None) -> int:
     """Runs a statement for rows that are not there yet, of which no more than a part is kept."""
-    part = list(islice(rows, PART))
-    if len(part) < PART:
+    # A server has no transaction for several parts.
+    is_whole = isinstance(on, Database) and on._native.is_server()
+    part = list(rows if is_whole else islice(rows, PART))
+    if is_whole or len(part) < PART:
         return wait(on._on.executemany(sql, part, timeout=timeout))
     left = deadline(timeout)
     changes = done = 0

@@ -5,10 +5,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use flatwater::bindings::{
     FrontCall, Mailbox, Needed, Output, Polled, Target, checkpoint, close, enforces_foreign_keys, export, functions,
-    has_key, incremental_vacuum, joining, open_with, rekey, serialize, set_listener, vacuum, vacuum_into,
+    has_key, incremental_vacuum, joining, open_with, rekey, serialize, server, set_listener, vacuum, vacuum_into,
 };
 use flatwater::calls::CheckpointMode;
 use flatwater::{ConnectionOptions, Params, Session};
@@ -40,6 +41,9 @@ use crate::statement::{Statement, statement};
 /// An open database, or one on a server.
 #[pyclass(frozen, module = "flatwater._native")]
 pub(crate) struct NativeDatabase(Host);
+
+/// How long the end of the interpreter waits for a server.
+const EXIT: Duration = Duration::from_secs(5);
 
 /// What serves its calls.
 enum Host {
@@ -82,7 +86,7 @@ impl NativeDatabase {
         }
     }
 
-    /// Returns another handle, of which the close can be awaited when this one is gone.
+    /// Returns what closes it, and waits for that, when this one is gone. A server is not waited for longer than `EXIT`.
     pub(crate) fn closing(&self) -> Box<dyn FnOnce() + Send> {
         match &self.0 {
             Host::File(database) => {
@@ -90,8 +94,20 @@ impl NativeDatabase {
                 Box::new(move || drop(database.close().wait()))
             }
             Host::Server(remote) => {
+                if server::usable(remote).is_err() {
+                    return Box::new(|| {});
+                }
                 let remote = remote.clone();
-                Box::new(move || drop(remote.close().wait()))
+                Box::new(move || {
+                    let (ends, ended) = std::sync::mpsc::channel::<()>();
+                    let close = move || {
+                        let _ends = ends;
+                        drop(remote.close().wait());
+                    };
+                    if server::start_thread("fw-close", close).is_ok() {
+                        let _ = ended.recv_timeout(EXIT);
+                    }
+                })
             }
         }
     }
@@ -199,6 +215,11 @@ impl NativeDatabase {
         }
     }
 
+    /// True for a database on a server.
+    fn is_server(&self) -> bool {
+        matches!(&self.0, Host::Server(_))
+    }
+
     /// True if foreign keys are enforced. Those of a server are as it was started.
     fn enforces_foreign_keys(&self) -> bool {
         matches!(&self.0, Host::File(database) if enforces_foreign_keys(database))
@@ -296,7 +317,7 @@ impl NativeDatabase {
 
     /// Returns what the database has done since it was opened.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        crate::stats::of(py, &self.database(py, "a look at its work")?.stats())
+        crate::stats::of(py, &self.database(py, "`stats`")?.stats())
     }
 
     /// Applies migrations: pairs of a name and SQL, or the path of a folder.
@@ -343,7 +364,10 @@ impl NativeDatabase {
         pages: u32,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "incremental_vacuum", timed(incremental_vacuum(&self.target(), pages), timeout))
+        let call = self
+            .database(py, "an incremental vacuum")
+            .and_then(|_| timed(incremental_vacuum(&self.target(), pages), timeout));
+        self.call(py, "incremental_vacuum", call)
     }
 
     /// Returns the database as bytes.
@@ -361,19 +385,25 @@ impl NativeDatabase {
         key: Option<AnyKey>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "export", timed(export(&self.target(), &path.0, key.map(|key| key.0)), timeout))
+        let call = self
+            .database(py, "an export")
+            .and_then(|_| timed(export(&self.target(), &path.0, key.map(|key| key.0)), timeout));
+        self.call(py, "export", call)
     }
 
     /// Encrypts the database with another key.
     #[pyo3(signature = (key, timeout))]
     fn rekey<'py>(&self, py: Python<'py>, key: AnyKey, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "rekey", timed(rekey(&self.target(), key.0), timeout))
+        let call = self.database(py, "another key").and_then(|_| timed(rekey(&self.target(), key.0), timeout));
+        self.call(py, "rekey", call)
     }
 
     /// Whether the database has this key.
     #[pyo3(signature = (key, timeout))]
     fn has_key<'py>(&self, py: Python<'py>, key: AnyKey, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "has_key", timed(has_key(&self.target(), key.0), timeout))
+        let call =
+            self.database(py, "a question about the key").and_then(|_| timed(has_key(&self.target(), key.0), timeout));
+        self.call(py, "has_key", call)
     }
 
     /// Runs a checkpoint.

@@ -93,7 +93,9 @@ impl Subscriber for Logging {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let is_of_call = metadata.target() == STATEMENT;
         let is_wanted = || DEBUG[usize::from(is_of_call)].load(Ordering::Relaxed);
-        *metadata.level() <= Level::WARN || *metadata.level() == Level::DEBUG && is_wanted()
+        // Those of other crates are not ours to pass on.
+        let is_own = metadata.target().starts_with("flatwater");
+        is_own && (*metadata.level() <= Level::WARN || *metadata.level() == Level::DEBUG && is_wanted())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -110,6 +111,44 @@ async def test_what_a_server_has_not_is_refused_with_a_hint(cluster, tmp_path):
         assert await server.query_value("SELECT count(*) FROM t") == 0
 
 
+FORKS = """
+import os, sys
+from flatwater import blocking
+import flatwater
+
+server = blocking.connect(sys.argv[1])
+assert server.query_value("SELECT 1") == 1
+child = os.fork()
+if child == 0:
+    for use in (lambda: server.query_value("SELECT 1"), server.close):
+        try:
+            use()
+        except flatwater.ProgrammingError as refused:
+            assert "forked" in str(refused), refused
+        else:
+            os._exit(1)
+    sys.exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert server.query_value("SELECT 1") == 1
+server.close()
+"""
+
+
+def test_a_child_is_told_that_the_connection_is_its_parents(cluster):
+    command = [sys.executable, "-W", "ignore", "-c", FORKS, cluster.address]
+    assert subprocess.run(command, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "address", ["libsql:h?authToken=secret", "RQLITE:/secret@h", "https://a:secret@h", Path("rqlite://secret")]
+)
+async def test_what_is_not_quite_an_address_is_no_file(address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(flatwater.ProgrammingError, match="rqlite://user:password@host") as caught:
+        await flatwater.connect(address)
+    assert "secret" not in str(caught.value) and not list(tmp_path.iterdir())
+
+
 async def test_an_address_has_its_settings_and_keeps_its_secret(cluster):
     with pytest.raises(flatwater.ProgrammingError, match="levle"):
         await flatwater.connect(f"{cluster.address}/?levle=weak")
@@ -142,6 +181,8 @@ async def test_a_lost_answer_is_no_second_write_and_no_server_is_a_timeout(clust
 def test_a_thread_that_waits_has_the_same(cluster):
     with blocking.connect(cluster.address) as server:
         server.execute("CREATE TABLE t (a)")
+        assert server.executemany("INSERT INTO t VALUES (?)", ((number,) for number in range(2000))) == 2000
+        assert server.execute("DELETE FROM t").changes == 2000
         assert server.execute("INSERT INTO t VALUES (?)", (1,)).changes == 1
         assert [row[0] for row in server.query("SELECT a FROM t")] == [1]
         assert server.migrate([("0001_u", "CREATE TABLE u (a)")]) == ["0001_u"]

@@ -23,10 +23,16 @@ pub(crate) struct Address {
     pub(crate) settings: Vec<(String, String)>,
 }
 
-/// Returns true for a text that is the address of a server, and not the path of a file.
+/// What begins an address, also one that is not quite right.
+const BEGINNINGS: &[&str] = &["rqlite:", "rqlites:", "libsql:", "libsqls:", "http://", "https://", "ws://", "wss://"];
+
+/// Returns true for a text that is meant as the address of a server, and not as the path of a file: `Remote::connect` says what is
+/// wrong with one.
 #[must_use]
 pub fn is_address(text: &str) -> bool {
-    matches!(text.split_once("://"), Some(("rqlite" | "rqlites" | "libsql", _)))
+    let text = text.trim_start().as_bytes();
+    let begins = |with: &&str| text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()));
+    BEGINNINGS.iter().any(begins)
 }
 
 impl Address {
@@ -156,6 +162,17 @@ mod tests {
         let address = parsed("libsql://127.0.0.1,127.0.0.1:8081/?tls=0");
         assert!(!address.has_tls && address.settings.is_empty());
         assert_eq!(address.nodes, ["127.0.0.1:8080", "127.0.0.1:8081"]);
+    }
+
+    #[test]
+    fn what_is_meant_as_an_address_is_no_file() {
+        for text in ["rqlite://h", "LIBSQL://h", "libsql:h?authToken=secret", " rqlites://h", "https://h", "rqlite:/h"]
+        {
+            assert!(is_address(text), "{text}");
+        }
+        for text in ["", "app.db", "file:app.db", ":memory:", "rqlite", "rqlite.db", "http.db", "C:\\rqlite:"] {
+            assert!(!is_address(text), "{text}");
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(crate) fn check_text(sql: &str, dialect: Dialect) -> Result<()> {
         let hint = match dialect {
             Dialect::Rqlite => "the server has one connection for all its clients: use batch, which is all or nothing",
             Dialect::Libsql => {
-                "each call has a connection of its own: use batch, or `begin` and `transaction` of `Libsql`"
+                "each call has a connection of its own: use batch, which is all or nothing, or a transaction of `Libsql` in Rust"
             }
         };
         return Err(wrong(format!("{verb} cannot be run on a server as a statement"), hint));

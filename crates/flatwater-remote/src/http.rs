@@ -131,15 +131,12 @@ impl Http {
 
 /// Returns true if TLS has failed: a certificate, or a node that speaks none.
 fn is_of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        if error.is::<rustls::Error>() || inside.is_some_and(|inside| inside.is::<rustls::Error>()) {
-            return true;
-        }
-        next = error.source();
+    if error.is::<rustls::Error>() {
+        return true;
     }
-    false
+    // What is inside of an error of the system is not its source, but the source of that.
+    let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    inside.is_some_and(|inside| is_of_tls(inside)) || error.source().is_some_and(is_of_tls)
 }
 
 /// Returns the innermost cause, which is the one that tells something.

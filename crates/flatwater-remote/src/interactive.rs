@@ -82,7 +82,7 @@ impl Libsql {
     pub async fn begin(&self) -> Result<RemoteTransaction> {
         let remote = &self.remote;
         server::usable(remote)?;
-        let time = server::time_of(remote).unwrap_or(remote.timeout).min(remote.timeout);
+        let time = server::time_of(remote).unwrap_or(remote.timeout);
         let (asked, inbox) = mpsc::unbounded_channel();
         let (answer, begun) = oneshot::channel();
         let way = Arc::new(Inner { inbox: asked.clone(), _thread: remote.way.clone() });

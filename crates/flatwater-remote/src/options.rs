@@ -126,7 +126,7 @@ impl RemoteOptions {
     }
 
     /// Sets for how long a call goes on trying: while there is no leader, or while it is unknown what became of a write. Default 10 s. A
-    /// call that has a deadline of its own ends there.
+    /// call that has a deadline of its own goes on until then.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: timeout.min(LONGEST), ..self }
     }

@@ -43,12 +43,7 @@ async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
     let at_least = matches!(level, Level::None { .. }).then(|| shared.cluster.newest()).flatten();
     let mut statements = shared.cluster.dialect.read(at_least);
     statements.add(&one);
-    let request = Request {
-        how: How::Read(level),
-        body: statements.finish(),
-        repeats: true,
-        until: asked.deadline().map_or(end, |deadline| deadline.min(end)),
-    };
+    let request = Request { how: How::Read(level), body: statements.finish(), repeats: true, until: end };
     match shared.cluster.ask(&request).await {
         Known::Results(results) => result(&one, results),
         Known::Refused(error) => Err(error),

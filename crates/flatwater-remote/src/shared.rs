@@ -35,6 +35,11 @@ impl Shared {
         Self { cluster, options, levels, left, writers, beginning, has_cleaned: Cell::new(false) }
     }
 
+    /// Until when a write is tried: one that was sent is finished, also if its caller has left by then.
+    pub(crate) fn finishes_by(&self, asked: &Asked) -> Instant {
+        self.ends(asked).max(asked.began() + self.options.timeout)
+    }
+
     /// Returns a writer that nobody uses.
     pub(crate) fn writer(&self) -> Writer {
         self.writers.borrow_mut().pop().unwrap_or_else(|| Writer::new(rand::random()))
@@ -45,9 +50,9 @@ impl Shared {
         self.writers.borrow_mut().push(writer);
     }
 
-    /// Until when a call goes on trying, if it has no deadline.
+    /// Until when a call goes on trying: its own deadline, if it has one.
     pub(crate) fn ends(&self, asked: &Asked) -> Instant {
-        asked.began() + self.options.timeout
+        asked.deadline().unwrap_or_else(|| asked.began() + self.options.timeout)
     }
 
     /// Returns when the caller has left.

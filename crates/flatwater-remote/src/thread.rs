@@ -59,7 +59,7 @@ impl Way {
         let own = Arc::downgrade(&way);
         // What is asked is not shared between threads, so its tasks stay on this one.
         let run = move || LocalSet::new().block_on(&runtime, serve(Rc::new(shared), asked, own));
-        std::thread::Builder::new().name("fw-remote".into()).spawn(run).map_err(failed)?;
+        server::start_thread("fw-remote", run).map_err(failed)?;
         Ok(way)
     }
 }

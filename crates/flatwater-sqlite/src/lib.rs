@@ -67,7 +67,7 @@ pub use hooks::{Busy, Hooks};
 pub use locks::{LockFile, LockedFile};
 pub use process::at_exit::at_exit;
 pub use process::origin::Origin;
-pub use process::{InUse, PerProcess, Slot, ThreadChange, is_forked, may_open};
+pub use process::{InUse, PerProcess, Slot, ThreadChange, is_forked, may_open, notice_forks};
 pub use rusqlite;
 pub use secret::Secret;
 pub use statements::bindings::Bindings;

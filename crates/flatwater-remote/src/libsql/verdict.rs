@@ -131,7 +131,11 @@ pub(crate) fn refusal(status: u16, location: Option<&str>, body: &[u8]) -> Optio
 }
 
 pub(crate) fn untrusted(why: String) -> Error {
-    error(ErrorKind::Open, why, "trust the certificate of its authority: RemoteOptions::trust")
+    error(
+        ErrorKind::Open,
+        why,
+        "trust the certificate of its authority; for a server without TLS write rqlite://, or tls=0 for libsql://",
+    )
 }
 
 /// The body of a refusal is a short text of the server, which has no value of a statement in it.

@@ -9,7 +9,7 @@
 //! | a redirect | no | the node that it names |
 //! | 500 or 503, `leader not found` | no | wait, another node |
 //! | 200, an error of the whole request, one of [`NOT_EXECUTED`] | no | wait, another node |
-//! | 400, 401, 403; 500 and `SQL rewrite`; a node that is not trusted | no | the caller's error |
+//! | 400, 401, 403, 404; 500 and `SQL rewrite`; a node that is not trusted | no | the caller's error |
 //! | 200, an error of the whole request, which is one of SQLite: its COMMIT has failed | undone | the caller's error |
 //! | 500, a value that JSON cannot say | yes | the results of a write are asked for |
 //! | 200, results | yes, or all of it undone | the results |
@@ -39,7 +39,7 @@ pub(crate) fn verdict(sent: Sent) -> Verdict {
         Sent::Untrusted(why) => Verdict::Refused(error(
             ErrorKind::Open,
             why,
-            "trust the certificate of its authority: RemoteOptions::trust",
+            "trust the certificate of its authority; for a server without TLS write rqlite://, or tls=0 for libsql://",
         )),
         Sent::Unanswered(why) => Verdict::Unknown(why),
         Sent::Answer { status, location, body } => of_answer(status, location.as_deref(), &body),
@@ -65,6 +65,11 @@ fn of_answer(status: u16, location: Option<&str>, body: &[u8]) -> Verdict {
             ErrorKind::Open,
             body,
             "the server does not permit it: look at the user, the password and the user's permissions",
+        )),
+        (404, _) => Verdict::Refused(error(
+            ErrorKind::Open,
+            "there is no rqlite at this address".into(),
+            "look at what is reached there; a libSQL server has an address with libsql://",
         )),
         (500 | 503, _) if contains(body, "leader not found") => {
             Verdict::NotExecuted("the cluster has no leader".into())

@@ -120,9 +120,7 @@ impl Transaction<'_> {
         if let Some(why) = &self.over {
             return asked.answer(Err(over(why)));
         }
-        let end = self.shared.ends(&asked);
-        let until = asked.deadline().map_or(end, |deadline| deadline.min(end));
-        let left = until.saturating_duration_since(Instant::now());
+        let left = self.shared.ends(&asked).saturating_duration_since(Instant::now());
         let answer = if asked.only_reads() {
             self.read(&asked, left).await
         } else {

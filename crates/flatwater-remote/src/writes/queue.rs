@@ -82,7 +82,7 @@ impl Writes {
             if !asked.starts() {
                 continue;
             }
-            if self.shared.ends(&asked) <= Instant::now() {
+            if self.shared.finishes_by(&asked) <= Instant::now() {
                 asked.answer(Err(too_late("other writes were before it")));
                 continue;
             }
@@ -110,7 +110,9 @@ impl Writes {
         let mut members: Vec<Option<Asked>> = members.into_iter().map(Some).collect();
         loop {
             members.retain(|member| member.as_ref().is_some_and(Asked::finishes));
-            let Some(until) = members.iter().flatten().map(|member| self.shared.ends(member)).max() else { return };
+            let Some(until) = members.iter().flatten().map(|member| self.shared.finishes_by(member)).max() else {
+                return;
+            };
             self.writer.next(rand::random());
             let dialect = self.shared.cluster.dialect;
             let (grouped, body) = Grouped::new(&self.writer, dialect, &members, seconds());

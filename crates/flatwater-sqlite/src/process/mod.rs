@@ -115,8 +115,9 @@ fn hold_forks() {
     }
 }
 
+/// Makes sure that forks are detected from now on, also while no database is open.
 #[cfg(unix)]
-fn notice_forks() {
+pub fn notice_forks() {
     extern "C" fn before() {
         hold_forks();
         while CHANGING.load(Ordering::SeqCst) > 0 {
@@ -152,8 +153,9 @@ fn notice_forks() {
     });
 }
 
+/// Nothing forks here.
 #[cfg(not(unix))]
-fn notice_forks() {}
+pub fn notice_forks() {}
 
 /// The number of processes in a row, from parent to child, that have a lock of their own.
 const SLOTS: usize = 8;

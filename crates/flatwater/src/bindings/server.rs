@@ -25,12 +25,21 @@ use crate::queue::ticket::CallOptions;
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::{self, may_call};
 use crate::sql::{change_functions, parameters};
+use crate::thread::start::start;
 use crate::workers::work::Work;
 
 /// Returns a session whose calls go to this server. `path` is its name in events.
 #[must_use]
 pub fn session(server: Arc<dyn Server>, path: &str) -> Session {
     session_of(Handle::to_server(server, Options::new(path)))
+}
+
+/// Starts a thread. No thread of the process forks while it starts or ends.
+///
+/// # Errors
+/// The system's error, if no thread can be started. `body` is dropped then.
+pub fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    start(name, body).map(drop)
 }
 
 /// Returns another session of the same handle.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use flatwater_sqlite::{Origin, is_forked, may_open};
+use flatwater_sqlite::{Origin, is_forked, may_open, notice_forks};
 
 use super::opening::Opening;
 use super::registry;
@@ -72,6 +72,8 @@ impl Handle {
     /// Returns a handle to a server. Does not block.
     pub(crate) fn to_server(server: Arc<dyn Server>, options: Options) -> Self {
         let timeout = options.timeout;
+        // Its thread is not in a child.
+        notice_forks();
         Self::new(Host::Server(Served::by(server, options)), false, timeout)
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn start_worker(name: impl Into<String>, body: impl FnOnce() + Send +
 ///
 /// # Errors
 /// The system's error, if no thread can be started. `body` is dropped then.
-pub(super) fn start(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+pub(crate) fn start(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
     struct Ends;
     impl Drop for Ends {
         fn drop(&mut self) {
