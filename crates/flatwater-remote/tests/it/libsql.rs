@@ -339,7 +339,8 @@ fn a_transaction_is_as_its_caller_was_told_whatever_goes_wrong() {
                     done.push(id);
                 }
                 Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::Io, "seed {seed}: {error}");
+                    // `Open`: what came back for its BEGIN was no answer.
+                    assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Open), "seed {seed}: {error}");
                     not_done.push(id);
                 }
             }
