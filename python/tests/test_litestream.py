@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -46,8 +47,8 @@ class Place:
         self.folder = folder
         self.running: list[subprocess.Popen[bytes]] = []
 
-    def start(self, *command: object) -> subprocess.Popen[bytes]:
-        with self.log.open("ab") as out, (self.folder / "errors.log").open("ab") as errors:
+    def start(self, *command: object, log: str = "app.log") -> subprocess.Popen[bytes]:
+        with (self.folder / log).open("ab") as out, (self.folder / "errors.log").open("ab") as errors:
             started = subprocess.Popen(
                 [str(part) for part in command],
                 stdout=out,
@@ -63,7 +64,7 @@ class Place:
         return self.start(sys.executable, EXAMPLE / "app.py", self.database)
 
     def litestream(self) -> subprocess.Popen[bytes]:
-        return self.start(LITESTREAM, "replicate", "-config", EXAMPLE / "litestream.yml")
+        return self.start(LITESTREAM, "replicate", "-config", EXAMPLE / "litestream.yml", log="litestream.log")
 
     def kill(self, program: subprocess.Popen[bytes]) -> None:
         """Kills it and all that it has started."""
@@ -73,8 +74,9 @@ class Place:
 
     def acknowledged(self) -> dict[int, int]:
         """The rows, and how often the WAL had been restarted by then."""
-        lines = [line.split() for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
-        return {int(line[1]): int(line[2]) for line in lines if line[0] == "acknowledged"}
+        # What was killed may have left a part of a line.
+        lines = re.findall(r"^acknowledged (\d+) (\d+)\n", self.log.read_text(), re.MULTILINE)
+        return {int(row): int(restarts) for row, restarts in lines}
 
     def does(self, *arguments: object) -> bool:
         command = [str(LITESTREAM), *(str(argument) for argument in arguments)]
