@@ -129,6 +129,15 @@ impl Http {
     }
 }
 
+/// The error of a node that is not trusted.
+pub(crate) fn untrusted(why: String) -> Error {
+    error(
+        ErrorKind::Open,
+        why,
+        "trust the certificate of its authority; for a server without TLS write rqlite://, or tls=0 for libsql://",
+    )
+}
+
 /// Returns true if TLS has failed: a certificate, or a node that speaks none.
 fn is_of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
     if error.is::<rustls::Error>() {

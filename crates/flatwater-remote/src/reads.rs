@@ -27,13 +27,7 @@ pub(crate) async fn read(shared: &Shared, asked: Asked) {
 }
 
 async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
-    let one = match asked.what() {
-        What::Query(one) => one,
-        What::Other(name) => return Err(needs_database(name)),
-        _ => return Err(no_result()),
-    };
-    check_text(one.sql, shared.cluster.dialect)?;
-    check(&one, shared.cluster.dialect)?;
+    let one = query_of(asked, shared.cluster.dialect)?;
     let (level, end) = (shared.levels.get(asked.way()), shared.ends(asked));
     if shared.cluster.dialect == Dialect::Libsql && matches!(level, Level::None { freshness: Some(_) }) {
         let hint = "read with Level::None { freshness: None }: a replica waits until it has what this client has seen";
@@ -52,7 +46,19 @@ async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
     }
 }
 
-fn result(one: &One<'_>, mut results: Vec<StatementResult>) -> Result<Rows> {
+/// Returns the query of a read, which can be sent.
+pub(crate) fn query_of(asked: &Asked, dialect: Dialect) -> Result<One<'_>> {
+    let one = match asked.what() {
+        What::Query(one) => one,
+        What::Other(name) => return Err(needs_database(name)),
+        _ => return Err(no_result()),
+    };
+    check_text(one.sql, dialect)?;
+    check(&one, dialect)?;
+    Ok(one)
+}
+
+pub(crate) fn result(one: &One<'_>, mut results: Vec<StatementResult>) -> Result<Rows> {
     match results.pop().filter(|_| results.is_empty()) {
         Some(StatementResult::Failed(failure)) => Err(failure.error()),
         Some(StatementResult::Rows { columns, values }) => rows(one.sql, columns, &values, false).ok_or_else(no_result),

@@ -62,9 +62,7 @@ impl Way {
         server::start_thread("fw-remote", run).map_err(failed)?;
         Ok(way)
     }
-}
 
-impl Way {
     /// Begins a transaction.
     pub(crate) fn begin(&self, begin: Begin) {
         // If the thread is gone, the one that waits for an answer learns of it.

@@ -13,8 +13,8 @@ use hyper::Uri;
 
 use super::answer::{Answer, Batch};
 use super::json::{PATH, Steps};
-use super::verdict::{refusal, shown, untrusted, without_user};
-use crate::http::{Http, Sent};
+use super::verdict::{refusal, shown, without_user};
+use crate::http::{Http, Sent, untrusted};
 
 pub(crate) struct Stream {
     node: Arc<str>,

@@ -24,7 +24,7 @@ use flatwater::{Error, ErrorKind};
 
 use super::answer::{Answer, Batch, ServerError, Step, error_of};
 use super::json::Around;
-use crate::http::Sent;
+use crate::http::{Sent, untrusted};
 use crate::request::{How, Verdict};
 use crate::results::{Failure, StatementResult};
 
@@ -128,14 +128,6 @@ pub(crate) fn refusal(status: u16, location: Option<&str>, body: &[u8]) -> Optio
         ),
         _ => return None,
     })
-}
-
-pub(crate) fn untrusted(why: String) -> Error {
-    error(
-        ErrorKind::Open,
-        why,
-        "trust the certificate of its authority; for a server without TLS write rqlite://, or tls=0 for libsql://",
-    )
 }
 
 /// The body of a refusal is a short text of the server, which has no value of a statement in it.

@@ -21,7 +21,7 @@ use flatwater::{Error, ErrorKind};
 use flatwater::rusqlite::ffi;
 
 use super::answer::Body;
-use crate::http::Sent;
+use crate::http::{Sent, untrusted};
 use crate::request::Verdict;
 use crate::results::Failure;
 
@@ -36,11 +36,7 @@ const STALE: &str = "stale read";
 pub(crate) fn verdict(sent: Sent) -> Verdict {
     match sent {
         Sent::Unreached(why) => Verdict::NotExecuted(why),
-        Sent::Untrusted(why) => Verdict::Refused(error(
-            ErrorKind::Open,
-            why,
-            "trust the certificate of its authority; for a server without TLS write rqlite://, or tls=0 for libsql://",
-        )),
+        Sent::Untrusted(why) => Verdict::Refused(untrusted(why)),
         Sent::Unanswered(why) => Verdict::Unknown(why),
         Sent::Answer { status, location, body } => of_answer(status, location.as_deref(), &body),
     }

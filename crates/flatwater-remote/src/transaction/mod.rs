@@ -10,7 +10,7 @@ mod send;
 
 use std::time::{Duration, Instant};
 
-use flatwater::bindings::server::{Answered, Asked, What, error, result_lost, timeout};
+use flatwater::bindings::server::{Answered, Asked, error, result_lost, timeout};
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind, Result};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -18,15 +18,14 @@ use tokio::sync::oneshot;
 
 use self::begin::begin;
 use self::send::{Gone, close, send};
-use crate::check::{check, check_text, needs_database};
 use crate::dialect::{Dialect, Statements};
 use crate::libsql::answer::Batch;
 use crate::libsql::json::{Around, Steps};
 use crate::libsql::stream::{Exchanged, Stream};
 use crate::libsql::verdict::of_steps;
-use crate::reads::{no_result, returns_no_rows};
+use crate::reads::{no_result, query_of, result};
 use crate::request::Verdict;
-use crate::results::{StatementResult, rows};
+use crate::results::StatementResult;
 use crate::shared::Shared;
 use crate::writes::grouped::{Applied, Grouped, checked, nothing_to_do};
 use crate::writes::guard::Writer;
@@ -136,27 +135,14 @@ impl Transaction<'_> {
     }
 
     async fn read(&mut self, asked: &Asked, limit: Duration) -> Result<Answered> {
-        let one = match asked.what() {
-            What::Query(one) => one,
-            What::Other(name) => return Err(needs_database(name)),
-            _ => return Err(no_result()),
-        };
-        check_text(one.sql, Dialect::Libsql)?;
-        check(&one, Dialect::Libsql)?;
+        let one = query_of(asked, Dialect::Libsql)?;
         let mut statements = Statements::Libsql(Steps::new(Around::Savepoint, None));
         statements.add(&one);
         match self.verdict(statements, limit).await? {
             // Its savepoint may be open still, and has changed nothing.
             Verdict::Doubtful(failure) => Err(failure.error()),
             Verdict::Unmade(why) => Err(infinite(why)),
-            Verdict::Results { mut results, .. } => match results.pop() {
-                Some(StatementResult::Failed(failure)) => Err(failure.error()),
-                Some(StatementResult::Rows { columns, values }) => {
-                    rows(one.sql, columns, &values, false).map(Answered::Rows).ok_or_else(no_result)
-                }
-                Some(StatementResult::Done) => Err(returns_no_rows()),
-                None => Err(no_result()),
-            },
+            Verdict::Results { results, .. } => result(&one, results).map(Answered::Rows),
             _ => Err(no_result()),
         }
     }
