@@ -21,7 +21,7 @@ export interface QueryContext {
   sql: string | undefined;
   inTransaction: boolean;
   /** Where it ran: on this thread, on a reader, on the writer, or there in a transaction that others may share. */
-  ranOn?: "caller" | "reader" | "writer" | "group";
+  ranOn?: "caller" | "reader" | "writer" | "group" | "server";
   /** How long it waited until it ran, without `lock`. */
   queue?: number;
   /** How long it waited for locks that others held. */

@@ -219,7 +219,7 @@ class LoggedQuery:
         """True for a call of an open transaction."""
     @property
     def ran_on(self) -> str | None:
-        """Where it ran: on the "caller", a "reader", the "writer", or the writer in a "group". None if it did not."""
+        """Where it ran: on the "caller", a "reader", the "writer", the writer in a "group", or a "server". None if it did not."""
     @property
     def queue_us(self) -> float:
         """How long it waited until it ran, locks excluded."""

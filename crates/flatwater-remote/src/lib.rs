@@ -31,9 +31,9 @@ mod clock;
 mod cluster;
 mod dialect;
 mod http;
-mod interactive;
 mod levels;
 mod libsql;
+mod libsql_database;
 mod messages;
 mod migrate;
 mod options;
@@ -48,6 +48,6 @@ mod transaction;
 mod writes;
 
 pub use address::is_address;
-pub use interactive::{Libsql, RemoteTransaction};
+pub use libsql_database::Libsql;
 pub use options::{Level, RemoteOptions};
 pub use remote::Remote;

@@ -104,6 +104,11 @@ impl RemoteOptions {
         Ok(options)
     }
 
+    /// The address without the user and the settings.
+    pub(crate) fn name(&self) -> String {
+        format!("{}://{}", self.address.dialect.scheme(), self.address.nodes.join(","))
+    }
+
     /// Sets what reads promise. Default [`Level::Weak`].
     pub fn level(self, level: Level) -> Self {
         Self { level, ..self }

@@ -42,9 +42,7 @@ use crate::thread::Way;
 pub struct Remote {
     session: Session,
     name: Arc<str>,
-    pub(crate) way: Arc<Way>,
-    /// That of each call without a deadline of its own.
-    pub(crate) timeout: Duration,
+    way: Arc<Way>,
 }
 
 impl Remote {
@@ -62,11 +60,11 @@ impl Remote {
     /// # Errors
     /// `Misuse` for a token or a certificate that cannot be used; `Open` if the thread cannot be started.
     pub fn with(options: RemoteOptions) -> Result<Self> {
-        let name = format!("{}://{}", options.address.dialect.scheme(), options.address.nodes.join(","));
-        let (level, timeout) = (options.level, options.timeout);
+        let name = options.name();
+        let level = options.level;
         let way = Way::start(options)?;
         let session = server::with_way(&server::session(way.clone(), &name), way.levels.number(level));
-        Ok(Self { session, name: name.into(), way, timeout })
+        Ok(Self { session, name: name.into(), way })
     }
 
     /// Returns a handle whose reads have this level.
@@ -120,7 +118,7 @@ impl Remote {
 
 impl Remote {
     fn another(&self, session: Session) -> Self {
-        Self { session, name: self.name.clone(), way: self.way.clone(), timeout: self.timeout }
+        Self { session, name: self.name.clone(), way: self.way.clone() }
     }
 }
 

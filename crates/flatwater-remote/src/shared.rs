@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flatwater::bindings::server::Asked;
 use tokio::sync::{Notify, Semaphore};
@@ -27,12 +27,16 @@ pub(crate) struct Shared {
     pub(crate) beginning: Semaphore,
     /// What other clients left was removed.
     pub(crate) has_cleaned: Cell<bool>,
+    /// When the database was closed.
+    closed: Cell<Option<Instant>>,
+    closing: Notify,
 }
 
 impl Shared {
     pub(crate) fn new(cluster: Cluster, options: RemoteOptions, levels: Arc<Levels>, left: Arc<Notify>) -> Self {
         let (writers, beginning) = (RefCell::default(), Semaphore::new(1));
-        Self { cluster, options, levels, left, writers, beginning, has_cleaned: Cell::new(false) }
+        let (has_cleaned, closed, closing) = (Cell::new(false), Cell::new(None), Notify::new());
+        Self { cluster, options, levels, left, writers, beginning, has_cleaned, closed, closing }
     }
 
     /// Until when a write is tried: one that was sent is finished, also if its caller has left by then.
@@ -53,6 +57,23 @@ impl Shared {
     /// Until when a call goes on trying: its own deadline, if it has one.
     pub(crate) fn ends(&self, asked: &Asked) -> Instant {
         asked.deadline().unwrap_or_else(|| asked.began() + self.options.timeout)
+    }
+
+    /// Notes that the database was closed.
+    pub(crate) fn close(&self) {
+        self.closed.set(self.closed.get().or_else(|| Some(Instant::now())));
+        self.closing.notify_waiters();
+    }
+
+    /// Returns when the database has been closed for so long.
+    pub(crate) async fn closed_for(&self, wait: Duration) {
+        loop {
+            // Nothing else runs on this thread between the look and the wait.
+            match self.closed.get() {
+                Some(closed) => return tokio::time::sleep_until((closed + wait).into()).await,
+                None => self.closing.notified().await,
+            }
+        }
     }
 
     /// Returns when the caller has left.

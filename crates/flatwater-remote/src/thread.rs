@@ -20,7 +20,7 @@ use crate::migrate::migrate;
 use crate::options::{Level, RemoteOptions};
 use crate::reads::read;
 use crate::shared::{Shared, left_by};
-use crate::transaction::{self, Begin};
+use crate::transaction;
 use crate::writes::queue::Writes;
 
 /// So many reads are under way at a time; the others wait in their order.
@@ -28,7 +28,6 @@ const MOST_READS: usize = 64;
 
 enum Message {
     Asked(Asked),
-    Begin(Begin),
     Close(Box<dyn FnOnce() + Send>),
 }
 
@@ -62,12 +61,6 @@ impl Way {
         server::start_thread("fw-remote", run).map_err(failed)?;
         Ok(way)
     }
-
-    /// Begins a transaction.
-    pub(crate) fn begin(&self, begin: Begin) {
-        // If the thread is gone, the one that waits for an answer learns of it.
-        let _ = self.inbox.send(Message::Begin(begin));
-    }
 }
 
 impl Server for Way {
@@ -87,6 +80,23 @@ impl Server for Way {
     }
 }
 
+/// The way for a call that is served by calls. It closes nothing.
+struct Within(Arc<Way>);
+
+impl Server for Within {
+    fn send(&self, asked: Asked) {
+        self.0.send(asked);
+    }
+
+    fn look_again(&self) {
+        self.0.look_again();
+    }
+
+    fn close(&self, closed: Box<dyn FnOnce() + Send>) {
+        closed();
+    }
+}
+
 async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>, way: Weak<Way>) {
     let (writes, theirs) = mpsc::unbounded_channel();
     let writer = spawn_local(Writes::new(shared.clone(), theirs).serve());
@@ -100,7 +110,10 @@ async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>, way: W
         match message {
             Message::Asked(mut asked) => {
                 unanswered.add(&mut asked);
-                if asked.migrates() {
+                if asked.begins() {
+                    let shared = shared.clone();
+                    longer.spawn_local(async move { transaction::serve(&shared, asked).await });
+                } else if asked.migrates() {
                     // It has sessions while it has callers.
                     let Some(way) = way.upgrade() else { continue };
                     longer.spawn_local(migrations(way, asked));
@@ -114,11 +127,10 @@ async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>, way: W
                     });
                 }
             }
-            Message::Begin(begin) => {
-                let shared = shared.clone();
-                longer.spawn_local(async move { transaction::serve(&shared, begin).await });
+            Message::Close(closed) => {
+                shared.close();
+                unanswered.then(closed);
             }
-            Message::Close(closed) => unanswered.then(closed),
         }
     }
     while reads.join_next().await.is_some() {}
@@ -135,7 +147,7 @@ async fn migrations(way: Arc<Way>, asked: Asked) {
     }
     let left = way.left.clone();
     let newest = way.levels.number(Level::Linearizable);
-    let on = server::with_way(&server::session(way, "a migration"), newest);
+    let on = server::with_way(&server::session(Arc::new(Within(way)), "a migration"), newest);
     let What::Migrate(list) = asked.what() else { return };
     let over = async {
         match asked.deadline() {

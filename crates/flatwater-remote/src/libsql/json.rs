@@ -21,23 +21,36 @@ pub(crate) enum Around {
     Transaction,
     /// The beginning of a transaction that stays open.
     Begin,
-    /// A savepoint of an open transaction. Without an open one nothing runs.
-    Savepoint,
+    /// Steps of an open transaction. Without an open one nothing runs.
+    Open,
+    /// A savepoint of an open transaction, behind so many steps.
+    Savepoint {
+        behind: usize,
+    },
 }
+
+/// The savepoint of a call. Those of the caller have another name, so one that an error has left open stands in no way.
+const SAVEPOINT: &str = "SAVEPOINT _flatwater";
+const RELEASE: &str = "RELEASE _flatwater";
+const ROLLBACK_TO: &str = "ROLLBACK TO _flatwater";
 
 impl Around {
     /// How many steps come before the first statement.
     pub(crate) fn before(self) -> usize {
-        usize::from(self != Self::Nothing)
+        match self {
+            Self::Nothing | Self::Open => 0,
+            Self::Transaction | Self::Begin => 1,
+            Self::Savepoint { behind } => behind + 1,
+        }
     }
 
     /// How many come after the last one.
     pub(crate) fn after(self) -> usize {
         match self {
-            Self::Nothing => 0,
+            Self::Nothing | Self::Open => 0,
             Self::Begin => 1,
             Self::Transaction => 2,
-            Self::Savepoint => 3,
+            Self::Savepoint { .. } => 3,
         }
     }
 }
@@ -62,16 +75,32 @@ impl Steps {
 
     pub(crate) fn new(around: Around, index: Option<u64>) -> Self {
         let mut steps = Self { json: Vec::new(), number: 0, around, index };
-        match around {
-            Around::Nothing => {}
-            Around::Transaction | Around::Begin => steps.own("BEGIN IMMEDIATE", &[]),
-            Around::Savepoint => {
-                let is_open = r#"{"type":"not","cond":{"type":"is_autocommit"}}"#;
-                steps.step(is_open, "SAVEPOINT _flatwater");
-                steps.json.extend_from_slice(b"}}");
-            }
+        if matches!(around, Around::Transaction | Around::Begin) {
+            steps.own("BEGIN IMMEDIATE", &[]);
         }
         steps
+    }
+
+    /// The steps of a call in a transaction, which come behind these.
+    pub(crate) fn savepoint(before: &[&str]) -> Self {
+        let mut steps = Self::open(before, Around::Savepoint { behind: before.len() });
+        steps.own(SAVEPOINT, &[]);
+        steps
+    }
+
+    /// The steps by which a transaction is committed, behind these.
+    pub(crate) fn commit(before: &[&str]) -> Self {
+        Self::open(before, Around::Open)
+    }
+
+    fn open(before: &[&str], around: Around) -> Self {
+        let mut steps = Self::new(around, None);
+        before.iter().for_each(|sql| steps.own(sql, &[]));
+        steps
+    }
+
+    pub(crate) fn around(&self) -> Around {
+        self.around
     }
 
     /// Adds a statement of ours, whose values are integers.
@@ -110,15 +139,16 @@ impl Steps {
         let last = self.number.saturating_sub(1);
         match self.around {
             Around::Nothing => {}
+            Around::Open => self.own("COMMIT", &[]),
             Around::Begin => self.unless(last, "ROLLBACK"),
             Around::Transaction => {
                 self.own("COMMIT", &[]);
                 self.unless(last + 1, "ROLLBACK");
             }
-            Around::Savepoint => {
-                self.own("RELEASE _flatwater", &[]);
-                self.unless_but(last + 1, 0, "ROLLBACK TO _flatwater");
-                self.own("RELEASE _flatwater", &[]);
+            Around::Savepoint { behind } => {
+                self.own(RELEASE, &[]);
+                self.unless_but(last + 1, behind, ROLLBACK_TO);
+                self.own(RELEASE, &[]);
             }
         }
         let mut body = br#"{"baton":"#.to_vec();
@@ -158,6 +188,9 @@ impl Steps {
     fn begin(&mut self, sql: &str) {
         match self.number.checked_sub(1) {
             Some(before) => self.step(&format!(r#"{{"type":"ok","step":{before}}}"#), sql),
+            None if matches!(self.around, Around::Open | Around::Savepoint { .. }) => {
+                self.step(r#"{"type":"not","cond":{"type":"is_autocommit"}}"#, sql);
+            }
             None => self.step("null", sql),
         }
     }
@@ -235,17 +268,17 @@ mod tests {
 
     #[test]
     fn a_savepoint_needs_an_open_transaction_and_is_undone_if_a_step_fails() {
-        let mut all = Steps::new(Around::Savepoint, None);
+        let mut all = Steps::savepoint(&["SAVEPOINT nested"]);
+        let around = all.around();
         all.own("DELETE FROM t", &[]);
         let body = steps(all, Some("b"), false);
-        let expected = ["SAVEPOINT _flatwater", "DELETE FROM t", "RELEASE _flatwater", "ROLLBACK TO _flatwater"];
-        assert_eq!(texts(&body)[..4], expected);
-        assert_eq!(texts(&body).len(), Around::Savepoint.before() + 1 + Around::Savepoint.after());
+        assert_eq!(texts(&body)[..5], ["SAVEPOINT nested", SAVEPOINT, "DELETE FROM t", RELEASE, ROLLBACK_TO]);
+        assert_eq!(texts(&body).len(), around.before() + 1 + around.after());
         let of = |step: usize| &body["requests"][0]["batch"]["steps"][step]["condition"];
         assert_eq!(*of(0), json!({"type": "not", "cond": {"type": "is_autocommit"}}));
         let undone = json!({"type": "and", "conds": [
-            {"type": "not", "cond": {"type": "ok", "step": 2}}, {"type": "ok", "step": 0}]});
-        assert_eq!(*of(3), undone);
+            {"type": "not", "cond": {"type": "ok", "step": 3}}, {"type": "ok", "step": 1}]});
+        assert_eq!(*of(4), undone);
         assert_eq!((&body["baton"], body["requests"].as_array().unwrap().len()), (&json!("b"), 1));
     }
 

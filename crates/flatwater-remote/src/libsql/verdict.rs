@@ -219,7 +219,7 @@ mod tests {
         let begun = of_steps(vec![ran(), ran(), Step::Skipped], Around::Begin, None);
         assert!(matches!(begun, Verdict::Results { results, .. } if results.len() == 1));
         let undone = vec![ran(), ran(), failed("SQLITE_CONSTRAINT"), Step::Skipped, ran(), ran()];
-        let undone = of_steps(undone, Around::Savepoint, None);
+        let undone = of_steps(undone, Around::Savepoint { behind: 0 }, None);
         assert!(matches!(undone, Verdict::Results { results, .. } if results.len() == 2));
         let all = of(vec![ran(), ran(), ran(), Step::Skipped]);
         assert!(matches!(all, Verdict::Results { results, .. } if results.len() == 1));

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use flatwater::bindings::server::error;
+use flatwater::bindings::server::{Asked, error};
 use flatwater::{ErrorKind, Result};
 
 use super::Transaction;
@@ -21,13 +21,19 @@ use crate::shared::Shared;
 use crate::writes::guard::{SCHEMA, Writer, is_without_tables, was_applied};
 use crate::writes::settle::{own, too_late};
 
-pub(super) async fn begin(shared: &Shared, until: Instant) -> Result<Transaction<'_>> {
+/// Begins the transaction that is asked for. `None`: its caller has left.
+pub(super) async fn begin<'a>(shared: &'a Shared, asked: &Asked) -> Result<Option<Transaction<'a>>> {
+    let until = shared.ends(asked);
     // The server runs one at a time, and has a connection for each that waits: the others wait here.
-    let place = tokio::time::timeout_at(until.into(), shared.beginning.acquire()).await;
+    let place = tokio::time::timeout_at(until.into(), shared.beginning.acquire());
+    let place = tokio::select! {
+        place = place => place,
+        () = shared.left(asked) => return Ok(None),
+    };
     let _place = place.map_err(|_| too_late("other transactions of this client were before it"))?;
     let mut writer = shared.writer();
     match begin_as(shared, &mut writer, until).await {
-        Ok(stream) => Ok(Transaction { shared, stream, writer, has_written: false, over: None }),
+        Ok(stream) => Ok(Some(Transaction { shared, stream, writer, has_written: false })),
         Err(error) => {
             shared.keep_writer(writer);
             Err(error)
@@ -45,7 +51,7 @@ async fn begin_as(shared: &Shared, writer: &mut Writer, until: Instant) -> Resul
         writer.begin_in(&mut statements, seconds());
         // In one attempt: who asks again has lost its place in the server's queue.
         let left = until.saturating_duration_since(Instant::now());
-        let sent = send(shared, &mut stream, statements, Around::Begin, left).await;
+        let sent = send(shared, &mut stream, statements, left).await;
         if !matches!(&sent, Ok(Verdict::Results { results, .. }) if !has_failed(results)) {
             close(shared, &mut stream).await;
         }

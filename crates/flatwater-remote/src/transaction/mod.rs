@@ -3,23 +3,25 @@
 //! Owns: the transaction, from its BEGIN to its end. Runs as a task on the thread of the connection to the server, one for each transaction. Invariants:
 //! calls run in their order; a transaction whose stream is lost is over, and no other one is begun in its place; a COMMIT whose
 //! answer is lost is known by the guard's row, which is in the transaction. Leaves out: what a request contains (`writes`), the
-//! stream (`libsql::stream`), beginning one (`begin`), and the handle of the caller (`interactive`).
+//! stream (`libsql::stream`), beginning one (`begin`), and the order of its calls, which is that of any transaction.
 
 mod begin;
 mod send;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater::bindings::server::{Answered, Asked, error, result_lost, timeout};
+use flatwater::bindings::server::{
+    Answered, Asked, SavepointStep, ServerTransaction, Turn, error, result_lost, timeout,
+};
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind, Result};
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 
 use self::begin::begin;
 use self::send::{Gone, close, send};
 use crate::dialect::{Dialect, Statements};
-use crate::libsql::answer::Batch;
+use crate::libsql::answer::{Batch, Step};
 use crate::libsql::json::{Around, Steps};
 use crate::libsql::stream::{Exchanged, Stream};
 use crate::libsql::verdict::of_steps;
@@ -31,24 +33,8 @@ use crate::writes::grouped::{Applied, Grouped, checked, nothing_to_do};
 use crate::writes::guard::Writer;
 use crate::writes::settle::{clean, end, recorded, unknown};
 
-/// What a transaction is asked.
-pub(crate) enum Inside {
-    Asked(Asked),
-    /// COMMIT, or ROLLBACK.
-    End {
-        commits: bool,
-        answer: oneshot::Sender<Result<()>>,
-    },
-    /// Its handle is gone.
-    Close(Box<dyn FnOnce() + Send>),
-}
-
-/// A transaction that is to be begun.
-pub(crate) struct Begin {
-    pub(crate) inbox: UnboundedReceiver<Inside>,
-    pub(crate) until: Instant,
-    pub(crate) answer: oneshot::Sender<Result<()>>,
-}
+/// How long a transaction may stay open after its database was closed, as in a file.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
 struct Transaction<'a> {
     shared: &'a Shared,
@@ -56,159 +42,199 @@ struct Transaction<'a> {
     writer: Writer,
     /// A statement of it may have written.
     has_written: bool,
-    /// Why it is over.
-    over: Option<String>,
+}
+
+/// How a call of a transaction failed.
+enum Failed {
+    /// The transaction goes on.
+    Alone(Error),
+    /// The transaction is over.
+    Over(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Alone(error)
+    }
 }
 
 /// Begins a transaction, serves it, and ends it.
-pub(crate) async fn serve(shared: &Shared, Begin { mut inbox, until, answer }: Begin) {
-    match begin(shared, until).await {
-        Ok(transaction) => {
-            // If nobody waits for it any more, its handle is gone, and the next message says so.
-            let _ = answer.send(Ok(()));
-            transaction.serve(&mut inbox).await;
-        }
-        Err(error) => {
-            let _ = answer.send(Err(error));
-        }
+pub(crate) async fn serve(shared: &Shared, asked: Asked) {
+    if !asked.starts() {
+        return;
     }
-    inbox.close();
-    while let Some(message) = inbox.recv().await {
-        match message {
-            Inside::Asked(asked) => asked.answer(Err(has_ended())),
-            Inside::End { answer, .. } => {
-                let _ = answer.send(Err(has_ended()));
-            }
-            Inside::Close(closed) => closed(),
-        }
+    if shared.cluster.dialect != Dialect::Libsql {
+        return asked.answer(Err(no_transactions()));
+    }
+    match begin(shared, &asked).await {
+        Ok(Some(transaction)) => transaction.serve(asked).await,
+        Ok(None) => {}
+        Err(error) => asked.answer(Err(error)),
     }
 }
 
 impl Transaction<'_> {
     /// Serves the transaction until it is ended, or its handle is gone.
-    async fn serve(mut self, inbox: &mut UnboundedReceiver<Inside>) {
-        while let Some(message) = inbox.recv().await {
-            match message {
-                Inside::Asked(asked) => self.run(asked).await,
-                Inside::End { commits: true, answer } => {
-                    let _ = answer.send(self.commit().await);
+    async fn serve(mut self, asked: Asked) {
+        let told = Arc::new(Notify::new());
+        let tell = told.clone();
+        let mut turns = ServerTransaction::begun(asked, &self.shared.options.name(), move || tell.notify_one());
+        loop {
+            match turns.turn() {
+                Turn::Waits => tokio::select! {
+                    () = told.notified() => {}
+                    () = self.shared.closed_for(CLOSE_WAIT) => {
+                        turns.closed();
+                        break close(self.shared, &mut self.stream).await;
+                    }
+                },
+                Turn::Run(asked) => {
+                    if let Some(why) = self.run(&mut turns, asked).await {
+                        turns.gone(why);
+                        break close(self.shared, &mut self.stream).await;
+                    }
+                }
+                Turn::Commit(asked) => {
+                    // From now on it is committed, whatever its caller does.
+                    if !asked.finishes() {
+                        break close(self.shared, &mut self.stream).await;
+                    }
+                    asked.answer(self.commit(&turns).await.map(|()| Answered::Done));
                     if !self.shared.has_cleaned.replace(true) {
                         clean(self.shared).await;
                     }
                     break;
                 }
-                Inside::End { commits: false, answer } => {
+                Turn::Rollback(asked) => {
                     close(self.shared, &mut self.stream).await;
-                    let _ = answer.send(Ok(()));
-                    break;
+                    break asked.answer(Ok(Answered::Done));
                 }
-                Inside::Close(closed) => {
-                    close(self.shared, &mut self.stream).await;
-                    closed();
-                    break;
-                }
+                Turn::Ends => break close(self.shared, &mut self.stream).await,
             }
         }
         self.shared.keep_writer(self.writer);
     }
 
-    async fn run(&mut self, asked: Asked) {
+    /// Runs what is asked. Returns why the transaction is over, if it is.
+    async fn run(&mut self, turns: &mut ServerTransaction, asked: Asked) -> Option<Error> {
         if !asked.starts() {
-            return;
-        }
-        if let Some(why) = &self.over {
-            return asked.answer(Err(over(why)));
+            return None;
         }
         let left = self.shared.ends(&asked).saturating_duration_since(Instant::now());
         let answer = if asked.only_reads() {
-            self.read(&asked, left).await
+            self.read(turns, &asked, left).await
         } else {
             match checked(&asked, Dialect::Libsql) {
                 // From now on it is in the transaction, whatever its caller does.
-                Ok(Some(_)) if asked.finishes() => self.write(&asked, left).await,
-                Ok(Some(_)) => return,
-                Ok(None) => return nothing_to_do(asked),
-                Err(error) => Err(error),
+                Ok(Some(_)) if asked.finishes() => self.write(turns, &asked, left).await,
+                Ok(Some(_)) => return None,
+                Ok(None) => {
+                    nothing_to_do(asked);
+                    return None;
+                }
+                Err(error) => Err(Failed::Alone(error)),
             }
         };
-        asked.answer(answer);
+        match answer {
+            Ok(answered) => asked.answer(Ok(answered)),
+            Err(Failed::Alone(error)) => asked.answer(Err(error)),
+            Err(Failed::Over(error)) => {
+                let why = over(error.message());
+                asked.answer(Err(error));
+                return Some(why);
+            }
+        }
+        None
     }
 
-    async fn read(&mut self, asked: &Asked, limit: Duration) -> Result<Answered> {
+    async fn read(
+        &mut self,
+        turns: &mut ServerTransaction,
+        asked: &Asked,
+        limit: Duration,
+    ) -> Result<Answered, Failed> {
         let one = query_of(asked, Dialect::Libsql)?;
-        let mut statements = Statements::Libsql(Steps::new(Around::Savepoint, None));
+        let mut statements = Statements::Libsql(Steps::savepoint(&texts(turns.steps())));
         statements.add(&one);
-        match self.verdict(statements, limit).await? {
+        match self.verdict(turns, statements, limit).await? {
             // Its savepoint may be open still, and has changed nothing.
-            Verdict::Doubtful(failure) => Err(failure.error()),
-            Verdict::Unmade(why) => Err(infinite(why)),
-            Verdict::Results { results, .. } => result(&one, results).map(Answered::Rows),
-            _ => Err(no_result()),
+            Verdict::Doubtful(failure) => Err(failure.error().into()),
+            Verdict::Unmade(why) => Err(infinite(why).into()),
+            Verdict::Results { results, .. } => Ok(result(&one, results).map(Answered::Rows)?),
+            _ => Err(no_result().into()),
         }
     }
 
-    async fn write(&mut self, asked: &Asked, limit: Duration) -> Result<Answered> {
-        let mut statements = Statements::Libsql(Steps::new(Around::Savepoint, None));
+    async fn write(
+        &mut self,
+        turns: &mut ServerTransaction,
+        asked: &Asked,
+        limit: Duration,
+    ) -> Result<Answered, Failed> {
+        let mut statements = Statements::Libsql(Steps::savepoint(&texts(turns.steps())));
         let grouped = Grouped::inside(&self.writer, &mut statements, asked);
         self.has_written = true;
-        let mut results = match self.verdict(statements, limit).await? {
+        let mut results = match self.verdict(turns, statements, limit).await? {
             Verdict::Results { results, .. } => results,
-            Verdict::Unmade(why) => return Err(result_lost(infinite(why))),
+            Verdict::Unmade(why) => return Err(result_lost(infinite(why)).into()),
             // A part of it may have stayed in the transaction.
-            Verdict::Doubtful(failure) => return Err(self.end_with(failure.error()).await),
-            _ => return Err(self.end_with(no_result()).await),
+            Verdict::Doubtful(failure) => return Err(Failed::Over(failure.error())),
+            _ => return Err(Failed::Over(no_result())),
         };
         let at = results.len().saturating_sub(1);
         match results.pop() {
-            Some(StatementResult::Failed(failure)) => Err(grouped.explain(failure.error(), at, asked)),
+            Some(StatementResult::Failed(failure)) => Err(grouped.explain(failure.error(), at, asked).into()),
             Some(StatementResult::Rows { values, .. }) => {
                 let recorded = self.writer.results(&values).ok_or_else(no_result)?;
                 let applied = Applied::new(recorded, Some(results), grouped.results);
-                grouped.answer(0, asked, &mut applied.ok_or_else(no_result)?)
+                Ok(grouped.answer(0, asked, &mut applied.ok_or_else(no_result)?)?)
             }
-            _ => Err(no_result()),
+            _ => Err(no_result().into()),
         }
     }
 
-    /// Ends the transaction because of this error.
-    async fn end_with(&mut self, error: Error) -> Error {
-        self.over = Some(error.message().to_owned());
-        close(self.shared, &mut self.stream).await;
-        error
-    }
-
-    /// Runs statements in a savepoint. An error that is not a statement's ends the transaction.
-    async fn verdict(&mut self, statements: Statements, limit: Duration) -> Result<Verdict> {
+    /// Runs statements in a savepoint.
+    async fn verdict(
+        &mut self,
+        turns: &mut ServerTransaction,
+        statements: Statements,
+        limit: Duration,
+    ) -> Result<Verdict, Failed> {
         let began = Instant::now();
-        let why = match send(self.shared, &mut self.stream, statements, Around::Savepoint, limit).await {
-            Ok(Verdict::Undone(failure)) => return Err(failure.error()),
-            Ok(Verdict::Refused(refusal)) => return Err(self.end_with(refusal).await),
+        let why = match send(self.shared, &mut self.stream, statements, limit).await {
+            // None of it has run, also of what goes before it.
+            Ok(Verdict::Undone(failure)) => return Err(failure.error().into()),
+            Ok(Verdict::Refused(refusal)) => return Err(Failed::Over(refusal)),
             Ok(Verdict::NotExecuted(why) | Verdict::Unknown(why) | Verdict::Elsewhere(why)) => why,
-            Ok(verdict) => return Ok(verdict),
+            Ok(verdict) => {
+                turns.stepped();
+                return Ok(verdict);
+            }
             Err(Gone::Lost(why) | Gone::Unreadable(why)) => why,
         };
         // Without its COMMIT nothing of it can stay.
         let is_late = began.elapsed() >= limit;
-        let error = if is_late { timeout(ended(&why), TimeoutEffect::No) } else { over(&why) };
-        self.over = Some(why);
-        close(self.shared, &mut self.stream).await;
-        Err(error)
+        Err(Failed::Over(if is_late { timeout(ended(&why), TimeoutEffect::No) } else { over(&why) }))
     }
 
-    async fn commit(&mut self) -> Result<()> {
-        if let Some(why) = &self.over {
-            return Err(over(why));
-        }
+    async fn commit(&mut self, turns: &ServerTransaction) -> Result<()> {
         let nonsense = || "the server's answer does not fit the request".to_owned();
-        let mut steps = Steps::read(None);
-        steps.own("COMMIT", &[]);
+        let mut statements = Statements::Libsql(Steps::commit(&texts(turns.steps())));
+        if self.has_written {
+            // What was recorded may have been undone with a savepoint.
+            self.writer.mark(&mut statements);
+        }
+        let Statements::Libsql(steps) = statements else { return Err(no_result()) };
         let cluster = &self.shared.cluster;
         let before = cluster.newest();
         let sent = self.stream.send(&cluster.http, steps, true, cluster.attempt).await;
         let why = match sent {
+            Exchanged::Batch(Batch::Steps { steps, .. }) if matches!(steps.first(), Some(Step::Skipped)) => {
+                return Err(over("the server has rolled it back"));
+            }
             Exchanged::Batch(Batch::Steps { steps, index }) => {
                 cluster.saw(&cluster.leader(), before, index);
-                match of_steps(steps, Around::Nothing, index) {
+                match of_steps(steps, Around::Open, index) {
                     Verdict::Results { mut results, .. } => match results.pop() {
                         Some(StatementResult::Failed(failure)) => return Err(failure.error()),
                         Some(_) => return Ok(()),
@@ -249,15 +275,31 @@ fn infinite(why: String) -> Error {
     error(ErrorKind::Io, why, "store and return finite numbers")
 }
 
+const ENDED: &str = "the transaction is over, and nothing of it was written";
+
 fn ended(why: &str) -> String {
-    format!("the transaction is over, and nothing of it was written: {why}")
+    format!("{ENDED}: {why}")
 }
 
 fn over(why: &str) -> Error {
-    error(ErrorKind::Io, ended(why), "begin another one, and do all of it again")
+    let message = if why.starts_with(ENDED) { why.to_owned() } else { ended(why) };
+    error(ErrorKind::Io, message, "begin another one, and do all of it again")
 }
 
-/// The error of a call that comes after the end of its transaction.
-pub(crate) fn has_ended() -> Error {
-    error(ErrorKind::Misuse, "the transaction has ended".into(), "begin another one")
+fn no_transactions() -> Error {
+    let hint = "use batch, which is all or nothing; a libSQL server and a file have such transactions";
+    error(ErrorKind::Misuse, "an rqlite cluster has no interactive transactions".into(), hint)
+}
+
+/// The savepoints of the caller have one name, which stands for the innermost.
+fn texts(steps: &[SavepointStep]) -> Vec<&'static str> {
+    const RELEASE: &str = "RELEASE _flatwater_nested";
+    const ROLLBACK_TO: &str = "ROLLBACK TO _flatwater_nested";
+    let of = |step: &SavepointStep| match step {
+        SavepointStep::Open => &["SAVEPOINT _flatwater_nested"][..],
+        SavepointStep::Release => &[RELEASE],
+        SavepointStep::Undo => &[ROLLBACK_TO, RELEASE],
+        SavepointStep::RollbackTo => &[ROLLBACK_TO],
+    };
+    steps.iter().flat_map(of).copied().collect()
 }

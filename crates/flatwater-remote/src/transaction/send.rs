@@ -25,14 +25,14 @@ pub(super) async fn send(
     shared: &Shared,
     stream: &mut Stream,
     statements: Statements,
-    around: Around,
     limit: Duration,
 ) -> Result<Verdict, Gone> {
     let Statements::Libsql(steps) = statements else { return Err(Gone::Unreadable("it is no libSQL server".into())) };
+    let around = steps.around();
     let before = shared.cluster.newest();
     match stream.send(&shared.cluster.http, steps, false, limit).await {
         Exchanged::Batch(Batch::Steps { steps, .. })
-            if around == Around::Savepoint && matches!(steps.first(), Some(Step::Skipped)) =>
+            if matches!(around, Around::Savepoint { .. }) && matches!(steps.first(), Some(Step::Skipped)) =>
         {
             Ok(Verdict::NotExecuted("the server has rolled it back".into()))
         }

@@ -104,6 +104,11 @@ impl Writer {
         to.own(RECORD, &[self.slot(0), self.request]);
     }
 
+    /// Sees to it that the request has the result with the number 1.
+    pub(crate) fn mark(&self, to: &mut Statements) {
+        to.own(RECORD, &[self.slot(1), self.request]);
+    }
+
     /// Adds a statement whose result is the one with this number, from 1.
     pub(crate) fn add(&self, to: &mut Statements, one: &One<'_>, number: usize) {
         to.add(one);

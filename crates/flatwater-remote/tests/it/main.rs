@@ -10,3 +10,4 @@ mod libsql;
 mod migrations;
 mod same_calls;
 mod sqld;
+mod transactions;

@@ -14,7 +14,7 @@ use crate::api::prepared::Prepared;
 use crate::api::session::Session;
 use crate::api::snapshot::Snapshot;
 use crate::api::statement::Statement;
-use crate::api::transaction::Transaction;
+use crate::api::transaction::{self, Transaction};
 use crate::engine::dispatch::{Awaited, Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within};
 use crate::engine::{Engine, registry};
@@ -109,10 +109,7 @@ impl Database {
     /// # Errors
     /// `Busy` if another process keeps holding the write lock; `Timeout`, `Closed`, `Io`.
     pub fn begin(&self) -> Call<Transaction<'static>> {
-        self.session.call("begin", Ok(Work::Begin(None)), |answer, caller| {
-            let guard = answer.transaction()?;
-            caller.map(|caller| Transaction::new(caller, guard)).ok_or_else(Error::closed)
-        })
+        transaction::begin(&self.session)
     }
 
     /// Runs `body` in a transaction. Commits if `body` returns `Ok`; rolls back if it returns an error, panics, or is

@@ -286,7 +286,7 @@ impl Session {
         }
         // In a database with one connection a snapshot is a transaction of the writer. In a forked process the lock may be
         // held by a thread that is not there.
-        let Some(inside) = &self.0.inside else { return self.0.handle.in_transaction() };
+        let Some(inside) = &self.0.inside else { return false };
         !self.0.options.read_only && !self.0.handle.is_inherited() && inside.transaction.is_open()
     }
 }

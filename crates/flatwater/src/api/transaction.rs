@@ -136,6 +136,14 @@ impl<'a> Transaction<'a> {
     }
 }
 
+/// Begins a transaction of a database.
+pub(crate) fn begin(session: &Session) -> Call<Transaction<'static>> {
+    session.call("begin", Ok(Work::Begin(None)), |answer, caller| {
+        let guard = answer.transaction()?;
+        caller.map(|caller| Transaction::new(caller, guard)).ok_or_else(Error::closed)
+    })
+}
+
 impl Deref for Transaction<'_> {
     type Target = Session;
 

@@ -3,7 +3,7 @@
 //! Owns: reading a request, and answering it. Runs on the threads of the crate that reaches the server. Invariant: an answer has the form
 //! that its caller wants. Leaves out: sessions (`server`).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Bindings, ColumnSource};
 use rusqlite::types::ValueRef;
@@ -11,6 +11,7 @@ use rusqlite::types::ValueRef;
 use crate::encode::json::json_of;
 use crate::engine::server::Asked;
 use crate::error::{Error, Result, after_the_write};
+use crate::events::statement_event::ExecutedOn;
 use crate::migrations::Migrations;
 use crate::queue::reply::Teller;
 use crate::values::block::Block;
@@ -120,7 +121,13 @@ impl Asked {
     /// Called before anything of it is sent. Returns false if its caller has left: then it must not be sent.
     #[must_use]
     pub fn starts(&self) -> bool {
-        self.request.ticket.start()
+        let ticket = &self.request.ticket;
+        let starts = ticket.start();
+        if starts {
+            // It runs until its event is sent.
+            let _ = ticket.note_start(ExecutedOn::Server, || Duration::ZERO);
+        }
+        starts
     }
 
     /// Called before what may change something is sent: from then on it is finished whatever its caller does. Returns false if its
@@ -159,6 +166,12 @@ impl Asked {
         self.request.ticket.options.way
     }
 
+    /// Returns true for the begin of a transaction.
+    #[must_use]
+    pub fn begins(&self) -> bool {
+        matches!(self.request.work, Work::Begin(_))
+    }
+
     /// Returns true for migrations, which are several requests.
     #[must_use]
     pub fn migrates(&self) -> bool {
@@ -173,8 +186,11 @@ impl Asked {
 
     /// Answers it, and wakes its caller.
     pub fn answer(self, answered: Result<Answered>) {
-        let Request { work, reply_to, .. } = self.request;
+        let Request { work, reply_to, ticket, .. } = self.request;
         let answer = answered.and_then(|answered| wanted(&work, answered)).map_err(|error| work.explain(error));
+        if let (Some(metrics), Ok(answer)) = (&ticket.metrics, &answer) {
+            metrics.counted(answer.counts());
+        }
         reply_to.fill(answer, &mut Teller::default());
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions on a server: what the crate that reaches one needs. Part of the interface that `bindings` is, and with it not for programs.
 //!
 //! Owns: a session whose calls go to a server, its errors, and what is told of a text without a connection. Runs on callers' threads and on
-//! those of the other crate. Leaves out: what is asked and answered (`asked`), and the way to the server.
+//! those of the other crate. Leaves out: what is asked and answered (`asked`), transactions (`server_transaction`), and the way to the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use flatwater_sqlite::SqliteError;
 
 pub use super::asked::{Answered, One, RowsRead, What, executed};
+pub use super::server_transaction::{SavepointStep, ServerTransaction, Turn, begin, run};
 use crate::api::call::Call;
 use crate::api::database::{close_as, session_of};
 use crate::api::session::Session;

@@ -187,7 +187,12 @@ impl Caller {
         opening: Option<&Opening>,
     ) -> Result<Submitted> {
         let inside_body = self.options.inside_body || is_inside(self.handle.id());
-        if inside_body && matches!(route, Route::Writer(_)) {
+        let is_in_line = match route {
+            Route::Writer(_) => true,
+            Route::Server(_) => !work.describe().only_reads(),
+            _ => false,
+        };
+        if inside_body && is_in_line {
             return Err(waits_for_itself());
         }
         let (promise, reply) = reply();

@@ -170,11 +170,6 @@ impl Handle {
         self.left.load(Ordering::Acquire) || self.engine().is_some_and(|engine| engine.is_closed())
     }
 
-    /// Returns true if all calls of the handle are in one transaction, which is open on a server.
-    pub(crate) fn in_transaction(&self) -> bool {
-        matches!(&self.host, Host::Server(served) if !self.is_inherited() && served.in_transaction())
-    }
-
     /// Returns true if the handle was opened to read only.
     pub(crate) fn is_read_only(&self) -> bool {
         self.read_only

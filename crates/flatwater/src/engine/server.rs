@@ -29,11 +29,6 @@ pub trait Server: Send + Sync {
     /// The caller of a request that was started has left. Does not block.
     fn look_again(&self);
 
-    /// True if all that is sent is in one transaction, which is open.
-    fn in_transaction(&self) -> bool {
-        false
-    }
-
     /// Ends the way when the requests that were sent are answered. `closed` is called then. Does not block.
     fn close(&self, closed: Box<dyn FnOnce() + Send>);
 }
@@ -51,10 +46,6 @@ impl Served {
 
     pub(crate) fn send(&self, request: Request) {
         self.server.send(Asked { request, kept: None });
-    }
-
-    pub(crate) fn in_transaction(&self) -> bool {
-        self.server.in_transaction()
     }
 
     pub(crate) fn look_again(&self) {

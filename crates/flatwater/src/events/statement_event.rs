@@ -24,16 +24,19 @@ pub enum ExecutedOn {
     Writer,
     /// On the writer, in a transaction that other callers' writes may share.
     Group,
+    /// On a server, from when it was sent for the first time.
+    Server,
 }
 
 impl ExecutedOn {
-    /// Returns the name: `caller`, `reader`, `writer`, or `group`.
+    /// Returns the name: `caller`, `reader`, `writer`, `group`, or `server`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Caller => "caller",
             Self::Reader => "reader",
             Self::Writer => "writer",
             Self::Group => "group",
+            Self::Server => "server",
         }
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod outbox;
 pub(crate) mod readers;
 pub(crate) mod reply_to;
 pub(crate) mod request;
+pub(crate) mod savepoint_stack;
 pub(crate) mod shared_errors;
 pub(crate) mod tried;
 pub(crate) mod work;

@@ -44,6 +44,8 @@ pub(crate) enum End {
     Idle(Duration),
     /// SQLite rolled it back because of this error.
     Lost(Error),
+    /// The server that had it is not reached any more, or has ended it. The error says what that means.
+    Gone(Error),
     /// The database was closed.
     Closed,
 }
@@ -70,6 +72,7 @@ impl End {
                 error.message()
             ))
             .with_hint("begin another one"),
+            Self::Gone(error) => error.clone(),
             Self::Closed => Error::closed(),
         }
     }

@@ -93,7 +93,7 @@ impl WriterSide for RestingConnection {
 /// Does a step with a savepoint. SQLite writes nothing for it: no virtual table has anything left to write, see
 /// `serve_transaction::settle_tables`.
 fn savepoint(at: &mut OpenState, work: &Work, permit: &Permit<'_>) -> (InlineRun<Result<Answer>>, Step) {
-    let Some(answer) = at.run(|OpenState { writer, savepoints, .. }| savepoints.step(writer, work)) else {
+    let Some(answer) = at.run(|OpenState { writer, savepoints, .. }| savepoints.step(&mut **writer, work)) else {
         return (InlineRun::Ineligible(NotTried::Other), Step::Stays);
     };
     let lost = answer.as_ref().err().filter(|_| at.writer.is_autocommit()).cloned();

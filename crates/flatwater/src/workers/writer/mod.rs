@@ -40,7 +40,6 @@ mod reopen;
 mod resting_connection;
 mod round;
 mod run_alone;
-mod savepoint_stack;
 mod serve_transaction;
 mod short_scans;
 mod slot;

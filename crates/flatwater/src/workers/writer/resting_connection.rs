@@ -12,10 +12,10 @@ use std::time::Duration;
 use super::WriterShared;
 use super::effects::Effects;
 use super::failed_commit::Changes;
-use super::savepoint_stack::Stack;
 use super::writer_connection::WriterConnection;
 use crate::error::Error;
 use crate::workers::open_transaction::OpenTransaction;
+use crate::workers::savepoint_stack::Stack;
 
 /// The state of the open transaction.
 pub(super) struct OpenState {

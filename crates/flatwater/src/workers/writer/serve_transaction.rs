@@ -18,7 +18,6 @@ use super::interrupts::{arm, disarm};
 use super::known_schema::{may_write_virtual_tables, see_schema};
 use super::perform::{Rules, may_leave_part, perform};
 use super::resting_connection::OpenState;
-use super::savepoint_stack::{LONG, Stack};
 use super::slot::HeldConnection;
 use super::writer_connection::{WriterConnection, tell_rowid};
 use crate::error::{Error, Result};
@@ -30,6 +29,7 @@ use crate::workers::nesting::TransactionGuard;
 use crate::workers::open_transaction::{End, Message, OpenTransaction};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
+use crate::workers::savepoint_stack::{LONG, Stack};
 use crate::workers::work::Work;
 
 /// Begins the transaction that `request` asks for, and serves it.
@@ -151,7 +151,7 @@ fn run(shared: &WriterShared, transaction: &OpenTransaction, outbox: &mut Outbox
             Message::Undo(mut place) => {
                 let innermost = place.pop();
                 if innermost.is_some_and(|number| savepoints.has(number))
-                    && savepoints.unwind(writer, &place, u64::MAX).is_err()
+                    && savepoints.unwind(&mut **writer, &place, u64::MAX).is_err()
                 {
                     return Some(End::Lost(Error::misuse("a savepoint could not be undone")));
                 }
@@ -172,7 +172,7 @@ fn run(shared: &WriterShared, transaction: &OpenTransaction, outbox: &mut Outbox
             Ok(Answer::Done)
         } else {
             savepoints
-                .unwind(writer, &place, request.ticket.options.ended_nested)
+                .unwind(&mut **writer, &place, request.ticket.options.ended_nested)
                 .and_then(|()| step(writer, effects, shared, &request, savepoints))
                 .map_err(|error| shared.ended(error, &request.ticket))
                 .inspect_err(|error| writer.room.note(error))

@@ -30,6 +30,7 @@ use crate::options::{Durability, Options};
 use crate::queue::ticket::Ticket;
 use crate::sql::statement_info::StatementInfo;
 use crate::workers::context::Context;
+use crate::workers::savepoint_stack::Control;
 
 pub(crate) struct WriterConnection {
     pub(super) context: Arc<Context>,
@@ -284,4 +285,26 @@ fn open_own(writer: &mut WriterConnection) -> Result<()> {
     writer.facts = SchemaFacts::read(&mut connection)?;
     writer.connection = Some(connection);
     Ok(())
+}
+
+impl Control for WriterConnection {
+    fn open_savepoint(&mut self) -> Result<()> {
+        let connection = self.connection()?;
+        Ok(connection.control.savepoint(&mut connection.sqlite)?)
+    }
+
+    fn release_savepoint(&mut self) -> Result<()> {
+        let connection = self.connection()?;
+        Ok(connection.control.release(&mut connection.sqlite)?)
+    }
+
+    fn undo_savepoint(&mut self) -> Result<()> {
+        let connection = self.connection()?;
+        Ok(connection.control.undo(&mut connection.sqlite)?)
+    }
+
+    fn rollback_to_savepoint(&mut self) -> Result<()> {
+        let connection = self.connection()?;
+        Ok(connection.control.rollback_to(&mut connection.sqlite)?)
+    }
 }

@@ -3,18 +3,31 @@
 //! Owns: the stack of them, and what each step does to it and to SQLite. Runs on the thread that has the transaction's
 //! connection. Invariants: the stack lists the savepoints that are open in SQLite, outermost first; all of them have one
 //! name there, which stands for the innermost, so that a caller's name is never part of a SQL text; a name is looked up
-//! only inside the innermost nested transaction. Leaves out: the savepoint of each request, which is closed when the
-//! request is answered.
+//! only inside the innermost nested transaction. Leaves out: how a connection is told (`Control`), and the savepoint of each request,
+//! which is closed when the request is answered.
 
 use std::time::Duration;
 
-use super::writer_connection::WriterConnection;
 use crate::connection::run::hints::most_alike;
 use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
 use crate::workers::Answer;
 use crate::workers::open_transaction::Savepoints;
 use crate::workers::work::{NamedStep, Work};
+
+/// A connection with savepoints: each step is one with the innermost.
+pub(crate) trait Control {
+    fn open_savepoint(&mut self) -> Result<()>;
+
+    /// Closes it, and keeps its changes.
+    fn release_savepoint(&mut self) -> Result<()>;
+
+    /// Closes it, and undoes its changes.
+    fn undo_savepoint(&mut self) -> Result<()>;
+
+    /// Undoes its changes. It stays open.
+    fn rollback_to_savepoint(&mut self) -> Result<()>;
+}
 
 #[derive(Debug, PartialEq, Eq)]
 enum Savepoint {
@@ -26,10 +39,10 @@ enum Savepoint {
 /// Savepoints with more statements are closed by the writer's thread: SQLite frees what it kept of their pages.
 const FEW: u32 = 64;
 /// A statement that ran there counts as so many: it may have written any number of pages.
-pub(super) const LONG: u32 = FEW + 1;
+pub(crate) const LONG: u32 = FEW + 1;
 
 #[derive(Debug, Default)]
-pub(super) struct Stack(Vec<OpenSavepoint>);
+pub(crate) struct Stack(Vec<OpenSavepoint>);
 
 #[derive(Debug)]
 struct OpenSavepoint {
@@ -56,7 +69,7 @@ impl Done {
 
 impl Stack {
     /// Notes that a statement ran for so long, and counts as so many.
-    pub(super) fn ran(&mut self, statements: u32, took: Duration) {
+    pub(crate) fn ran(&mut self, statements: u32, took: Duration) {
         self.add(Done { statements, took });
     }
 
@@ -67,7 +80,7 @@ impl Stack {
     }
 
     /// Returns true if the step takes SQLite no longer than a short statement.
-    pub(super) fn is_short(&self, work: &Work, limits: &InlineLimits) -> bool {
+    pub(crate) fn is_short(&self, work: &Work, limits: &InlineLimits) -> bool {
         match work {
             Work::Savepoint(_) | Work::Named(NamedStep::Open, _) => true,
             Work::Release | Work::Named(NamedStep::Release, _) => self.inside().statements <= FEW,
@@ -81,15 +94,15 @@ impl Stack {
     }
 
     /// Does a step with a savepoint. `None`: the work is none.
-    pub(super) fn step(&mut self, writer: &mut WriterConnection, work: &Work) -> Option<Result<Answer>> {
+    pub(crate) fn step(&mut self, on: &mut impl Control, work: &Work) -> Option<Result<Answer>> {
         let done = match work {
             Work::Savepoint(number) => {
-                let opened = self.open(writer, Savepoint::Nested(*number));
+                let opened = self.open(on, Savepoint::Nested(*number));
                 return Some(opened.map(|()| Answer::Savepoint(*number)));
             }
-            Work::Release => self.release(writer, self.innermost()),
-            Work::Undo => self.undo(writer, self.innermost()),
-            Work::Named(step, name) => self.named(writer, *step, name),
+            Work::Release => self.release(on, self.innermost()),
+            Work::Undo => self.undo(on, self.innermost()),
+            Work::Named(step, name) => self.named(on, *step, name),
             _ => return None,
         };
         Some(done.map(|()| Answer::Done))
@@ -102,16 +115,16 @@ impl Stack {
     }
 
     /// Returns true if the open nested transactions are those of `place`, and no others.
-    pub(super) fn is_at(&self, place: &Savepoints) -> bool {
+    pub(crate) fn is_at(&self, place: &Savepoints) -> bool {
         self.nested().eq(place.iter().copied())
     }
 
-    pub(super) fn has(&self, number: u64) -> bool {
+    pub(crate) fn has(&self, number: u64) -> bool {
         self.nested().any(|open| open == number)
     }
 
     /// Returns true if the nested transactions of `place` are open.
-    pub(super) fn has_place(&self, place: &Savepoints) -> bool {
+    pub(crate) fn has_place(&self, place: &Savepoints) -> bool {
         let mut nested = self.nested();
         place.iter().all(|number| nested.next() == Some(*number))
     }
@@ -119,7 +132,7 @@ impl Stack {
     /// Goes to a place. The nested transactions inside it that have numbers below `ended` ended without being kept
     /// (dropped, leaked, or their `commit` was given up), and are undone. Refuses a place that is over, and one inside of
     /// which another nested transaction may be in use.
-    pub(super) fn unwind(&mut self, writer: &mut WriterConnection, place: &Savepoints, ended: u64) -> Result<()> {
+    pub(crate) fn unwind(&mut self, on: &mut impl Control, place: &Savepoints, ended: u64) -> Result<()> {
         if !self.has_place(place) {
             return Err(Error::misuse("the nested transaction is finished").with_hint("begin another one"));
         }
@@ -128,28 +141,26 @@ impl Stack {
         }
         let inside = self.0.iter().enumerate().filter(|(_, open)| open.savepoint.is_nested()).nth(place.len());
         match inside.map(|(at, _)| at) {
-            Some(at) => self.undo(writer, at),
+            Some(at) => self.undo(on, at),
             None => Ok(()),
         }
     }
 
-    fn open(&mut self, writer: &mut WriterConnection, savepoint: Savepoint) -> Result<()> {
-        let connection = writer.connection()?;
-        connection.control.savepoint(&mut connection.sqlite)?;
+    fn open(&mut self, on: &mut impl Control, savepoint: Savepoint) -> Result<()> {
+        on.open_savepoint()?;
         self.0.push(OpenSavepoint { savepoint, done: Done::default() });
         Ok(())
     }
 
     /// Does a step with the innermost savepoint of this name.
-    fn named(&mut self, writer: &mut WriterConnection, step: NamedStep, name: &str) -> Result<()> {
+    fn named(&mut self, on: &mut impl Control, step: NamedStep, name: &str) -> Result<()> {
         match step {
-            NamedStep::Open => self.open(writer, Savepoint::Named(name.into())),
-            NamedStep::Release => self.release(writer, self.find(name)?),
+            NamedStep::Open => self.open(on, Savepoint::Named(name.into())),
+            NamedStep::Release => self.release(on, self.find(name)?),
             NamedStep::RollbackTo => {
                 let at = self.find(name)?;
-                self.undo(writer, at + 1)?;
-                let connection = writer.connection()?;
-                Ok(connection.control.rollback_to(&mut connection.sqlite)?)
+                self.undo(on, at + 1)?;
+                on.rollback_to_savepoint()
             }
         }
     }
@@ -182,10 +193,9 @@ impl Stack {
     }
 
     /// Closes the savepoints from `at` on, and keeps their changes.
-    fn release(&mut self, writer: &mut WriterConnection, at: usize) -> Result<()> {
+    fn release(&mut self, on: &mut impl Control, at: usize) -> Result<()> {
         while self.0.len() > at {
-            let connection = writer.connection()?;
-            connection.control.release(&mut connection.sqlite)?;
+            on.release_savepoint()?;
             let kept = self.0.pop().map(|open| open.done).unwrap_or_default();
             self.add(kept);
         }
@@ -193,10 +203,9 @@ impl Stack {
     }
 
     /// Closes the savepoints from `at` on, and undoes their changes.
-    fn undo(&mut self, writer: &mut WriterConnection, at: usize) -> Result<()> {
+    fn undo(&mut self, on: &mut impl Control, at: usize) -> Result<()> {
         while self.0.len() > at {
-            let connection = writer.connection()?;
-            connection.control.undo(&mut connection.sqlite)?;
+            on.undo_savepoint()?;
             // What SQLite kept of the pages stays with the savepoint around it.
             let undone = self.0.pop().map(|open| open.done).unwrap_or_default();
             self.add(undone);
