@@ -16,12 +16,12 @@
 use std::sync::Arc;
 
 use flatwater::bindings::{Output, Target};
-use flatwater_bridge::Text;
+use flatwater_bridge::{Opened, Text};
 
 use crate::capi::value::{Env, Result, Value};
 use crate::codes::{DONE, FAILED};
 use crate::failure::Failure;
-use crate::handles::{Handle, Opened};
+use crate::handles::Handle;
 use crate::host::Host;
 use crate::lists::{Lists, TOKEN, executed_numbers};
 use crate::waiting::{Source, Waiting};

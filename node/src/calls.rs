@@ -6,17 +6,17 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flatwater::bindings::{self, FrontCall, Needed, Target, Unbegun};
+use flatwater::bindings::{self, FrontCall, Needed, Target, Unbegun, server};
 use flatwater::calls::CheckpointMode;
 use flatwater::options::JsonOptions;
 use flatwater::{Params, Transaction};
-use flatwater_bridge::Integers;
+use flatwater_bridge::{Integers, Opened};
 use flatwater_remote::is_address;
 
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Result, Value};
 use crate::failure::Failure;
-use crate::handles::{Handle, Opened};
+use crate::handles::Handle;
 use crate::host::Host;
 use crate::options;
 use crate::params;
@@ -303,14 +303,14 @@ pub(crate) fn live<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (debounce, throttle, changes) = (pace(call.number::<2>()?), pace(call.number::<3>()?), call.argument::<4>());
     let changes = env.as_bool(changes)?;
     let live = match host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Database { database, .. }) => match database.file("a live query") {
-            Ok(database) if changes => {
-                let (sql, params) = queries.into_iter().next().unwrap_or_default();
-                Handle::Changes(database.live(&*sql, params).debounce(debounce).throttle(throttle).changes())
-            }
-            Ok(database) => Handle::Live(database.live_group(queries).debounce(debounce).throttle(throttle)),
-            Err(failure) => return host.failed(env, failure),
-        },
+        Some(Handle::Database { database, .. }) if changes => {
+            let (sql, params) = queries.into_iter().next().unwrap_or_default();
+            let live = server::live(database.session(), &*sql, params);
+            Handle::Changes(live.debounce(debounce).throttle(throttle).changes())
+        }
+        Some(Handle::Database { database, .. }) => {
+            Handle::Live(server::live_group(database.session(), queries).debounce(debounce).throttle(throttle))
+        }
         _ => return host.failed(env, gone()),
     };
     env.number(host.handles.add(live))

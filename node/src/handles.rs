@@ -6,7 +6,6 @@
 
 use std::cell::{RefCell, RefMut};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use flatwater::bindings::{
     BatchStatements, Output, ParamRows, Target, Unbegun, json_of, line_of, poll_batch, poll_live, unbegun_live,
@@ -14,41 +13,10 @@ use flatwater::bindings::{
 use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};
 use flatwater::options::JsonOptions;
-use flatwater::{Connection, Database, Params, Rows, Session, Snapshot, Transaction};
-use flatwater_bridge::Tokens;
-use flatwater_remote::Remote;
+use flatwater::{Connection, Params, Rows, Snapshot, Transaction};
+use flatwater_bridge::{Opened, Tokens};
 
-use crate::failure::Failure;
 use crate::lines::Spot;
-
-/// How long the end of an environment waits for its databases to close.
-const CLOSE: Duration = Duration::from_secs(5);
-
-/// A database of this process, or one on a server.
-pub(crate) enum Opened {
-    File(Database),
-    Server(Remote),
-}
-
-impl Opened {
-    pub(crate) fn session(&self) -> &Session {
-        match self {
-            Self::File(database) => database,
-            Self::Server(remote) => remote,
-        }
-    }
-
-    /// Returns the database of this process. `what` is what needs one.
-    pub(crate) fn file(&self, what: &str) -> Result<&Database, Failure> {
-        match self {
-            Self::File(database) => Ok(database),
-            Self::Server(_) => Err(Failure::misuse(
-                format!("{what} needs a database of this process, and this one is on a server"),
-                Some("use statements: `batch` is all or nothing"),
-            )),
-        }
-    }
-}
 
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Handle {
@@ -187,7 +155,7 @@ impl Handles {
         for handle in databases {
             let Handle::Database { database, target } = handle else { continue };
             drop(target);
-            close(database);
+            database.close_at_exit();
         }
     }
 }
@@ -195,21 +163,6 @@ impl Handles {
 impl Drop for Handles {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-/// Closes the database, and waits for that.
-fn close(database: Opened) {
-    let (ends, ended) = std::sync::mpsc::channel::<()>();
-    let thread = std::thread::Builder::new().name("fw-node-close".into()).spawn(move || {
-        let _ends = ends;
-        let _ = match &database {
-            Opened::File(database) => database.close().wait(),
-            Opened::Server(remote) => remote.close().wait(),
-        };
-    });
-    if thread.is_ok() {
-        let _ = ended.recv_timeout(CLOSE);
     }
 }
 

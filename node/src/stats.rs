@@ -9,7 +9,7 @@ use flatwater_bridge::{Counter, camel, counters};
 use crate::calls::gone;
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Result, Value};
-use crate::handles::{Handle, Opened};
+use crate::handles::Handle;
 use crate::host::Host;
 
 /// `stats(database)`
@@ -42,9 +42,11 @@ fn object<'e>(env: Env<'e>, all: Vec<(&str, Counter<'_>)>) -> Result<Value<'e>> 
 
 /// `name(database)`: the address of a server without its secrets; undefined for a database of this process.
 pub(crate) fn name<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
-    match call.host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Database { database: Opened::Server(remote), .. }) => call.env.text(remote.name()),
-        _ => call.env.undefined(),
+    let handle = call.host.handles.get(call.number::<0>()?);
+    let Some(Handle::Database { database, .. }) = handle.as_deref() else { return call.env.undefined() };
+    match database.address() {
+        Some(address) => call.env.text(address),
+        None => call.env.undefined(),
     }
 }
 

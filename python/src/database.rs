@@ -5,14 +5,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flatwater::bindings::{
     FrontCall, Mailbox, Needed, Output, Polled, Target, checkpoint, close, enforces_foreign_keys, export, functions,
-    has_key, incremental_vacuum, joining, open_with, rekey, serialize, server, set_listener, vacuum, vacuum_into,
+    has_key, incremental_vacuum, joining, open_with, rekey, serialize, set_listener, vacuum, vacuum_into,
 };
 use flatwater::calls::CheckpointMode;
 use flatwater::{ConnectionOptions, Params, Session};
+use flatwater_bridge::Opened;
 use flatwater_remote::{Remote, is_address};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -24,7 +24,7 @@ use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::connection::NativeConnection;
 use crate::converters::Converters;
-use crate::errors::{misuse, raised, unexpected};
+use crate::errors::{raised, unexpected};
 use crate::forms::{Datetimes, Forms};
 use crate::functions::NativeFunction;
 use crate::keys::AnyKey;
@@ -40,34 +40,22 @@ use crate::statement::{Statement, statement};
 
 /// An open database, or one on a server.
 #[pyclass(frozen, module = "flatwater._native")]
-pub(crate) struct NativeDatabase(Host);
-
-/// How long the end of the interpreter waits for a server.
-const EXIT: Duration = Duration::from_secs(5);
-
-/// What serves its calls.
-enum Host {
-    File(flatwater::Database),
-    Server(Remote),
-}
+pub(crate) struct NativeDatabase(Opened);
 
 impl NativeDatabase {
     /// Makes the handle that `connect` returns.
     fn of(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
         let Output::Database(database) = output else { return Err(unexpected()) };
-        Py::new(py, Self(Host::File(database))).map(Py::into_any)
+        Py::new(py, Self(Opened::File(database))).map(Py::into_any)
     }
 
     /// The same for a server, which has answered.
     fn of_server(py: Python<'_>, remote: Remote) -> PyResult<Py<PyAny>> {
-        Py::new(py, Self(Host::Server(remote))).map(Py::into_any)
+        Py::new(py, Self(Opened::Server(remote))).map(Py::into_any)
     }
 
     fn session(&self) -> &Session {
-        match &self.0 {
-            Host::File(database) => database,
-            Host::Server(remote) => remote,
-        }
+        self.0.session()
     }
 
     pub(crate) fn target(&self) -> Target {
@@ -76,40 +64,16 @@ impl NativeDatabase {
 
     /// Returns the database of this process. `what` is what needs one.
     fn database(&self, py: Python<'_>, what: &str) -> PyResult<&flatwater::Database> {
-        match &self.0 {
-            Host::File(database) => Ok(database),
-            Host::Server(_) => Err(misuse(
-                py,
-                &format!("{what} needs a database of this process, and this one is on a server"),
-                Some("use statements: `batch` is all or nothing"),
-            )),
-        }
+        self.0.file(what).map_err(|error| raised(py, &error))
     }
 
-    /// Returns what closes it, and waits for that, when this one is gone. A server is not waited for longer than `EXIT`.
+    /// Returns what closes it, and waits for that, when this one is gone.
     pub(crate) fn closing(&self) -> Box<dyn FnOnce() + Send> {
-        match &self.0 {
-            Host::File(database) => {
-                let database = database.clone();
-                Box::new(move || drop(database.close().wait()))
-            }
-            Host::Server(remote) => {
-                if server::usable(remote).is_err() {
-                    return Box::new(|| {});
-                }
-                let remote = remote.clone();
-                Box::new(move || {
-                    let (ends, ended) = std::sync::mpsc::channel::<()>();
-                    let close = move || {
-                        let _ends = ends;
-                        drop(remote.close().wait());
-                    };
-                    if server::start_thread("fw-close", close).is_ok() {
-                        let _ = ended.recv_timeout(EXIT);
-                    }
-                })
-            }
-        }
+        let opened = self.0.clone();
+        Box::new(move || match opened {
+            Opened::File(database) => drop(database.close().wait()),
+            server @ Opened::Server(_) => server.close_at_exit(),
+        })
     }
 
     fn call<'py>(&self, py: Python<'py>, name: &'static str, call: PyResult<FrontCall>) -> PyResult<Bound<'py, PyAny>> {
@@ -209,20 +173,17 @@ impl NativeDatabase {
 
     /// How messages call it: `path`, or the address of a server without its secrets.
     fn name(&self, path: &str) -> String {
-        match &self.0 {
-            Host::File(_) => path.to_owned(),
-            Host::Server(remote) => remote.name().to_owned(),
-        }
+        self.0.address().unwrap_or(path).to_owned()
     }
 
     /// True for a database on a server.
     fn is_server(&self) -> bool {
-        matches!(&self.0, Host::Server(_))
+        self.0.address().is_some()
     }
 
     /// True if foreign keys are enforced. Those of a server are as it was started.
     fn enforces_foreign_keys(&self) -> bool {
-        matches!(&self.0, Host::File(database) if enforces_foreign_keys(database))
+        matches!(&self.0, Opened::File(database) if enforces_foreign_keys(database))
     }
 
     /// Closes the database.
@@ -281,7 +242,7 @@ impl NativeDatabase {
             statement(&sql, params.as_ref(), datetimes).map(|Statement { sql, params }| (sql.into_owned(), params))
         };
         let queries = inside(py, || queries.iter().map(query).collect::<PyResult<_>>())?;
-        Ok(NativeLive::results(self.database(py, "a live query")?, queries, pace(debounce, throttle)?))
+        Ok(NativeLive::results(self.session(), queries, pace(debounce, throttle)?))
     }
 
     /// Returns the native side of the changes of a live query. Nothing begins.
@@ -292,9 +253,8 @@ impl NativeDatabase {
         debounce: Seconds,
         throttle: Seconds,
     ) -> PyResult<NativeLive> {
-        let database = self.database(sql.py(), "a live query")?;
         let Statement { sql, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(&self.target())))?;
-        Ok(NativeLive::changes(database, &sql, params, pace(debounce, throttle)?))
+        Ok(NativeLive::changes(self.session(), &sql, params, pace(debounce, throttle)?))
     }
 
     /// Returns a connection of the caller's own. Its first statement opens it.

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater::bindings::{Output, Target, poll_live};
+use flatwater::bindings::{Output, Target, poll_live, server};
 use flatwater::live::{Change, Live, LiveRows};
-use flatwater::{Database, Params, Result};
+use flatwater::{Params, Result, Session};
 use pyo3::prelude::*;
 
 use crate::call::Body;
@@ -45,20 +45,20 @@ pub(crate) struct Pace {
 }
 
 impl NativeLive {
-    fn new(database: &Database, of: Kind, known: Arc<[KnownRows]>) -> Self {
-        let converters = Forms::converters(&Target::of(database));
+    fn new(session: &Session, of: Kind, known: Arc<[KnownRows]>) -> Self {
+        let converters = Forms::converters(&Target::of(session));
         Self { of: Arc::new(Mutex::new(Some(of))), known, kept: Kept::default(), converters }
     }
 
-    pub(crate) fn results(database: &Database, queries: Vec<(String, Params)>, pace: Pace) -> Self {
+    pub(crate) fn results(session: &Session, queries: Vec<(String, Params)>, pace: Pace) -> Self {
         let known = queries.iter().map(|_| KnownRows::default()).collect();
-        let live = database.live_group(queries).debounce(pace.debounce).throttle(pace.throttle);
-        Self::new(database, Kind::Results(live), known)
+        let live = server::live_group(session, queries).debounce(pace.debounce).throttle(pace.throttle);
+        Self::new(session, Kind::Results(live), known)
     }
 
-    pub(crate) fn changes(database: &Database, sql: &str, params: Params, pace: Pace) -> Self {
-        let live = database.live(sql, params).debounce(pace.debounce).throttle(pace.throttle);
-        Self::new(database, Kind::Changes(live.changes()), Arc::default())
+    pub(crate) fn changes(session: &Session, sql: &str, params: Params, pace: Pace) -> Self {
+        let live = server::live(session, sql, params).debounce(pace.debounce).throttle(pace.throttle);
+        Self::new(session, Kind::Changes(live.changes()), Arc::default())
     }
 }
 

@@ -30,6 +30,10 @@ pub(crate) struct Cluster {
     /// What the followers have not executed yet.
     log: VecDeque<(Instant, Vec<u8>, Ways)>,
     pub(crate) requests: u64,
+    /// How often `/status` was asked for, and whether its permission is missing.
+    pub(crate) looks: u64,
+    refuses_status: bool,
+    applied: u64,
     /// How often an order has released what waits.
     pub(crate) releases: u64,
     pub(crate) held: Vec<(Bytes, Ways)>,
@@ -52,6 +56,7 @@ pub(crate) struct Order {
     commits_queue: Option<bool>,
     lag_ms: Option<u64>,
     leader: Option<usize>,
+    refuses_status: Option<bool>,
     /// As rqlite's flag `-fk`.
     #[serde(default)]
     foreign_keys: bool,
@@ -77,6 +82,9 @@ impl Cluster {
             followers: open(),
             log: VecDeque::new(),
             requests: 0,
+            looks: 0,
+            refuses_status: false,
+            applied: 0,
             releases: 0,
             held: Vec::new(),
         }
@@ -106,6 +114,7 @@ impl Cluster {
             self.queue = queues.then(Arc::default);
         }
         self.lag = order.lag_ms.map_or(self.lag, Duration::from_millis);
+        self.refuses_status = order.refuses_status.unwrap_or(self.refuses_status);
         self.leader = if order.headless { None } else { order.leader.or(self.leader) };
     }
 
@@ -117,6 +126,7 @@ impl Cluster {
     /// Commits a request, and returns its results.
     pub(crate) fn apply(&mut self, body: &[u8], ways: Ways) -> Result<Vec<Value>, Failed> {
         let results = run(&self.committed, body, ways);
+        self.applied += 1;
         self.log.push_back((Instant::now(), body.to_vec(), ways));
         results
     }
@@ -125,12 +135,25 @@ impl Cluster {
         if at_leader {
             return run(&self.committed, body, ways);
         }
+        self.follow();
+        run(&self.followers, body, ways)
+    }
+
+    /// The followers execute what they have by now.
+    fn follow(&mut self) {
         while let Some((at, body, ways)) = self.log.front()
             && at.elapsed() >= self.lag
         {
             let _ = run(&self.followers, body, *ways);
             self.log.pop_front();
         }
-        run(&self.followers, body, ways)
+    }
+
+    /// How much of the log the node has executed. `None`: the client may not know.
+    pub(crate) fn status(&mut self, node: usize) -> Option<u64> {
+        self.looks += 1;
+        self.follow();
+        let behind = if self.leader == Some(node) { 0 } else { self.log.len() as u64 };
+        (!self.refuses_status).then(|| self.applied - behind)
     }
 }

@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use crate::cluster::Cluster;
 use crate::faults::Fault;
 use crate::statements::{Failed, Kind, Ways};
 use crate::{Shared, lock};
@@ -57,7 +58,8 @@ async fn control(cluster: &Shared, request: Request<Incoming>) -> Answer {
         Ok(order) => {
             let mut cluster = lock(cluster);
             cluster.order(order);
-            Ok(json_answer(&json!({ "requests": cluster.requests, "leader": cluster.leader })))
+            let Cluster { requests, leader, looks, .. } = &*cluster;
+            Ok(json_answer(&json!({ "requests": requests, "leader": leader, "looks": looks })))
         }
         Err(error) => Ok(text(StatusCode::BAD_REQUEST, error.to_string())),
     }
@@ -71,6 +73,7 @@ async fn of_node(cluster: Shared, node: usize, request: Request<Incoming>) -> An
         "/db/query" => Kind::Query,
         "/db/execute" => Kind::Execute,
         "/db/request" => Kind::Request,
+        "/status" => return Ok(status(lock(&cluster).status(node))),
         _ => return Ok(text(StatusCode::NOT_FOUND, "404 page not found".into())),
     };
     let ways = Ways { kind, in_transaction: has("transaction"), blob_array: has("blob_array") };
@@ -217,6 +220,13 @@ fn results_answer(results: Results) -> Response<BoxBody<Bytes, Dropped>> {
 fn no_leader(redirects: bool) -> Response<BoxBody<Bytes, Dropped>> {
     let status = if redirects { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::SERVICE_UNAVAILABLE };
     text(status, "leader not found".into())
+}
+
+fn status(applied: Option<u64>) -> Response<BoxBody<Bytes, Dropped>> {
+    match applied {
+        Some(applied) => json_answer(&json!(applied)),
+        None => text(StatusCode::UNAUTHORIZED, String::new()),
+    }
 }
 
 fn redirect(node: &str, path: &str, query: &str) -> Response<BoxBody<Bytes, Dropped>> {

@@ -135,12 +135,6 @@ fn check_names(one: &One<'_>, dialect: Dialect) -> Result<()> {
     }
 }
 
-/// The error for what a server has not.
-pub(crate) fn needs_database(what: &str) -> Error {
-    let hint = "use statements: batch is all or nothing, and one request";
-    wrong(format!("{what} needs a database of this process, and this one is on a server"), hint)
-}
-
 fn wrong(message: String, hint: &'static str) -> Error {
     error(ErrorKind::Misuse, message, hint)
 }

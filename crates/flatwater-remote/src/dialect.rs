@@ -42,6 +42,14 @@ impl Dialect {
         }
     }
 
+    /// Returns the statements of a request that reads one state, which is the newest.
+    pub(crate) fn snapshot(self) -> Statements {
+        match self {
+            Self::Rqlite => self.read(None),
+            Self::Libsql => Statements::Libsql(libsql::json::Steps::new(libsql::json::Around::Snapshot, None)),
+        }
+    }
+
     /// Returns what a question to the newest state begins with, and how it is asked. A replica that stands first in an address hands
     /// a transaction over to its primary, and answers a read by itself.
     pub(crate) fn question(self) -> (Statements, How) {

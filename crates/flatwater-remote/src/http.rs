@@ -89,8 +89,17 @@ impl Http {
 
     /// Sends a request and reads its answer, within `limit`.
     pub(crate) async fn post(&self, node: &str, path: &str, body: Bytes, limit: Duration) -> Sent {
+        self.send(Method::POST, node, path, body, limit).await
+    }
+
+    /// The same for a question without a body.
+    pub(crate) async fn get(&self, node: &str, path: &str, limit: Duration) -> Sent {
+        self.send(Method::GET, node, path, Bytes::new(), limit).await
+    }
+
+    async fn send(&self, method: Method, node: &str, path: &str, body: Bytes, limit: Duration) -> Sent {
         let request = Request::builder()
-            .method(Method::POST)
+            .method(method)
             .uri(format!("{}://{node}{path}", self.scheme))
             .header(CONTENT_TYPE, "application/json");
         let request = match &self.authorization {

@@ -34,6 +34,7 @@ mod http;
 mod levels;
 mod libsql;
 mod libsql_database;
+mod look;
 mod messages;
 mod migrate;
 mod options;

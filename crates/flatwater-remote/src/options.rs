@@ -42,6 +42,7 @@ pub struct RemoteOptions {
     pub(crate) level: Level,
     pub(crate) timeout: Duration,
     pub(crate) attempt_timeout: Duration,
+    pub(crate) live_poll: Duration,
     pub(crate) token: Option<String>,
     pub(crate) certificates: Vec<Vec<u8>>,
     pub(crate) user: Option<(String, String)>,
@@ -49,6 +50,8 @@ pub struct RemoteOptions {
 
 /// The default of [`RemoteOptions::timeout`].
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// The default of [`RemoteOptions::live_poll`].
+pub(crate) const LIVE_POLL: Duration = Duration::from_millis(100);
 /// No node answers faster.
 const SHORTEST: Duration = Duration::from_millis(1);
 /// A longer time is as good as this one.
@@ -62,7 +65,7 @@ impl RemoteOptions {
     /// the primary, and the replicas that reads of the level `none` may go to; with TLS, unless `tls=0`. Connects to nothing.
     ///
     /// The settings of an address are `level` (`strong`, `linearizable`, `weak` or `none`), `freshness`, `timeout`,
-    /// `attempt_timeout`, and for libSQL servers `authToken` and `tls`; times are written as `250ms` or `10s`.
+    /// `attempt_timeout`, `live_poll`, and for libSQL servers `authToken` and `tls`; times are written as `250ms` or `10s`.
     ///
     /// # Errors
     /// `Misuse` for what is not an address, and for a setting that there is not.
@@ -76,6 +79,7 @@ impl RemoteOptions {
                 // Nobody else would answer, and a write waits for the transactions before it.
                 Dialect::Libsql => TIMEOUT / 2,
             },
+            live_poll: LIVE_POLL,
             token: None,
             certificates: Vec::new(),
             user: address.user.clone(),
@@ -89,6 +93,7 @@ impl RemoteOptions {
                 "freshness" => freshness = Some(time(value)?),
                 "timeout" => options = options.timeout(time(value)?),
                 "attempt_timeout" => options = options.attempt_timeout(time(value)?),
+                "live_poll" => options = options.live_poll(time(value)?),
                 "authToken" if address.dialect == Dialect::Libsql => options = options.token(value),
                 other => return Err(wrong(format!("there is no setting {other:?}"))),
             }
@@ -136,6 +141,11 @@ impl RemoteOptions {
         Self { timeout: timeout.min(LONGEST), ..self }
     }
 
+    /// Sets how often the server is asked whether something was committed, while there is a live query. Default 100 ms.
+    pub fn live_poll(self, live_poll: Duration) -> Self {
+        Self { live_poll: live_poll.clamp(SHORTEST, LONGEST), ..self }
+    }
+
     /// Sets how long a node may take for one answer. A leader that hangs is noticed after this time. A statement that runs for
     /// longer, such as one that makes an index, needs a longer one. Default 2.5 s; for a libSQL server, in whose place no other one takes
     /// over, 5 s.
@@ -178,7 +188,7 @@ fn wrong(message: String) -> flatwater::Error {
     error(
         ErrorKind::Misuse,
         message,
-        "the settings are level (strong, linearizable, weak, none), freshness, timeout and attempt_timeout, and authToken and tls of \
+        "the settings are level (strong, linearizable, weak, none), freshness, timeout, attempt_timeout and live_poll, and authToken and tls of \
          a libSQL server; a time is 250ms or 10s",
     )
 }

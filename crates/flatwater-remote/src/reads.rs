@@ -3,11 +3,11 @@
 //! Owns: one read, from its caller to its answer. Runs on the thread of the connection to the cluster. Invariant: a read whose caller
 //! has left keeps no connection. Leaves out: which calls are reads.
 
-use flatwater::bindings::server::{Answered, Asked, One, What, error, timeout};
+use flatwater::bindings::server::{Answered, Asked, One, What, error, needs_database, of_statement, timeout};
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind, Result, Rows};
 
-use crate::check::{check, check_text, needs_database};
+use crate::check::{check, check_text};
 use crate::dialect::Dialect;
 use crate::options::Level;
 use crate::request::{How, Known, Request};
@@ -19,11 +19,38 @@ pub(crate) async fn read(shared: &Shared, asked: Asked) {
     if !asked.starts() {
         return;
     }
-    let rows = tokio::select! {
-        rows = rows_of(shared, &asked) => rows,
+    let answered = tokio::select! {
+        answered = answered(shared, &asked) => answered,
         () = shared.left(&asked) => return,
     };
-    asked.answer(rows.map(Answered::Rows));
+    asked.answer(answered);
+}
+
+async fn answered(shared: &Shared, asked: &Asked) -> Result<Answered> {
+    match asked.what() {
+        What::Live(parts) => snapshot(shared, asked, &parts).await.map(Answered::Live),
+        _ => rows_of(shared, asked).await.map(Answered::Rows),
+    }
+}
+
+/// Reads the newest state.
+async fn snapshot(shared: &Shared, asked: &Asked, parts: &[One<'_>]) -> Result<Vec<Rows>> {
+    let dialect = shared.cluster.dialect;
+    let mut statements = dialect.snapshot();
+    for one in parts {
+        check_text(one.sql, dialect)
+            .and_then(|()| check(one, dialect))
+            .map_err(|error| of_statement(error, one.sql))?;
+        statements.add(one);
+    }
+    let request = Request { how: How::Snapshot, body: statements.finish(), repeats: true, until: shared.ends(asked) };
+    let results = known(shared.cluster.ask(&request).await)?;
+    let all = parts
+        .iter()
+        .zip(results)
+        .map(|(one, part)| result(one, vec![part]).map_err(|error| of_statement(error, one.sql)));
+    let all: Vec<Rows> = all.collect::<Result<_>>()?;
+    if all.len() == parts.len() { Ok(all) } else { Err(no_result()) }
 }
 
 async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
@@ -38,8 +65,12 @@ async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
     let mut statements = shared.cluster.dialect.read(at_least);
     statements.add(&one);
     let request = Request { how: How::Read(level), body: statements.finish(), repeats: true, until: end };
-    match shared.cluster.ask(&request).await {
-        Known::Results(results) => result(&one, results),
+    result(&one, known(shared.cluster.ask(&request).await)?)
+}
+
+fn known(known: Known) -> Result<Vec<StatementResult>> {
+    match known {
+        Known::Results(results) => Ok(results),
         Known::Refused(error) => Err(error),
         Known::Undone(failure) | Known::Doubtful(failure) => Err(failure.error()),
         Known::TooLate(why) | Known::Unknown(why) => Err(too_late(&why)),

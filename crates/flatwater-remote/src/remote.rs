@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flatwater::bindings::server;
+use flatwater::live::LiveQueries;
 use flatwater::options::JsonOptions;
-use flatwater::{Call, Migrations, Result, Session};
+use flatwater::values::IntoParams;
+use flatwater::{Call, Live, Migrations, Result, Session, Statement};
 
 use crate::options::{Level, RemoteOptions};
 use crate::thread::Way;
@@ -61,9 +63,9 @@ impl Remote {
     /// `Misuse` for a token or a certificate that cannot be used; `Open` if the thread cannot be started.
     pub fn with(options: RemoteOptions) -> Result<Self> {
         let name = options.name();
-        let level = options.level;
+        let (level, live_poll) = (options.level, options.live_poll);
         let way = Way::start(options)?;
-        let session = server::with_way(&server::session(way.clone(), &name), way.levels.number(level));
+        let session = server::with_way(&server::session(way.clone(), &name, live_poll), way.levels.number(level));
         Ok(Self { session, name: name.into(), way })
     }
 
@@ -108,6 +110,25 @@ impl Remote {
     /// run outside of a transaction, which the server does not do; and the errors of writes.
     pub fn migrate(&self, migrations: impl Into<Migrations>) -> Call<Vec<String>> {
         server::migrate(&self.session, migrations.into())
+    }
+
+    /// Runs a query, and again when something was committed; yields its result when it has changed. The query begins with the first poll.
+    ///
+    /// The server tells nobody of commits. It is asked every [`RemoteOptions::live_poll`] for a number that changes with each commit, and
+    /// the query runs again, on the newest state, when that has changed; a commit of this handle is noticed at once. The queries of a handle
+    /// share the question, and those with equal SQL and parameters the run. An rqlite cluster tells the number to users with the
+    /// permission `status`; without it the query itself is run as often.
+    ///
+    /// # Errors
+    /// As items, those of a query; the stream goes on when it succeeds. `Misuse`, which ends it, for a statement that does not only read.
+    /// [`changes`](flatwater::live::Live::changes) needs a database of this process.
+    pub fn live(&self, sql: impl Statement, params: impl IntoParams) -> Live {
+        server::live(&self.session, sql, params)
+    }
+
+    /// The same for several queries, whose results are of one point in time: see [`Database::live_group`](flatwater::Database::live_group).
+    pub fn live_group<Q: LiveQueries>(&self, queries: Q) -> Live<Q::Results> {
+        server::live_group(&self.session, queries)
     }
 
     /// Closes this handle and all that were made of it: calls that begin later fail with `Closed`, and those that were begun are finished.

@@ -17,6 +17,8 @@ pub(crate) enum How {
     Write,
     /// Its statement reads.
     Read(Level),
+    /// Its statements read the newest state, and all the same one.
+    Snapshot,
 }
 
 pub(crate) struct Request {

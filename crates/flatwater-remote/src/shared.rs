@@ -12,6 +12,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::cluster::ask::Cluster;
 use crate::levels::Levels;
+use crate::look::Seen;
 use crate::options::RemoteOptions;
 use crate::writes::guard::Writer;
 
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) beginning: Semaphore,
     /// What other clients left was removed.
     pub(crate) has_cleaned: Cell<bool>,
+    pub(crate) seen: Seen,
     /// When the database was closed.
     closed: Cell<Option<Instant>>,
     closing: Notify,
@@ -35,8 +37,8 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(cluster: Cluster, options: RemoteOptions, levels: Arc<Levels>, left: Arc<Notify>) -> Self {
         let (writers, beginning) = (RefCell::default(), Semaphore::new(1));
-        let (has_cleaned, closed, closing) = (Cell::new(false), Cell::new(None), Notify::new());
-        Self { cluster, options, levels, left, writers, beginning, has_cleaned, closed, closing }
+        let (has_cleaned, seen, closed, closing) = (Cell::new(false), Seen::default(), Cell::new(None), Notify::new());
+        Self { cluster, options, levels, left, writers, beginning, has_cleaned, seen, closed, closing }
     }
 
     /// Until when a write is tried: one that was sent is finished, also if its caller has left by then.

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use flatwater::bindings::server::{self, Answered, Asked, Server, What, error, timeout};
+use flatwater::bindings::server::{self, Answered, Asked, Changes, Server, What, error, timeout};
 use flatwater::calls::TimeoutEffect;
 use flatwater::{ErrorKind, Result};
 use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSender};
@@ -16,8 +16,9 @@ use tokio::task::{JoinHandle, JoinSet, LocalSet, spawn_local};
 
 use crate::cluster::ask::Cluster;
 use crate::levels::Levels;
+use crate::look::look;
 use crate::migrate::migrate;
-use crate::options::{Level, RemoteOptions};
+use crate::options::{LIVE_POLL, Level, RemoteOptions};
 use crate::reads::read;
 use crate::shared::{Shared, left_by};
 use crate::transaction;
@@ -28,6 +29,7 @@ const MOST_READS: usize = 64;
 
 enum Message {
     Asked(Asked),
+    Look(Changes),
     Close(Box<dyn FnOnce() + Send>),
 }
 
@@ -73,6 +75,10 @@ impl Server for Way {
         self.left.notify_waiters();
     }
 
+    fn look(&self, changes: Changes) {
+        let _ = self.inbox.send(Message::Look(changes));
+    }
+
     fn close(&self, closed: Box<dyn FnOnce() + Send>) {
         if let Err(mpsc::error::SendError(Message::Close(closed))) = self.inbox.send(Message::Close(closed)) {
             closed();
@@ -91,6 +97,8 @@ impl Server for Within {
     fn look_again(&self) {
         self.0.look_again();
     }
+
+    fn look(&self, _: Changes) {}
 
     fn close(&self, closed: Box<dyn FnOnce() + Send>) {
         closed();
@@ -127,6 +135,10 @@ async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>, way: W
                     });
                 }
             }
+            Message::Look(changes) => {
+                let shared = shared.clone();
+                reads.spawn_local(async move { look(&shared, changes).await });
+            }
             Message::Close(closed) => {
                 shared.close();
                 unanswered.then(closed);
@@ -147,7 +159,7 @@ async fn migrations(way: Arc<Way>, asked: Asked) {
     }
     let left = way.left.clone();
     let newest = way.levels.number(Level::Linearizable);
-    let on = server::with_way(&server::session(Arc::new(Within(way)), "a migration"), newest);
+    let on = server::with_way(&server::session(Arc::new(Within(way)), "a migration", LIVE_POLL), newest);
     let What::Migrate(list) = asked.what() else { return };
     let over = async {
         match asked.deadline() {

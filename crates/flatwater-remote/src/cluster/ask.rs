@@ -66,6 +66,11 @@ impl Cluster {
         self.nodes().leader()
     }
 
+    /// This node did not answer.
+    pub(crate) fn failed(&self, node: &str) {
+        self.nodes().failed(node, Instant::now());
+    }
+
     pub(crate) async fn ask(&self, request: &Request) -> Known {
         let (mut attempts, mut redirects) = (0_u32, 0);
         let mut why = String::from("the time of the call was over before it began");
@@ -79,7 +84,7 @@ impl Cluster {
             let sent = self.http.post(&node, &path, request.body.clone(), left.min(at_most)).await;
             let verdict = self.dialect.verdict(request.how, sent);
             if matches!(verdict, Verdict::NotExecuted(_) | Verdict::Unknown(_)) {
-                self.nodes().failed(&node, Instant::now());
+                self.failed(&node);
             }
             why = match verdict {
                 Verdict::Results { results, index } => {
@@ -119,7 +124,7 @@ impl Cluster {
             (How::Read(Level::None { .. }), Dialect::Libsql) if attempts.is_multiple_of(2) => {
                 (nodes.any(Instant::now()), self.attempt.min(REPLICA))
             }
-            (How::Read(_) | How::Write, _) => (nodes.leader(), self.attempt),
+            (How::Read(_) | How::Write | How::Snapshot, _) => (nodes.leader(), self.attempt),
         }
     }
 

@@ -19,6 +19,8 @@ pub(crate) enum Around {
     Nothing,
     /// One transaction.
     Transaction,
+    /// One transaction that reads.
+    Snapshot,
     /// The beginning of a transaction that stays open.
     Begin,
     /// Steps of an open transaction. Without an open one nothing runs.
@@ -39,7 +41,7 @@ impl Around {
     pub(crate) fn before(self) -> usize {
         match self {
             Self::Nothing | Self::Open => 0,
-            Self::Transaction | Self::Begin => 1,
+            Self::Transaction | Self::Snapshot | Self::Begin => 1,
             Self::Savepoint { behind } => behind + 1,
         }
     }
@@ -49,7 +51,7 @@ impl Around {
         match self {
             Self::Nothing | Self::Open => 0,
             Self::Begin => 1,
-            Self::Transaction => 2,
+            Self::Transaction | Self::Snapshot => 2,
             Self::Savepoint { .. } => 3,
         }
     }
@@ -75,8 +77,10 @@ impl Steps {
 
     pub(crate) fn new(around: Around, index: Option<u64>) -> Self {
         let mut steps = Self { json: Vec::new(), number: 0, around, index };
-        if matches!(around, Around::Transaction | Around::Begin) {
-            steps.own("BEGIN IMMEDIATE", &[]);
+        match around {
+            Around::Transaction | Around::Begin => steps.own("BEGIN IMMEDIATE", &[]),
+            Around::Snapshot => steps.own("BEGIN", &[]),
+            Around::Nothing | Around::Open | Around::Savepoint { .. } => {}
         }
         steps
     }
@@ -141,7 +145,7 @@ impl Steps {
             Around::Nothing => {}
             Around::Open => self.own("COMMIT", &[]),
             Around::Begin => self.unless(last, "ROLLBACK"),
-            Around::Transaction => {
+            Around::Transaction | Around::Snapshot => {
                 self.own("COMMIT", &[]);
                 self.unless(last + 1, "ROLLBACK");
             }

@@ -38,7 +38,11 @@ const NOT_RUN: &[&str] = &["SQL_PARSE_ERROR", "SQL_NO_STATEMENT", "SQL_MANY_STAT
 const OF_PRIMARY: &str = "PROXY_ERROR";
 
 pub(crate) fn verdict(how: How, sent: Sent) -> Verdict {
-    let around = if how == How::Write { Around::Transaction } else { Around::Nothing };
+    let around = match how {
+        How::Write => Around::Transaction,
+        How::Snapshot => Around::Snapshot,
+        How::Read(_) => Around::Nothing,
+    };
     match sent {
         Sent::Unreached(why) => Verdict::NotExecuted(why),
         Sent::Untrusted(why) => Verdict::Refused(untrusted(why)),

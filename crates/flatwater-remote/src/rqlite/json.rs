@@ -95,6 +95,7 @@ const WRITE: &str = "/db/execute?transaction&blob_array&redirect";
 pub(crate) fn path(how: How) -> String {
     let level = match how {
         How::Write => return WRITE.to_owned(),
+        How::Snapshot => "transaction&redirect&level=linearizable".to_owned(),
         How::Read(Level::Strong) => "redirect&level=strong".to_owned(),
         How::Read(Level::Linearizable) => "redirect&level=linearizable".to_owned(),
         How::Read(Level::Weak) => "redirect&level=weak".to_owned(),

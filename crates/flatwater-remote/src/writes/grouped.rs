@@ -7,12 +7,14 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use flatwater::bindings::looks_like_rows;
-use flatwater::bindings::server::{Answered, Asked, One, What, error, of_row, of_statement, result_lost};
+use flatwater::bindings::server::{
+    Answered, Asked, One, What, error, needs_database, of_row, of_statement, result_lost,
+};
 use flatwater::bindings::statements;
 use flatwater::{Error, ErrorKind, Result};
 
 use super::guard::{MOST_RESULTS, Recorded, Writer};
-use crate::check::{changes_rows, check, check_text, needs_database};
+use crate::check::{changes_rows, check, check_text};
 use crate::dialect::{Dialect, Statements};
 use crate::reads::{no_result, returns_no_rows};
 use crate::results::{StatementResult, rows};
@@ -182,7 +184,7 @@ fn runs<'a>(what: &What<'a>) -> Vec<One<'a>> {
         What::Execute(one) | What::Query(one) => vec![*one],
         What::Many(rows) | What::Batch(rows) => rows.clone(),
         What::Script(script) => statements(script).map(|(sql, _, _)| One::without_values(sql)).collect(),
-        What::Migrate(_) | What::Other(_) => Vec::new(),
+        What::Live(_) | What::Migrate(_) | What::Other(_) => Vec::new(),
     }
 }
 

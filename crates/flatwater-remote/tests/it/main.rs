@@ -7,6 +7,7 @@ mod faults;
 mod groups;
 mod levels;
 mod libsql;
+mod live;
 mod migrations;
 mod same_calls;
 mod sqld;

@@ -8,18 +8,21 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{Bindings, ColumnSource};
 use rusqlite::types::ValueRef;
 
+use crate::connection::learn::live_query::{Derived, LiveRun};
 use crate::encode::json::json_of;
-use crate::engine::server::Asked;
+use crate::engine::server::{Asked, Changes};
 use crate::error::{Error, Result, after_the_write};
 use crate::events::statement_event::ExecutedOn;
 use crate::migrations::Migrations;
 use crate::queue::reply::Teller;
+use crate::thread::background::run_with;
 use crate::values::block::Block;
 use crate::values::column::{ColumnNames, Names};
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 use crate::workers::Answer;
+use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
 use crate::workers::work::{Wanted, Work};
 
@@ -71,6 +74,8 @@ pub enum What<'a> {
     Many(Vec<One<'a>>),
     Batch(Vec<One<'a>>),
     Script(&'a str),
+    /// Queries whose results are of one point in time.
+    Live(Vec<One<'a>>),
     Migrate(&'a Migrations),
     /// What only an engine can do, and what it is called.
     Other(&'static str),
@@ -82,6 +87,7 @@ pub enum Answered {
     Changes(u64),
     Rows(Rows),
     Batch(Vec<(ExecuteResult, Option<Rows>)>),
+    Live(Vec<Rows>),
     /// The names of migrations.
     Migrated(Vec<String>),
     Done,
@@ -102,6 +108,9 @@ impl Asked {
                 What::Batch(all.collect())
             }
             Work::Script(text) => What::Script(&text.sql),
+            Work::Live(query, _) => What::Live(
+                query.0.iter().map(|part| One { sql: &part.text.sql, row: Some(part.params.row()) }).collect(),
+            ),
             Work::Migrate(migrations) => What::Migrate(migrations),
             other => What::Other(other.describe().name),
         }
@@ -184,14 +193,26 @@ impl Asked {
         self.request.work.describe().only_reads()
     }
 
-    /// Answers it, and wakes its caller.
+    /// Answers it, and wakes its caller. Others learn that it has written.
     pub fn answer(self, answered: Result<Answered>) {
         let Request { work, reply_to, ticket, .. } = self.request;
+        let changes = self.changes.filter(|_| answered.is_ok() && !matches!(work, Work::Begin(_) | Work::Rollback));
         let answer = answered.and_then(|answered| wanted(&work, answered)).map_err(|error| work.explain(error));
         if let (Some(metrics), Ok(answer)) = (&ticket.metrics, &answer) {
             metrics.counted(answer.counts());
         }
-        reply_to.fill(answer, &mut Teller::default());
+        match answer {
+            // Comparing it with the result before takes long.
+            Ok(Answer::Live(runs)) if runs.iter().any(|run| !run.rows.is_small()) => {
+                let fill =
+                    |(reply_to, runs): (ReplyTo, _)| reply_to.fill(Ok(Answer::Live(runs)), &mut Teller::default());
+                if let Err(left) = run_with("fw-live", (reply_to, runs), fill) {
+                    fill(left);
+                }
+            }
+            answer => reply_to.fill(answer, &mut Teller::default()),
+        }
+        changes.inspect(Changes::tell);
     }
 }
 
@@ -201,6 +222,10 @@ fn wanted(work: &Work, answered: Answered) -> Result<Answer> {
         Answered::Changes(changes) => Answer::Changes(changes),
         Answered::Batch(results) => {
             Answer::Batch(results.into_iter().map(|(executed, rows)| BatchResult { executed, rows }).collect())
+        }
+        Answered::Live(results) => {
+            let run = |rows| LiveRun { rows, derived: Derived::of_every_commit(), found: Vec::new() };
+            Answer::Live(results.into_iter().map(run).collect())
         }
         Answered::Migrated(names) => Answer::Returned(Box::new(Ok::<_, Error>(names)), None),
         Answered::Done => Answer::Done,

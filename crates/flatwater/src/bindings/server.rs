@@ -12,10 +12,13 @@ pub use super::asked::{Answered, One, RowsRead, What, executed};
 pub use super::server_transaction::{SavepointStep, ServerTransaction, Turn, begin, run};
 use crate::api::call::Call;
 use crate::api::database::{close_as, session_of};
+use crate::api::live::forms::{LiveQueries, group_of};
+use crate::api::live::{Live, live_of};
 use crate::api::session::Session;
+use crate::api::statement::Statement;
 use crate::engine::dispatch::Caller;
 use crate::engine::handle::Handle;
-pub use crate::engine::server::{Asked, Server};
+pub use crate::engine::server::{Asked, Changes, Server};
 use crate::error::location::in_row;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect, after_the_write};
 use crate::migrations::plan::{Applied, next};
@@ -27,12 +30,15 @@ use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::{self, may_call};
 use crate::sql::{change_functions, parameters};
 use crate::thread::start::start;
+use crate::values::into_params::IntoParams;
+use crate::workers::shared_errors::not_on_a_server;
 use crate::workers::work::Work;
 
-/// Returns a session whose calls go to this server. `path` is its name in events.
+/// Returns a session whose calls go to this server. `path` is its name in events. While it has live queries, the server is told to look
+/// for commits every `live_poll`.
 #[must_use]
-pub fn session(server: Arc<dyn Server>, path: &str) -> Session {
-    session_of(Handle::to_server(server, Options::new(path)))
+pub fn session(server: Arc<dyn Server>, path: &str, live_poll: Duration) -> Session {
+    session_of(Handle::to_server(server, Options::new(path).tuning(|tuning| tuning.live_poll(live_poll))))
 }
 
 /// Starts a thread. No thread of the process forks while it starts or ends.
@@ -69,22 +75,20 @@ pub fn with_json(session: &Session, options: JsonOptions) -> Session {
     Session(Caller { json: Some(Arc::new(options)), ..session.0.clone() })
 }
 
-/// The same, with the options of another session.
-#[must_use]
-pub fn with_options_of(session: &Session, other: &Session) -> Session {
-    Session(Caller { options: other.0.options, json: other.0.json.clone(), ..session.0.clone() })
+/// As `Database::live`.
+pub fn live(session: &Session, sql: impl Statement, params: impl IntoParams) -> Live {
+    live_of(session, &sql, params)
+}
+
+/// As `Database::live_group`.
+pub fn live_group<Q: LiveQueries>(session: &Session, queries: Q) -> Live<Q::Results> {
+    group_of(session, queries)
 }
 
 /// Returns an error if calls of this session are refused: it was closed, or this process was forked meanwhile.
 pub fn usable(session: &Session) -> Result<()> {
     session.0.handle.refuse_inherited()?;
     if session.0.handle.is_closed() { Err(Error::closed()) } else { Ok(()) }
-}
-
-/// The time that the calls of a session have.
-#[must_use]
-pub fn time_of(session: &Session) -> Option<Duration> {
-    session.0.options.timeout
 }
 
 /// Applies the migrations that the database does not have yet.
@@ -120,6 +124,12 @@ pub fn changing_pragma(sql: &str) -> Option<&str> {
 #[must_use]
 pub fn sqlite_error(code: i32, message: &str, offset: Option<usize>) -> Error {
     Error::from(SqliteError { message: message.to_owned(), offset, ..SqliteError::from_code(code) })
+}
+
+/// Returns the error for what a server has not.
+#[must_use]
+pub fn needs_database(what: &str) -> Error {
+    not_on_a_server(what)
 }
 
 /// Returns an error of the way to a server.

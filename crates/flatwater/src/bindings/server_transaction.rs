@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::api::call::Call;
 use crate::api::session::Session;
 use crate::api::transaction::{self, Transaction};
-use crate::engine::server::Asked;
+use crate::engine::server::{Asked, Changes};
 use crate::error::{Error, Result};
 use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
@@ -67,6 +67,8 @@ pub struct ServerTransaction {
     stack: Stack,
     steps: Steps,
     end: End,
+    /// Who is told of its COMMIT.
+    changes: Option<Changes>,
     _kept: Option<Box<dyn Send + Sync>>,
 }
 
@@ -76,11 +78,11 @@ impl ServerTransaction {
     pub fn begun(mut asked: Asked, path: &str, calls: impl Fn() + Send + Sync + 'static) -> Self {
         let options = Options::new(path);
         let transaction = OpenTransaction::new(&options, Arc::new(OnServer(Box::new(calls))), false);
-        let kept = asked.kept.take();
+        let (kept, changes) = (asked.kept.take(), asked.changes.take());
         let guard = TransactionGuard(transaction.clone());
         // If its caller is gone, the guard is dropped, and the next turn is the end.
         answer(asked.request, Ok(Answer::Transaction(guard)));
-        Self { transaction, stack: Stack::default(), steps: Steps::default(), end: End::Finished, _kept: kept }
+        Self { transaction, stack: Stack::default(), steps: Steps::default(), end: End::Finished, changes, _kept: kept }
     }
 
     /// Returns what comes next. What needs no statement is answered here.
@@ -139,7 +141,7 @@ impl ServerTransaction {
             return None;
         }
         match &request.work {
-            Work::Commit => return Some(Turn::Commit(asked(request))),
+            Work::Commit => return Some(Turn::Commit(Asked { changes: self.changes.clone(), ..asked(request) })),
             work if work.describe().is_control() && !request.ticket.finishes() => answer(request, Err(left_request())),
             Work::Rollback => return Some(Turn::Rollback(asked(request))),
             work => match self.stack.step(&mut self.steps, work) {
@@ -170,7 +172,7 @@ impl Drop for ServerTransaction {
 }
 
 fn asked(request: Request) -> Asked {
-    Asked { request, kept: None }
+    Asked { request, changes: None, kept: None }
 }
 
 fn answer(request: Request, answer: Result<Answer>) {

@@ -3,17 +3,22 @@
 //! Owns: which functions of the other workers live queries may call. Runs while a database is opened. Leaves out: how they
 //! use them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::dispatch::Caller;
+use super::handle::Host;
+use super::server::{Asked, Changes, Server};
+use crate::connection::learn::live_query::not_a_query;
 use crate::dependencies::change::Change;
 use crate::error::{Error, Result};
+use crate::sql::statement_info::StatementInfo;
 use crate::thread::reentrancy::is_inside;
 use crate::workers::context::Context;
 use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push, RunsHere, Subscription};
 use crate::workers::readers::{Look, Readers, Stamps};
 use crate::workers::shared_errors::waits_for_itself;
 use crate::workers::work::LiveQuery;
+use crate::workers::work_kinds::may_read_only;
 use crate::workers::writer::Writer;
 
 impl Caller {
@@ -21,7 +26,22 @@ impl Caller {
     /// begins in the body of a transaction on the same database would wait for the end of that.
     pub(crate) fn subscribe(&self, query: Arc<LiveQuery>, gets_differences: bool) -> Result<Subscription> {
         self.may_begin()?;
-        let engine = self.handle.own_engine("a live query")?;
+        let engine = match self.handle.host() {
+            Host::Engine(engine) => engine,
+            Host::Server(_) if gets_differences => {
+                return Err(Error::misuse(
+                    "the changes of a live query need a database of this process, and this one is on a server",
+                )
+                .with_hint("its results are there: compare them by the key that the program knows"));
+            }
+            Host::Server(served) => {
+                let reads = |text: &StatementInfo| may_read_only(text) && !text.tells_of_its_prepare;
+                return match query.0.iter().find(|part| !reads(&part.text)) {
+                    Some(part) => Err(not_a_query().with_sql(&part.text.sql)),
+                    None => served.live.subscribe(query, gets_differences),
+                };
+            }
+        };
         if engine.readers.is_none() && self.options.inside_body {
             return Err(waits_for_itself());
         }
@@ -49,6 +69,24 @@ pub(super) fn live_queries(context: &Arc<Context>, writer: Option<&Writer>, read
     if let Some(writer) = writer {
         writer.tell_live(live.listener());
     }
+    live
+}
+
+/// So many queries run at a time on a server.
+const ON_A_SERVER: usize = 16;
+
+/// Returns the live queries of a handle to a server.
+pub(super) fn live_queries_of_server(context: &Arc<Context>, server: Arc<dyn Server>) -> LiveQueries {
+    let (runs, changes) = (server.clone(), Arc::<OnceLock<Changes>>::default());
+    let push: Push = Box::new(move |request| {
+        runs.send(Asked { request, changes: None, kept: None });
+        Ok(())
+    });
+    let told = changes.clone();
+    let look: LooksForOthers = Box::new(move |_| told.get().into_iter().for_each(|told| server.look(told.clone())));
+    let powers = Powers { push, run_here: Box::new(|_, _| None), look };
+    let live = LiveQueries::new(context.clone(), powers, ON_A_SERVER);
+    let _ = changes.set(Changes(live.listener()));
     live
 }
 

@@ -23,6 +23,7 @@ use crate::file::second_library::note_inherited;
 use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
 use crate::workers::context::Context;
+use crate::workers::shared_errors::not_on_a_server;
 
 /// What a front end keeps with a handle.
 pub(crate) type Mark = Box<dyn Any + Send + Sync>;
@@ -103,9 +104,7 @@ impl Handle {
 
     /// Returns the engine, or an error that says of what a server does not have.
     pub(super) fn own_engine(&self, what: &str) -> Result<&Arc<Engine>> {
-        self.engine().ok_or_else(|| {
-            Error::misuse(format!("{what} needs a database of this process, and this one is on a server"))
-        })
+        self.engine().ok_or_else(|| not_on_a_server(what))
     }
 
     pub(crate) fn context(&self) -> &Context {

@@ -6,10 +6,14 @@
 
 use std::sync::Arc;
 
+use crate::dependencies::change::Change;
+use crate::engine::connect_live::live_queries_of_server;
 use crate::options::Options;
 use crate::queue::reply::wake;
 use crate::workers::Answer;
+use crate::workers::commit_listeners::ChangeListener;
 use crate::workers::context::Context;
+use crate::workers::live::LiveQueries;
 use crate::workers::request::Request;
 
 use super::Closed;
@@ -17,8 +21,24 @@ use super::Closed;
 /// A request that a server is asked.
 pub struct Asked {
     pub(crate) request: Request,
+    /// Who is told when it has written.
+    pub(crate) changes: Option<Changes>,
     /// Dropped with it.
     pub(crate) kept: Option<Box<dyn Send + Sync>>,
+}
+
+/// Who is told that something was committed: the live queries of a handle.
+#[derive(Clone)]
+pub struct Changes(pub(crate) Arc<dyn ChangeListener>);
+
+impl Changes {
+    /// Has the live queries run again. Does not block.
+    pub fn tell(&self) {
+        if self.0.is_watching() {
+            self.0.publish(&Change::Everything);
+            self.0.start();
+        }
+    }
 }
 
 /// The way to a server.
@@ -29,6 +49,9 @@ pub trait Server: Send + Sync {
     /// The caller of a request that was started has left. Does not block.
     fn look_again(&self);
 
+    /// Looks whether something was committed since the last look, also by others, and says so to `changes`. Does not block.
+    fn look(&self, changes: Changes);
+
     /// Ends the way when the requests that were sent are answered. `closed` is called then. Does not block.
     fn close(&self, closed: Box<dyn FnOnce() + Send>);
 }
@@ -37,15 +60,20 @@ pub trait Server: Send + Sync {
 pub(crate) struct Served {
     pub(crate) context: Arc<Context>,
     server: Arc<dyn Server>,
+    pub(crate) live: LiveQueries,
+    changes: Changes,
 }
 
 impl Served {
     pub(crate) fn by(server: Arc<dyn Server>, options: Options) -> Self {
-        Self { context: Context::of_server(options), server }
+        let context = Context::of_server(options);
+        let live = live_queries_of_server(&context, server.clone());
+        Self { context, server, changes: Changes(live.listener()), live }
     }
 
     pub(crate) fn send(&self, request: Request) {
-        self.server.send(Asked { request, kept: None });
+        let changes = (!request.work.describe().only_reads()).then(|| self.changes.clone());
+        self.server.send(Asked { request, changes, kept: None });
     }
 
     pub(crate) fn look_again(&self) {
@@ -54,10 +82,11 @@ impl Served {
 
     /// Keeps the server: in a forked process it is not dropped.
     pub(crate) fn forget(&self) {
-        std::mem::forget((self.context.clone(), self.server.clone()));
+        std::mem::forget((self.context.clone(), self.server.clone(), self.live.clone()));
     }
 
     pub(crate) fn close(&self, promise: Option<Closed>) {
+        self.live.close();
         self.server.close(Box::new(move || {
             if let Some(promise) = promise
                 && let Ok(waiter) = promise.fill(Ok(Answer::Done))

@@ -15,6 +15,13 @@ pub(crate) fn waits_for_itself() -> Error {
         .with_hint("use the transaction the body was given")
 }
 
+/// Returns the error for what only an engine has.
+#[cold]
+pub(crate) fn not_on_a_server(what: &str) -> Error {
+    Error::misuse(format!("{what} needs a database of this process, and this one is on a server"))
+        .with_hint("use statements: `batch` is all or nothing, and one request")
+}
+
 /// Returns the reason of what ended with a panic, which only a bug in this crate can cause.
 #[cold]
 pub(crate) fn fault() -> Error {

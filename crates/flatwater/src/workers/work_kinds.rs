@@ -171,8 +171,12 @@ impl Work {
 }
 
 fn effect_of_query(text: &StatementInfo) -> Effect {
-    let is_read = text.route().map_or(!text.looks_like_a_write, |route| route == Route::Read);
-    if is_read { Effect::Reads } else { Effect::Writes }
+    if may_read_only(text) { Effect::Reads } else { Effect::Writes }
+}
+
+/// Returns true for a text that only reads, as far as is known.
+pub(crate) fn may_read_only(text: &StatementInfo) -> bool {
+    text.route().map_or(!text.looks_like_a_write, |route| route == Route::Read)
 }
 
 /// How a work that runs is called in messages.

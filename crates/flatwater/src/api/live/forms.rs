@@ -31,9 +31,14 @@ impl Database {
     /// # Ok(()) }
     /// ```
     pub fn live_group<Q: LiveQueries>(&self, queries: Q) -> Live<Q::Results> {
-        let results = Results::new(&self.session, queries.parts(&self.session));
-        Live::of(results, |_, (parts, _)| Q::Results::results(parts))
+        group_of(&self.session, queries)
     }
+}
+
+/// Makes a live query of several.
+pub(crate) fn group_of<Q: LiveQueries>(session: &Session, queries: Q) -> Live<Q::Results> {
+    let results = Results::new(session, queries.parts(session));
+    Live::of(results, |_, (parts, _)| Q::Results::results(parts))
 }
 
 impl<T: LiveResult> Live<T> {

@@ -143,9 +143,14 @@ impl Database {
     /// [`Tuning::live_poll`](crate::options::Tuning::live_poll). The order of rows without ORDER BY is SQLite's choice,
     /// and may differ from one result to the next.
     pub fn live(&self, sql: impl Statement, params: impl IntoParams) -> Live {
-        let part = self.session.live_part(&sql, params);
-        Live::of(Results::new(&self.session, part.map(|part| Box::from([part]))), |_, (parts, _)| LiveRows::of(parts))
+        live_of(&self.session, &sql, params)
     }
+}
+
+/// Makes a live query.
+pub(crate) fn live_of(session: &Session, sql: &impl Statement, params: impl IntoParams) -> Live {
+    let part = session.live_part(sql, params);
+    Live::of(Results::new(session, part.map(|part| Box::from([part]))), |_, (parts, _)| LiveRows::of(parts))
 }
 
 impl Session {

@@ -42,6 +42,12 @@ pub(crate) struct Derived {
 }
 
 impl Derived {
+    /// Of a text of which nothing is known.
+    pub(crate) fn of_every_commit() -> Self {
+        let reads = Arc::new(Reads::EveryCommit);
+        Self { cookie: 0, functions: 0, of_any_plan: true, reads, keys: Arc::default() }
+    }
+
     /// Returns the schema cookie for which it holds.
     pub(crate) fn cookie(&self) -> i64 {
         self.cookie
@@ -186,7 +192,7 @@ fn finds(table: &str, rowid: &str, columns: &[(Box<str>, i32)]) -> String {
     format!("SELECT {rowid} FROM main.{} WHERE {conditions}", quoted(table))
 }
 
-fn not_a_query() -> Error {
+pub(crate) fn not_a_query() -> Error {
     Error::misuse("a live query is a statement that only reads and returns rows")
         .with_hint(hint!["use " Query " for RETURNING, PRAGMA and EXPLAIN"])
 }

@@ -1,0 +1,87 @@
+//! Looking whether something was committed, for live queries.
+//!
+//! Owns: the counter of the server that it saw last. Runs on the thread of the connection to the server. Invariants: a commit that was
+//! acknowledged before a look is told at the latest after it; one look is under way at a time. Leaves out: the queries that run then, which read
+//! the newest state.
+
+use std::cell::Cell;
+
+use flatwater::bindings::server::Changes;
+
+use crate::dialect::Dialect;
+use crate::http::Sent;
+use crate::options::Level;
+use crate::request::{How, Verdict};
+use crate::shared::Shared;
+
+/// What was seen of the commits of the server.
+#[derive(Default)]
+pub(crate) struct Seen {
+    counter: Cell<Option<u64>>,
+    is_looking: Cell<bool>,
+}
+
+/// What a look came to.
+enum Counter {
+    At(u64),
+    /// The server tells no counter: there may be a commit.
+    Untold,
+    /// There is no answer.
+    Unknown,
+}
+
+/// Looks, unless a look is under way.
+pub(crate) async fn look(shared: &Shared, changes: Changes) {
+    let seen = &shared.seen;
+    if seen.is_looking.replace(true) {
+        return;
+    }
+    let counter = match shared.cluster.dialect {
+        Dialect::Rqlite => of_rqlite(shared).await,
+        Dialect::Libsql => of_libsql(shared).await,
+    };
+    seen.is_looking.set(false);
+    let has_changed = match counter {
+        Counter::At(counter) => seen.counter.replace(Some(counter)) != Some(counter),
+        Counter::Untold => true,
+        Counter::Unknown => false,
+    };
+    if has_changed {
+        changes.tell();
+    }
+}
+
+/// The number of the newest entry of the log that has changed the database of the leader, or of the node that is taken for it: that has it a
+/// little later.
+async fn of_rqlite(shared: &Shared) -> Counter {
+    let cluster = &shared.cluster;
+    let node = cluster.leader();
+    match cluster.http.get(&node, "/status?key=store.db_applied_index", cluster.attempt).await {
+        Sent::Answer { status: 200, body, .. } => match serde_json::from_slice(&body) {
+            Ok(counter) => Counter::At(counter),
+            Err(_) => Counter::Untold,
+        },
+        // Another permission is needed for it.
+        Sent::Answer { .. } => Counter::Untold,
+        Sent::Unreached(_) | Sent::Untrusted(_) | Sent::Unanswered(_) => {
+            cluster.failed(&node);
+            Counter::Unknown
+        }
+    }
+}
+
+/// The number of the newest frame of the primary's log, which comes with each answer.
+async fn of_libsql(shared: &Shared) -> Counter {
+    let cluster = &shared.cluster;
+    let (node, before, how) = (cluster.leader(), cluster.newest(), How::Read(Level::Strong));
+    let mut question = cluster.dialect.read(None);
+    question.own("SELECT 1", &[]);
+    let sent = cluster.http.post(&node, &cluster.dialect.path(how), question.finish(), cluster.attempt).await;
+    match cluster.dialect.verdict(how, sent) {
+        Verdict::Results { index, .. } => {
+            cluster.saw(&node, before, index);
+            index.map_or(Counter::Untold, Counter::At)
+        }
+        _ => Counter::Unknown,
+    }
+}
