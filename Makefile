@@ -39,7 +39,8 @@ quick:
 # the packages for Python and Node in place once more, which the others run.
 test:
 	cargo test --workspace --features flatwater/tracing
-	$(MAKE) --jobs=2 --output-sync=target test-python test-default-build test-of-node test-lanes loom \
+	$(MAKE) $(SQLD_FILE)
+	$(if $(SQLD_FILE),SQLD=$(SQLD_FILE)) $(MAKE) --jobs=2 --output-sync=target test-python test-default-build test-of-node test-lanes loom \
 	    test-migrations-with-others test-page test-libsql
 	$(MAKE) test-tabs
 
@@ -267,12 +268,14 @@ test-page test-tabs:
 	    echo "skipped: $@ needs chromium and npm"; \
 	fi
 
-# The client of a libSQL server beside a real one, whose program is in a wheel for Linux on x86-64. SQLD=/path/to/sqld takes another.
+# The client of a libSQL server beside a real one, whose program is in a wheel for Linux on x86-64. SQLD=/path/to/sqld takes another. With
+# it set, the tests of Python and Node use it, too.
 SQLD_MADE = $(TARGET)/sqld/sqld
+SQLD_FILE = $(or $(SQLD),$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),$(SQLD_MADE)))
 .PHONY: test-libsql
-ifneq ($(SQLD)$(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),)
-test-libsql: $(if $(SQLD),,$(SQLD_MADE))
-	SQLD=$(or $(SQLD),$(SQLD_MADE)) cargo test -p flatwater-remote --test it -- --ignored libsql
+ifneq ($(SQLD_FILE),)
+test-libsql: $(SQLD_FILE)
+	SQLD=$(SQLD_FILE) cargo test -p flatwater-remote --test it -- --ignored libsql
 else
 test-libsql:
 	@echo "skipped: $@ needs SQLD=/path/to/sqld on this machine"

@@ -66,6 +66,8 @@ export class Database extends Session {
     integers: number,
     /** As it was given; the address of a server without its user and its settings. */
     readonly path: string,
+    /** @internal */
+    readonly isServer: boolean,
   ) {
     super(handle, integers, new Origin(handle, path));
     unused.register(this, handle, this);
@@ -199,7 +201,7 @@ export async function open(path: string | URL, options: Options = {}): Promise<D
   }
   const handle = await settle(native.open(whole(file, "the path"), options), number);
   const server = native.name(handle);
-  const database = new Database(handle, integers, server ?? file);
+  const database = new Database(handle, integers, server ?? file, server !== undefined);
   if (server !== undefined) {
     try {
       await database.query("SELECT 1");

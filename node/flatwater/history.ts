@@ -26,7 +26,7 @@ export interface Missing {
 export async function applyMissing(database: Database, table: string, find: () => Promise<Missing>): Promise<void> {
   for (let missing = await find(); missing.steps.length > 0;) {
     try {
-      return await database.executeScript(script(table, missing));
+      return await database.executeScript(script(table, missing, database.isServer));
     } catch (error) {
       const now = await find();
       if (!(error instanceof FlatwaterError) || now.last === missing.last) {
@@ -39,14 +39,18 @@ export async function applyMissing(database: Database, table: string, find: () =
 
 /**
  * A script with a transaction of its own: the engine runs it as it runs the dump of a database. There a PRAGMA `foreign_keys` of a
- * step does nothing: they are off already, and on again afterwards.
+ * step does nothing: they are off already, and on again afterwards. On a server a script is one transaction by itself, and foreign keys
+ * are enforced as it was started.
  */
-function script(table: string, { steps, last }: Missing): string {
+function script(table: string, { steps, last }: Missing, isOnServer: boolean): string {
   const all = steps.flatMap(({ statements, row }, at) => [
     `INSERT INTO ${name(table)} (${["rowid", ...Object.keys(row).map(name)].join(", ")}) ` +
       `VALUES (${[last + 1 + at, ...Object.values(row).map(literal)].join(", ")})`,
     ...statements,
   ]);
+  if (isOnServer) {
+    return all.join("\n;\n");
+  }
   return ["PRAGMA foreign_keys=OFF", "BEGIN", ...all, "COMMIT;"].join("\n;\n");
 }
 

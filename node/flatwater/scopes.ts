@@ -54,7 +54,8 @@ export class Scopes {
       throw misuse("a read-only transaction has no savepoints");
     }
     this.wereUsed = true;
-    if (isReadOnly && around === undefined) {
+    // A server has no snapshots.
+    if (isReadOnly && around === undefined && !this.database.isServer) {
       this.open.push({ name, session: await this.database.snapshot(), place: undefined });
       return;
     }
@@ -74,9 +75,10 @@ export class Scopes {
     if (empty !== undefined) {
       await this.endFrom(0, false);
     }
-    const session = await Migrating.begin(this.database);
+    // A server enforces foreign keys as it was started.
+    const session = this.database.isServer ? await begin(this.database) : await Migrating.begin(this.database);
     if (place !== undefined) {
-      place.handle = session.number;
+      place.handle = session instanceof Migrating ? session.number : session["handle"];
     }
     this.open.push({ name: empty?.name ?? name, session, place });
   }

@@ -1,31 +1,10 @@
 // A database on a server: the same methods on the stand-in for an rqlite cluster, which is a process of its own.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import { open } from "../dist/index.mjs";
+import { cluster, needsSqld, sqld } from "./servers.mjs";
 import { database } from "./support.mjs";
-
-/** Three nodes, and what controls them. */
-async function cluster(t) {
-  const root = fileURLToPath(new URL("../..", import.meta.url));
-  const child = spawn("cargo", ["run", "--quiet", "-p", "rqlite-double"], {
-    cwd: root,
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  const [line] = await once(createInterface({ input: child.stdout }), "line");
-  const { nodes, control } = JSON.parse(line);
-  t.after(async () => {
-    const ended = once(child, "exit");
-    child.stdin.end();
-    await ended;
-  });
-  const order = (given) => fetch(`http://${control}/`, { method: "POST", body: JSON.stringify(given) });
-  return { address: `rqlite://ada:secret@${nodes.join(",")}`, order };
-}
 
 /** One that is closed when the test is over. */
 async function opened(t, address, options) {
@@ -87,8 +66,8 @@ test("what a server has not is refused with a hint", async (t) => {
   );
   await assert.rejects(server.snapshot(), refused);
   await assert.rejects(async () => {
-    for await (const rows of server.live("SELECT a FROM t")) {
-      assert.fail(inspect(rows));
+    for await (const change of server.live("SELECT a FROM t").changes()) {
+      assert.fail(inspect(change));
     }
   }, refused);
   await assert.rejects(server.vacuum(), refused);
@@ -115,4 +94,60 @@ test("a lost answer is no second write, and no server is a timeout", async (t) =
   assert.equal(await server.queryValue("SELECT count(*) FROM t"), 1);
   await order({ headless: true });
   await assert.rejects(server.execute("INSERT INTO t VALUES (2)", [], { timeout: 300 }), { kind: "timeout" });
+});
+
+/** Waits for a result of a live query. */
+async function until(live, expected) {
+  for await (const [{ n }] of live) {
+    if (n === expected) {
+      return;
+    }
+  }
+  assert.fail("it is over");
+}
+
+test("a live query tells of what others write", async (t) => {
+  const { address } = await cluster(t);
+  const [server, other] = [await opened(t, address), await opened(t, address)];
+  await server.execute("CREATE TABLE t (a)");
+  const seen = until(server.live("SELECT count(*) AS n FROM t"), 3);
+  await other.execute("INSERT INTO t VALUES (1), (2)");
+  await server.execute("INSERT INTO t VALUES (3)");
+  await seen;
+});
+
+test("a transaction on a libSQL server is that of a file", needsSqld, async (t) => {
+  const [server, file] = [await opened(t, await sqld(t)), await database(t)];
+  const program = async (db) => {
+    await db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE)");
+    const got = [];
+    const insert = (on, b) => on.execute("INSERT INTO t (b) VALUES (?)", [b]);
+    await db.transaction(async (tx) => {
+      got.push(await insert(tx, 1), tx.inTransaction, db.inTransaction);
+      await tx.transaction((inner) => insert(inner, 2));
+      await assert.rejects(
+        tx.transaction(async (inner) => {
+          await insert(inner, 3);
+          throw new Error("undo");
+        }),
+        /undo/,
+      );
+      await assert.rejects(insert(tx, 2), { kind: "constraint" });
+      await assert.rejects(insert(db, 9), { kind: "misuse", message: /inside its own transaction/ });
+      got.push(await tx.query("SELECT * FROM t"));
+    });
+    await assert.rejects(
+      db.transaction(async (tx) => {
+        await insert(tx, 5);
+        throw new Error("undo all");
+      }),
+      /undo all/,
+    );
+    got.push(await db.query("SELECT * FROM t"));
+    return got;
+  };
+  assert.deepEqual(await program(server), await program(file));
+  const seen = until(server.live("SELECT count(*) AS n FROM t"), 3);
+  await server.transaction((tx) => tx.execute("INSERT INTO t (b) VALUES (7)"));
+  await seen;
 });

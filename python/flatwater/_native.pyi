@@ -46,6 +46,7 @@ __all__ = [
     "options",
     "parameters_of",
     "problems",
+    "is_address",
     "refuses_second_copy",
     "restore_row",
     "restore_rows",
@@ -219,7 +220,8 @@ class LoggedQuery:
         """True for a call of an open transaction."""
     @property
     def ran_on(self) -> str | None:
-        """Where it ran: on the "caller", a "reader", the "writer", the writer in a "group", or a "server". None if it did not."""
+        """Where it ran: on the "caller", a "reader", the "writer", the writer in a "group", or a "server"; None if it
+        did not."""
     @property
     def queue_us(self) -> float:
         """How long it waited until it ran, locks excluded."""
@@ -514,6 +516,7 @@ def function(
 ) -> NativeFunction: ...
 def listen(engine: bool, calls: bool) -> None: ...
 def options() -> tuple[list[str], list[str]]: ...
+def is_address(path: str) -> bool: ...
 def refuses_second_copy(path: AnyPath) -> bool: ...
 def close_all(wait: Seconds) -> OwnCall[None]: ...
 def close_at_exit(open: list[NativeDatabase], error: type[BaseException]) -> None: ...

@@ -13,7 +13,7 @@ use flatwater::bindings::{
 use flatwater::calls::CheckpointMode;
 use flatwater::{ConnectionOptions, Params, Session};
 use flatwater_bridge::Opened;
-use flatwater_remote::{Remote, is_address};
+use flatwater_remote::Remote;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -95,7 +95,7 @@ pub(crate) fn connect<'py>(
     functions: Vec<Bound<'py, NativeFunction>>,
     joins: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if let Some(address) = path.0.to_str().filter(|text| is_address(text)) {
+    if let Some(address) = path.0.to_str().filter(|text| flatwater_remote::is_address(text)) {
         return connect_to_server(py, address, options, functions.len());
     }
     audit::watch(py)?;
@@ -106,6 +106,12 @@ pub(crate) fn connect<'py>(
         Ok(open_with(options, functions))
     });
     new_call(py, Body::call("connect", call, Shape::Handle(Box::new(NativeDatabase::of))))
+}
+
+/// True for what is meant as the address of a server.
+#[pyfunction]
+pub(crate) fn is_address(path: &str) -> bool {
+    flatwater_remote::is_address(path)
 }
 
 /// Connects to a server, which answers a first query.

@@ -108,7 +108,7 @@ mod _native {
     use crate::transaction::TransactionGuard;
 
     #[pymodule_export]
-    use crate::database::{check_sql, connect, options, problems, refuses_second_copy};
+    use crate::database::{check_sql, connect, is_address, options, problems, refuses_second_copy};
     #[pymodule_export]
     use crate::functions::function;
     #[pymodule_export]

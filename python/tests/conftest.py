@@ -13,6 +13,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from servers import SQLD, Cluster, Sqld
 
 import flatwater
 
@@ -131,6 +132,24 @@ def file(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "test.db"
     yield path
     check(path)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """The stand-in for an rqlite cluster."""
+    cluster = Cluster()
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def sqld() -> Iterator[str]:
+    """A libSQL server, by its address."""
+    if SQLD is None:
+        pytest.skip("needs SQLD=/path/to/sqld")
+    server = Sqld()
+    yield server.address
+    server.close()
 
 
 @pytest.fixture(params=["file", "memory"])

@@ -3,50 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 import pytest
 
 import flatwater
 from flatwater import blocking
-
-ROOT = Path(__file__).parents[2]
-
-
-class Cluster:
-    """Three nodes, and what controls them."""
-
-    def __init__(self) -> None:
-        command = ["cargo", "run", "--quiet", "-p", "rqlite-double"]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self.process.stdout is not None
-        listens = json.loads(self.process.stdout.readline())
-        self.control = listens["control"]
-        self.address = f"rqlite://ada:secret@{','.join(listens['nodes'])}"
-
-    def order(self, **order: object) -> dict[str, object]:
-        """Gives an order, and returns what the cluster is at."""
-        with urlopen(Request(f"http://{self.control}/", json.dumps(order).encode())) as answer:
-            return json.load(answer)
-
-    def close(self) -> None:
-        """Ends it, and waits."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    cluster = Cluster()
-    yield cluster
-    cluster.close()
 
 
 async def program(db: flatwater.Database) -> list[object]:
@@ -96,8 +60,8 @@ async def test_what_a_server_has_not_is_refused_with_a_hint(cluster, tmp_path):
             async with server.snapshot():
                 pass
         with pytest.raises(flatwater.ProgrammingError, match="on a server"):
-            async with server.live("SELECT a FROM t"):
-                pass
+            async with server.live("SELECT a FROM t").changes() as changes:
+                await anext(aiter(changes))
         with pytest.raises(flatwater.ProgrammingError, match="on a server"):
             await server.backup(tmp_path / "copy.db")
         with pytest.raises(flatwater.ProgrammingError, match="on a server"):
@@ -186,3 +150,66 @@ def test_a_thread_that_waits_has_the_same(cluster):
         assert server.execute("INSERT INTO t VALUES (?)", (1,)).changes == 1
         assert [row[0] for row in server.query("SELECT a FROM t")] == [1]
         assert server.migrate([("0001_u", "CREATE TABLE u (a)")]) == ["0001_u"]
+
+
+async def until(results, expected):
+    """Waits for a result of a live query."""
+    async for rows in results:
+        if rows[0][0] == expected:
+            return
+    raise AssertionError("it is over")
+
+
+async def test_a_live_query_tells_of_what_others_write(cluster):
+    async with flatwater.connect(cluster.address) as server, flatwater.connect(cluster.address) as other:
+        await server.execute("CREATE TABLE t (a)")
+        async with server.live("SELECT count(*) FROM t") as results:
+            await other.execute("INSERT INTO t VALUES (1), (2)")
+            await server.execute("INSERT INTO t VALUES (3)")
+            await until(results, 3)
+
+
+async def in_transactions(db: flatwater.Database) -> list[object]:
+    """What a program does with transactions. Returns all that it got."""
+    await db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE)")
+    insert = "INSERT INTO t (b) VALUES (?)"
+    got: list[object] = []
+    async with db.transaction() as tx:
+        got.append(await tx.execute(insert, (1,)))
+        async with tx.transaction() as inner:
+            await inner.execute(insert, (2,))
+        with pytest.raises(KeyError):
+            async with tx.transaction() as inner:
+                await inner.execute(insert, (3,))
+                raise KeyError
+        with pytest.raises(flatwater.IntegrityError):
+            await tx.execute(insert, (2,))
+        with pytest.raises(flatwater.ProgrammingError, match="inside its own transaction"):
+            await db.execute(insert, (9,))
+        got.append([tuple(row) for row in await tx.query("SELECT * FROM t")])
+    with pytest.raises(KeyError):
+        async with db.transaction() as tx:
+            await tx.execute(insert, (5,))
+            raise KeyError
+    got.append([tuple(row) for row in await db.query("SELECT * FROM t")])
+    return got
+
+
+async def test_a_transaction_on_a_libsql_server_is_that_of_a_file(sqld, file):
+    async with flatwater.connect(sqld) as server, flatwater.connect(file) as db:
+        assert await in_transactions(server) == await in_transactions(db)
+        async with server.live("SELECT count(*) FROM t") as results:
+            async with server.transaction() as tx:
+                await tx.execute("INSERT INTO t (b) VALUES (7)")
+            await until(results, 3)
+
+
+def test_a_thread_has_transactions_on_a_libsql_server_too(sqld):
+    with blocking.connect(sqld) as server:
+        server.execute("CREATE TABLE t (a)")
+        with server.transaction() as tx:
+            assert tx.executemany("INSERT INTO t VALUES (?)", ((n,) for n in range(3000))) == 3000
+        with pytest.raises(KeyError), server.transaction() as tx:
+            tx.execute("DELETE FROM t")
+            raise KeyError
+        assert server.query_value("SELECT count(*) FROM t") == 3000

@@ -10,10 +10,27 @@ use flatwater::{Error, ErrorKind, Result, ValueRef};
 
 use crate::dialect::Dialect;
 
-/// Returns true for an INSERT, UPDATE or DELETE.
+/// Returns true for an INSERT, UPDATE or DELETE, also with common table expressions before it.
 pub(crate) fn changes_rows(sql: &str) -> bool {
-    let verb = statements(sql).next().map_or("", |(_, verb, _)| verb);
-    ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|one| verb.eq_ignore_ascii_case(one))
+    let is_verb =
+        |token: &str| ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|one| token.eq_ignore_ascii_case(one));
+    let mut words = tokens(sql).filter(|(kind, ..)| matches!(*kind, "word" | "other")).map(|(_, token, _)| token);
+    let first = words.next().unwrap_or_default();
+    if !first.eq_ignore_ascii_case("WITH") {
+        return is_verb(first);
+    }
+    // The statement itself begins behind the last parenthesis of an expression; a name may be REPLACE.
+    let (mut depth, mut before) = (0_u32, "");
+    words.any(|word| {
+        match word {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let is_it = depth == 0 && before == ")" && is_verb(word);
+        before = word;
+        is_it
+    })
 }
 
 /// What begins or ends a transaction, or belongs to one connection. rqlite runs it on the one connection on which it writes for all
@@ -81,11 +98,13 @@ pub(crate) fn check_text(sql: &str, dialect: Dialect) -> Result<()> {
         };
         return Err(wrong(format!("PRAGMA {name} cannot be set through the server"), hint));
     }
-    if makes_temp(sql) {
+    // A PRAGMA that asks makes nothing.
+    if !verb.eq_ignore_ascii_case("PRAGMA") && makes_temp(sql) {
         let hint = "it would be of a connection of the server, which is of all its clients or ends with the call";
         return Err(wrong("a TEMP object cannot be made on a server".into(), hint));
     }
-    if let Some(function) = asks_for_earlier(sql) {
+    // In a trigger it tells of the trigger's own statements.
+    if let Some(function) = asks_for_earlier(sql).filter(|_| !verb.eq_ignore_ascii_case("CREATE")) {
         let hint = "other statements stand before it on the server: use RETURNING, or a subquery that finds the row";
         return Err(wrong(format!("{function}() would tell of another statement"), hint));
     }
@@ -137,4 +156,41 @@ fn check_names(one: &One<'_>, dialect: Dialect) -> Result<()> {
 
 fn wrong(message: String, hint: &'static str) -> Error {
     error(ErrorKind::Misuse, message, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_rows_is_found_behind_common_table_expressions() {
+        for sql in [
+            "insert into t values (1)",
+            "/* a */ REPLACE INTO t VALUES (1)",
+            "WITH n(x) AS (VALUES (7), (8)), m AS MATERIALIZED (SELECT (1)) INSERT INTO t SELECT x FROM n",
+            "WITH RECURSIVE n AS (SELECT 1) DELETE FROM t WHERE a IN (SELECT * FROM n)",
+        ] {
+            assert!(changes_rows(sql), "{sql}");
+        }
+        for sql in [
+            "",
+            "SELECT replace('a', 'b', 'c')",
+            "WITH replace AS (SELECT 1) SELECT replace('a', 'b', 'c') FROM replace",
+            "WITH n AS (SELECT 1) SELECT (SELECT 1) FROM n",
+            "CREATE TRIGGER a AFTER INSERT ON t BEGIN DELETE FROM t; END",
+            "EXPLAIN INSERT INTO t VALUES (1)",
+        ] {
+            assert!(!changes_rows(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_tells_of_another_statement_is_refused_and_what_only_has_its_name_is_not() {
+        let refused = |sql| check_text(sql, Dialect::Libsql).is_err();
+        assert!(refused("SELECT Changes ( )") && refused("INSERT INTO t VALUES (\"last_insert_rowid\"())"));
+        assert!(!refused("INSERT INTO t VALUES ('SELECT changes(), 1') -- changes()"));
+        assert!(!refused("SELECT changes FROM t") && !refused("SELECT a AS \"changes()\" FROM t"));
+        assert!(!refused("CREATE TRIGGER a AFTER INSERT ON t BEGIN INSERT INTO u VALUES (changes()); END"));
+        assert!(!refused("PRAGMA temp.table_info(t)") && refused("INSERT INTO temp.t VALUES (1)"));
+    }
 }

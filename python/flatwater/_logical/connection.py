@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from .._native import Executor, Statements, Turns, wait
-from .errors import Closed, no_own, operational
+from .errors import Closed, no_own, not_on_server, operational
 from .files import Handle, Place, Settings
+from .on_server import OnServer
 from .own import Own
 from .pooled import NeedsOwn, Pooled
 from .result import Result
@@ -55,6 +56,8 @@ class Logical:
         self._mode = self._fresh(self._handle)
 
     def _fresh(self, handle: Handle) -> Pooled | Own:
+        if handle._native.is_server():
+            return OnServer(handle, self.settings, self._told)
         # Those of the file are set by who opened it first.
         is_own = handle._native.enforces_foreign_keys() != self.settings.foreign_keys
         return (Own if is_own else Pooled)(handle, self.settings, self._told)
@@ -211,6 +214,8 @@ class Logical:
         mode = self.mode
         if isinstance(mode, Own):
             return mode
+        if isinstance(mode, OnServer):
+            raise not_on_server(what)
         if mode.in_transaction and not mode.is_deferred:
             raise no_own(what)
         own = Own(self.handle, self.settings, self._told)

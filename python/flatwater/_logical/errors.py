@@ -51,6 +51,29 @@ def no_own(what: str) -> Error:
     return make("OperationalError", message, "misuse", hint=hint)
 
 
+def not_on_server(what: str) -> Error:
+    """The error of what would make a connection to a server its own."""
+    hint = "use statements; what belongs to one connection is set where the server is started"
+    return make(
+        "NotSupportedError",
+        f"{what} needs a database of this process, and this one is on a server",
+        "misuse",
+        hint=hint,
+    )
+
+
+def no_transactions() -> Error:
+    """The error of a transaction where the server has none."""
+    message = "an rqlite cluster has no interactive transactions, and this statement would begin one"
+    hint = 'with isolation_level=None, in SQLAlchemy "AUTOCOMMIT", each statement is applied when it is executed'
+    return make("NotSupportedError", f"{message}: {hint}", "misuse", hint=hint)
+
+
+def has_no_transactions(error: Error) -> bool:
+    """Returns true if the server has no transactions."""
+    return error.kind == "misuse" and str(error).startswith("an rqlite cluster has no interactive transactions")
+
+
 def is_busy(error: Error) -> bool:
     """Returns true if the writer, or a lock of another process, was waited for in vain."""
     return isinstance(error, TimeoutError) or error.kind == "busy"

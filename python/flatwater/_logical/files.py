@@ -24,6 +24,8 @@ from .steps import Steps
 # A transaction of an interactive program may wait for its user.
 IDLE = 300.0
 BUSY = 30.0
+# What modules set by themselves, and what a server has in its own way.
+_OF_FILES = ("double_quoted_strings",)
 
 
 @dataclass
@@ -65,10 +67,14 @@ class Place:
 
     def __init__(self, settings: Settings, uri: bool) -> None:
         self.path, self._name = _path(settings.path, uri)
-        # Texts in double quotes are what the `sqlite3` module takes.
-        own = {"foreign_keys": settings.foreign_keys, "double_quoted_strings": True, "transaction_idle": IDLE}
-        self.options: Any = {**own, **settings.options}
-        self.options.setdefault("busy_timeout", max(settings.timeout, BUSY))
+        if _native.is_address(self.path):
+            # A server has its own settings, and the rest are in the address.
+            self.options: Any = {key: settings.options[key] for key in settings.options if key not in _OF_FILES}
+        else:
+            # Texts in double quotes are what the `sqlite3` module takes.
+            own = {"foreign_keys": settings.foreign_keys, "double_quoted_strings": True, "transaction_idle": IDLE}
+            self.options = {**own, **settings.options}
+            self.options.setdefault("busy_timeout", max(settings.timeout, BUSY))
         self.handle: Handle | None = None
         # Of a database in memory, if another was copied into it.
         self._content: bytes | None = None
@@ -80,7 +86,8 @@ class Place:
         else:
             _logging.listen()
             options = self.options if self._content is None else {**self.options, "deserialize": self._content}
-            handle = Handle((yield _connect(self.path, options, joins=True)), self.path)
+            native = yield _connect(self.path, options, joins=True)
+            handle = Handle(native, native.name(self.path))
         self.handle = handle
         return handle
 

@@ -151,7 +151,7 @@ class Pooled:
 
     def _begin(self) -> Steps[Open]:
         # Here before it is asked for: whoever leaves meanwhile, its end is this connection's.
-        self._open = opened = Open()
+        self._open = opened = self._open_one()
         try:
             yield from opened.begin(self._handle.on, self._settings.timeout, self._told)
         except BaseException:
@@ -159,6 +159,9 @@ class Pooled:
             raise
         self.is_deferred = False
         return opened
+
+    def _open_one(self) -> Open:
+        return Open()
 
     def _raise_if_lost(self) -> Steps[None]:
         """Raises once what has ended the transaction."""

@@ -35,12 +35,15 @@ class Open:
             # With no time at all the engine does not even look.
             yield on._begin(max(timeout, 0.01), self.guard, told.rowid)
             self.on._open(self.guard)
-            self._total = (yield Whole(self.on.query_one(EARLIER)))[2]
+            yield from self._begun()
         except BaseException as error:
             self.guard.abandon()
             if isinstance(error, Error) and is_busy(error):
                 raise locked() from None
             raise
+
+    def _begun(self) -> Steps[None]:
+        self._total = (yield Whole(self.on.query_one(EARLIER)))[2]
 
     def note(self, told: Told, has_changed_rows: bool) -> Steps[None]:
         """Notes what a statement has made of what the connection tells."""

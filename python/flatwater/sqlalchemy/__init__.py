@@ -4,9 +4,11 @@
 
     engine = create_async_engine("sqlite+flatwater:///app.db")
 
-SQLAlchemy finds it by its name; nothing needs to be imported. It is for SQLAlchemy 2.1.
+SQLAlchemy finds it by its name; nothing needs to be imported. It is for SQLAlchemy 2.1. `libsql+flatwater://` and
+`rqlite+flatwater://` are databases on servers.
 """
 
 from .dialect import FlatwaterDialect
+from .servers import LibsqlDialect, RqliteDialect
 
-__all__ = ["FlatwaterDialect"]
+__all__ = ["FlatwaterDialect", "LibsqlDialect", "RqliteDialect"]

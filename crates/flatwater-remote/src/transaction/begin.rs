@@ -51,7 +51,7 @@ async fn begin_as(shared: &Shared, writer: &mut Writer, until: Instant) -> Resul
         writer.begin_in(&mut statements, seconds());
         // In one attempt: who asks again has lost its place in the server's queue.
         let left = until.saturating_duration_since(Instant::now());
-        let sent = send(shared, &mut stream, statements, left).await;
+        let sent = send(shared, &mut stream, statements, left).await.map(|(verdict, _)| verdict);
         if !matches!(&sent, Ok(Verdict::Results { results, .. }) if !has_failed(results)) {
             close(shared, &mut stream).await;
         }

@@ -48,6 +48,8 @@ struct Transaction<'a> {
 enum Failed {
     /// The transaction goes on.
     Alone(Error),
+    /// SQLite has rolled back the transaction.
+    Lost(Error),
     /// The transaction is over.
     Over(Error),
 }
@@ -89,8 +91,7 @@ impl Transaction<'_> {
                     }
                 },
                 Turn::Run(asked) => {
-                    if let Some(why) = self.run(&mut turns, asked).await {
-                        turns.gone(why);
+                    if self.run(&mut turns, asked).await {
                         break close(self.shared, &mut self.stream).await;
                     }
                 }
@@ -99,7 +100,9 @@ impl Transaction<'_> {
                     if !asked.finishes() {
                         break close(self.shared, &mut self.stream).await;
                     }
-                    asked.answer(self.commit(&turns).await.map(|()| Answered::Done));
+                    let committed = self.commit(&turns).await;
+                    turns.ended();
+                    asked.answer(committed.map(|()| Answered::Done));
                     if !self.shared.has_cleaned.replace(true) {
                         clean(self.shared).await;
                     }
@@ -107,6 +110,7 @@ impl Transaction<'_> {
                 }
                 Turn::Rollback(asked) => {
                     close(self.shared, &mut self.stream).await;
+                    turns.ended();
                     break asked.answer(Ok(Answered::Done));
                 }
                 Turn::Ends => break close(self.shared, &mut self.stream).await,
@@ -115,10 +119,10 @@ impl Transaction<'_> {
         self.shared.keep_writer(self.writer);
     }
 
-    /// Runs what is asked. Returns why the transaction is over, if it is.
-    async fn run(&mut self, turns: &mut ServerTransaction, asked: Asked) -> Option<Error> {
+    /// Runs what is asked. Returns true if the transaction is over.
+    async fn run(&mut self, turns: &mut ServerTransaction, asked: Asked) -> bool {
         if !asked.starts() {
-            return None;
+            return false;
         }
         let left = self.shared.ends(&asked).saturating_duration_since(Instant::now());
         let answer = if asked.only_reads() {
@@ -127,24 +131,28 @@ impl Transaction<'_> {
             match checked(&asked, Dialect::Libsql) {
                 // From now on it is in the transaction, whatever its caller does.
                 Ok(Some(_)) if asked.finishes() => self.write(turns, &asked, left).await,
-                Ok(Some(_)) => return None,
+                Ok(Some(_)) => return false,
                 Ok(None) => {
                     nothing_to_do(asked);
-                    return None;
+                    return false;
                 }
                 Err(error) => Err(Failed::Alone(error)),
             }
         };
-        match answer {
-            Ok(answered) => asked.answer(Ok(answered)),
-            Err(Failed::Alone(error)) => asked.answer(Err(error)),
-            Err(Failed::Over(error)) => {
-                let why = over(error.message());
-                asked.answer(Err(error));
-                return Some(why);
+        let (answer, is_over) = match answer {
+            Ok(answered) => (Ok(answered), false),
+            Err(Failed::Alone(error)) => (Err(error), false),
+            Err(Failed::Lost(error)) => {
+                turns.lost(error.clone());
+                (Err(error), true)
             }
-        }
-        None
+            Err(Failed::Over(error)) => {
+                turns.gone(over(error.message()));
+                (Err(error), true)
+            }
+        };
+        asked.answer(answer);
+        is_over
     }
 
     async fn read(
@@ -156,7 +164,7 @@ impl Transaction<'_> {
         let one = query_of(asked, Dialect::Libsql)?;
         let mut statements = Statements::Libsql(Steps::savepoint(&texts(turns.steps())));
         statements.add(&one);
-        match self.verdict(turns, statements, limit).await? {
+        match self.verdict(turns, statements, limit).await?.0 {
             // Its savepoint may be open still, and has changed nothing.
             Verdict::Doubtful(failure) => Err(failure.error().into()),
             Verdict::Unmade(why) => Err(infinite(why).into()),
@@ -174,7 +182,8 @@ impl Transaction<'_> {
         let mut statements = Statements::Libsql(Steps::savepoint(&texts(turns.steps())));
         let grouped = Grouped::inside(&self.writer, &mut statements, asked);
         self.has_written = true;
-        let mut results = match self.verdict(turns, statements, limit).await? {
+        let (verdict, is_lost) = self.verdict(turns, statements, limit).await?;
+        let mut results = match verdict {
             Verdict::Results { results, .. } => results,
             Verdict::Unmade(why) => return Err(result_lost(infinite(why)).into()),
             // A part of it may have stayed in the transaction.
@@ -183,7 +192,10 @@ impl Transaction<'_> {
         };
         let at = results.len().saturating_sub(1);
         match results.pop() {
-            Some(StatementResult::Failed(failure)) => Err(grouped.explain(failure.error(), at, asked).into()),
+            Some(StatementResult::Failed(failure)) => {
+                let error = grouped.explain(failure.error(), at, asked);
+                Err(if is_lost { Failed::Lost(error) } else { Failed::Alone(error) })
+            }
             Some(StatementResult::Rows { values, .. }) => {
                 let recorded = self.writer.results(&values).ok_or_else(no_result)?;
                 let applied = Applied::new(recorded, Some(results), grouped.results);
@@ -199,13 +211,13 @@ impl Transaction<'_> {
         turns: &mut ServerTransaction,
         statements: Statements,
         limit: Duration,
-    ) -> Result<Verdict, Failed> {
+    ) -> Result<(Verdict, bool), Failed> {
         let began = Instant::now();
         let why = match send(self.shared, &mut self.stream, statements, limit).await {
             // None of it has run, also of what goes before it.
-            Ok(Verdict::Undone(failure)) => return Err(failure.error().into()),
-            Ok(Verdict::Refused(refusal)) => return Err(Failed::Over(refusal)),
-            Ok(Verdict::NotExecuted(why) | Verdict::Unknown(why) | Verdict::Elsewhere(why)) => why,
+            Ok((Verdict::Undone(failure), _)) => return Err(failure.error().into()),
+            Ok((Verdict::Refused(refusal), _)) => return Err(Failed::Over(refusal)),
+            Ok((Verdict::NotExecuted(why) | Verdict::Unknown(why) | Verdict::Elsewhere(why), _)) => why,
             Ok(verdict) => {
                 turns.stepped();
                 return Ok(verdict);

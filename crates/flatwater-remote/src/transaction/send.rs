@@ -20,12 +20,24 @@ pub(super) enum Gone {
     Unreadable(String),
 }
 
-/// Returns what a request came to.
+/// Returns what a request came to, and whether SQLite has rolled back the transaction around it, because of what failed.
 pub(super) async fn send(
     shared: &Shared,
     stream: &mut Stream,
     statements: Statements,
     limit: Duration,
+) -> Result<(Verdict, bool), Gone> {
+    let mut is_lost = false;
+    let verdict = exchange(shared, stream, statements, limit, &mut is_lost).await?;
+    Ok((verdict, is_lost))
+}
+
+async fn exchange(
+    shared: &Shared,
+    stream: &mut Stream,
+    statements: Statements,
+    limit: Duration,
+    is_lost: &mut bool,
 ) -> Result<Verdict, Gone> {
     let Statements::Libsql(steps) = statements else { return Err(Gone::Unreadable("it is no libSQL server".into())) };
     let around = steps.around();
@@ -37,6 +49,9 @@ pub(super) async fn send(
             Ok(Verdict::NotExecuted("the server has rolled it back".into()))
         }
         Exchanged::Batch(Batch::Steps { steps, index }) => {
+            // There is no savepoint any more.
+            let undone = steps.len().checked_sub(2).and_then(|at| steps.get(at));
+            *is_lost = matches!(around, Around::Savepoint { .. }) && matches!(undone, Some(Step::Failed(_)));
             let verdict = of_steps(steps, around, index);
             if let Verdict::Results { index, .. } = &verdict {
                 shared.cluster.saw(&shared.cluster.leader(), before, *index);

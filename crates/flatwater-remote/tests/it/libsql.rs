@@ -129,7 +129,8 @@ fn a_transaction_that_is_lost_is_over_and_says_so() {
         let rolled = transaction.execute("INSERT OR ROLLBACK INTO u VALUES (1)", ()).await.unwrap_err();
         assert_eq!(rolled.kind(), ErrorKind::Constraint);
         let after = transaction.execute("INSERT INTO t VALUES (4)", ()).await.unwrap_err();
-        assert_eq!(after.kind(), ErrorKind::Io, "{after}");
+        assert_eq!(after.kind(), ErrorKind::Misuse, "as in a file: {after}");
+        assert!(after.message().contains("because of an earlier error"), "{after}");
         assert_eq!(plain.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 0);
     });
 }

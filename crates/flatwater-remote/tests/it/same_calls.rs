@@ -31,6 +31,9 @@ pub(crate) async fn program(on: &Session) -> Result<Vec<String>> {
     add(&on.execute(upsert, named! { ":name": "Ada", "score": 7.0 }).await?);
     add(&on.execute("DELETE FROM users WHERE name = ?1 AND ?1 = ?2", params!["Eve", "Eve"]).await?);
     add(&on
+        .execute("WITH n(x) AS (VALUES ('Flo'), ('Gil')) INSERT INTO users (name, score) SELECT x, 3 FROM n", ())
+        .await?);
+    add(&on
         .execute_many(insert, (0..300).map(|number| (format!("user {number}"), f64::from(number), None::<Vec<u8>>)))
         .await?);
     add(&on.query_as::<User>("SELECT * FROM users ORDER BY id LIMIT 3", ()).await?);

@@ -24,7 +24,7 @@ async fn walk(tx: &mut Transaction<'_>, random: &mut StdRng, depth: u32, got: &m
     for _ in 0..random.random_range(1..9) {
         let value = random.random_range(0..12_i64);
         let name = ["x", "y", "X"][random.random_range(0..3)];
-        match random.random_range(0..13) {
+        match random.random_range(0..14) {
             0 | 1 => add(got, tx.execute("INSERT INTO t (b) VALUES (?)", (value,)).await),
             2 => add(got, tx.query_values::<i64>("SELECT b FROM t ORDER BY a", ()).await),
             3 => add(got, tx.execute("DELETE FROM t WHERE b = ?", (value,)).await),
@@ -40,7 +40,13 @@ async fn walk(tx: &mut Transaction<'_>, random: &mut StdRng, depth: u32, got: &m
             8 => add(got, tx.release(name).await),
             9 if depth < 4 => {
                 let keeps = random.random_range(0..3);
-                let mut nested = tx.begin().await.unwrap();
+                let mut nested = match tx.begin().await {
+                    Ok(nested) => nested,
+                    Err(error) => {
+                        add::<()>(got, Err(error));
+                        continue;
+                    }
+                };
                 Box::pin(walk(&mut nested, random, depth + 1, got)).await;
                 match keeps {
                     0 => add(got, nested.rollback().await),
@@ -50,6 +56,9 @@ async fn walk(tx: &mut Transaction<'_>, random: &mut StdRng, depth: u32, got: &m
             }
             10 => add(got, tx.query_value::<i64>("INSERT INTO t (b) VALUES (?) RETURNING b", (value,)).await),
             11 => add(got, tx.execute("INSERT INTO missing VALUES (1)", ()).await),
+            12 if depth == 0 && value == 0 => {
+                add(got, tx.execute("INSERT OR ROLLBACK INTO t (b) VALUES (1), (1)", ()).await);
+            }
             _ => add(got, tx.query_value::<i64>("SELECT count(*) FROM t", ()).await),
         }
     }
@@ -70,11 +79,8 @@ fn libsql_transactions_do_what_those_of_a_file_do() {
                 let begun = if on == 0 { file.begin() } else { remote.begin() };
                 let mut tx = begun.await.unwrap();
                 walk(&mut tx, &mut random, 0, got).await;
-                if random.random_bool(0.7) {
-                    tx.commit().await.unwrap();
-                } else {
-                    tx.rollback().await.unwrap();
-                }
+                let ended = if random.random_bool(0.7) { tx.commit().await } else { tx.rollback().await };
+                got.push(format!("{:?}", ended.map_err(|error| (error.kind(), error.message().to_owned()))));
             }
             let [of_file, of_server] = got;
             assert_eq!(of_server, of_file, "seed {seed}");

@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::options::json_options::JsonOptions;
 use crate::queue::ticket::CallOptions;
 use crate::sql::pragma::{self, Pragma};
-use crate::sql::tokens::{self, may_call};
+use crate::sql::tokens;
 use crate::sql::{change_functions, parameters};
 use crate::thread::start::start;
 use crate::values::into_params::IntoParams;
@@ -110,7 +110,13 @@ pub fn parameters(sql: &str) -> usize {
 /// The function by which a text may ask for an earlier statement of its connection.
 #[must_use]
 pub fn asks_for_earlier(sql: &str) -> Option<&'static str> {
-    change_functions::FUNCTIONS.into_iter().find(|function| may_call(sql, function, false))
+    let tokens: Vec<(&str, &str)> = tokens::with_gaps(sql).map(|(kind, token, _)| (kind, token)).collect();
+    tokens.windows(3).find_map(|three| {
+        let [(kind, name), (_, "("), (_, ")")] = three else { return None };
+        let name = name.trim_matches(['"', '`', '[', ']']);
+        let is_it = |function: &&str| matches!(*kind, "word" | "name") && name.eq_ignore_ascii_case(function);
+        change_functions::FUNCTIONS.into_iter().find(is_it)
+    })
 }
 
 /// The name of a PRAGMA that does more than answer a question.

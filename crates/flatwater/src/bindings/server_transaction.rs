@@ -117,14 +117,30 @@ impl ServerTransaction {
         self.steps.0.clear();
     }
 
-    /// Calls that come later get this error.
-    pub fn gone(&mut self, error: Error) {
-        self.end = End::Gone(error);
+    /// It is over: it was committed or rolled back, unless it has ended otherwise.
+    pub fn ended(&mut self) {
+        for request in self.transaction.close(self.end.clone()) {
+            let ended = self.end.answer(&request.work);
+            answer(request, ended);
+        }
     }
 
-    /// The database was closed.
+    /// It is over: SQLite has rolled it back because of this error.
+    pub fn lost(&mut self, error: Error) {
+        self.end = End::Lost(error);
+        self.ended();
+    }
+
+    /// It is over, and calls that come later get this error.
+    pub fn gone(&mut self, error: Error) {
+        self.end = End::Gone(error);
+        self.ended();
+    }
+
+    /// It is over, because the database was closed.
     pub fn closed(&mut self) {
         self.end = End::Closed;
+        self.ended();
     }
 
     fn turn_of(&mut self, request: Request, place: &Savepoints) -> Option<Turn> {
@@ -164,10 +180,7 @@ impl ServerTransaction {
 
 impl Drop for ServerTransaction {
     fn drop(&mut self) {
-        for request in self.transaction.close(self.end.clone()) {
-            let ended = self.end.answer(&request.work);
-            answer(request, ended);
-        }
+        self.ended();
     }
 }
 
