@@ -3,11 +3,10 @@
 //! Owns: which functions of the other workers live queries may call. Runs while a database is opened. Leaves out: how they
 //! use them.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::dispatch::Caller;
 use super::handle::Host;
-use super::server::{Asked, Changes, Server};
 use crate::connection::learn::live_query::not_a_query;
 use crate::dependencies::change::Change;
 use crate::error::{Error, Result};
@@ -69,24 +68,6 @@ pub(super) fn live_queries(context: &Arc<Context>, writer: Option<&Writer>, read
     if let Some(writer) = writer {
         writer.tell_live(live.listener());
     }
-    live
-}
-
-/// So many queries run at a time on a server.
-const ON_A_SERVER: usize = 16;
-
-/// Returns the live queries of a handle to a server.
-pub(super) fn live_queries_of_server(context: &Arc<Context>, server: Arc<dyn Server>) -> LiveQueries {
-    let (runs, changes) = (server.clone(), Arc::<OnceLock<Changes>>::default());
-    let push: Push = Box::new(move |request| {
-        runs.send(Asked { request, changes: None, kept: None });
-        Ok(())
-    });
-    let told = changes.clone();
-    let look: LooksForOthers = Box::new(move |_| told.get().into_iter().for_each(|told| server.look(told.clone())));
-    let powers = Powers { push, run_here: Box::new(|_, _| None), look };
-    let live = LiveQueries::new(context.clone(), powers, ON_A_SERVER);
-    let _ = changes.set(Changes(live.listener()));
     live
 }
 

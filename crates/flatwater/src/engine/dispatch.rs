@@ -13,7 +13,7 @@ use super::cancelled::CancelOutcome;
 use super::handle::{Handle, Host, called_from_within};
 use super::opening::Opening;
 use super::queued::{Line, Queued, alarm};
-use super::server::Served;
+use super::served::Served;
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::options::json_options::JsonOptions;

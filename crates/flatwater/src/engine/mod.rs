@@ -23,6 +23,7 @@ pub(crate) mod parking;
 mod queued;
 mod register_functions;
 pub(crate) mod registry;
+mod served;
 pub(crate) mod server;
 mod try_inline;
 

@@ -1,22 +1,14 @@
 //! A server that takes the calls of a handle in the place of an engine: another process that has the database.
 //!
-//! Owns: what such a handle needs besides: the texts, the settings and who listens. Runs on the callers' threads. Invariants: requests
-//! are sent in the order in which the calls begin; a request that was sent has one answer, or is dropped. Leaves out: the way to the
-//! server, and what it can be asked, which belong to another crate.
+//! Owns: what both have in common. Runs on the callers' threads. Invariants: requests are sent in the order in which the calls begin; a
+//! request that was sent has one answer, or is dropped. Leaves out: what a handle needs besides (`served`), and the way to the server, and
+//! what it can be asked, which belong to another crate.
 
 use std::sync::Arc;
 
 use crate::dependencies::change::Change;
-use crate::engine::connect_live::live_queries_of_server;
-use crate::options::Options;
-use crate::queue::reply::wake;
-use crate::workers::Answer;
 use crate::workers::commit_listeners::ChangeListener;
-use crate::workers::context::Context;
-use crate::workers::live::LiveQueries;
 use crate::workers::request::Request;
-
-use super::Closed;
 
 /// A request that a server is asked.
 pub struct Asked {
@@ -54,45 +46,4 @@ pub trait Server: Send + Sync {
 
     /// Ends the way when the requests that were sent are answered. `closed` is called then. Does not block.
     fn close(&self, closed: Box<dyn FnOnce() + Send>);
-}
-
-/// The server of a handle.
-pub(crate) struct Served {
-    pub(crate) context: Arc<Context>,
-    server: Arc<dyn Server>,
-    pub(crate) live: LiveQueries,
-    changes: Changes,
-}
-
-impl Served {
-    pub(crate) fn by(server: Arc<dyn Server>, options: Options) -> Self {
-        let context = Context::of_server(options);
-        let live = live_queries_of_server(&context, server.clone());
-        Self { context, server, changes: Changes(live.listener()), live }
-    }
-
-    pub(crate) fn send(&self, request: Request) {
-        let changes = (!request.work.describe().only_reads()).then(|| self.changes.clone());
-        self.server.send(Asked { request, changes, kept: None });
-    }
-
-    pub(crate) fn look_again(&self) {
-        self.server.look_again();
-    }
-
-    /// Keeps the server: in a forked process it is not dropped.
-    pub(crate) fn forget(&self) {
-        std::mem::forget((self.context.clone(), self.server.clone(), self.live.clone()));
-    }
-
-    pub(crate) fn close(&self, promise: Option<Closed>) {
-        self.live.close();
-        self.server.close(Box::new(move || {
-            if let Some(promise) = promise
-                && let Ok(waiter) = promise.fill(Ok(Answer::Done))
-            {
-                wake(waiter);
-            }
-        }));
-    }
 }

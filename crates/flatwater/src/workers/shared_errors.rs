@@ -19,7 +19,7 @@ pub(crate) fn waits_for_itself() -> Error {
 #[cold]
 pub(crate) fn not_on_a_server(what: &str) -> Error {
     Error::misuse(format!("{what} needs a database of this process, and this one is on a server"))
-        .with_hint("use statements: `batch` is all or nothing, and one request")
+        .with_hint(hint!["use statements: " Batch " is all or nothing, and one request"])
 }
 
 /// Returns the reason of what ended with a panic, which only a bug in this crate can cause.
