@@ -276,6 +276,7 @@ SQLD_FILE = $(or $(SQLD),$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -
 ifneq ($(SQLD_FILE),)
 test-libsql: $(SQLD_FILE)
 	SQLD=$(SQLD_FILE) cargo test -p flatwater-remote --test it -- --ignored libsql
+	SQLD=$(SQLD_FILE) cargo test -p flatwater-conformance --test servers
 else
 test-libsql:
 	@echo "skipped: $@ needs SQLD=/path/to/sqld on this machine"

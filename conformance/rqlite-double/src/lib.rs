@@ -1,6 +1,6 @@
 //! A scripted stand-in for an rqlite cluster: its HTTP interface, and what a client sees of Raft.
 //!
-//! Owns: the listeners, one for each node and one to control it. Runs as a process of its own. Invariant: what is committed is committed
+//! Owns: the listeners, one for each node and one to control it. Runs as a process of its own, or on a thread. Invariant: what is committed is committed
 //! once, on all nodes, whatever the client is told. Leaves out: Raft itself, and what rqlite does beyond the interface that
 //! `flatwater-remote` uses. The shapes of its answers were taken from rqlite 10.2.
 
@@ -13,6 +13,7 @@ use std::io::Read as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use cluster::Cluster;
 
@@ -24,31 +25,55 @@ pub(crate) fn lock(cluster: &Shared) -> MutexGuard<'_, Cluster> {
     cluster.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Serves until standard input ends.
+/// A double that runs. It ends when this is dropped.
+pub struct Running {
+    /// The address of each node.
+    pub nodes: Vec<String>,
+    /// The address by which it is controlled.
+    pub control: String,
+    _ends: oneshot::Sender<()>,
+}
+
+/// Starts a double on a thread of this process.
+///
+/// # Panics
+/// Panics if it cannot listen.
+#[must_use]
+pub fn start() -> Running {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (ends, ended) = oneshot::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let mut listeners = Vec::new();
+            for _ in 0..=NODES {
+                listeners.push(TcpListener::bind("127.0.0.1:0").await.expect("a free port"));
+            }
+            let addresses: Vec<String> =
+                listeners.iter().map(|one| one.local_addr().expect("an address").to_string()).collect();
+            let (control, nodes) = addresses.split_last().expect("a listener");
+            let cluster: Shared = Arc::new(Mutex::new(Cluster::new(nodes.to_vec())));
+            let mut serving = tokio::task::JoinSet::new();
+            for (node, listener) in listeners.into_iter().enumerate() {
+                serving.spawn(serve::listen(cluster.clone(), listener, (node < NODES).then_some(node)));
+            }
+            let _ = tell.send((nodes.to_vec(), control.clone()));
+            // Nothing is sent: whoever has started it lets go of it.
+            let _ = ended.await;
+        });
+    });
+    let (nodes, control) = told.recv().expect("it listens");
+    Running { nodes, control, _ends: ends }
+}
+
+/// Serves until standard input ends. The first line of output is where it listens, as JSON.
 ///
 /// # Panics
 /// Panics if it cannot listen.
 pub fn run() {
-    std::thread::spawn(|| {
-        // Whoever started it has ended.
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        std::process::exit(0);
-    });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let mut listeners = Vec::new();
-        for _ in 0..=NODES {
-            listeners.push(TcpListener::bind("127.0.0.1:0").await.expect("a free port"));
-        }
-        let addresses: Vec<String> =
-            listeners.iter().map(|one| one.local_addr().expect("an address").to_string()).collect();
-        let (control, nodes) = addresses.split_last().expect("a listener");
-        println!("{}", serde_json::json!({ "nodes": nodes, "control": control }));
-        let cluster: Shared = Arc::new(Mutex::new(Cluster::new(nodes.to_vec())));
-        let mut serving = tokio::task::JoinSet::new();
-        for (node, listener) in listeners.into_iter().enumerate() {
-            serving.spawn(serve::listen(cluster.clone(), listener, (node < NODES).then_some(node)));
-        }
-        serving.join_next().await;
-    });
+    let running = start();
+    println!("{}", serde_json::json!({ "nodes": running.nodes, "control": running.control }));
+    // Whoever started it ends.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    std::process::exit(0);
 }

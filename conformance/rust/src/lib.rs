@@ -6,6 +6,7 @@
 mod check;
 mod fields;
 pub mod format;
+mod opened;
 mod outcome;
 mod plain;
 mod program;
@@ -22,25 +23,31 @@ use crate::program::Program;
 const HANGS: Duration = Duration::from_secs(120);
 
 /// Where the database of a scenario is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A file in an empty directory.
     File,
     /// Memory.
     Memory,
+    /// A server with an empty database, by its address.
+    Server(String),
 }
 
 /// Runs a scenario on Flatwater.
 ///
 /// # Errors
 /// The number of the step, and what was otherwise than expected.
-pub fn run(scenario: &Scenario, place: Place) -> Result<(), String> {
+pub fn run(scenario: &Scenario, place: &Place) -> Result<(), String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = directory.path().join("scenario.db");
-    let path = if place == Place::File { file.display().to_string() } else { ":memory:".to_owned() };
+    let path = match place {
+        Place::File => file.display().to_string(),
+        Place::Memory => ":memory:".to_owned(),
+        Place::Server(address) => address.clone(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let run = Program::new(path, directory.path()).run(scenario);
+    let run = Program::new(path, matches!(place, Place::Server(_)), directory.path()).run(scenario);
     let ended = runtime.block_on(async { tokio::time::timeout(HANGS, run).await });
     ended.map_err(|_| "it hangs".to_owned())??;
     if scenario.writes_file() || !file.exists() { Ok(()) } else { is_whole(&file) }

@@ -4,9 +4,10 @@
 
 use flatwater::calls::{Blob, RowStream};
 use flatwater::values::{BatchResult, ExecuteResult};
-use flatwater::{Database, Error, Prepared, Row, Rows, Snapshot, Transaction};
+use flatwater::{Error, Prepared, Row, Rows, Snapshot, Transaction};
 use futures_util::future::LocalBoxFuture;
 
+use crate::opened::Opened;
 use crate::step::Step;
 
 /// A call that was made.
@@ -30,7 +31,7 @@ pub(crate) enum Outcome {
 
 /// What later steps can name.
 pub(crate) enum Handle<'s> {
-    Database(Database),
+    Database(Opened),
     Transaction(Transaction<'static>),
     Snapshot(Snapshot),
     Stream(Box<RowStream>),

@@ -18,6 +18,7 @@ use futures_util::future::{LocalBoxFuture, ready};
 use crate::check::{self, Checked};
 use crate::fields::{Failure, Options};
 use crate::format::Scenario;
+use crate::opened::Opened;
 use crate::outcome::{Handle, Outcome};
 use crate::step::{Step, Verb};
 use crate::value::Value;
@@ -55,20 +56,21 @@ struct Body<'b, 't> {
 
 pub(crate) struct Program<'s> {
     path: String,
+    is_on_server: bool,
     directory: &'s Path,
     handles: HashMap<String, Handle<'s>>,
 }
 
 impl<'s> Program<'s> {
-    pub(crate) fn new(path: String, directory: &'s Path) -> Self {
-        Self { path, directory, handles: HashMap::new() }
+    pub(crate) fn new(path: String, is_on_server: bool, directory: &'s Path) -> Self {
+        Self { path, is_on_server, directory, handles: HashMap::new() }
     }
 
     /// Runs all steps, and closes what they left open.
     pub(crate) async fn run(mut self, scenario: &'s Scenario) -> Checked {
         let opens = scenario.steps.iter().find(|step| !matches!(step.verb, Verb::WriteFile { .. }));
         if !matches!(opens, Some(Step { verb: Verb::Open { .. }, .. })) {
-            let opened = self.options(None, &scenario.options).open().await;
+            let opened = self.open(None, &scenario.options)?.await;
             let db = opened.map_err(|error| format!("the database does not open: {error}"))?;
             self.keep(DB, Handle::Database(db))?;
         } else if scenario.options != Options::default() {
@@ -129,6 +131,7 @@ impl<'s> Program<'s> {
                 _ => return Err(format!("{of} is not a call").into()),
             },
             Verb::Drop { of } => drop(self.take(of)?),
+            Verb::WriteFile { .. } if self.is_on_server => return Err("a server has no files".to_owned().into()),
             Verb::WriteFile { of } => {
                 let (Value::Text(_) | Value::Blob(_)) = of else { return Err("a file has bytes".to_owned().into()) };
                 std::fs::write(&self.path, of.bytes()).map_err(|error| error.to_string())?;
@@ -198,7 +201,15 @@ impl<'s> Program<'s> {
             Handle::Database(db) => {
                 self.keep(on, Handle::Database(db.clone()))?;
                 let db = calls::within(&db, step);
-                db.transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await
+                match &db {
+                    Opened::Here(db) => {
+                        db.transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await
+                    }
+                    Opened::Libsql(db) => {
+                        db.transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await
+                    }
+                    Opened::Cluster(_) => Err("a cluster has no transactions".to_owned().into()),
+                }
             }
             _ => Err(format!("{on} has no transactions").into()),
         }

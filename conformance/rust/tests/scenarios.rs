@@ -56,7 +56,10 @@ fn every_scenario_passes_on_a_file_and_in_memory() {
         let (file, scenario) = &all[number];
         let places = [Place::File, Place::Memory].into_iter();
         let places = places.filter(|place| *place == Place::File || scenario.needs_a_file.is_none());
-        let failed = places.filter_map(|place| Some((place, run(scenario, place).err()?)));
+        let failed = places.filter_map(|place| {
+            let failed = run(scenario, &place).err()?;
+            Some((place, failed))
+        });
         failed.map(|(place, failed)| format!("{file}: {} ({place:?}): {failed}", scenario.name)).collect()
     });
 }
@@ -175,7 +178,7 @@ fn a_wrong_expectation_fails() {
     ] {
         let scenario = format!(r#"{{"name": "a_b", "steps": [{wrong}]}}"#);
         let scenario: Scenario = serde_json::from_str(&scenario).expect(wrong);
-        assert!(run(&scenario, Place::Memory).is_err(), "{wrong}");
+        assert!(run(&scenario, &Place::Memory).is_err(), "{wrong}");
     }
 }
 

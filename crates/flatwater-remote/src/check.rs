@@ -2,10 +2,10 @@
 //!
 //! Owns: these refusals. Pure. Invariants: each names what is wrong and what to do; no value is in a message. Leaves out: sending.
 
-use std::collections::HashSet;
-
-use flatwater::bindings::server::{One, asks_for_earlier, changing_pragma, error, parameters};
-use flatwater::bindings::{parameter_names, statements, tokens};
+use flatwater::bindings::server::{
+    One, asks_for_earlier, changing_pragma, check_nul, check_parameters, control_as_text, error,
+};
+use flatwater::bindings::{looks_like_rows, parameter_names, statements, tokens};
 use flatwater::{Error, ErrorKind, Result, ValueRef};
 
 use crate::dialect::Dialect;
@@ -33,9 +33,18 @@ pub(crate) fn changes_rows(sql: &str) -> bool {
     })
 }
 
-/// What begins or ends a transaction, or belongs to one connection. rqlite runs it on the one connection on which it writes for all
-/// its clients, and a libSQL server on one that ends with the request.
-const OF_A_CONNECTION: &[&str] = &["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH"];
+/// What begins or ends a transaction. rqlite runs it on the one connection on which it writes for all its clients, and a libSQL server
+/// on one that ends with the request.
+const CONTROLS: &[&str] = &["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"];
+
+/// What defines something, and returns no rows.
+const DEFINES: &[&str] = &["CREATE", "DROP", "ALTER", "REINDEX", "ANALYZE", "VACUUM"];
+
+/// Returns true for a statement that is known to return no rows. What is no statement of SQLite is for the server to say.
+pub(crate) fn has_no_rows(sql: &str) -> bool {
+    let verb = statements(sql).next().map_or("", |(_, verb, _)| verb);
+    !looks_like_rows(sql) && (changes_rows(sql) || DEFINES.iter().any(|one| verb.eq_ignore_ascii_case(one)))
+}
 
 /// Refuses values that cannot be sent, or do not fit the statement.
 pub(crate) fn check(one: &One<'_>, dialect: Dialect) -> Result<()> {
@@ -70,6 +79,7 @@ fn is_hex(text: &[u8]) -> bool {
 
 /// Refuses a text that cannot be sent as one statement.
 pub(crate) fn check_text(sql: &str, dialect: Dialect) -> Result<()> {
+    check_nul(sql)?;
     let mut all = statements(sql);
     let Some((_, verb, _)) = all.next() else {
         return Err(wrong("the SQL has no statement".into(), "a call runs one statement"));
@@ -78,16 +88,18 @@ pub(crate) fn check_text(sql: &str, dialect: Dialect) -> Result<()> {
         let hint = "the server would return the result of the last one only: use execute_script, or batch";
         return Err(wrong("the SQL has several statements, and one is expected".into(), hint));
     }
-    if OF_A_CONNECTION.iter().any(|one| verb.eq_ignore_ascii_case(one)) {
+    let is = |words: &[&str]| words.iter().any(|one| verb.eq_ignore_ascii_case(one));
+    if dialect == Dialect::Libsql && is(CONTROLS) {
+        return Err(control_as_text(verb));
+    }
+    if is(CONTROLS) || is(&["ATTACH", "DETACH"]) {
         let hint = match dialect {
             Dialect::Rqlite => "the server has one connection for all its clients: use batch, which is all or nothing",
-            Dialect::Libsql => {
-                "each call has a connection of its own: use batch, which is all or nothing, or a transaction of `Libsql` in Rust"
-            }
+            Dialect::Libsql => "each call has a connection of its own, and a server no other databases",
         };
         return Err(wrong(format!("{verb} cannot be run on a server as a statement"), hint));
     }
-    if let Some(name) = changing_pragma(sql) {
+    if let Some(name) = changing_pragma(sql)? {
         let hint = match dialect {
             Dialect::Rqlite => {
                 "it would hold for all clients, until the node restarts: set it where the server is started"
@@ -125,33 +137,13 @@ fn makes_temp(sql: &str) -> bool {
 
 /// rqlite binds NULL to a parameter that has no value, and says nothing.
 fn check_names(one: &One<'_>, dialect: Dialect) -> Result<()> {
-    let given: Option<HashSet<&str>> =
-        one.values().map(|(name, _)| name.map(|name| name.trim_start_matches([':', '@', '$']))).collect();
-    let expected = parameters(one.sql);
-    match given.filter(|given| !given.is_empty()) {
-        Some(given) => {
-            let known: HashSet<&str> = parameter_names(one.sql).collect();
-            if let Some(missing) = known.iter().find(|name| !given.contains(**name)) {
-                return Err(wrong(format!("the parameter {missing} has no value"), "each parameter needs a value"));
-            }
-            if known.len() != expected {
-                return Err(wrong("some parameters have names and others have none".into(), "name all of them"));
-            }
-            if let Some(unknown) = given.iter().find(|name| !known.contains(**name)) {
-                return Err(wrong(format!("the SQL has no parameter {unknown}"), "give each parameter by its name"));
-            }
-            Ok(())
-        }
-        None if dialect == Dialect::Libsql && parameter_names(one.sql).next().is_some() => Err(wrong(
-            "the SQL has parameters with names, and the values have none".into(),
-            "give each parameter by its name, or write ? for it",
-        )),
-        None if one.len() == expected => Ok(()),
-        None => Err(wrong(
-            format!("the SQL has {expected} parameter(s), and {} value(s) were given", one.len()),
-            "each parameter needs a value",
-        )),
+    check_parameters(one)?;
+    let has_names = one.values().next().is_some_and(|(name, _)| name.is_some());
+    if dialect == Dialect::Libsql && !has_names && parameter_names(one.sql).next().is_some() {
+        let hint = "give each parameter by its name, or write ? for it";
+        return Err(wrong("the SQL has parameters with names, and the values have none".into(), hint));
     }
+    Ok(())
 }
 
 fn wrong(message: String, hint: &'static str) -> Error {

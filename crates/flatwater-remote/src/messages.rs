@@ -7,9 +7,9 @@ use flatwater::rusqlite::ffi;
 
 /// How a message of SQLite begins, and its code. The driver of the server writes the message alone.
 const BEGINNINGS: &[(&str, i32)] = &[
-    ("UNIQUE constraint failed", ffi::SQLITE_CONSTRAINT_UNIQUE),
-    ("NOT NULL constraint failed", ffi::SQLITE_CONSTRAINT_NOTNULL),
-    ("CHECK constraint failed", ffi::SQLITE_CONSTRAINT_CHECK),
+    ("UNIQUE constraint failed: ", ffi::SQLITE_CONSTRAINT_UNIQUE),
+    ("NOT NULL constraint failed: ", ffi::SQLITE_CONSTRAINT_NOTNULL),
+    ("CHECK constraint failed: ", ffi::SQLITE_CONSTRAINT_CHECK),
     ("FOREIGN KEY constraint failed", ffi::SQLITE_CONSTRAINT_FOREIGNKEY),
     ("cannot store ", ffi::SQLITE_CONSTRAINT_DATATYPE),
     ("constraint failed", ffi::SQLITE_CONSTRAINT),

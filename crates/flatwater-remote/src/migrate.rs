@@ -5,7 +5,7 @@
 //! Leaves out: which migration is next, which is decided as for a file.
 
 use flatwater::bindings::server::{AppliedMigration, NextMigration, error, next_migration};
-use flatwater::bindings::statements;
+use flatwater::bindings::{statements, tokens};
 use flatwater::{Error, ErrorKind, Migrations, Params, Result, Session, params};
 
 use crate::clock::seconds;
@@ -21,6 +21,10 @@ const ADD: &str = "INSERT INTO _flatwater_migrations (version, name, checksum, a
     VALUES (?, ?, ?, datetime(?, 'unixepoch'))";
 const EXISTS: &str = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '_flatwater_migrations'";
 const HISTORY: &str = "SELECT version, name, checksum FROM _flatwater_migrations ORDER BY version";
+
+const REFERS: &str = "SELECT m.name FROM sqlite_schema AS m, pragma_foreign_key_list(m.name) AS f
+    WHERE m.type = 'table' AND f.\"table\" = ?1 COLLATE NOCASE AND m.name <> ?1 COLLATE NOCASE
+    AND f.on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1";
 
 /// Applies what the database does not have yet, by calls of `on`, whose reads must be the newest. Returns the names.
 pub(crate) async fn migrate(on: &Session, migrations: &Migrations) -> Result<Vec<String>> {
@@ -48,13 +52,74 @@ async fn apply(on: &Session, step: &NextMigration<'_>) -> Result<()> {
         let hint = "a server runs each migration in a transaction: write it without `-- no-transaction`";
         return Err(error(ErrorKind::Misuse, "it must run outside of a transaction".into(), hint));
     }
+    refuse_lost_rows(on, step.sql).await?;
     let row = params![step.version, step.name, step.checksum, seconds()]?;
     let own = [(CREATE, Params::default()), (ADD, row)];
     let theirs = statements(step.sql).map(|(sql, _, _)| (sql, Params::default()));
     on.batch(own.into_iter().chain(theirs)).await.map(drop)
 }
 
+/// Refuses to drop a table if the rows that refer to it would be changed with it: SQLite deletes the rows of a table that is dropped,
+/// and with foreign keys enforced does to others what ON DELETE says (<https://sqlite.org/foreignkeys.html#fk_schemacommands>). In a file
+/// foreign keys are off meanwhile, which a server cannot do.
+async fn refuse_lost_rows(on: &Session, sql: &str) -> Result<()> {
+    let dropped: Vec<String> = statements(sql).filter_map(|(sql, ..)| dropped_table(sql)).collect();
+    if dropped.is_empty() || on.query_optional_value::<i64>("PRAGMA foreign_keys", ()).await? != Some(1) {
+        return Ok(());
+    }
+    for table in dropped {
+        if let Some(refers) = on.query_optional_value::<String>(REFERS, (&*table,)).await? {
+            let message = format!("to drop the table {table} would change the rows of {refers}, which refer to it");
+            let hint = "change the table with ALTER TABLE; the server enforces foreign keys, and a file has them off in a migration";
+            return Err(error(ErrorKind::Misuse, message, hint));
+        }
+    }
+    Ok(())
+}
+
+/// The table that a DROP TABLE names.
+fn dropped_table(sql: &str) -> Option<String> {
+    let mut words =
+        tokens(sql).filter(|(kind, ..)| matches!(*kind, "word" | "name" | "other" | "text")).map(|(_, token, _)| token);
+    let mut is = |expected: &str| words.next().is_some_and(|word| word.eq_ignore_ascii_case(expected));
+    if !(is("DROP") && is("TABLE")) {
+        return None;
+    }
+    let mut rest: Vec<&str> = words.collect();
+    if rest.get(..2).is_some_and(|two| two[0].eq_ignore_ascii_case("IF") && two[1].eq_ignore_ascii_case("EXISTS")) {
+        rest.drain(..2);
+    }
+    let name = if rest.get(1) == Some(&".") { rest.get(2) } else { rest.first() };
+    name.map(|name| unquoted(name))
+}
+
+fn unquoted(name: &str) -> String {
+    let (begin, end) = (name.chars().next(), name.chars().next_back());
+    match (begin, end) {
+        (Some(begin @ ('"' | '`' | '\'')), Some(end)) if begin == end && name.len() > 1 => {
+            let quote = begin.to_string();
+            name[1..name.len() - 1].replace(&quote.repeat(2), &quote)
+        }
+        (Some('['), Some(']')) => name[1..name.len() - 1].to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
 /// Returns true for the row of a migration that the history has by now.
 fn is_there(error: &Error) -> bool {
     error.kind() == ErrorKind::Constraint && error.message().contains("_flatwater_migrations.version")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_that_is_dropped_is_found() {
+        let of = |sql| dropped_table(sql);
+        assert_eq!(of("drop table if exists main.users").as_deref(), Some("users"));
+        assert_eq!(of("/* a */ DROP TABLE [my users]").as_deref(), Some("my users"));
+        assert_eq!(of("DROP TABLE \"IF\"").as_deref(), Some("IF"));
+        assert_eq!((of("DROP INDEX a"), of("ALTER TABLE a RENAME TO b")), (None, None));
+    }
 }

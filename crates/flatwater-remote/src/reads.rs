@@ -3,7 +3,9 @@
 //! Owns: one read, from its caller to its answer. Runs on the thread of the connection to the cluster. Invariant: a read whose caller
 //! has left keeps no connection. Leaves out: which calls are reads.
 
-use flatwater::bindings::server::{Answered, Asked, One, What, error, needs_database, of_statement, timeout};
+use flatwater::bindings::server::{
+    Answered, Asked, One, What, error, needs_database, of_statement, returns_no_rows, timeout,
+};
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind, Result, Rows};
 
@@ -96,10 +98,6 @@ pub(crate) fn result(one: &One<'_>, mut results: Vec<StatementResult>) -> Result
         Some(StatementResult::Done) => Err(returns_no_rows()),
         None => Err(no_result()),
     }
-}
-
-pub(crate) fn returns_no_rows() -> Error {
-    error(ErrorKind::Misuse, "the statement returns no rows".into(), "run it with execute")
 }
 
 /// The answer has not the form that the server gives.

@@ -24,8 +24,9 @@ pub(crate) struct Shared {
     pub(crate) left: Arc<Notify>,
     /// Those of transactions that have ended. A number that is used again leaves no row behind.
     writers: RefCell<Vec<Writer>>,
-    /// Held while a transaction is begun.
-    pub(crate) beginning: Semaphore,
+    /// Held by the transaction of this client that is open, or by its request of writes. The server has one of all clients, so
+    /// another one would only wait there, where it cannot be given up.
+    pub(crate) slot: Arc<Semaphore>,
     /// What other clients left was removed.
     pub(crate) has_cleaned: Cell<bool>,
     pub(crate) seen: Seen,
@@ -36,9 +37,9 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(cluster: Cluster, options: RemoteOptions, levels: Arc<Levels>, left: Arc<Notify>) -> Self {
-        let (writers, beginning) = (RefCell::default(), Semaphore::new(1));
+        let (writers, slot) = (RefCell::default(), Arc::new(Semaphore::new(1)));
         let (has_cleaned, seen, closed, closing) = (Cell::new(false), Seen::default(), Cell::new(None), Notify::new());
-        Self { cluster, options, levels, left, writers, beginning, has_cleaned, seen, closed, closing }
+        Self { cluster, options, levels, left, writers, slot, has_cleaned, seen, closed, closing }
     }
 
     /// Until when a write is tried: one that was sent is finished, also if its caller has left by then.

@@ -8,20 +8,24 @@ use std::time::Duration;
 
 use flatwater::calls::Blob;
 use flatwater::options::{AutoVacuum, JsonOptions};
-use flatwater::{Database, Error, Migrations, Options, Params, Prepared, Session, Snapshot, Sql, Transaction};
-use futures_util::future::ready;
+use flatwater::{Error, Migrations, Options, Params, Prepared, Session, Snapshot, Sql, Transaction};
+use futures_util::future::{LocalBoxFuture, ready};
 
 use super::{Body, DB, Program, functions};
 use crate::fields::{self, Part, Text};
+use crate::opened::Opened;
 use crate::outcome::{Handle, Outcome, Pending};
 use crate::step::{Step, Verb};
 
 /// What a call is made on.
 enum On<'a> {
-    Database(Database),
+    Database(Opened),
     Transaction(&'a Transaction<'a>),
     Snapshot(&'a Snapshot),
 }
+
+/// An opening.
+type OpeningCall = LocalBoxFuture<'static, Result<Opened, Error>>;
 
 fn pending<T: 'static>(
     call: impl Future<Output = Result<T, Error>> + 'static,
@@ -31,8 +35,8 @@ fn pending<T: 'static>(
 }
 
 /// Returns the database with the deadline of the step.
-pub(super) fn within(db: &Database, step: &Step) -> Database {
-    step.common.timeout_ms.map_or_else(|| db.clone(), |ms| db.with_timeout(Duration::from_millis(ms)))
+pub(super) fn within(db: &Opened, step: &Step) -> Opened {
+    step.common.timeout_ms.map_or_else(|| db.clone(), |ms| db.within(Duration::from_millis(ms)))
 }
 
 /// Sets an option if the scenario gives it.
@@ -70,6 +74,18 @@ impl Program<'_> {
         options.attach.iter().fold(opens, |opens, (name, path)| opens.attach(name, self.named(path)))
     }
 
+    /// Opens a database.
+    pub(super) fn open(&self, path: Option<&str>, options: &fields::Options) -> Result<OpeningCall, String> {
+        if !self.is_on_server {
+            let open = self.options(path, options).open();
+            return Ok(Box::pin(async move { open.await.map(Opened::Here) }));
+        }
+        if path.is_some_and(|path| path != "{path}") || *options != fields::Options::default() {
+            return Err("a server has no options of a file, and no other one".to_owned());
+        }
+        Ok(Box::pin(ready(Opened::on_server(&self.path))))
+    }
+
     /// Returns the bytes that a database is opened with.
     fn bytes(&self, options: &fields::Options) -> Option<Vec<u8>> {
         match options.deserialize.as_ref()? {
@@ -85,29 +101,30 @@ impl Program<'_> {
     pub(super) fn call(&mut self, body: Option<Body<'_, '_>>, step: &Step) -> Result<Pending, String> {
         Ok(match &step.verb {
             Verb::Open { path, options, .. } => {
-                pending(self.options(path.as_deref(), options).open(), |db| Outcome::Made(Handle::Database(db)))
+                pending(self.open(path.as_deref(), options)?, |db| Outcome::Made(Handle::Database(db)))
             }
             Verb::Create { of, r#as } => {
                 let name = r#as.as_ref().unwrap_or(of);
-                let created = functions::create(self.database_of(step)?, of, name);
+                let created = functions::create(self.database_of(step)?.here("functions")?, of, name);
                 let created = created.ok_or_else(|| format!("there is no function {of}"))?;
                 Box::pin(ready(created.map(|()| Outcome::Done)))
             }
             Verb::Remove { of, r#as } => {
-                let removed = functions::remove(self.database_of(step)?, of, r#as.as_ref().unwrap_or(of));
+                let removed =
+                    functions::remove(self.database_of(step)?.here("functions")?, of, r#as.as_ref().unwrap_or(of));
                 Box::pin(ready(removed.map(|()| Outcome::Done)))
             }
             Verb::Close { of } => pending(self.database(of)?.close(), |()| Outcome::Done),
             Verb::Begin { .. } => {
-                let begin = within(self.database_of(step)?, step).begin();
+                let begin = within(self.database_of(step)?, step).begin()?;
                 pending(begin, |tx| Outcome::Made(Handle::Transaction(tx)))
             }
             Verb::Snapshot { .. } => {
-                let snapshot = within(self.database_of(step)?, step).snapshot();
+                let snapshot = within(self.database_of(step)?, step).here("snapshots")?.snapshot();
                 pending(snapshot, |snapshot| Outcome::Made(Handle::Snapshot(snapshot)))
             }
             Verb::Prepare { sql, .. } => {
-                let prepare = within(self.database_of(step)?, step).prepare(sql);
+                let prepare = within(self.database_of(step)?, step).here("prepared statements")?.prepare(sql);
                 pending(prepare, |prepared| Outcome::Made(Handle::Prepared(prepared)))
             }
             Verb::Migrate { of, ignore_missing, .. } => {
@@ -115,17 +132,23 @@ impl Program<'_> {
                 pending(within(self.database_of(step)?, step).migrate(migrations), Outcome::Names)
             }
             Verb::Backup { of } => {
-                pending(within(self.database_of(step)?, step).backup(self.named(of)), |()| Outcome::Done)
+                pending(within(self.database_of(step)?, step).here("backups")?.backup(self.named(of)), |()| {
+                    Outcome::Done
+                })
             }
-            Verb::Vacuum { of: () } => pending(within(self.database_of(step)?, step).vacuum(), |()| Outcome::Done),
+            Verb::Vacuum { of: () } => {
+                pending(within(self.database_of(step)?, step).here("VACUUM")?.vacuum(), |()| Outcome::Done)
+            }
             Verb::VacuumInto { of } => {
-                pending(within(self.database_of(step)?, step).vacuum_into(self.named(of)), |()| Outcome::Done)
+                pending(within(self.database_of(step)?, step).here("VACUUM")?.vacuum_into(self.named(of)), |()| {
+                    Outcome::Done
+                })
             }
             Verb::IncrementalVacuum { of, .. } => {
-                pending(within(self.database_of(step)?, step).incremental_vacuum(*of), Outcome::Changes)
+                pending(within(self.database_of(step)?, step).here("VACUUM")?.incremental_vacuum(*of), Outcome::Changes)
             }
             Verb::Serialize { .. } => {
-                let serialize = within(self.database_of(step)?, step).serialize();
+                let serialize = within(self.database_of(step)?, step).here("bytes")?.serialize();
                 pending(serialize, |bytes| Outcome::Made(Handle::Bytes(bytes)))
             }
             Verb::ReadBlob { of, position, bytes, .. } => {
@@ -136,6 +159,7 @@ impl Program<'_> {
             }
             Verb::Commit { of } => pending(self.transaction_of(of)?.commit(), |()| Outcome::Done),
             Verb::Rollback { of } => pending(self.transaction_of(of)?.rollback(), |()| Outcome::Done),
+            Verb::OpenBlob { .. } if self.is_on_server => return Err("a server has no blobs in parts".to_owned()),
             verb => match verb.text() {
                 Some(Text::Prepared { prepared }) => match self.handles.get(prepared) {
                     Some(Handle::Prepared(prepared)) if step.common.is_plain() => run_prepared(prepared, verb)?,
@@ -146,7 +170,7 @@ impl Program<'_> {
                     }
                 },
                 _ => match self.on(body, step)? {
-                    On::Database(db) => run(&json(db, verb), verb)?,
+                    On::Database(db) => run(json(db, verb).session(), verb)?,
                     On::Transaction(tx) => run(tx, verb)?,
                     On::Snapshot(snapshot) => run(snapshot, verb)?,
                 },
@@ -178,11 +202,11 @@ impl Program<'_> {
         }
     }
 
-    fn database_of(&self, step: &Step) -> Result<&Database, String> {
+    fn database_of(&self, step: &Step) -> Result<&Opened, String> {
         self.database(step.common.on.as_deref().unwrap_or(DB))
     }
 
-    fn database(&self, name: &str) -> Result<&Database, String> {
+    fn database(&self, name: &str) -> Result<&Opened, String> {
         match self.handles.get(name) {
             Some(Handle::Database(db)) => Ok(db),
             _ => Err(format!("{name} is not a database")),
@@ -198,7 +222,7 @@ impl Program<'_> {
 }
 
 /// Returns the database with the JSON options of the verb.
-fn json(db: Database, verb: &Verb) -> Database {
+fn json(db: Opened, verb: &Verb) -> Opened {
     let Some(options) = verb.json_options() else { return db };
     let fields::JsonOptions { arrays, big_integers_as_strings, embed } = options;
     let options = JsonOptions::new().arrays(*arrays).big_integers_as_strings(*big_integers_as_strings);

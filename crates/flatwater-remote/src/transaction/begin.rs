@@ -1,6 +1,6 @@
 //! Beginning a transaction on a libSQL server.
 //!
-//! Owns: BEGIN, until it is known that a transaction is open. Runs as a part of its task. Invariants: one of a client is begun at a time; a
+//! Owns: BEGIN, until it is known that a transaction is open. Runs as a part of its task. Invariants: one of a client is open at a time; a
 //! stream that is not used is closed, if its baton is known. Leaves out: serving the transaction.
 
 use std::time::Instant;
@@ -24,16 +24,15 @@ use crate::writes::settle::{own, too_late};
 /// Begins the transaction that is asked for. `None`: its caller has left.
 pub(super) async fn begin<'a>(shared: &'a Shared, asked: &Asked) -> Result<Option<Transaction<'a>>> {
     let until = shared.ends(asked);
-    // The server runs one at a time, and has a connection for each that waits: the others wait here.
-    let place = tokio::time::timeout_at(until.into(), shared.beginning.acquire());
-    let place = tokio::select! {
-        place = place => place,
+    let slot = tokio::time::timeout_at(until.into(), shared.slot.clone().acquire_owned());
+    let slot = tokio::select! {
+        slot = slot => slot.ok().and_then(Result::ok),
         () = shared.left(asked) => return Ok(None),
     };
-    let _place = place.map_err(|_| too_late("other transactions of this client were before it"))?;
+    let slot = slot.ok_or_else(|| too_late("other writes of this client were before it"))?;
     let mut writer = shared.writer();
     match begin_as(shared, &mut writer, until).await {
-        Ok(stream) => Ok(Some(Transaction { shared, stream, writer, has_written: false })),
+        Ok(stream) => Ok(Some(Transaction { shared, stream, writer, has_written: false, _slot: slot })),
         Err(error) => {
             shared.keep_writer(writer);
             Err(error)

@@ -16,7 +16,7 @@ use flatwater::bindings::server::{
 };
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind, Result};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use self::begin::begin;
 use self::send::{Gone, close, send};
@@ -36,12 +36,17 @@ use crate::writes::settle::{clean, end, recorded, unknown};
 /// How long a transaction may stay open after its database was closed, as in a file.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
+/// A transaction that is not used for so long is ended, also by the server.
+const IDLE: Duration = Duration::from_secs(10);
+
 struct Transaction<'a> {
     shared: &'a Shared,
     stream: Stream,
     writer: Writer,
     /// A statement of it may have written.
     has_written: bool,
+    /// That of the client.
+    _slot: OwnedSemaphorePermit,
 }
 
 /// How a call of a transaction failed.
@@ -80,7 +85,7 @@ impl Transaction<'_> {
     async fn serve(mut self, asked: Asked) {
         let told = Arc::new(Notify::new());
         let tell = told.clone();
-        let mut turns = ServerTransaction::begun(asked, &self.shared.options.name(), move || tell.notify_one());
+        let mut turns = ServerTransaction::begun(asked, &self.shared.options.name(), IDLE, move || tell.notify_one());
         loop {
             match turns.turn() {
                 Turn::Waits => tokio::select! {

@@ -8,15 +8,16 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use flatwater::bindings::looks_like_rows;
 use flatwater::bindings::server::{
-    Answered, Asked, One, What, error, needs_database, of_row, of_statement, result_lost,
+    Answered, Asked, One, What, error, needs_database, of_row, of_script, of_statement, result_lost, returns_no_rows,
+    returns_rows as returns_rows_error,
 };
 use flatwater::bindings::statements;
 use flatwater::{Error, ErrorKind, Result};
 
 use super::guard::{MOST_RESULTS, Recorded, Writer};
-use crate::check::{changes_rows, check, check_text};
+use crate::check::{changes_rows, check, check_text, has_no_rows};
 use crate::dialect::{Dialect, Statements};
-use crate::reads::{no_result, returns_no_rows};
+use crate::reads::no_result;
 use crate::results::{StatementResult, rows};
 
 /// One request for several members.
@@ -215,26 +216,33 @@ pub(crate) fn checked(asked: &Asked, dialect: Dialect) -> Result<Option<usize>> 
         ));
     }
     let mut checked = None;
-    for one in &runs {
+    for (nth, one) in runs.iter().enumerate() {
         // The text of many rows is read once.
         if checked != Some(one.sql.as_ptr()) {
             check_text(one.sql, dialect)?;
             check_rows(&what, one.sql, dialect)?;
             checked = Some(one.sql.as_ptr());
         }
-        check(one, dialect)?;
+        check(one, dialect).map_err(|error| explained(error, &what, nth))?;
     }
     let bytes = runs.iter().map(|one| one.sql.len() + one.bytes()).sum();
     Ok((!runs.is_empty()).then_some(bytes))
 }
 
+/// Says which row of many it is, or that a script has no values.
+fn explained(error: Error, what: &What<'_>, nth: usize) -> Error {
+    match what {
+        What::Many(_) => of_row(error, nth),
+        What::Script(_) => of_script(error),
+        _ => error,
+    }
+}
+
 fn check_rows(what: &What<'_>, sql: &str, dialect: Dialect) -> Result<()> {
     let returns_rows = looks_like_rows(sql);
     match what {
-        What::Execute(_) | What::Many(_) if returns_rows => {
-            Err(error(ErrorKind::Misuse, "the statement returns rows".into(), "run it with query"))
-        }
-        What::Query(_) if !returns_rows => Err(returns_no_rows()),
+        What::Execute(_) | What::Many(_) if returns_rows => Err(returns_rows_error(changes_rows(sql))),
+        What::Query(_) if has_no_rows(sql) => Err(returns_no_rows()),
         _ if dialect == Dialect::Libsql => Ok(()),
         What::Batch(_) if returns_rows && !changes_rows(sql) => {
             let hint = "read before or after it: the server returns no rows of a SELECT in a list that writes";

@@ -12,6 +12,7 @@ use std::time::Instant;
 use flatwater::Error;
 use flatwater::bindings::server::{Asked, timeout};
 use flatwater::calls::TimeoutEffect;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::spawn_local;
 
@@ -47,8 +48,34 @@ impl Writes {
     /// Serves writes until no more can come.
     pub(crate) async fn serve(mut self) {
         while self.wait().await {
+            let _slot = self.slot().await;
             let members = self.take();
             self.run(members).await;
+        }
+    }
+
+    /// Waits until no transaction of this client is open.
+    async fn slot(&mut self) -> Option<OwnedSemaphorePermit> {
+        let mut slot = pin!(self.shared.slot.clone().acquire_owned());
+        loop {
+            // One that has a deadline of its own is given up then.
+            let until = self.waiting.front().map(|first| self.shared.finishes_by(first));
+            let late = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                slot = &mut slot => return slot.ok(),
+                () = late => {
+                    if let Some(asked) = self.waiting.pop_front() && asked.starts() {
+                        asked.answer(Err(too_late("a transaction of this client was before it")));
+                    }
+                }
+                Some(asked) = self.inbox.recv() => self.waiting.push_back(asked),
+            }
         }
     }
 

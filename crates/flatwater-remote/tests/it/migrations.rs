@@ -49,6 +49,16 @@ fn a_migration_that_cannot_be_applied_is_named_and_those_before_it_stay() {
         let tables: Vec<String> =
             remote.query_values("SELECT name FROM sqlite_schema WHERE name IN ('a', 'b')", ()).await.unwrap();
         assert_eq!(tables, ["a"]);
+        // Foreign keys are enforced, so the rows that refer to a table would go with it.
+        double.order(&json!({ "foreign_keys": true }));
+        let referred = "CREATE TABLE t (a PRIMARY KEY); CREATE TABLE u (a REFERENCES T ON DELETE CASCADE);
+            INSERT INTO t VALUES (1); INSERT INTO u VALUES (1)";
+        remote.execute_script(referred).await.unwrap();
+        let rebuilt = "CREATE TABLE new (a PRIMARY KEY, b);\nINSERT INTO new SELECT a, 1 FROM t;
+            DROP TABLE \"t\"; ALTER TABLE new RENAME TO t";
+        let error = remote.migrate(with("002_b", rebuilt)).await.unwrap_err();
+        assert!(error.message().contains("002_b: to drop the table t") && error.hint().is_some(), "{error}");
+        assert_eq!(remote.query_value::<i64>("SELECT count(*) FROM u", ()).await.unwrap(), 1);
         let outside = with("002_b", "-- no-transaction\nVACUUM");
         assert_eq!(remote.migrate(outside).await.unwrap_err().kind(), ErrorKind::Misuse);
         let changed = Migrations::new([("001_a", "CREATE TABLE a (y)")]);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{Bindings, ColumnSource};
 use rusqlite::types::ValueRef;
 
+use super::server_checks::hidden;
 use crate::connection::learn::live_query::{Derived, LiveRun};
 use crate::encode::json::json_of;
 use crate::engine::server::{Asked, Changes};
@@ -193,8 +194,19 @@ impl Asked {
         self.request.work.describe().only_reads()
     }
 
+    /// The values of each run.
+    pub(super) fn rows(&self) -> Vec<ParamRow<'_>> {
+        let ones = match self.what() {
+            What::Execute(one) | What::Query(one) => vec![one],
+            What::Many(all) | What::Batch(all) | What::Live(all) => all,
+            What::Script(_) | What::Migrate(_) | What::Other(_) => Vec::new(),
+        };
+        ones.into_iter().filter_map(|one| one.row).collect()
+    }
+
     /// Answers it, and wakes its caller. Others learn that it has written.
     pub fn answer(self, answered: Result<Answered>) {
+        let answered = answered.map_err(|error| hidden(error, &self));
         let Request { work, reply_to, ticket, .. } = self.request;
         let changes = self.changes.filter(|_| answered.is_ok() && !matches!(work, Work::Begin(_) | Work::Rollback));
         let answer = answered.and_then(|answered| wanted(&work, answered)).map_err(|error| work.explain(error));

@@ -19,6 +19,7 @@ mod param_rows;
 mod results;
 mod savepoints;
 pub mod server;
+mod server_checks;
 mod server_transaction;
 mod texts;
 mod turns;

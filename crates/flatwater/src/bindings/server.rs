@@ -1,7 +1,7 @@
 //! Sessions on a server: what the crate that reaches one needs. Part of the interface that `bindings` is, and with it not for programs.
 //!
-//! Owns: a session whose calls go to a server, its errors, and what is told of a text without a connection. Runs on callers' threads and on
-//! those of the other crate. Leaves out: what is asked and answered (`asked`), transactions (`server_transaction`), and the way to the server.
+//! Owns: a session whose calls go to a server, its and its errors. Runs on callers' threads and on
+//! those of the other crate. Leaves out: what is asked and answered (`asked`), what is told of a text without a connection (`server_checks`), transactions (`server_transaction`), and the way to the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,9 @@ use std::time::Duration;
 use flatwater_sqlite::SqliteError;
 
 pub use super::asked::{Answered, One, RowsRead, What, executed};
+pub use super::server_checks::{
+    asks_for_earlier, changing_pragma, check_nul, check_parameters, control_as_text, returns_no_rows, returns_rows,
+};
 pub use super::server_transaction::{SavepointStep, ServerTransaction, Turn, begin, run};
 use crate::api::call::Call;
 use crate::api::database::{close_as, session_of};
@@ -26,9 +29,6 @@ use crate::migrations::{Migrations, Step};
 use crate::options::Options;
 use crate::options::json_options::JsonOptions;
 use crate::queue::ticket::CallOptions;
-use crate::sql::pragma::{self, Pragma};
-use crate::sql::tokens;
-use crate::sql::{change_functions, parameters};
 use crate::thread::start::start;
 use crate::values::into_params::IntoParams;
 use crate::workers::shared_errors::not_on_a_server;
@@ -101,31 +101,6 @@ pub fn close(session: &Session) -> Call<()> {
     close_as(session, |answer, _| answer.done())
 }
 
-/// How many values a run of a statement needs.
-#[must_use]
-pub fn parameters(sql: &str) -> usize {
-    parameters::count(sql)
-}
-
-/// The function by which a text may ask for an earlier statement of its connection.
-#[must_use]
-pub fn asks_for_earlier(sql: &str) -> Option<&'static str> {
-    let tokens: Vec<(&str, &str)> = tokens::with_gaps(sql).map(|(kind, token, _)| (kind, token)).collect();
-    tokens.windows(3).find_map(|three| {
-        let [(kind, name), (_, "("), (_, ")")] = three else { return None };
-        let name = name.trim_matches(['"', '`', '[', ']']);
-        let is_it = |function: &&str| matches!(*kind, "word" | "name") && name.eq_ignore_ascii_case(function);
-        change_functions::FUNCTIONS.into_iter().find(is_it)
-    })
-}
-
-/// The name of a PRAGMA that does more than answer a question.
-#[must_use]
-pub fn changing_pragma(sql: &str) -> Option<&str> {
-    let (name, value) = tokens::pragma(sql)?;
-    (pragma::class(name, value.is_some()) != Pragma::Answer).then_some(name)
-}
-
 /// Returns the error of SQLite with this code, as the server tells it: its message, and the byte of the SQL where it was found.
 #[must_use]
 pub fn sqlite_error(code: i32, message: &str, offset: Option<usize>) -> Error {
@@ -162,6 +137,12 @@ pub fn of_statement(error: Error, sql: &str) -> Error {
     error.with_sql(sql)
 }
 
+/// The same error for a statement of a script.
+#[must_use]
+pub fn of_script(error: Error) -> Error {
+    if error.sqlite_code().is_none() { error.with_other_hint("a script has no parameters") } else { error }
+}
+
 /// The same error for a row of an `execute_many`, which are counted from 0.
 #[must_use]
 pub fn of_row(error: Error, row: usize) -> Error {
@@ -181,10 +162,14 @@ pub struct NextMigration<'a> {
 }
 
 impl NextMigration<'_> {
-    /// The same error for this migration.
+    /// The same error for this migration, with the line of the statement that failed.
     #[must_use]
     pub fn explain(&self, error: Error) -> Error {
-        let message = format!("migration {}: {}", self.name, error.message());
+        let failed = error.sql().and_then(|sql| self.sql.find(sql).map(|at| (at, sql.len() - sql.trim_start().len())));
+        let place = failed.map_or_else(String::new, |(at, blank)| {
+            format!(", line {}", self.sql[..at + blank].matches('\n').count() + 1)
+        });
+        let message = format!("migration {}{place}: {}", self.name, error.message());
         error.with_message(message)
     }
 }

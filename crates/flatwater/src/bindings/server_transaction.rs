@@ -6,6 +6,7 @@
 //! nobody waits for an answer. Leaves out: the server's own transaction.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::api::call::Call;
 use crate::api::session::Session;
@@ -73,10 +74,10 @@ pub struct ServerTransaction {
 }
 
 impl ServerTransaction {
-    /// Answers the call by which it was begun. `path` is its name in events; `calls` is called from any thread when there is a call after
+    /// Answers the call by which it was begun. `path` is its name in events; it ends when it is not used for `idle`; `calls` is called from any thread when there is a call after
     /// [`turn`](Self::turn) said that it waits.
-    pub fn begun(mut asked: Asked, path: &str, calls: impl Fn() + Send + Sync + 'static) -> Self {
-        let options = Options::new(path);
+    pub fn begun(mut asked: Asked, path: &str, idle: Duration, calls: impl Fn() + Send + Sync + 'static) -> Self {
+        let options = Options::new(path).transaction_idle(idle);
         let transaction = OpenTransaction::new(&options, Arc::new(OnServer(Box::new(calls))), false);
         let (kept, changes) = (asked.kept.take(), asked.changes.take());
         let guard = TransactionGuard(transaction.clone());

@@ -16,6 +16,19 @@ pub(crate) fn names(sql: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Returns the names of the parameters with their signs, in the order of the text. One that is used twice comes twice.
+pub(crate) fn signed(sql: &str) -> impl Iterator<Item = String> {
+    let mut before = "";
+    words(sql).filter_map(move |word| {
+        let sign = std::mem::replace(&mut before, word);
+        let is_name = matches!(sign, ":" | "@") && word.starts_with(is_of_name);
+        match is_name {
+            true => Some(format!("{sign}{word}")),
+            false => word.strip_prefix('$').filter(|name| !name.is_empty()).map(|_| word.to_owned()),
+        }
+    })
+}
+
 /// Returns how many values a run needs: the highest number of a parameter. `?` has the next number, and so has a name when it
 /// stands there first (<https://sqlite.org/lang_expr.html#varparam>).
 pub(crate) fn count(sql: &str) -> usize {
@@ -44,13 +57,14 @@ fn is_of_name(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, names};
+    use super::{count, names, signed};
 
     #[test]
     fn names_are_found_outside_of_strings_names_and_comments() {
         let sql = "SELECT :a, @b, $c, :a, :\u{e4}, :1, ?, ?2, ':d', \"x:e\", [:f] /* :g */ -- :h\n, :i";
         assert_eq!(names(sql).collect::<Vec<_>>(), ["a", "b", "c", "a", "\u{e4}", "1", "i"]);
         assert_eq!(names("SELECT ?, '$5'").count(), 0);
+        assert_eq!(signed("SELECT :a, @b, $c, ':d', :a").collect::<Vec<_>>(), [":a", "@b", "$c", ":a"]);
     }
 
     #[test]

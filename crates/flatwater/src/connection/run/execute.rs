@@ -286,7 +286,7 @@ fn is_of_text(sqlite: &Sqlite, error: &Error, statement: &CachedStatement) -> bo
 /// Returns true if a message with this code may have a bound value in it: functions, virtual tables, RAISE, ATTACH and VACUUM INTO
 /// write what they like, with any code. Of a constraint of a table, of a machine that fails, and of a value that is too long,
 /// SQLite itself writes the message: of names, or always the same.
-fn may_quote(code: i32) -> bool {
+pub(crate) fn may_quote(code: i32) -> bool {
     let is_of_a_table = matches!(
         code,
         ffi::SQLITE_CONSTRAINT_CHECK
