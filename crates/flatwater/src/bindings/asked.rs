@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{Bindings, ColumnSource};
 use rusqlite::types::ValueRef;
 
-use super::server_checks::hidden;
 use crate::connection::learn::live_query::{Derived, LiveRun};
+use crate::connection::run::execute::may_quote;
+use crate::connection::run::hidden_values::hide_values;
 use crate::encode::json::json_of;
 use crate::engine::server::{Asked, Changes};
 use crate::error::{Error, Result, after_the_write};
@@ -195,7 +196,7 @@ impl Asked {
     }
 
     /// The values of each run.
-    pub(super) fn rows(&self) -> Vec<ParamRow<'_>> {
+    fn rows(&self) -> Vec<ParamRow<'_>> {
         let ones = match self.what() {
             What::Execute(one) | What::Query(one) => vec![one],
             What::Many(all) | What::Batch(all) | What::Live(all) => all,
@@ -226,6 +227,18 @@ impl Asked {
         }
         changes.inspect(Changes::tell);
     }
+}
+
+/// The same error without the values that were bound.
+fn hidden(error: Error, asked: &Asked) -> Error {
+    if !error.sqlite_code().is_some_and(may_quote) {
+        return error;
+    }
+    let sql = error.sql().unwrap_or_default().to_owned();
+    asked.rows().into_iter().fold(error, |error, row| match hide_values(error.message(), &sql, row) {
+        Some(hidden) => error.with_message(hidden),
+        None => error,
+    })
 }
 
 fn wanted(work: &Work, answered: Answered) -> Result<Answer> {

@@ -7,10 +7,7 @@
 use flatwater_sqlite::Error as Sqlite;
 
 use super::asked::One;
-use crate::connection::run::execute::may_quote;
-use crate::connection::run::hidden_values::hide_values;
 use crate::connection::run::hints::ONE_FOR_A_LIST;
-use crate::engine::server::Asked;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::sql::pragma::{self, Pragma};
@@ -125,16 +122,4 @@ pub fn control_as_text(verb: &str) -> Error {
     } else {
         error.with_hint(hint!["a single write is committed when its call returns; a transaction " EndsTransaction])
     }
-}
-
-/// The same error without the values that were bound.
-pub(super) fn hidden(error: Error, asked: &Asked) -> Error {
-    if !error.sqlite_code().is_some_and(may_quote) {
-        return error;
-    }
-    let sql = error.sql().unwrap_or_default().to_owned();
-    asked.rows().into_iter().fold(error, |error, row| match hide_values(error.message(), &sql, row) {
-        Some(hidden) => error.with_message(hidden),
-        None => error,
-    })
 }
