@@ -1,0 +1,195 @@
+//! The tables of a database, and the SQL for their rows.
+//!
+//! Owns: reading the schema, and these texts. Invariant: a name stands in a text in quotes. Leaves out: running them.
+
+use std::fmt::Write as _;
+
+use flatwater::{Error, Result, Session};
+
+use crate::rows::refused;
+
+/// The log has so many columns for a key.
+pub(crate) const MOST_KEYS: usize = 8;
+
+/// A table, with what says which row it is.
+pub(crate) struct Table {
+    pub(crate) name: String,
+    /// As it was created.
+    pub(crate) sql: String,
+    pub(crate) key: Vec<String>,
+    /// The columns that are no part of the key, and not generated.
+    pub(crate) columns: Vec<String>,
+    /// The tables to which its rows refer.
+    refers_to: Vec<String>,
+}
+
+/// `name`, in quotes.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// `text`, as a literal.
+pub(crate) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+const TABLES: &str = "SELECT l.name, s.sql, l.type, l.wr FROM pragma_table_list AS l
+    JOIN sqlite_schema AS s ON s.type = 'table' AND s.name = l.name
+    WHERE l.schema = 'main' AND l.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+    AND (l.name NOT LIKE '\\_flatwater\\_%' ESCAPE '\\' OR l.name = '_flatwater_migrations') ORDER BY s.rowid";
+const COLUMNS: &str = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid";
+const HAS_KEY_INDEX: &str = "SELECT count(*) FROM pragma_index_list(?) WHERE origin = 'pk'";
+const REFERS_TO: &str = "SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(?)";
+
+/// Returns the tables, those first to which others refer.
+///
+/// # Errors
+/// `Misuse` for one that cannot be moved.
+pub(crate) async fn tables(of: &Session) -> Result<Vec<Table>> {
+    let mut tables = Vec::new();
+    for (name, sql, kind, is_without_rowid) in of.query_as::<(String, String, String, bool)>(TABLES, ()).await? {
+        if kind != "table" {
+            let hint = "make it on the target, and fill it from the rows that were moved";
+            return Err(refused(format!("{name} is a {kind} table, which cannot be moved"), hint));
+        }
+        tables.push(table(of, name, sql, is_without_rowid).await?);
+    }
+    Ok(in_order(tables))
+}
+
+async fn table(of: &Session, name: String, sql: String, is_without_rowid: bool) -> Result<Table> {
+    let columns: Vec<(String, String, i64, i64)> = of.query_as(COLUMNS, (&*name,)).await?;
+    let mut primary: Vec<_> = columns.iter().filter(|(.., pk, _)| *pk > 0).collect();
+    primary.sort_by_key(|(.., pk, _)| *pk);
+    let is_rowid = |(_, declared, ..): &(String, String, i64, i64)| declared.eq_ignore_ascii_case("INTEGER");
+    let has_index = of.query_value::<i64>(HAS_KEY_INDEX, (&*name,)).await? > 0;
+    let key: Vec<String> = match &primary[..] {
+        _ if is_without_rowid => primary.iter().map(|(name, ..)| name.clone()).collect(),
+        [one] if is_rowid(one) && !has_index => vec![one.0.clone()],
+        _ => vec![rowid_name(&name, &columns)?],
+    };
+    if key.len() > MOST_KEYS {
+        return Err(refused(format!("{name} has a key of {} columns", key.len()), "a key may have 8"));
+    }
+    let own = columns.iter().filter(|(name, .., hidden)| *hidden == 0 && !key.contains(name));
+    let columns = own.map(|(name, ..)| name.clone()).collect();
+    let refers_to = of.query_values::<String>(REFERS_TO, (&*name,)).await?;
+    Ok(Table { name, sql, key, columns, refers_to })
+}
+
+/// The name of the rowid that no column has.
+fn rowid_name(table: &str, columns: &[(String, String, i64, i64)]) -> Result<String> {
+    let is_free = |name: &&str| !columns.iter().any(|(column, ..)| column.eq_ignore_ascii_case(name));
+    let name = ["rowid", "_rowid_", "oid"].into_iter().find(is_free);
+    name.map(str::to_owned).ok_or_else(|| {
+        refused(format!("the rows of {table} cannot be told apart: its columns hide the rowid"), "rename one of them")
+    })
+}
+
+fn in_order(mut left: Vec<Table>) -> Vec<Table> {
+    let mut ordered: Vec<Table> = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let waits = |table: &Table| {
+            let is_left = |name: &String| left.iter().any(|other| other.name.eq_ignore_ascii_case(name));
+            table.refers_to.iter().any(|name| !name.eq_ignore_ascii_case(&table.name) && is_left(name))
+        };
+        // Those in a circle come as they are.
+        let next = left.iter().position(|table| !waits(table)).unwrap_or_default();
+        ordered.push(left.remove(next));
+    }
+    ordered
+}
+
+impl Table {
+    fn list(names: &[String], each: impl Fn(&str) -> String) -> String {
+        names.iter().map(|name| each(&quoted(name))).collect::<Vec<_>>().join(", ")
+    }
+
+    /// `key AND key` of the parameters that begin at `from`.
+    fn is_key(&self, from: usize) -> String {
+        let each = self.key.iter().enumerate().map(|(at, name)| format!("{} IS ?{}", quoted(name), from + at));
+        each.collect::<Vec<_>>().join(" AND ")
+    }
+
+    /// Each value comes behind its type. An expression has no declared type, for which a server would convert it.
+    fn values(&self) -> String {
+        let all: Vec<String> = self.key.iter().chain(&self.columns).cloned().collect();
+        Self::list(&all, |name| format!("typeof({name}), +{name}"))
+    }
+
+    /// So many values a row has.
+    pub(crate) fn width(&self) -> usize {
+        self.key.len() + self.columns.len()
+    }
+
+    /// The next rows behind a key, or the first ones, of which there are at most as many.
+    pub(crate) fn page(&self, is_first: bool, most: usize) -> String {
+        let key = Self::list(&self.key, str::to_owned);
+        let mut sql = format!("SELECT {} FROM {}", self.values(), quoted(&self.name));
+        if !is_first {
+            let _ = write!(sql, " WHERE ({key}) > ({})", vec!["?"; self.key.len()].join(", "));
+        }
+        let _ = write!(sql, " ORDER BY {key} LIMIT {most}");
+        sql
+    }
+
+    /// The rows behind a key, up to another one, both included if they are given.
+    pub(crate) fn between(&self, has_first: bool, has_last: bool) -> String {
+        let key = Self::list(&self.key, str::to_owned);
+        let values = vec!["?"; self.key.len()].join(", ");
+        let bounds =
+            [has_first.then(|| format!("({key}) > ({values})")), has_last.then(|| format!("({key}) <= ({values})"))];
+        let bounds: Vec<String> = bounds.into_iter().flatten().collect();
+        let all = if bounds.is_empty() { String::new() } else { format!(" WHERE {}", bounds.join(" AND ")) };
+        format!("SELECT {} FROM {}{all}", self.values(), quoted(&self.name))
+    }
+
+    /// The row of a key.
+    pub(crate) fn row(&self) -> String {
+        format!("SELECT {} FROM {} WHERE {}", self.values(), quoted(&self.name), self.is_key(1))
+    }
+
+    /// Changes the row of a key. `None` if there is nothing besides.
+    pub(crate) fn update(&self) -> Option<String> {
+        let first = self.key.len() + 1;
+        let each = self.columns.iter().enumerate().map(|(at, name)| format!("{} = ?{}", quoted(name), first + at));
+        let set = each.collect::<Vec<_>>().join(", ");
+        (!set.is_empty()).then(|| format!("UPDATE {} SET {set} WHERE {}", quoted(&self.name), self.is_key(1)))
+    }
+
+    /// Adds a row, unless its key is there.
+    pub(crate) fn insert(&self) -> String {
+        let all: Vec<String> = self.key.iter().chain(&self.columns).cloned().collect();
+        let values = (1..=self.width()).map(|number| format!("?{number}")).collect::<Vec<_>>().join(", ");
+        let name = quoted(&self.name);
+        format!(
+            "INSERT INTO {name} ({}) SELECT {values} WHERE NOT EXISTS (SELECT 1 FROM {name} WHERE {})",
+            Self::list(&all, str::to_owned),
+            self.is_key(1)
+        )
+    }
+
+    /// So many rows have a parameter for each value (<https://sqlite.org/limits.html#max_variable_number>).
+    pub(crate) fn most_at_once(&self) -> usize {
+        (32_766 / self.width()).clamp(1, 500)
+    }
+
+    /// Adds so many rows, whose keys are not there.
+    pub(crate) fn insert_all(&self, rows: usize) -> String {
+        let all: Vec<String> = self.key.iter().chain(&self.columns).cloned().collect();
+        let row = format!("({})", vec!["?"; self.width()].join(", "));
+        let rows = vec![row; rows].join(", ");
+        format!("INSERT INTO {} ({}) VALUES {rows}", quoted(&self.name), Self::list(&all, str::to_owned))
+    }
+
+    pub(crate) fn delete(&self) -> String {
+        format!("DELETE FROM {} WHERE {}", quoted(&self.name), self.is_key(1))
+    }
+}
+
+/// What else the schema has of a kind, in its order.
+pub(crate) async fn others(of: &Session, kind: &str) -> Result<Vec<(String, String)>, Error> {
+    let sql = "SELECT name, sql FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL
+        AND name NOT LIKE '\\_flatwater\\_%' ESCAPE '\\' AND tbl_name NOT LIKE '\\_flatwater\\_%' ESCAPE '\\' ORDER BY rowid";
+    of.query_as(sql, (kind,)).await
+}

@@ -1,0 +1,272 @@
+//! Moves of databases that are written to.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use flatwater::{Database, ErrorKind, Session, Value};
+use flatwater_move::Move;
+use flatwater_remote::Remote;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+/// Tables of each kind, with rows.
+const KINDS: &str = r#"
+CREATE TABLE "order ""1""" (id INTEGER PRIMARY KEY AUTOINCREMENT, "a b", c REAL);
+CREATE TABLE plain (a, b);
+CREATE TABLE keyed (a TEXT COLLATE NOCASE, b BLOB, c ANY, PRIMARY KEY (a, b)) STRICT, WITHOUT ROWID;
+CREATE TABLE only (id INTEGER PRIMARY KEY);
+CREATE TABLE hides (rowid, _rowid_ TEXT);
+CREATE TABLE made (a INTEGER PRIMARY KEY, b AS (a * 2), c AS (a * 3) STORED);
+CREATE TABLE child (id INTEGER PRIMARY KEY, of REFERENCES parent (id) ON DELETE CASCADE, twin REFERENCES child (id));
+CREATE TABLE parent (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+CREATE TABLE text_key (name TEXT PRIMARY KEY, n INT);
+CREATE INDEX by_b ON plain (b);
+CREATE UNIQUE INDEX by_n ON text_key (n);
+CREATE VIEW names AS SELECT name FROM parent;
+CREATE TABLE noted (a);
+CREATE TRIGGER notes AFTER INSERT ON only BEGIN INSERT INTO noted VALUES (NEW.id); END;
+INSERT INTO "order ""1""" ("a b", c) VALUES ('it''s', 1), (x'00ff', 2.5), (NULL, NULL), ('more', -0.5);
+DELETE FROM "order ""1""" WHERE id = 4;
+INSERT INTO plain VALUES (1, 1.0), (9223372036854775807, 'ä'), ('x', x''), (2.0, 0.1);
+DELETE FROM plain WHERE a = 1;
+INSERT INTO keyed VALUES ('A', x'00', 1), ('b', x'01', 1.0), ('c', x'', 'text');
+INSERT INTO only VALUES (-5), (7);
+INSERT INTO hides VALUES ('r', 'u');
+INSERT INTO made (a) VALUES (1), (2);
+INSERT INTO parent VALUES (1, 'Ada'), (2, 'Bob');
+INSERT INTO child VALUES (1, 1, 2), (2, 2, 1), (3, NULL, 3);
+INSERT INTO text_key VALUES ('one', 1), ('two', 2);
+"#;
+
+const TABLES: [&str; 10] =
+    ["order \"1\"", "plain", "keyed", "only", "hides", "made", "child", "parent", "text_key", "noted"];
+
+/// All rows of all tables, with the types of their values.
+async fn content(of: &Session) -> Vec<String> {
+    let mut all = Vec::new();
+    for table in TABLES {
+        let columns: Vec<String> =
+            of.query_values("SELECT name FROM pragma_table_xinfo(?) ORDER BY cid", (table,)).await.unwrap();
+        let shown = columns.iter().map(|name| format!("quote(\"{name}\")")).collect::<Vec<_>>().join(" || ',' || ");
+        let sql = format!("SELECT {shown} FROM \"{}\"", table.replace('"', "\"\""));
+        let mut rows: Vec<String> = of.query_values(sql, ()).await.unwrap();
+        rows.sort();
+        all.extend(rows.into_iter().map(|row| format!("{table}: {row}")));
+    }
+    let numbers: Vec<String> = of
+        .query_values("SELECT name || seq FROM sqlite_sequence WHERE name NOT LIKE '\\_%' ESCAPE '\\'", ())
+        .await
+        .unwrap();
+    all.extend(numbers);
+    let made = "SELECT name FROM sqlite_schema WHERE type IN ('index', 'view', 'trigger') AND sql IS NOT NULL
+        AND substr(name, 1, 1) <> '_' ORDER BY name";
+    all.extend(of.query_values::<String>(made, ()).await.unwrap());
+    all
+}
+
+fn cluster() -> (rqlite_double::Running, Remote) {
+    let double = rqlite_double::start();
+    let remote = Remote::connect(&format!("rqlite://{}/?timeout=60s", double.nodes.join(","))).unwrap();
+    (double, remote)
+}
+
+fn file(path: &Path) -> Database {
+    Database::open(path.to_str().unwrap()).wait().unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+#[test]
+fn each_kind_of_table_moves() {
+    let (folder, (_double, cluster)) = (tempfile::tempdir().unwrap(), cluster());
+    let (from, back) = (file(&folder.path().join("from.db")), file(&folder.path().join("back.db")));
+    runtime().block_on(async {
+        from.execute_script(KINDS).await.unwrap();
+        let expected = content(&from).await;
+        let to = Move::new(&from, &cluster);
+        let copied = to.copy().await.unwrap();
+        assert_eq!((copied.tables, copied.repaired), (10, 0));
+        to.switch(cluster.name()).await.unwrap();
+        assert_eq!(content(&cluster).await, expected);
+        let refused = from.execute("INSERT INTO parent (name) VALUES ('Eve')", ()).await.unwrap_err();
+        assert!(refused.message().contains("has moved to rqlite://"), "{refused}");
+        // And back, where the triggers of the program fire for what it writes, and not for what is moved.
+        cluster.execute("INSERT INTO only VALUES (8)", ()).await.unwrap();
+        let expected = content(&cluster).await;
+        let home = Move::new(&cluster, &back);
+        home.copy().await.unwrap();
+        home.switch("back.db").await.unwrap();
+        assert_eq!(content(&back).await, expected);
+        assert_eq!(back.query_value::<i64>("SELECT count(*) FROM noted", ()).await.unwrap(), 3);
+        let ours = "SELECT count(*) FROM sqlite_schema WHERE name LIKE '\\_flatwater%' ESCAPE '\\'";
+        assert_eq!(back.query_value::<i64>(ours, ()).await.unwrap(), 0);
+        to.give_up().await.unwrap();
+        from.execute("INSERT INTO parent (name) VALUES ('Eve')", ()).await.unwrap();
+        assert_eq!(from.query_value::<i64>(ours, ()).await.unwrap(), 0);
+    });
+}
+
+#[test]
+fn what_cannot_move_is_refused_before_anything_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    runtime().block_on(async {
+        from.execute_script("CREATE TABLE t (a); CREATE VIRTUAL TABLE found USING fts5 (a)").await.unwrap();
+        let moving = Move::new(&from, &to);
+        let error = moving.copy().await.unwrap_err();
+        assert!(error.message().contains("found is a virtual table") && error.hint().is_some(), "{error}");
+        from.execute("DROP TABLE found", ()).await.unwrap();
+        assert_eq!(moving.switch("x").await.unwrap_err().kind(), ErrorKind::Misuse);
+        to.execute("CREATE TABLE t (b)", ()).await.unwrap();
+        let error = moving.copy().await.unwrap_err();
+        assert!(error.message().contains("has a table t already"), "{error}");
+        for db in [&from, &to] {
+            assert_eq!(db.query_value::<i64>("SELECT count(*) FROM sqlite_schema", ()).await.unwrap(), 1);
+        }
+    });
+}
+
+/// Writes at random, as a program beside us does, with plain SQLite. Returns when it is refused, or told to end.
+fn write(path: &Path, seed: u64, ends: &AtomicBool, written: &AtomicU64) {
+    let plain = rusqlite::Connection::open(path).unwrap();
+    plain.busy_timeout(Duration::from_secs(60)).unwrap();
+    plain.execute_batch("PRAGMA foreign_keys = ON").unwrap();
+    let mut random = StdRng::seed_from_u64(seed);
+    while !ends.load(Ordering::Relaxed) {
+        let (a, b) = (random.random_range(1..60_i64), random.random_range(1..60_i64));
+        let wrote = match random.random_range(0..8) {
+            0 => plain.execute("INSERT OR IGNORE INTO parent VALUES (?, 'name ' || ?)", (a, b)),
+            1 => plain.execute("INSERT OR REPLACE INTO parent VALUES (?, 'name ' || ?)", (a, b)),
+            2 => plain.execute("UPDATE OR IGNORE parent SET id = ? WHERE id = ?", (a, b)),
+            3 => plain.execute("DELETE FROM parent WHERE id = ?", [a]),
+            4 => plain.execute("INSERT OR REPLACE INTO child SELECT ?, id, NULL FROM parent WHERE id = ?", (a, b)),
+            5 => plain.execute("INSERT INTO plain VALUES (?, ?)", (a, b as f64)),
+            6 => plain.execute("DELETE FROM plain WHERE a = ?", [a]),
+            _ => plain.execute("INSERT OR REPLACE INTO keyed VALUES ('k' || ?, x'01', ?)", (a, b)),
+        };
+        match wrote {
+            Ok(_) => written.fetch_add(1, Ordering::Relaxed),
+            Err(error) if error.to_string().contains("has moved to") => return,
+            Err(error) if error.to_string().contains("constraint") => 0,
+            Err(error) => panic!("{error}"),
+        };
+    }
+}
+
+#[test]
+fn a_service_moves_to_a_cluster_and_back_while_it_writes() {
+    let (folder, (_double, cluster)) = (tempfile::tempdir().unwrap(), cluster());
+    let path = folder.path().join("from.db");
+    let (from, back) = (file(&path), file(&folder.path().join("back.db")));
+    let (ends, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    from.execute_script(KINDS).wait().unwrap();
+    let rows = (0..3000_i64).map(|n| (n, n));
+    from.execute_many("INSERT INTO plain VALUES (?, ?)", rows).wait().unwrap();
+    let seed: u64 = rand::random_range(0..1 << 40);
+    let writers: Vec<_> = (0..2)
+        .map(|number| {
+            let (path, ends, written) = (path.clone(), ends.clone(), written.clone());
+            std::thread::spawn(move || write(&path, seed + number, &ends, &written))
+        })
+        .collect();
+    let wait_for = |more: u64| {
+        let until = written.load(Ordering::Relaxed) + more;
+        while written.load(Ordering::Relaxed) < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    runtime().block_on(async {
+        wait_for(50);
+        let moving = Move::new(&from, &cluster);
+        let first = moving.copy().await.unwrap();
+        wait_for(50);
+        let again = moving.copy().await.unwrap();
+        assert!(first.rows > 3000 && again.changes > 0, "seed {seed}: {first:?} {again:?}");
+        wait_for(50);
+        let switched = moving.switch(cluster.name()).await.unwrap();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        assert!(switched.changes > 0, "seed {seed}: {switched:?}");
+        assert_eq!(content(&cluster).await, content(&from).await, "seed {seed}");
+    });
+    ends.store(true, Ordering::Relaxed);
+    // Back, while tasks write to the cluster.
+    runtime().block_on(async {
+        let home = Move::new(&cluster, &back);
+        let writes = async {
+            for n in 0.. {
+                let row = (n, Value::Real(1.0));
+                match cluster.execute("INSERT INTO plain VALUES (?, ?)", row).await {
+                    Ok(_) => {}
+                    Err(error) if error.message().contains("has moved to") => return,
+                    Err(error) => panic!("{error}"),
+                }
+                cluster.execute("DELETE FROM parent WHERE id = ?", (n % 60,)).await.ok();
+            }
+        };
+        let moves = async {
+            home.copy().await.unwrap();
+            home.switch("back.db").await.unwrap();
+        };
+        futures_util::future::join(writes, moves).await;
+        assert_eq!(content(&back).await, content(&cluster).await, "seed {seed}");
+    });
+}
+
+#[test]
+fn a_move_that_was_stopped_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    runtime().block_on(async {
+        from.execute_script(KINDS).await.unwrap();
+        let rows = (0..3000_i64).map(|n| (n, n));
+        from.execute_many("INSERT INTO plain VALUES (?, ?)", rows).await.unwrap();
+        let moving = Move::new(&from, &to);
+        // It ends wherever it is.
+        for polls in [1, 3, 9, 27, 81] {
+            let mut copy = std::pin::pin!(moving.copy());
+            for _ in 0..polls {
+                if futures_util::poll!(&mut copy).is_ready() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        from.execute("UPDATE plain SET b = b + 1 WHERE a < 100", ()).await.unwrap();
+        moving.copy().await.unwrap();
+        // The target is not as it was: it is put right, or the switch says so and the source goes on.
+        to.execute("DELETE FROM plain WHERE a = 5", ()).await.unwrap();
+        assert!(moving.switch("to.db").await.unwrap().repaired > 0);
+        assert_eq!(content(&to).await, content(&from).await);
+    });
+}
+
+#[test]
+fn the_command_says_what_it_did_and_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    file(folder.path().join("from.db").as_path()).execute_script(KINDS).wait().unwrap();
+    let run = |step: &str, to: &str| {
+        let command = std::process::Command::new(env!("CARGO_BIN_EXE_flatwater-move"))
+            .args([step, &path("from.db"), to])
+            .output();
+        let output = command.unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    };
+    let to = path("to.db");
+    assert_eq!(run("switch", &to), (false, "misuse: nothing was copied yet -- copy before\n".into()));
+    let (done, text) = run("copy", &to);
+    assert!(done && text.starts_with("10 tables and 23 rows copied to "), "{text}");
+    let (done, text) = run("switch", &to);
+    assert!(done && text.contains("the database is ") && text.contains("to.db now"), "{text}");
+    let (done, text) = run("give-up", &to);
+    assert!(done && text.contains("is as it was"), "{text}");
+    let (done, text) = run("copy", "rqlite://ada:secret@127.0.0.1:1/?timeout=1s");
+    assert!(!done && !text.contains("secret"), "{text}");
+}
