@@ -346,7 +346,7 @@ TORTURE_OF = $(if $(filter $(PYTHON_ACTS),$(ACT)),torture-python,$(if $(filter $
 torture: $(if $(ACT),$(TORTURE_OF),torture-rust torture-python torture-node)
 
 torture-rust:
-	$(TORTURE) run $(if $(SEED),--seed $(SEED)) $(if $(ACT),--act $(ACT)) $(if $(JSON),--json $(JSON))
+	$(if $(wildcard $(SQLD_FILE)),export SQLD=$(SQLD_FILE);) $(TORTURE) run $(if $(SEED),--seed $(SEED)) $(if $(ACT),--act $(ACT)) $(if $(JSON),--json $(JSON))
 
 # The acts that Python is needed for, each as long as one of the others.
 torture-python: python-package

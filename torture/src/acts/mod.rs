@@ -8,6 +8,7 @@ mod no_threads;
 mod odd_callers;
 mod power_loss;
 mod processes;
+mod servers;
 mod strangers;
 
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ pub(crate) const ALL: &[&Act] = &[
     &attached::ACT,
     &no_threads::ACT,
     &many_databases::ACT,
+    &servers::ACT,
 ];
 
 /// Runs the process `name`.
