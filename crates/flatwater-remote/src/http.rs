@@ -5,7 +5,7 @@
 //! before it was read; the password is in no message. Leaves out: what an answer means, and asking again.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,8 +13,9 @@ use bytes::Bytes;
 use flatwater::bindings::server::error;
 use flatwater::{Error, ErrorKind, Result};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
-use hyper::{Method, Request};
+use hyper::{Method, Request, StatusCode};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -33,6 +34,8 @@ const KEPT: usize = 32;
 /// How often a connection is asked whether it lives, and how long it may take to say so.
 const PING: Duration = Duration::from_secs(5);
 const PONG: Duration = Duration::from_secs(2);
+/// The pause before a node that cannot be reached is tried again.
+const AGAIN: Duration = Duration::from_millis(50);
 /// An answer that is longer is refused.
 const ANSWER_BYTES: usize = 256 << 20;
 
@@ -97,16 +100,23 @@ impl Http {
         self.send(Method::GET, node, path, Bytes::new(), limit).await
     }
 
+    /// Sends a request whose answer is read as it comes. `None` if there is none, or it is a refusal. A node that cannot be reached is
+    /// tried again, within `limit`.
+    pub(crate) async fn open(&self, node: &str, path: &str, body: Bytes, limit: Duration) -> Option<Incoming> {
+        let until = Instant::now() + limit;
+        loop {
+            let request = self.request(Method::POST, node, path, body.clone()).ok()?;
+            let answer = tokio::time::timeout_at(until.into(), self.client.request(request)).await.ok()?;
+            match answer {
+                Ok(answer) if answer.status() == StatusCode::OK => return Some(answer.into_body()),
+                Err(error) if error.is_connect() && !is_of_tls(&error) => tokio::time::sleep(AGAIN).await,
+                Ok(_) | Err(_) => return None,
+            }
+        }
+    }
+
     async fn send(&self, method: Method, node: &str, path: &str, body: Bytes, limit: Duration) -> Sent {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("{}://{node}{path}", self.scheme))
-            .header(CONTENT_TYPE, "application/json");
-        let request = match &self.authorization {
-            Some(authorization) => request.header(AUTHORIZATION, authorization),
-            None => request,
-        };
-        let request = match request.body(Full::new(body)) {
+        let request = match self.request(method, node, path, body) {
             Ok(request) => request,
             Err(error) => return Sent::Unreached(format!("{node}: {error}")),
         };
@@ -115,6 +125,24 @@ impl Http {
             // A connection that was not accepted in time ends before, unless the limit is shorter.
             Err(_) => Sent::Unanswered(format!("{node} has not answered for {} ms", limit.as_millis())),
         }
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        node: &str,
+        path: &str,
+        body: Bytes,
+    ) -> hyper::http::Result<Request<Full<Bytes>>> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}://{node}{path}", self.scheme))
+            .header(CONTENT_TYPE, "application/json");
+        let request = match &self.authorization {
+            Some(authorization) => request.header(AUTHORIZATION, authorization),
+            None => request,
+        };
+        request.body(Full::new(body))
     }
 
     async fn exchange(&self, node: &str, request: Request<Full<Bytes>>) -> Sent {

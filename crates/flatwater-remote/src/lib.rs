@@ -38,6 +38,7 @@ mod look;
 mod messages;
 mod migrate;
 mod options;
+mod pages;
 mod reads;
 mod remote;
 mod request;

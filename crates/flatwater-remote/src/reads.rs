@@ -109,6 +109,6 @@ pub(crate) fn no_result() -> Error {
     )
 }
 
-fn too_late(why: &str) -> Error {
+pub(crate) fn too_late(why: &str) -> Error {
     timeout(format!("the time of the call was over: {why}"), TimeoutEffect::No)
 }

@@ -14,6 +14,7 @@ use crate::cluster::ask::Cluster;
 use crate::levels::Levels;
 use crate::look::Seen;
 use crate::options::RemoteOptions;
+use crate::pages::MOST;
 use crate::writes::guard::Writer;
 
 /// What the tasks of the thread share.
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     /// What other clients left was removed.
     pub(crate) has_cleaned: Cell<bool>,
     pub(crate) seen: Seen,
+    /// Held by results that are read in parts.
+    pub(crate) cursors: Semaphore,
     /// When the database was closed.
     closed: Cell<Option<Instant>>,
     closing: Notify,
@@ -38,8 +41,9 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(cluster: Cluster, options: RemoteOptions, levels: Arc<Levels>, left: Arc<Notify>) -> Self {
         let (writers, slot) = (RefCell::default(), Arc::new(Semaphore::new(1)));
-        let (has_cleaned, seen, closed, closing) = (Cell::new(false), Seen::default(), Cell::new(None), Notify::new());
-        Self { cluster, options, levels, left, writers, slot, has_cleaned, seen, closed, closing }
+        let (has_cleaned, seen, cursors) = (Cell::new(false), Seen::default(), Semaphore::new(MOST));
+        let (closed, closing) = (Cell::new(None), Notify::new());
+        Self { cluster, options, levels, left, writers, slot, has_cleaned, seen, cursors, closed, closing }
     }
 
     /// Until when a write is tried: one that was sent is finished, also if its caller has left by then.

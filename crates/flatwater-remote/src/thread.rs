@@ -19,6 +19,7 @@ use crate::levels::Levels;
 use crate::look::look;
 use crate::migrate::migrate;
 use crate::options::{LIVE_POLL, Level, RemoteOptions};
+use crate::pages;
 use crate::reads::read;
 use crate::shared::{Shared, left_by};
 use crate::transaction;
@@ -125,6 +126,9 @@ async fn serve(shared: Rc<Shared>, mut inbox: UnboundedReceiver<Message>, way: W
                     // It has sessions while it has callers.
                     let Some(way) = way.upgrade() else { continue };
                     longer.spawn_local(migrations(way, asked));
+                } else if asked.only_reads() && asked.wants_parts() {
+                    let shared = shared.clone();
+                    longer.spawn_local(async move { pages::serve(&shared, asked).await });
                 } else if !asked.only_reads() {
                     let _ = writes.send(asked);
                 } else {

@@ -66,6 +66,11 @@ impl Cluster {
         self.nodes().leader()
     }
 
+    /// Any node, the next time another one.
+    pub(crate) fn any(&self) -> Arc<str> {
+        self.nodes().any(Instant::now())
+    }
+
     /// This node did not answer.
     pub(crate) fn failed(&self, node: &str) {
         self.nodes().failed(node, Instant::now());

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::messages::code_of;
-use crate::results::{Failure, StatementResult};
+use crate::results::{Columns, Failure, StatementResult};
 
 /// The answer to a pipeline, of which the first request was a batch.
 #[derive(Deserialize)]
@@ -160,6 +160,54 @@ fn value(cell: Cell) -> Option<Value> {
             Value::Blob(STANDARD_NO_PAD.decode(&base64).or_else(|_| STANDARD.decode(&base64)).ok()?)
         }
     })
+}
+
+/// The first line of a cursor.
+#[derive(Deserialize)]
+pub(crate) struct CursorHead {
+    pub(crate) baton: Option<String>,
+}
+
+/// A further line of a cursor.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum CursorLine {
+    StepBegin {
+        cols: Vec<Column>,
+    },
+    Row {
+        row: Vec<Cell>,
+    },
+    StepError {
+        error: ServerError,
+    },
+    Error {
+        error: ServerError,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// What a line of a cursor says.
+pub(crate) enum Entry {
+    Columns(Columns),
+    Row(Vec<Value>),
+    Failed(ServerError),
+    Other,
+}
+
+impl Entry {
+    /// `None` if it is no line of a cursor, or has a value that is none.
+    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
+        Some(match serde_json::from_slice(line).ok()? {
+            CursorLine::StepBegin { cols } => Self::Columns(
+                cols.into_iter().map(|column| (column.name.unwrap_or_default(), column.decltype)).collect(),
+            ),
+            CursorLine::Row { row } => Self::Row(row.into_iter().map(value).collect::<Option<_>>()?),
+            CursorLine::StepError { error } | CursorLine::Error { error } => Self::Failed(error),
+            CursorLine::Other => Self::Other,
+        })
+    }
 }
 
 /// The names of codes that a message of SQLite may not tell.

@@ -12,6 +12,7 @@ use flatwater::ValueRef;
 use flatwater::bindings::server::One;
 
 pub(crate) const PATH: &str = "/v3/pipeline";
+pub(crate) const CURSOR_PATH: &str = "/v3/cursor";
 
 /// What stands around the statements.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -171,6 +172,18 @@ impl Steps {
             body.extend_from_slice(if self.number > 0 { br#",{"type":"close"}"# } else { br#"{"type":"close"}"# });
         }
         body.extend_from_slice(b"]}");
+        body.into()
+    }
+
+    /// Returns the body of a request whose rows are read as they come.
+    pub(crate) fn finish_cursor(mut self) -> Bytes {
+        let mut body = br#"{"baton":null,"batch":{"steps":["#.to_vec();
+        body.append(&mut self.json);
+        body.push(b']');
+        if let Some(index) = self.index {
+            let _ = write!(body, r#","replication_index":"{index}""#);
+        }
+        body.extend_from_slice(b"}}");
         body.into()
     }
 

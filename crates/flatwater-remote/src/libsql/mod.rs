@@ -5,6 +5,7 @@
 //! connection of the server that is kept between requests.
 
 pub(crate) mod answer;
+pub(crate) mod cursor;
 pub(crate) mod json;
 pub(crate) mod stream;
 pub(crate) mod verdict;

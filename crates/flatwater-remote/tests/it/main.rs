@@ -9,6 +9,7 @@ mod levels;
 mod libsql;
 mod live;
 mod migrations;
+mod pages;
 mod same_calls;
 mod sqld;
 mod transactions;

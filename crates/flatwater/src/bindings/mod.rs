@@ -20,6 +20,7 @@ mod results;
 mod savepoints;
 pub mod server;
 mod server_checks;
+mod server_cursor;
 mod server_transaction;
 mod texts;
 mod turns;

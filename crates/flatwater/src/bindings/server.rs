@@ -12,6 +12,7 @@ pub use super::asked::{Answered, One, RowsRead, What, executed};
 pub use super::server_checks::{
     asks_for_earlier, changing_pragma, check_nul, check_parameters, control_as_text, returns_no_rows, returns_rows,
 };
+pub use super::server_cursor::Rest;
 pub use super::server_transaction::{SavepointStep, ServerTransaction, Turn, begin, run};
 use crate::api::call::Call;
 use crate::api::database::{close_as, session_of};
