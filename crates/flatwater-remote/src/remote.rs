@@ -35,7 +35,8 @@ use crate::thread::Way;
 /// **Deadlines and cancellation** are those of a [`Call`]: a write that was sent is finished although its caller has left; a read that nobody
 /// waits for ends, and its connection is free.
 ///
-/// **Results** are read whole, also by `stream`, and may have 256 MiB; a libSQL server answers with 10 MB, unless it was told otherwise.
+/// **Results** are read whole, and may have 256 MiB; a libSQL server answers with 10 MB, unless it was told otherwise. `stream` and `batches`
+/// of a libSQL server read rows as they come, without a limit.
 ///
 /// What rqlite does otherwise than SQLite in a file: statements run on each node, so one whose result is another each time, such as
 /// one with `CURRENT_TIMESTAMP`, leaves other values on each node: bind times and identifiers. Columns that are
