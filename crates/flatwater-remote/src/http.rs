@@ -4,9 +4,10 @@
 //! connection to the cluster. Invariants: a redirect is told and not followed; nothing is sent twice, except what was refused
 //! before it was read; the password is in no message. Leaves out: what an answer means, and asking again.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::options::RemoteOptions;
+use crate::tls::tls;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -20,10 +21,6 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
-
-use crate::options::RemoteOptions;
 
 /// How long a node may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -43,6 +40,8 @@ pub(crate) struct Http {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     scheme: &'static str,
     authorization: Option<HeaderValue>,
+    /// What must not be in a message.
+    secrets: Vec<String>,
 }
 
 /// What became of a request.
@@ -68,7 +67,7 @@ impl Http {
         connector.enforce_http(false);
         let has_tls = options.address.has_tls;
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(has_tls, &options.certificates)?)
+            .with_tls_config(tls(has_tls, options)?)
             .https_or_http()
             .enable_http1()
             .enable_http2()
@@ -83,7 +82,7 @@ impl Http {
             .http2_keep_alive_timeout(PONG)
             .build(connector);
         let scheme = if has_tls { "https" } else { "http" };
-        Ok(Self { client, scheme, authorization: authorization(options)? })
+        Ok(Self { client, scheme, authorization: authorization(options)?, secrets: secrets(options) })
     }
 
     pub(crate) fn scheme(&self) -> &'static str {
@@ -160,9 +159,33 @@ impl Http {
         let status = answer.status().as_u16();
         let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok()).map(str::to_owned);
         match Limited::new(answer.into_body(), ANSWER_BYTES).collect().await {
-            Ok(body) => Sent::Answer { status, location, body: body.to_bytes() },
+            Ok(body) => {
+                let body = body.to_bytes();
+                // What a proxy says may have in it what it was sent.
+                let body = if status == 200 { body } else { without(&self.secrets, body) };
+                Sent::Answer { status, location, body }
+            }
             Err(error) => Sent::Unanswered(format!("{node} gave a part of an answer: {error}")),
         }
+    }
+}
+
+/// A shorter one may be a word.
+const SECRET_BYTES: usize = 4;
+
+fn secrets(options: &RemoteOptions) -> Vec<String> {
+    let user = options.user.as_ref();
+    let encoded = user.map(|(name, password)| STANDARD.encode(format!("{name}:{password}")));
+    let all = options.token.iter().chain(user.map(|(_, password)| password)).chain(encoded.iter());
+    all.filter(|secret| secret.len() >= SECRET_BYTES).cloned().collect()
+}
+
+/// A text without secrets.
+fn without(secrets: &[String], body: Bytes) -> Bytes {
+    let text = String::from_utf8_lossy(&body);
+    match secrets.iter().any(|secret| text.contains(&**secret)) {
+        true => secrets.iter().fold(text.into_owned(), |text, secret| text.replace(&**secret, "(a secret)")).into(),
+        false => body,
     }
 }
 
@@ -206,22 +229,20 @@ fn authorization(options: &RemoteOptions) -> Result<Option<HeaderValue>> {
     Ok(Some(value))
 }
 
-/// The certificates of the system are read only if they are needed.
-fn tls(is_needed: bool, certificates: &[Vec<u8>]) -> Result<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    if is_needed {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    for certificate in certificates {
-        let added = roots.add(CertificateDer::from(certificate.clone()));
-        added.map_err(|error| wrong(format!("a certificate cannot be trusted: {error}")))?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| wrong(format!("TLS cannot be used: {error}")))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
-}
-
 fn wrong(message: String) -> Error {
     error(ErrorKind::Misuse, message, "look at what the connection was given")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_that_comes_back_is_not_shown() {
+        let options = RemoteOptions::new("rqlite://ada:open sesame@h/").unwrap();
+        let secrets = secrets(&options);
+        let body = format!("no: Basic {}, open sesame", STANDARD.encode("ada:open sesame"));
+        assert_eq!(without(&secrets, body.into()), "no: Basic (a secret), (a secret)");
+        assert_eq!(without(&secrets, Bytes::from_static(b"\xffno")), Bytes::from_static(b"\xffno"));
+    }
 }

@@ -46,6 +46,7 @@ mod results;
 mod rqlite;
 mod shared;
 mod thread;
+mod tls;
 mod transaction;
 mod writes;
 

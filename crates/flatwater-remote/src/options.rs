@@ -45,6 +45,8 @@ pub struct RemoteOptions {
     pub(crate) live_poll: Duration,
     pub(crate) token: Option<String>,
     pub(crate) certificates: Vec<Vec<u8>>,
+    /// The client's certificate, and its key.
+    pub(crate) identity: Option<(Vec<u8>, Vec<u8>)>,
     pub(crate) user: Option<(String, String)>,
 }
 
@@ -65,10 +67,10 @@ impl RemoteOptions {
     /// the primary, and the replicas that reads of the level `none` may go to; with TLS, unless `tls=0`. Connects to nothing.
     ///
     /// The settings of an address are `level` (`strong`, `linearizable`, `weak` or `none`), `freshness`, `timeout`,
-    /// `attempt_timeout`, `live_poll`, and for libSQL servers `authToken` and `tls`; times are written as `250ms` or `10s`.
+    /// `attempt_timeout`, `live_poll`, the paths of files in the form PEM `ca` (authorities to trust), `cert` and `key` (the client's), and for libSQL servers `authToken` and `tls`; times are written as `250ms` or `10s`.
     ///
     /// # Errors
-    /// `Misuse` for what is not an address, and for a setting that there is not.
+    /// `Misuse` for what is not an address, for a setting that there is not, and for a file that cannot be read.
     pub fn new(address: &str) -> Result<Self> {
         let address = Address::parse(address)?;
         let mut options = Self {
@@ -82,11 +84,12 @@ impl RemoteOptions {
             live_poll: LIVE_POLL,
             token: None,
             certificates: Vec::new(),
+            identity: None,
             user: address.user.clone(),
             address: address.into(),
         };
         let address = options.address.clone();
-        let mut freshness = None;
+        let (mut freshness, mut cert, mut key_of_cert) = (None, None, None);
         for (key, value) in &address.settings {
             match &**key {
                 "level" => options.level = level(value)?,
@@ -94,10 +97,18 @@ impl RemoteOptions {
                 "timeout" => options = options.timeout(time(value)?),
                 "attempt_timeout" => options = options.attempt_timeout(time(value)?),
                 "live_poll" => options = options.live_poll(time(value)?),
+                "ca" => options = options.trust(file(value)?),
+                "cert" => cert = Some(file(value)?),
+                "key" => key_of_cert = Some(file(value)?),
                 "authToken" if address.dialect == Dialect::Libsql => options = options.token(value),
                 other => return Err(wrong(format!("there is no setting {other:?}"))),
             }
         }
+        options = match (cert, key_of_cert) {
+            (Some(cert), Some(key)) => options.client_certificate(cert, key),
+            (None, None) => options,
+            _ => return Err(wrong("cert and key belong together".into())),
+        };
         match (&mut options.level, freshness) {
             (Level::None { .. }, Some(_)) if address.dialect == Dialect::Libsql => {
                 return Err(wrong("a libSQL server has no freshness".into()));
@@ -129,10 +140,15 @@ impl RemoteOptions {
         Self { token: Some(token.to_owned()), ..self }
     }
 
-    /// Trusts this certificate of an authority, in the form DER, besides those that the system trusts.
+    /// Trusts these certificates of authorities, in the form PEM, or one in the form DER, besides those that the system trusts.
     pub fn trust(mut self, certificate: Vec<u8>) -> Self {
         self.certificates.push(certificate);
         self
+    }
+
+    /// Sets the certificate by which the server knows the client, with those between it and its authority, and its key, both in the form PEM.
+    pub fn client_certificate(self, certificates: Vec<u8>, key: Vec<u8>) -> Self {
+        Self { identity: Some((certificates, key)), ..self }
     }
 
     /// Sets for how long a call goes on trying: while there is no leader, or while it is unknown what became of a write. Default 10 s. A
@@ -175,6 +191,10 @@ fn level(text: &str) -> Result<Level> {
     }
 }
 
+fn file(path: &str) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|failure| wrong(format!("{path:?} cannot be read: {failure}")))
+}
+
 fn time(text: &str) -> Result<Duration> {
     let parsed = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => number.parse().map(Duration::from_millis),
@@ -188,7 +208,7 @@ fn wrong(message: String) -> flatwater::Error {
     error(
         ErrorKind::Misuse,
         message,
-        "the settings are level (strong, linearizable, weak, none), freshness, timeout, attempt_timeout and live_poll, and authToken and tls of \
+        "the settings are level (strong, linearizable, weak, none), freshness, timeout, attempt_timeout, live_poll, ca, cert and key, and authToken and tls of \
          a libSQL server; a time is 250ms or 10s",
     )
 }

@@ -12,4 +12,5 @@ mod migrations;
 mod pages;
 mod same_calls;
 mod sqld;
+mod tls;
 mod transactions;
