@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::options::RemoteOptions;
 use crate::tls::tls;
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use bytes::Bytes;
 use flatwater::bindings::server::error;
 use flatwater::{Error, ErrorKind, Result};
@@ -33,6 +33,8 @@ const PING: Duration = Duration::from_secs(5);
 const PONG: Duration = Duration::from_secs(2);
 /// The pause before a node that cannot be reached is tried again.
 const AGAIN: Duration = Duration::from_millis(50);
+/// The header by which a libSQL server knows which of its databases is meant.
+const NAMESPACE: &str = "x-namespace-bin";
 /// An answer that is longer is refused.
 const ANSWER_BYTES: usize = 256 << 20;
 
@@ -40,6 +42,8 @@ pub(crate) struct Http {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     scheme: &'static str,
     authorization: Option<HeaderValue>,
+    /// Which database of the server it is.
+    database: Option<HeaderValue>,
     /// What must not be in a message.
     secrets: Vec<String>,
 }
@@ -82,7 +86,9 @@ impl Http {
             .http2_keep_alive_timeout(PONG)
             .build(connector);
         let scheme = if has_tls { "https" } else { "http" };
-        Ok(Self { client, scheme, authorization: authorization(options)?, secrets: secrets(options) })
+        let database = options.database.as_deref().map(|name| HeaderValue::from_str(&STANDARD_NO_PAD.encode(name)));
+        let database = database.transpose().map_err(|_| wrong("the name of the database cannot be sent".into()))?;
+        Ok(Self { client, scheme, authorization: authorization(options)?, database, secrets: secrets(options) })
     }
 
     pub(crate) fn scheme(&self) -> &'static str {
@@ -139,6 +145,10 @@ impl Http {
             .header(CONTENT_TYPE, "application/json");
         let request = match &self.authorization {
             Some(authorization) => request.header(AUTHORIZATION, authorization),
+            None => request,
+        };
+        let request = match &self.database {
+            Some(database) => request.header(NAMESPACE, database),
             None => request,
         };
         request.body(Full::new(body))

@@ -44,6 +44,7 @@ pub struct RemoteOptions {
     pub(crate) attempt_timeout: Duration,
     pub(crate) live_poll: Duration,
     pub(crate) token: Option<String>,
+    pub(crate) database: Option<String>,
     pub(crate) certificates: Vec<Vec<u8>>,
     /// The client's certificate, and its key.
     pub(crate) identity: Option<(Vec<u8>, Vec<u8>)>,
@@ -67,7 +68,7 @@ impl RemoteOptions {
     /// the primary, and the replicas that reads of the level `none` may go to; with TLS, unless `tls=0`. Connects to nothing.
     ///
     /// The settings of an address are `level` (`strong`, `linearizable`, `weak` or `none`), `freshness`, `timeout`,
-    /// `attempt_timeout`, `live_poll`, the paths of files in the form PEM `ca` (authorities to trust), `cert` and `key` (the client's), and for libSQL servers `authToken` and `tls`; times are written as `250ms` or `10s`.
+    /// `attempt_timeout`, `live_poll`, the paths of files in the form PEM `ca` (authorities to trust), `cert` and `key` (the client's), and for libSQL servers `authToken`, `tls` and `database`; times are written as `250ms` or `10s`.
     ///
     /// # Errors
     /// `Misuse` for what is not an address, for a setting that there is not, and for a file that cannot be read.
@@ -83,6 +84,7 @@ impl RemoteOptions {
             },
             live_poll: LIVE_POLL,
             token: None,
+            database: None,
             certificates: Vec::new(),
             identity: None,
             user: address.user.clone(),
@@ -100,6 +102,7 @@ impl RemoteOptions {
                 "ca" => options = options.trust(file(value)?),
                 "cert" => cert = Some(file(value)?),
                 "key" => key_of_cert = Some(file(value)?),
+                "database" if address.dialect == Dialect::Libsql => options = options.database(value),
                 "authToken" if address.dialect == Dialect::Libsql => options = options.token(value),
                 other => return Err(wrong(format!("there is no setting {other:?}"))),
             }
@@ -122,7 +125,11 @@ impl RemoteOptions {
 
     /// The address without the user and the settings.
     pub(crate) fn name(&self) -> String {
-        format!("{}://{}", self.address.dialect.scheme(), self.address.nodes.join(","))
+        let nodes = format!("{}://{}", self.address.dialect.scheme(), self.address.nodes.join(","));
+        match &self.database {
+            Some(database) => format!("{nodes}/{database}"),
+            None => nodes,
+        }
     }
 
     /// Sets what reads promise. Default [`Level::Weak`].
@@ -138,6 +145,12 @@ impl RemoteOptions {
     /// Sets a bearer token: that of a libSQL server, or of a proxy in front of a cluster. It takes the place of name and password.
     pub fn token(self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self }
+    }
+
+    /// Sets which of the databases of a libSQL server it is, if that has several (`--enable-namespaces`), and does not tell them apart by the
+    /// host's name.
+    pub fn database(self, name: &str) -> Self {
+        Self { database: Some(name.to_owned()), ..self }
     }
 
     /// Trusts these certificates of authorities, in the form PEM, or one in the form DER, besides those that the system trusts.
@@ -208,7 +221,7 @@ fn wrong(message: String) -> flatwater::Error {
     error(
         ErrorKind::Misuse,
         message,
-        "the settings are level (strong, linearizable, weak, none), freshness, timeout, attempt_timeout, live_poll, ca, cert and key, and authToken and tls of \
+        "the settings are level (strong, linearizable, weak, none), freshness, timeout, attempt_timeout, live_poll, ca, cert and key, and authToken, tls and database of \
          a libSQL server; a time is 250ms or 10s",
     )
 }

@@ -1,6 +1,7 @@
 //! The client against its double, and against a libSQL server, which run as processes of their own.
 
 mod cancelled;
+mod databases;
 mod double;
 mod exactly_once;
 mod faults;

@@ -44,6 +44,12 @@ impl Sqld {
         Self::with(&[format!("--primary-grpc-url=http://127.0.0.1:{}", self.grpc)])
     }
 
+    /// Starts one with several databases. Returns the port by which they are made.
+    pub(crate) fn with_databases() -> (Self, u16) {
+        let admin = free_port();
+        (Self::with(&["--enable-namespaces".to_owned(), format!("--admin-listen-addr=127.0.0.1:{admin}")]), admin)
+    }
+
     fn with(more: &[String]) -> Self {
         loop {
             // Another test may have taken the port meanwhile.
