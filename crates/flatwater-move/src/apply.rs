@@ -3,43 +3,69 @@
 //! Owns: the order of it. Invariants: a row may be put twice; one that cannot be put now is told, and nothing of it is there. Leaves out: which
 //! rows.
 
-use flatwater::{Error, ErrorKind, Result, Session};
+use flatwater::{Error, ErrorKind, Result, Session, Value};
 use futures_util::future::join_all;
 
 use crate::rows::{Values, params};
 use crate::table::Table;
 
+/// A request has rows of so many bytes, and one more row.
+const REQUEST_BYTES: usize = 512 << 10;
+
 /// Adds rows that are not there: as many at once as go into one request, and each by itself if one of them is refused. Returns those that were.
 pub(crate) async fn add(to: &Session, table: &Table, rows: Vec<Values>) -> Result<Vec<Values>> {
-    let all = rows.iter().map(|row| params(row));
-    match to.execute_many(table.insert(), all.collect::<Result<Vec<_>>>()?).await {
-        Ok(_) => Ok(Vec::new()),
-        Err(error) if is_of_rows(&error) => put(to, table, rows).await,
-        Err(error) => Err(error),
+    let mut refused = Vec::new();
+    for part in parts(rows) {
+        let all = part.iter().map(|row| params(row));
+        match to.execute_many(table.insert(), all.collect::<Result<Vec<_>>>()?).await {
+            Ok(_) => {}
+            Err(error) if is_of_rows(&error) => refused.append(&mut put(to, table, part).await?),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(refused)
+}
+
+fn parts(rows: Vec<Values>) -> Vec<Vec<Values>> {
+    let (mut parts, mut bytes) = (Vec::<Vec<Values>>::new(), usize::MAX);
+    for row in rows {
+        if bytes >= REQUEST_BYTES {
+            parts.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += row.iter().map(bytes_of).sum::<usize>();
+        parts.last_mut().expect("one was begun").push(row);
+    }
+    parts
+}
+
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Blob(blob) => blob.len(),
+        _ => 8,
     }
 }
 
 /// Puts rows, each by itself. Returns those that were refused, because of other rows.
 pub(crate) async fn put(to: &Session, table: &Table, rows: Vec<Values>) -> Result<Vec<Values>> {
-    let rows = match table.update() {
-        None => rows,
-        Some(update) => {
-            let updated = join_all(rows.iter().map(|row| to.execute(&*update, params(row)))).await;
-            let mut refused = Vec::new();
-            let mut missing = Vec::new();
-            for (row, updated) in rows.into_iter().zip(updated) {
-                match updated {
-                    Ok(updated) if updated.changes > 0 => {}
-                    Ok(_) => missing.push(row),
-                    Err(error) if is_of_rows(&error) => refused.push(row),
-                    Err(error) => return Err(error),
-                }
+    let sql = table.update();
+    let (mut refused, mut missing) = (Vec::new(), Vec::new());
+    for part in parts(rows) {
+        let updated = join_all(part.iter().map(|row| to.execute(&*sql, params(row)))).await;
+        for (row, updated) in part.into_iter().zip(updated) {
+            match updated {
+                Ok(updated) if updated.changes > 0 => {}
+                Ok(_) => missing.push(row),
+                Err(error) if is_of_rows(&error) => refused.push(row),
+                Err(error) => return Err(error),
             }
-            refused.extend(insert(to, table, missing).await?);
-            return Ok(refused);
         }
-    };
-    insert(to, table, rows).await
+    }
+    for part in parts(missing) {
+        refused.append(&mut insert(to, table, part).await?);
+    }
+    Ok(refused)
 }
 
 async fn insert(to: &Session, table: &Table, rows: Vec<Values>) -> Result<Vec<Values>> {

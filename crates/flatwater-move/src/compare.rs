@@ -1,6 +1,6 @@
 //! Comparing a table of the target with that of the source, and putting right what differs.
 //!
-//! Owns: this. Invariant: no more than a page of each is in memory. Leaves out: when it is done.
+//! Owns: this, and reading in pages. Invariant: no more than a page of each side is in memory. Leaves out: when it is done.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,39 @@ use crate::rows::{Values, params, same, values};
 use crate::table::Table;
 
 /// So many rows are read at once.
-pub(crate) const PAGE: usize = 500;
+const PAGE: usize = 500;
+/// The code of an answer that is larger than a server gives (<https://sqlite.org/rescode.html#toobig>).
+const TOO_BIG: i32 = 18;
 
-/// Reads the rows behind a key.
-pub(crate) async fn page(of: &Session, table: &Table, behind: Option<&[Value]>) -> Result<Vec<Values>> {
-    let given = behind.map_or(Ok(Params::default()), params)?;
-    read(of, table.page(behind.is_none(), PAGE), given).await
+/// The rows of a table, in the order of its keys.
+pub(crate) struct Pages<'a> {
+    of: &'a Session,
+    table: &'a Table,
+    /// The key of the row that was read last.
+    behind: Option<Values>,
+    most: usize,
+}
+
+impl<'a> Pages<'a> {
+    pub(crate) fn new(of: &'a Session, table: &'a Table) -> Self {
+        Self { of, table, behind: None, most: PAGE }
+    }
+
+    /// Reads the next rows, up to a key if one is given. Empty if there are none.
+    pub(crate) async fn next(&mut self, until: Option<&[Value]>) -> Result<Vec<Values>> {
+        let bounds: Values = self.behind.iter().flatten().chain(until.into_iter().flatten()).cloned().collect();
+        let rows = loop {
+            let sql = self.table.page(self.behind.is_some(), until.is_some(), self.most);
+            match read(self.of, sql, params(&bounds)?).await {
+                Err(error) if error.sqlite_code() == Some(TOO_BIG) && self.most > 1 => self.most /= 2,
+                read => break read?,
+            }
+        };
+        if let Some(last) = rows.last() {
+            self.behind = Some(last[..self.table.key.len()].to_vec());
+        }
+        Ok(rows)
+    }
 }
 
 /// Reads the row of a key.
@@ -31,36 +58,41 @@ async fn read(of: &Session, sql: String, given: Params) -> Result<Vec<Values>> {
 
 /// Puts right what differs in the target. Returns how many rows did. It may be less than right if rows need each other.
 pub(crate) async fn repair(from: &Session, to: &Session, table: &Table) -> Result<usize> {
-    let (mut behind, mut differ, keys) = (None::<Values>, 0, table.key.len());
+    let (mut source, mut target, keys) = (Pages::new(from, table), Pages::new(to, table), table.key.len());
+    let mut differ = 0;
     loop {
-        let ours = page(from, table, behind.as_deref()).await?;
-        let is_last = ours.len() < PAGE;
-        let until = (!is_last).then(|| ours.last().map(|row| row[..keys].to_vec())).flatten();
-        let bounds: Values = behind.iter().flatten().chain(until.iter().flatten()).cloned().collect();
-        let sql = table.between(behind.is_some(), until.is_some());
-        let theirs = read(to, sql, params(&bounds)?).await?;
-        let mut there: HashMap<String, Values> = theirs.into_iter().map(|row| (same(&row[..keys]), row)).collect();
-        let is_other = |row: &Values, there: &mut HashMap<String, Values>| {
-            there.remove(&same(&row[..keys])).is_none_or(|other| same(&other) != same(row))
-        };
-        let other: Vec<Values> = ours.into_iter().filter(|row| is_other(row, &mut there)).collect();
-        let gone: Vec<Values> = there.into_values().map(|row| row[..keys].to_vec()).collect();
-        differ += other.len() + gone.len();
-        // What is gone may stand in the way of what is put.
-        delete(to, table, gone).await?;
-        let refused = put(to, table, other).await?;
+        let rows = source.next(None).await?;
+        // Behind the last row of the source there is none in the target.
+        let until = rows.last().map(|row| row[..keys].to_vec());
+        let mut other: HashMap<String, Values> = rows.into_iter().map(|row| (same(&row[..keys]), row)).collect();
+        loop {
+            let theirs = target.next(until.as_deref()).await?;
+            let is_last = theirs.len() < target.most;
+            let mut gone = Vec::new();
+            for row in theirs {
+                let key = same(&row[..keys]);
+                match other.get(&key) {
+                    Some(ours) if same(ours) == same(&row) => drop(other.remove(&key)),
+                    Some(_) => {}
+                    None => gone.push(row[..keys].to_vec()),
+                }
+            }
+            differ += gone.len();
+            // What is gone may stand in the way of what is put.
+            delete(to, table, gone).await?;
+            if is_last {
+                break;
+            }
+        }
+        differ += other.len();
+        let refused = put(to, table, other.into_values().collect()).await?;
         if !refused.is_empty() {
             delete(to, table, refused.iter().map(|row| row[..keys].to_vec()).collect()).await?;
             put(to, table, refused).await?;
         }
         match until {
-            Some(until) => behind = Some(until),
+            Some(until) => target.behind = Some(until),
             None => return Ok(differ),
         }
     }
-}
-
-/// How many rows the table has.
-pub(crate) async fn count(of: &Session, table: &Table) -> Result<i64> {
-    of.query_value(format!("SELECT count(*) FROM {}", crate::table::quoted(&table.name)), ()).await
 }

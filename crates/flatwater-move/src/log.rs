@@ -1,15 +1,23 @@
-//! The log of the source: the keys of rows that change while they are copied.
+//! What a move adds to the source, and to the target while it lasts.
 //!
-//! Owns: its table and the triggers that write it, and those that refuse writes after the switch. Invariant: each set comes and goes
-//! in one transaction. Leaves out: what is made of it (`apply`).
+//! Owns: the log, which has the keys of rows that change while they are copied, the triggers that write it, those that refuse writes, and
+//! the number of the move on both sides. Invariants: the source's change in one transaction; a switch that is over leaves nothing but the
+//! triggers that refuse. Leaves out: what is made of the log (`apply`).
 
 use std::fmt::Write as _;
 
 use flatwater::{Result, Session, Value};
 
+use crate::rows::refused;
 use crate::table::{MOST_KEYS, Table, literal, quoted};
 
 const LOG: &str = "_flatwater_moving";
+/// On the source: the number of the move, and whether its target has it.
+const MOVE: &str = "_flatwater_move";
+/// On the target: the number of the move that copies to it.
+const MARK: &str = "_flatwater_moved_here";
+const REFUSALS: &str = "_flatwater_moved_";
+const EVENTS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
 
 /// One entry: its number, the table, and the key.
 pub(crate) struct Entry {
@@ -18,15 +26,67 @@ pub(crate) struct Entry {
     pub(crate) key: Vec<Value>,
 }
 
+/// Where a source is.
+pub(crate) enum State {
+    Untouched,
+    /// It is copied: the number of the move, and whether the target has it.
+    Moving(String, bool),
+    /// The switch is over.
+    Moved,
+}
+
+/// Where the source is.
+pub(crate) async fn state(of: &Session) -> Result<State> {
+    if has_table(of, MOVE).await? {
+        let (number, is_bound) = of.query_one_as(format!("SELECT number, bound FROM {MOVE}"), ()).await?;
+        return Ok(State::Moving(number, is_bound));
+    }
+    let refusals = triggers(of, REFUSALS).await?;
+    Ok(if refusals.is_empty() { State::Untouched } else { State::Moved })
+}
+
+async fn has_table(of: &Session, name: &str) -> Result<bool> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?";
+    Ok(of.query_value::<i64>(sql, (name,)).await? > 0)
+}
+
+/// The number of the move that copies to this target.
+pub(crate) async fn mark_of(target: &Session) -> Result<Option<String>> {
+    match has_table(target, MARK).await? {
+        true => target.query_optional_value(format!("SELECT number FROM {MARK}"), ()).await,
+        false => Ok(None),
+    }
+}
+
+/// Has the target know the move.
+pub(crate) async fn bind(source: &Session, target: &Session, number: &str) -> Result<()> {
+    let number = literal(number);
+    let mark = format!(
+        "DROP TABLE IF EXISTS {MARK}; CREATE TABLE {MARK} (number TEXT NOT NULL); INSERT INTO {MARK} VALUES ({number});"
+    );
+    target.execute_script(mark).await?;
+    source.execute(format!("UPDATE {MOVE} SET bound = 1"), ()).await.map(drop)
+}
+
+/// A number that no other move has.
+pub(crate) async fn new_number(source: &Session) -> Result<String> {
+    source.query_value("SELECT hex(randomblob(16))", ()).await
+}
+
 fn keys() -> String {
     (1..=MOST_KEYS).map(|number| format!("k{number}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Begins to log, unless that was begun.
-pub(crate) async fn begin(on: &Session, tables: &[Table]) -> Result<()> {
+/// Has the source log what changes, and take writes.
+pub(crate) async fn begin(on: &Session, tables: &[Table], number: &str) -> Result<()> {
     let columns = keys();
-    let mut script = format!(
-        "CREATE TABLE IF NOT EXISTS {LOG} (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, {columns});"
+    let mut script = without_triggers(on).await?;
+    let _ = write!(
+        script,
+        "CREATE TABLE IF NOT EXISTS {LOG} (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, {columns});
+        CREATE TABLE IF NOT EXISTS {MOVE} (number TEXT PRIMARY KEY, bound INTEGER NOT NULL DEFAULT 0);
+        INSERT OR IGNORE INTO {MOVE} (number) VALUES ({});",
+        literal(number)
     );
     for (number, table) in tables.iter().enumerate() {
         let rows = |of: &[&str]| {
@@ -39,10 +99,10 @@ pub(crate) async fn begin(on: &Session, tables: &[Table]) -> Result<()> {
             of.iter().map(row).collect::<Vec<_>>().join(", ")
         };
         for (event, of) in [("INSERT", &["NEW"][..]), ("UPDATE", &["OLD", "NEW"]), ("DELETE", &["OLD"])] {
-            let (name, on) = (trigger(number, event), quoted(&table.name));
+            let (name, on) = (trigger(&format!("{LOG}_"), number, event), quoted(&table.name));
             let _ = write!(
                 script,
-                "CREATE TRIGGER IF NOT EXISTS {name} AFTER {event} ON {on} BEGIN INSERT INTO {LOG} (name, {columns}) VALUES {}; END;",
+                "CREATE TRIGGER {name} AFTER {event} ON {on} BEGIN INSERT INTO {LOG} (name, {columns}) VALUES {}; END;",
                 rows(of)
             );
         }
@@ -50,51 +110,75 @@ pub(crate) async fn begin(on: &Session, tables: &[Table]) -> Result<()> {
     on.execute_script(script).await
 }
 
-fn trigger(number: usize, event: &str) -> String {
-    format!("_flatwater_moving_{number}_{}", event.to_ascii_lowercase())
+fn trigger(begin: &str, number: usize, event: &str) -> String {
+    format!("{begin}{number}_{}", event.to_ascii_lowercase())
 }
 
-fn refusal(number: usize, event: &str) -> String {
-    format!("_flatwater_moved_{number}_{}", event.to_ascii_lowercase())
-}
-
-const EVENTS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
-
-/// Has the source refuse writes, and name where the database is now. Nothing is logged any more.
+/// Has the source refuse writes, until the switch is over. Nothing is logged any more.
 pub(crate) async fn refuse_writes(on: &Session, tables: &[Table], target: &str) -> Result<()> {
+    let script = without_triggers(on).await? + &refusals(tables, &format!("this database is being moved to {target}"));
+    on.execute_script(script).await
+}
+
+/// Ends the move: the source refuses writes, and names where the database is. The target is told last, which changes nothing any more.
+pub(crate) async fn end(source: &Session, target: &Session, tables: &[Table], name: &str) -> Result<()> {
+    let mut script = without_triggers(source).await?;
+    let _ = write!(script, "DROP TABLE {LOG}; DROP TABLE {MOVE};");
+    script += &refusals(tables, &format!("this database has moved to {name}"));
+    source.execute_script(script).await?;
+    let _ = target.execute(format!("DROP TABLE IF EXISTS {MARK}"), ()).await;
+    Ok(())
+}
+
+fn refusals(tables: &[Table], message: &str) -> String {
     let mut script = String::new();
-    let message = literal(&format!("this database has moved to {target}"));
     for (number, table) in tables.iter().enumerate() {
         for event in EVENTS {
-            let (name, table) = (refusal(number, event), quoted(&table.name));
-            let _ = write!(script, "DROP TRIGGER IF EXISTS {};", trigger(number, event));
+            let (name, table, message) = (trigger(REFUSALS, number, event), quoted(&table.name), literal(message));
             let _ = write!(
                 script,
-                "CREATE TRIGGER IF NOT EXISTS {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, {message}); END;"
+                "CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, {message}); END;"
             );
         }
     }
-    if script.is_empty() { Ok(()) } else { on.execute_script(script).await }
+    script
 }
 
-/// Has the source take writes again, and log them.
-pub(crate) async fn take_writes(on: &Session, tables: &[Table]) -> Result<()> {
-    drop_all(on, "_flatwater_moved").await?;
-    begin(on, tables).await
-}
-
-/// Removes all of it.
+/// Removes all of it from the source.
 pub(crate) async fn remove(on: &Session) -> Result<()> {
-    drop_all(on, "_flatwater_mov").await?;
-    on.execute(format!("DROP TABLE IF EXISTS {LOG}"), ()).await.map(drop)
+    let mut script = without_triggers(on).await?;
+    let _ = write!(script, "DROP TABLE IF EXISTS {LOG}; DROP TABLE IF EXISTS {MOVE};");
+    on.execute_script(script).await
 }
 
-async fn drop_all(on: &Session, begin: &str) -> Result<()> {
+/// The beginning of a script: no trigger of ours is there any more.
+async fn without_triggers(on: &Session) -> Result<String> {
+    let names = triggers(on, "_flatwater_mov").await?;
+    Ok(names.iter().map(|name| format!("DROP TRIGGER IF EXISTS {};", quoted(name))).collect())
+}
+
+async fn triggers(on: &Session, begin: &str) -> Result<Vec<String>> {
     let named = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, ?1) = ?2";
     let length = i64::try_from(begin.len()).unwrap_or_default();
-    let names: Vec<String> = on.query_values(named, (length, begin)).await?;
-    let script: String = names.iter().map(|name| format!("DROP TRIGGER IF EXISTS {};", quoted(name))).collect();
-    if script.is_empty() { Ok(()) } else { on.execute_script(script).await }
+    on.query_values(named, (length, begin)).await
+}
+
+/// Removes from the target those triggers that the program has on the source, too: none fires for rows that are moved.
+pub(crate) async fn without_triggers_of_the_program(source: &Session, target: &Session) -> Result<()> {
+    let all = "SELECT name FROM sqlite_schema WHERE type = 'trigger'";
+    let of_source: Vec<String> = source.query_values(all, ()).await?;
+    let of_target: Vec<String> = target.query_values(all, ()).await?;
+    let both = of_target.iter().filter(|name| of_source.contains(name));
+    let script: String = both.map(|name| format!("DROP TRIGGER IF EXISTS {};", quoted(name))).collect();
+    if script.is_empty() { Ok(()) } else { target.execute_script(script).await }
+}
+
+/// The error of a source that has moved.
+pub(crate) fn has_moved() -> flatwater::Error {
+    refused(
+        "this database has moved already".into(),
+        "`give-up` has it take writes again, and the target go its own way",
+    )
 }
 
 /// The number of the newest entry.

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use flatwater::{Database, Result, Session};
+use flatwater::{Database, Options, Result, Session};
 use flatwater_move::Move;
-use flatwater_remote::{Remote, is_address};
+use flatwater_remote::{Level, Remote, is_address};
 
 /// Moves a database from a file to a server, or back, while programs write to it.
 #[derive(Parser)]
@@ -40,11 +40,13 @@ enum Opened {
 }
 
 impl Opened {
-    fn open(place: &str) -> Result<Self> {
-        match is_address(place) {
-            true => Remote::connect(place).map(Self::Server),
-            false => Database::open(place).wait().map(|file| Self::File(file, place.to_owned())),
+    /// Opens a place, whose reads are the newest. A file that is not there is made if `creates`.
+    fn open(place: &str, creates: bool) -> Result<Self> {
+        if is_address(place) {
+            return Ok(Self::Server(Remote::connect(place)?.with_level(Level::Linearizable)));
         }
+        let file = Options::new(place).create(creates).open().wait()?;
+        Ok(Self::File(file, place.to_owned()))
     }
 
     fn session(&self) -> &Session {
@@ -72,7 +74,7 @@ impl Opened {
 
 fn run(step: Step) -> Result<()> {
     let (Step::Copy(sides) | Step::Switch(sides) | Step::GiveUp(sides)) = &step;
-    let (from, to) = (Opened::open(&sides.from)?, Opened::open(&sides.to)?);
+    let (from, to) = (Opened::open(&sides.from, false)?, Opened::open(&sides.to, true)?);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without timers");
     let moving = Move::new(from.session(), to.session());
     match &step {

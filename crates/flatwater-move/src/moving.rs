@@ -4,12 +4,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use flatwater::{Result, Session, Value};
+use flatwater::{Error, Result, Session, Value};
 
 use crate::apply::{add, delete, put};
-use crate::compare::{count, page, repair, row};
-use crate::log;
-use crate::rows::{Values, refused, same};
+use crate::compare::{Pages, repair, row};
+use crate::log::{self, State};
+use crate::rows::{refused, same};
 use crate::table::{Table, others, quoted, tables};
 
 /// So many entries of the log are read at once.
@@ -58,55 +58,73 @@ impl<'a> Move<'a> {
     /// was stopped.
     ///
     /// # Errors
-    /// `Misuse` for a table that cannot be moved, and for a target that has a table with the name of one that was not copied; the errors of
-    /// both sides. The source goes on whatever fails.
+    /// `Misuse` for a table that cannot be moved, for a target that has a table with the name of one that was not copied, for another target than
+    /// that of the last copy, and after a switch; the errors of both sides. The source goes on whatever fails.
     pub async fn copy(&self) -> Result<Copied> {
         let tables = tables(self.from).await?;
-        let has_begun = self.has_log().await?;
-        self.make(&tables, has_begun).await?;
-        log::begin(self.from, &tables).await?;
+        self.begin(&tables).await?;
         let mut copied = Copied { tables: tables.len(), ..Copied::default() };
-        let mut refused = Vec::new();
+        let mut left = Vec::new();
         for table in &tables {
-            let mut behind = None::<Values>;
+            let mut pages = Pages::new(self.from, table);
             loop {
-                let rows = page(self.from, table, behind.as_deref()).await?;
-                let Some(last) = rows.last() else { break };
-                behind = Some(last[..table.key.len()].to_vec());
+                let rows = pages.next(None).await?;
+                if rows.is_empty() {
+                    break;
+                }
                 copied.rows += rows.len() as u64;
-                refused.push((table, add(self.to, table, rows).await?));
+                left.push((table, add(self.to, table, rows).await?));
             }
         }
-        for (table, rows) in refused {
+        for (table, rows) in left {
             // Those to which they refer are there by now, or the comparison finds them.
             put(self.to, table, rows).await?;
         }
         copied.changes = self.catch_up(&tables).await?;
-        for (_, sql) in self.missing("index").await? {
-            self.to.execute(sql, ()).await?;
-        }
-        copied.repaired = self.repair(&tables).await?;
+        self.make_others("index").await?;
+        copied.repaired = self.repair(&tables).await?.0;
         copied.changes += self.catch_up(&tables).await?;
         Ok(copied)
     }
 
-    /// Makes the target the database. From the first step on the source refuses writes, with an error that names `target`.
+    /// Makes the target the database. From the first step on the source refuses writes, with an error that names `target`. Nothing of a move
+    /// is left but that.
     ///
     /// # Errors
-    /// `Misuse` before a copy, and if the sides do not become equal; the errors of both sides. After any of them the source takes writes again.
+    /// `Misuse` before a copy, for another target than that of the copy, if the tables of the source are others by now, and if the sides do
+    /// not become equal; the errors of both sides. After any of them the source takes writes again, or the error says that it does not.
     pub async fn switch(&self, target: &str) -> Result<Switched> {
+        let number = match log::state(self.from).await? {
+            State::Moving(number, true) => number,
+            State::Moved => return Err(log::has_moved()),
+            _ => return Err(refused("nothing was copied yet".into(), "copy before")),
+        };
+        self.check_target(&number).await?;
         let tables = tables(self.from).await?;
-        if !self.has_log().await? {
-            return Err(refused("nothing was copied yet".into(), "copy before"));
-        }
-        log::refuse_writes(self.from, &tables, target).await?;
-        match self.finish(&tables).await {
+        let done = match log::refuse_writes(self.from, &tables, target).await {
+            Ok(()) => self.finish(&tables, target).await,
+            Err(error) => Err(error),
+        };
+        match done {
             Ok(switched) => Ok(switched),
-            Err(error) => {
-                // If that fails too, `give_up` does it.
-                let _ = log::take_writes(self.from, &tables).await;
-                Err(error)
-            }
+            Err(error) => Err(self.go_back(&tables, &number, error).await),
+        }
+    }
+
+    /// Has the source take writes again. Returns the error of the switch.
+    async fn go_back(&self, tables: &[Table], number: &str, error: Error) -> Error {
+        let is_over = log::state(self.from).await.is_ok_and(|state| matches!(state, State::Moved));
+        if is_over {
+            return error;
+        }
+        // The target's do no harm before the next copy, which removes them, too.
+        let _ = log::without_triggers_of_the_program(self.from, self.to).await;
+        match log::begin(self.from, tables, number).await {
+            Ok(()) => error,
+            Err(other) => refused(
+                format!("{error}; and the source still refuses writes: {other}"),
+                "`give-up` has it take writes again",
+            ),
         }
     }
 
@@ -118,20 +136,53 @@ impl<'a> Move<'a> {
         log::remove(self.from).await
     }
 
-    async fn has_log(&self) -> Result<bool> {
-        let log = "SELECT count(*) FROM sqlite_schema WHERE name = '_flatwater_moving'";
-        Ok(self.from.query_value::<i64>(log, ()).await? > 0)
+    /// Has the source log, and the target know of the move, and makes the tables that the target has not.
+    async fn begin(&self, all: &[Table]) -> Result<()> {
+        match log::state(self.from).await? {
+            State::Moved => return Err(log::has_moved()),
+            State::Moving(number, true) => {
+                self.check_target(&number).await?;
+                log::begin(self.from, all, &number).await?;
+            }
+            begun => {
+                let there = tables(self.to).await?;
+                if let Some(table) = all.iter().find(|table| there.iter().any(|other| other.name == table.name)) {
+                    let hint = "move into an empty database";
+                    return Err(refused(format!("the target has a table {} already", table.name), hint));
+                }
+                let number = match begun {
+                    State::Moving(number, _) => number,
+                    _ => log::new_number(self.from).await?,
+                };
+                log::begin(self.from, all, &number).await?;
+                log::bind(self.from, self.to, &number).await?;
+            }
+        }
+        log::without_triggers_of_the_program(self.from, self.to).await?;
+        let there = tables(self.to).await?;
+        for table in all {
+            match there.iter().find(|other| other.name == table.name) {
+                Some(other) if other.is_like(table) => {}
+                Some(_) => return Err(changed(&table.name)),
+                None => drop(self.to.execute(&*table.sql, ()).await?),
+            }
+        }
+        Ok(())
     }
 
-    /// Makes the tables that the target has not.
-    async fn make(&self, all: &[Table], has_begun: bool) -> Result<()> {
-        let there: HashSet<String> = tables(self.to).await?.into_iter().map(|table| table.name).collect();
-        if let Some(table) = all.iter().find(|table| !has_begun && there.contains(&table.name)) {
-            let hint = "move into an empty database";
-            return Err(refused(format!("the target has a table {} already", table.name), hint));
+    /// Refuses a target that is not the one of this move.
+    async fn check_target(&self, number: &str) -> Result<()> {
+        if log::mark_of(self.to).await?.as_deref() == Some(number) {
+            return Ok(());
         }
-        for table in all.iter().filter(|table| !there.contains(&table.name)) {
-            self.to.execute(&*table.sql, ()).await?;
+        let hint = "name that one, or give the move up and begin anew with an empty database";
+        Err(refused("the source was copied to another database".into(), hint))
+    }
+
+    /// Makes what the target has not of a kind.
+    async fn make_others(&self, kind: &str) -> Result<()> {
+        for (_, sql) in self.missing(kind).await? {
+            self.to.execute(sql, ()).await?;
         }
         Ok(())
     }
@@ -199,52 +250,49 @@ impl<'a> Move<'a> {
         Ok(number)
     }
 
-    /// Compares all tables, until nothing differs, or not fewer rows do. Returns how many did at first.
-    async fn repair(&self, tables: &[Table]) -> Result<usize> {
+    /// Compares all tables, until nothing differs or it was done too often. Returns how many rows differed at first, and at last.
+    async fn repair(&self, tables: &[Table]) -> Result<(usize, usize)> {
         let mut first = None;
-        for _ in 0..ROUNDS {
+        for round in 1.. {
             let mut differ = 0;
             for table in tables {
                 differ += repair(self.from, self.to, table).await?;
             }
-            first = first.or(Some(differ));
-            if differ == 0 {
-                break;
+            let first = *first.get_or_insert(differ);
+            if differ == 0 || round == ROUNDS {
+                return Ok((first, differ));
             }
         }
-        Ok(first.unwrap_or_default())
+        unreachable!("the last round returns")
     }
 
     /// All of a switch after the source refuses writes.
-    async fn finish(&self, tables: &[Table]) -> Result<Switched> {
-        let mut switched = Switched { changes: self.catch_up(tables).await?, repaired: 0 };
-        // What could not be applied, and what the log does not have.
-        let is_whole = log::newest(self.from).await? == 0 && self.have_equal_counts(tables).await?;
-        if !is_whole {
-            switched.repaired = self.repair(tables).await?;
-            for table in tables {
-                if repair(self.from, self.to, table).await? > 0 {
-                    let hint = "look at the table on both sides, and move it into an empty database";
-                    return Err(refused(format!("the rows of {} do not become equal", table.name), hint));
-                }
-            }
+    async fn finish(&self, tables: &[Table], target: &str) -> Result<Switched> {
+        self.check_schema(tables).await?;
+        log::without_triggers_of_the_program(self.from, self.to).await?;
+        let changes = self.catch_up(tables).await?;
+        self.make_others("index").await?;
+        // The log has not all: SQLite fires no trigger for a row that REPLACE removes.
+        let (repaired, differ) = self.repair(tables).await?;
+        if differ > 0 {
+            let hint = "look at both sides, and move into an empty database";
+            return Err(refused(format!("{differ} rows do not become equal"), hint));
         }
         self.take_sequences().await?;
-        for kind in ["view", "trigger"] {
-            for (_, sql) in self.missing(kind).await? {
-                self.to.execute(sql, ()).await?;
-            }
-        }
-        Ok(switched)
+        self.make_others("view").await?;
+        self.make_others("trigger").await?;
+        log::end(self.from, self.to, tables, target).await?;
+        Ok(Switched { changes, repaired })
     }
 
-    async fn have_equal_counts(&self, tables: &[Table]) -> Result<bool> {
-        for table in tables {
-            if count(self.from, table).await? != count(self.to, table).await? {
-                return Ok(false);
-            }
+    /// Refuses a source that has got other tables since the copy.
+    async fn check_schema(&self, refusing: &[Table]) -> Result<()> {
+        let (now, there) = (tables(self.from).await?, tables(self.to).await?);
+        let has = |all: &[Table], table: &Table| all.iter().any(|other| other.is_like(table));
+        match now.iter().find(|table| !has(refusing, table) || !has(&there, table)) {
+            Some(table) => Err(changed(&table.name)),
+            None => Ok(()),
         }
-        Ok(true)
     }
 
     /// Takes the highest numbers of AUTOINCREMENT over.
@@ -253,7 +301,7 @@ impl<'a> Move<'a> {
         if self.from.query_value::<i64>(has, ()).await? == 0 || self.to.query_value::<i64>(has, ()).await? == 0 {
             return Ok(());
         }
-        let all = "SELECT name, seq FROM sqlite_sequence WHERE name <> '_flatwater_moving'";
+        let all = "SELECT name, seq FROM sqlite_sequence WHERE substr(name, 1, 11) <> '_flatwater_'";
         for (name, number) in self.from.query_as::<(String, i64)>(all, ()).await? {
             let update = format!("UPDATE {} SET seq = ? WHERE name = ?", quoted("sqlite_sequence"));
             if self.to.execute(update, (number, &*name)).await?.changes == 0 {
@@ -262,4 +310,11 @@ impl<'a> Move<'a> {
         }
         Ok(())
     }
+}
+
+/// The error of a table that has changed since it was copied.
+fn changed(table: &str) -> Error {
+    let hint =
+        "copy again; if the target has it in an older form, give the move up and begin anew with an empty database";
+    refused(format!("the table {table} is not as it was copied"), hint)
 }

@@ -2,8 +2,6 @@
 //!
 //! Owns: reading the schema, and these texts. Invariant: a name stands in a text in quotes. Leaves out: running them.
 
-use std::fmt::Write as _;
-
 use flatwater::{Error, Result, Session};
 
 use crate::rows::refused;
@@ -17,6 +15,8 @@ pub(crate) struct Table {
     /// As it was created.
     pub(crate) sql: String,
     pub(crate) key: Vec<String>,
+    /// Of each column of the key: its collation in the index of the primary key. None of a rowid.
+    collations: Vec<String>,
     /// The columns that are no part of the key, and not generated.
     pub(crate) columns: Vec<String>,
     /// The tables to which its rows refer.
@@ -38,6 +38,8 @@ const TABLES: &str = "SELECT l.name, s.sql, l.type, l.wr FROM pragma_table_list 
     WHERE l.schema = 'main' AND l.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
     AND (l.name NOT LIKE '\\_flatwater\\_%' ESCAPE '\\' OR l.name = '_flatwater_migrations') ORDER BY s.rowid";
 const COLUMNS: &str = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid";
+const KEY: &str = "SELECT x.name, x.coll FROM pragma_index_list(?) AS l, pragma_index_xinfo(l.name) AS x
+    WHERE l.origin = 'pk' AND x.key = 1 ORDER BY x.seqno";
 const HAS_KEY_INDEX: &str = "SELECT count(*) FROM pragma_index_list(?) WHERE origin = 'pk'";
 const REFERS_TO: &str = "SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(?)";
 
@@ -49,7 +51,7 @@ pub(crate) async fn tables(of: &Session) -> Result<Vec<Table>> {
     let mut tables = Vec::new();
     for (name, sql, kind, is_without_rowid) in of.query_as::<(String, String, String, bool)>(TABLES, ()).await? {
         if kind != "table" {
-            let hint = "make it on the target, and fill it from the rows that were moved";
+            let hint = "drop it, and make it anew on the target after the move";
             return Err(refused(format!("{name} is a {kind} table, which cannot be moved"), hint));
         }
         tables.push(table(of, name, sql, is_without_rowid).await?);
@@ -63,8 +65,14 @@ async fn table(of: &Session, name: String, sql: String, is_without_rowid: bool) 
     primary.sort_by_key(|(.., pk, _)| *pk);
     let is_rowid = |(_, declared, ..): &(String, String, i64, i64)| declared.eq_ignore_ascii_case("INTEGER");
     let has_index = of.query_value::<i64>(HAS_KEY_INDEX, (&*name,)).await? > 0;
+    let mut collations = Vec::new();
     let key: Vec<String> = match &primary[..] {
-        _ if is_without_rowid => primary.iter().map(|(name, ..)| name.clone()).collect(),
+        _ if is_without_rowid => {
+            let key: Vec<(String, String)> = of.query_as(KEY, (&*name,)).await?;
+            let (key, of_key) = key.into_iter().unzip();
+            collations = of_key;
+            key
+        }
         [one] if is_rowid(one) && !has_index => vec![one.0.clone()],
         _ => vec![rowid_name(&name, &columns)?],
     };
@@ -74,7 +82,7 @@ async fn table(of: &Session, name: String, sql: String, is_without_rowid: bool) 
     let own = columns.iter().filter(|(name, .., hidden)| *hidden == 0 && !key.contains(name));
     let columns = own.map(|(name, ..)| name.clone()).collect();
     let refers_to = of.query_values::<String>(REFERS_TO, (&*name,)).await?;
-    Ok(Table { name, sql, key, columns, refers_to })
+    Ok(Table { name, sql, key, collations, columns, refers_to })
 }
 
 /// The name of the rowid that no column has.
@@ -105,10 +113,22 @@ impl Table {
         names.iter().map(|name| each(&quoted(name))).collect::<Vec<_>>().join(", ")
     }
 
-    /// `key AND key` of the parameters that begin at `from`.
-    fn is_key(&self, from: usize) -> String {
-        let each = self.key.iter().enumerate().map(|(at, name)| format!("{} IS ?{}", quoted(name), from + at));
+    /// A column of the key, to be compared as the index of the primary key does.
+    fn key_column(&self, at: usize) -> String {
+        let name = quoted(&self.key[at]);
+        self.collations.get(at).map_or(name.clone(), |collation| format!("{name} COLLATE {}", quoted(collation)))
+    }
+
+    /// `key AND key` of the parameters that begin at 1.
+    fn is_key(&self) -> String {
+        let each = (0..self.key.len()).map(|at| format!("{} IS ?{}", self.key_column(at), at + 1));
         each.collect::<Vec<_>>().join(" AND ")
+    }
+
+    /// Returns true if the rows of both are the same if their values are.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (&self.name, &self.key, &self.collations) == (&other.name, &other.key, &other.collations)
+            && self.columns == other.columns
     }
 
     /// Each value comes behind its type. An expression has no declared type, for which a server would convert it.
@@ -122,39 +142,28 @@ impl Table {
         self.key.len() + self.columns.len()
     }
 
-    /// The next rows behind a key, or the first ones, of which there are at most as many.
-    pub(crate) fn page(&self, is_first: bool, most: usize) -> String {
-        let key = Self::list(&self.key, str::to_owned);
-        let mut sql = format!("SELECT {} FROM {}", self.values(), quoted(&self.name));
-        if !is_first {
-            let _ = write!(sql, " WHERE ({key}) > ({})", vec!["?"; self.key.len()].join(", "));
-        }
-        let _ = write!(sql, " ORDER BY {key} LIMIT {most}");
-        sql
-    }
-
-    /// The rows behind a key, up to another one, both included if they are given.
-    pub(crate) fn between(&self, has_first: bool, has_last: bool) -> String {
-        let key = Self::list(&self.key, str::to_owned);
+    /// The next rows behind a key, up to another one, in the order of the keys, of which there are at most as many. Both bounds are optional.
+    pub(crate) fn page(&self, has_first: bool, has_last: bool, most: usize) -> String {
+        let order = (0..self.key.len()).map(|at| self.key_column(at)).collect::<Vec<_>>().join(", ");
         let values = vec!["?"; self.key.len()].join(", ");
-        let bounds =
-            [has_first.then(|| format!("({key}) > ({values})")), has_last.then(|| format!("({key}) <= ({values})"))];
-        let bounds: Vec<String> = bounds.into_iter().flatten().collect();
-        let all = if bounds.is_empty() { String::new() } else { format!(" WHERE {}", bounds.join(" AND ")) };
-        format!("SELECT {} FROM {}{all}", self.values(), quoted(&self.name))
+        let bounds = [(has_first, ">"), (has_last, "<=")];
+        let bounds = bounds.iter().filter(|(is_given, _)| *is_given);
+        let bounds: Vec<String> = bounds.map(|(_, than)| format!("({order}) {than} ({values})")).collect();
+        let only = if bounds.is_empty() { String::new() } else { format!(" WHERE {}", bounds.join(" AND ")) };
+        format!("SELECT {} FROM {}{only} ORDER BY {order} LIMIT {most}", self.values(), quoted(&self.name))
     }
 
     /// The row of a key.
     pub(crate) fn row(&self) -> String {
-        format!("SELECT {} FROM {} WHERE {}", self.values(), quoted(&self.name), self.is_key(1))
+        format!("SELECT {} FROM {} WHERE {}", self.values(), quoted(&self.name), self.is_key())
     }
 
-    /// Changes the row of a key. `None` if there is nothing besides.
-    pub(crate) fn update(&self) -> Option<String> {
-        let first = self.key.len() + 1;
-        let each = self.columns.iter().enumerate().map(|(at, name)| format!("{} = ?{}", quoted(name), first + at));
-        let set = each.collect::<Vec<_>>().join(", ");
-        (!set.is_empty()).then(|| format!("UPDATE {} SET {set} WHERE {}", quoted(&self.name), self.is_key(1)))
+    /// Changes the row of a key: also the key, of which another spelling may be the same.
+    pub(crate) fn update(&self) -> String {
+        let is_whole = !self.collations.is_empty() || self.columns.is_empty();
+        let all = self.key.iter().chain(&self.columns).enumerate().skip(if is_whole { 0 } else { self.key.len() });
+        let set = all.map(|(at, name)| format!("{} = ?{}", quoted(name), at + 1)).collect::<Vec<_>>().join(", ");
+        format!("UPDATE {} SET {set} WHERE {}", quoted(&self.name), self.is_key())
     }
 
     /// Adds a row, unless its key is there.
@@ -165,7 +174,7 @@ impl Table {
         format!(
             "INSERT INTO {name} ({}) SELECT {values} WHERE NOT EXISTS (SELECT 1 FROM {name} WHERE {})",
             Self::list(&all, str::to_owned),
-            self.is_key(1)
+            self.is_key()
         )
     }
 
@@ -183,7 +192,7 @@ impl Table {
     }
 
     pub(crate) fn delete(&self) -> String {
-        format!("DELETE FROM {} WHERE {}", quoted(&self.name), self.is_key(1))
+        format!("DELETE FROM {} WHERE {}", quoted(&self.name), self.is_key())
     }
 }
 
