@@ -105,7 +105,11 @@ fn node(text: &str, port_of_server: u16) -> Result<String> {
     };
     match port {
         Some(port) if is_host(host) => Ok(format!("{host}:{port}")),
-        _ => Err(wrong(format!("{text:?} is not a host with a port"))),
+        // Behind a slash may be settings whose `?` was forgotten, and a secret in them.
+        _ => {
+            let shown = text.split_once(['/', '=']).map_or(text, |(begin, _)| begin);
+            Err(wrong(format!("{shown:?} is not a host with a port, or more stands behind it")))
+        }
     }
 }
 
@@ -195,6 +199,8 @@ mod tests {
             "rqlite://ada:12?secret@host?level",
             "libsql://host?tls=2",
             "libsql://host?authToken:secret",
+            "libsql://host/authToken=secret",
+            "libsql://host:8080/authToken=secret",
         ] {
             let error = Address::parse(text).err().unwrap_or_else(|| panic!("{text} was taken"));
             assert_eq!(error.kind(), ErrorKind::Misuse);

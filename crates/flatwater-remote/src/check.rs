@@ -123,15 +123,20 @@ pub(crate) fn check_text(sql: &str, dialect: Dialect) -> Result<()> {
     Ok(())
 }
 
-/// Returns true for CREATE TEMP, and for a name in the schema `temp`.
+/// What stands before the name of a table, and not before an alias.
+const BEFORE_TABLES: &[&str] = &["INTO", "FROM", "JOIN", "UPDATE", "TABLE", "EXISTS", "INDEX", "VIEW", "TRIGGER"];
+
+/// Returns true for CREATE TEMP, and for the name of a table in the schema `temp`.
 fn makes_temp(sql: &str) -> bool {
-    let mut before = "";
+    let (mut second, mut before) = ("", "");
     let mut tokens = tokens(sql).map(|(_, token, _)| token);
     tokens.any(|token| {
-        let is_temp = |text: &str| ["TEMP", "TEMPORARY"].iter().any(|one| text.eq_ignore_ascii_case(one));
-        let is_it = before.eq_ignore_ascii_case("CREATE") && is_temp(token) || token == "." && is_temp(before);
-        before = token;
-        is_it
+        let is = |text: &str, all: &[&str]| all.iter().any(|one| text.eq_ignore_ascii_case(one));
+        let is_temp = |text: &str| is(text, &["TEMP", "TEMPORARY"]);
+        let is_made = before.eq_ignore_ascii_case("CREATE") && is_temp(token);
+        let is_table = token == "." && is_temp(before) && is(second, BEFORE_TABLES);
+        (second, before) = (before, token);
+        is_made || is_table
     })
 }
 
@@ -184,5 +189,6 @@ mod tests {
         assert!(!refused("SELECT changes FROM t") && !refused("SELECT a AS \"changes()\" FROM t"));
         assert!(!refused("CREATE TRIGGER a AFTER INSERT ON t BEGIN INSERT INTO u VALUES (changes()); END"));
         assert!(!refused("PRAGMA temp.table_info(t)") && refused("INSERT INTO temp.t VALUES (1)"));
+        assert!(!refused("SELECT temp.a, b FROM readings AS temp WHERE temp.a > 1 ORDER BY temp.b"));
     }
 }

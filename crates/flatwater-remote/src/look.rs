@@ -44,7 +44,11 @@ pub(crate) async fn look(shared: &Shared, changes: Changes) {
     let has_changed = match counter {
         Counter::At(counter) => seen.counter.replace(Some(counter)) != Some(counter),
         Counter::Untold => true,
-        Counter::Unknown => false,
+        // Whether there was a commit is known only from the next answer on: it may be of another server, which counts for itself.
+        Counter::Unknown => {
+            seen.counter.set(None);
+            false
+        }
     };
     if has_changed {
         changes.tell();

@@ -63,13 +63,25 @@ async fn apply(on: &Session, step: &NextMigration<'_>) -> Result<()> {
 /// and with foreign keys enforced does to others what ON DELETE says (<https://sqlite.org/foreignkeys.html#fk_schemacommands>). In a file
 /// foreign keys are off meanwhile, which a server cannot do.
 async fn refuse_lost_rows(on: &Session, sql: &str) -> Result<()> {
-    let dropped: Vec<String> = statements(sql).filter_map(|(sql, ..)| dropped_table(sql)).collect();
+    let mut dropped = Vec::new();
+    let mut named = Vec::new();
+    for (statement, ..) in statements(sql) {
+        let table = dropped_table(statement);
+        let is_named =
+            table.as_ref().is_some_and(|table| named.iter().any(|name: &String| name.eq_ignore_ascii_case(table)));
+        dropped.extend(table.map(|table| (table, is_named)));
+        named.extend(names_that_refer(statement));
+    }
     if dropped.is_empty() || on.query_optional_value::<i64>("PRAGMA foreign_keys", ()).await? != Some(1) {
         return Ok(());
     }
-    for table in dropped {
-        if let Some(refers) = on.query_optional_value::<String>(REFERS, (&*table,)).await? {
-            let message = format!("to drop the table {table} would change the rows of {refers}, which refer to it");
+    for (table, is_named) in dropped {
+        let refers = match is_named {
+            true => Some("tables of the migration".to_owned()),
+            false => on.query_optional_value::<String>(REFERS, (&*table,)).await?,
+        };
+        if let Some(refers) = refers {
+            let message = format!("to drop the table {table} may change the rows of {refers}, which refer to it");
             let hint = "change the table with ALTER TABLE; the server enforces foreign keys, and a file has them off in a migration";
             return Err(error(ErrorKind::Misuse, message, hint));
         }
@@ -93,6 +105,17 @@ fn dropped_table(sql: &str) -> Option<String> {
     name.map(|name| unquoted(name))
 }
 
+/// The names behind REFERENCES, and those behind RENAME TO: other tables refer to a table by its new name, too.
+fn names_that_refer(sql: &str) -> Vec<String> {
+    let words: Vec<&str> = tokens(sql)
+        .filter(|(kind, ..)| matches!(*kind, "word" | "name" | "other" | "text"))
+        .map(|(_, token, _)| token)
+        .collect();
+    let is = |at: usize, expected: &str| words.get(at).is_some_and(|word| word.eq_ignore_ascii_case(expected));
+    let begins = |at: &usize| is(*at, "REFERENCES") || (is(*at, "TO") && *at > 0 && is(*at - 1, "RENAME"));
+    (0..words.len()).filter(begins).filter_map(|at| words.get(at + 1)).map(|name| unquoted(name)).collect()
+}
+
 fn unquoted(name: &str) -> String {
     let (begin, end) = (name.chars().next(), name.chars().next_back());
     match (begin, end) {
@@ -113,6 +136,15 @@ fn is_there(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_to_which_others_may_refer_are_found() {
+        let of = |sql| names_that_refer(sql);
+        assert_eq!(of("CREATE TABLE n (a REFERENCES \"o\" (id) ON DELETE CASCADE, b REFERENCES [p q])"), ["o", "p q"]);
+        assert_eq!(of("ALTER TABLE a RENAME TO b"), ["b"]);
+        assert_eq!(of("ALTER TABLE a RENAME COLUMN b TO c"), [] as [String; 0]);
+        assert_eq!(of("INSERT INTO t VALUES ('REFERENCES o')"), [] as [String; 0]);
+    }
 
     #[test]
     fn the_table_that_is_dropped_is_found() {

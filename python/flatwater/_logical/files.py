@@ -32,7 +32,8 @@ _OF_FILES = ("double_quoted_strings",)
 class Settings:
     """What a logical connection is opened with."""
 
-    path: str
+    # An address may have a secret.
+    path: str = field(repr=False)
     timeout: float = 5.0
     detect_types: int = 0
     isolation_level: str | None = ""

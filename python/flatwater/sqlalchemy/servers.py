@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from sqlalchemy import pool
 from sqlalchemy.engine.url import URL
+from sqlalchemy.exc import ArgumentError
 
 from .dialect import FlatwaterDialect
 
@@ -36,6 +37,9 @@ class ServerDialect(FlatwaterDialect):
         settings = {
             key: value for key, value in url.query.items() if key not in ("host", "tls" if not self.has_tokens else "")
         }
+        tls = url.query.get("tls", "0")
+        if not self.has_tokens and tls not in ("0", "1"):
+            raise ArgumentError("tls is 0 or 1")
         more = url.query.get("host", ())
         hosts = [_host(url), *((more,) if isinstance(more, str) else more)]
         user = ""
@@ -43,7 +47,7 @@ class ServerDialect(FlatwaterDialect):
             settings["authToken"] = str(url.password)
         elif url.username:
             user = f"{quote(url.username, safe='')}:{quote(str(url.password or ''), safe='')}@"
-        scheme = f"{self.scheme}s" if not self.has_tokens and url.query.get("tls") == "1" else self.scheme
+        scheme = f"{self.scheme}s" if not self.has_tokens and tls == "1" else self.scheme
         keys = "/?" + urlencode(settings) if settings else ""
         return [f"{scheme}://{user}{','.join(host for host in hosts if host)}{keys}"], {}
 

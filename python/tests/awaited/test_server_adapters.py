@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 from sqlalchemy import func, select
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import IntegrityError, NotSupportedError
+from sqlalchemy.exc import ArgumentError, IntegrityError, NotSupportedError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from test_as_sqlite3 import CONTROL, SCHEMA, WRITES, of_ours, of_sqlite3
@@ -169,5 +169,7 @@ def test_a_url_names_nodes_settings_and_secrets():
 
     rqlite = "rqlite+flatwater://a%40b:c%2Fd@h:4001/?host=i:4001&tls=1&timeout=5s"
     assert address(RqliteDialect, rqlite) == "rqlites://a%40b:c%2Fd@h:4001,i:4001/?timeout=5s"
+    with pytest.raises(ArgumentError, match="tls is 0 or 1"):
+        address(RqliteDialect, "rqlite+flatwater://h/?tls=true")
     assert address(LibsqlDialect, "libsql+flatwater://:t%3Dk@h/") == "libsql://h/?authToken=t%3Dk"
     assert address(LibsqlDialect, "libsql+flatwater://[::1]:8080/?tls=0") == "libsql://[::1]:8080/?tls=0"

@@ -32,7 +32,7 @@ pub(super) async fn begin<'a>(shared: &'a Shared, asked: &Asked) -> Result<Optio
     let slot = slot.ok_or_else(|| too_late("other writes of this client were before it"))?;
     let mut writer = shared.writer();
     match begin_as(shared, &mut writer, until).await {
-        Ok(stream) => Ok(Some(Transaction { shared, stream, writer, has_written: false, _slot: slot })),
+        Ok(stream) => Ok(Some(Transaction { shared, stream, writer, has_written: false, slot: Some(slot) })),
         Err(error) => {
             shared.keep_writer(writer);
             Err(error)

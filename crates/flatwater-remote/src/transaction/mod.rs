@@ -46,7 +46,7 @@ struct Transaction<'a> {
     /// A statement of it may have written.
     has_written: bool,
     /// That of the client.
-    _slot: OwnedSemaphorePermit,
+    slot: Option<OwnedSemaphorePermit>,
 }
 
 /// How a call of a transaction failed.
@@ -108,6 +108,7 @@ impl Transaction<'_> {
                     let committed = self.commit(&turns).await;
                     turns.ended();
                     asked.answer(committed.map(|()| Answered::Done));
+                    drop(self.slot.take());
                     if !self.shared.has_cleaned.replace(true) {
                         clean(self.shared).await;
                     }

@@ -59,7 +59,7 @@ impl Writes {
         let mut slot = pin!(self.shared.slot.clone().acquire_owned());
         loop {
             // One that has a deadline of its own is given up then.
-            let until = self.waiting.front().map(|first| self.shared.finishes_by(first));
+            let until = self.waiting.iter().map(|asked| self.shared.finishes_by(asked)).min();
             let late = async {
                 match until {
                     Some(until) => tokio::time::sleep_until(until.into()).await,
@@ -69,12 +69,20 @@ impl Writes {
             tokio::select! {
                 biased;
                 slot = &mut slot => return slot.ok(),
-                () = late => {
-                    if let Some(asked) = self.waiting.pop_front() && asked.starts() {
-                        asked.answer(Err(too_late("a transaction of this client was before it")));
-                    }
-                }
+                () = late => self.answer_late(),
                 Some(asked) = self.inbox.recv() => self.waiting.push_back(asked),
+            }
+        }
+    }
+
+    /// Answers the writes whose time is over.
+    fn answer_late(&mut self) {
+        let now = Instant::now();
+        for asked in std::mem::take(&mut self.waiting) {
+            if self.shared.finishes_by(&asked) > now {
+                self.waiting.push_back(asked);
+            } else if asked.starts() {
+                asked.answer(Err(too_late("a transaction of this client was before it")));
             }
         }
     }

@@ -59,6 +59,14 @@ fn a_migration_that_cannot_be_applied_is_named_and_those_before_it_stay() {
         let error = remote.migrate(with("002_b", rebuilt)).await.unwrap_err();
         assert!(error.message().contains("002_b: to drop the table t") && error.hint().is_some(), "{error}");
         assert_eq!(remote.query_value::<i64>("SELECT count(*) FROM u", ()).await.unwrap(), 1);
+        // Also those of a table that the same migration makes, or brings the references of another one to.
+        let own =
+            "CREATE TABLE n (a PRIMARY KEY, b REFERENCES v ON DELETE CASCADE); DROP TABLE v; ALTER TABLE n RENAME TO v";
+        let renamed = "ALTER TABLE t RENAME TO w; DROP TABLE W";
+        for sql in [own, renamed] {
+            let error = remote.migrate(with("002_b", sql)).await.unwrap_err();
+            assert!(error.message().contains("tables of the migration"), "{error}");
+        }
         let outside = with("002_b", "-- no-transaction\nVACUUM");
         assert_eq!(remote.migrate(outside).await.unwrap_err().kind(), ErrorKind::Misuse);
         let changed = Migrations::new([("001_a", "CREATE TABLE a (y)")]);

@@ -190,10 +190,11 @@ impl Ran {
 }
 
 /// Returns true if the same run may succeed in a moment, without a commit: the machine has no thread, no memory or no
-/// descriptor for it now, or its disk or another process is in the way.
+/// descriptor for it now, its disk or another process is in the way, or a server does not answer.
 pub(super) fn may_pass(error: &Error) -> bool {
     match error.sqlite_code().map(|code| code & 0xff) {
-        None => error.kind() == ErrorKind::Io,
+        // Of a server: there was no answer in time.
+        None => matches!(error.kind(), ErrorKind::Io | ErrorKind::Timeout),
         Some(code) => matches!(
             code,
             ffi::SQLITE_BUSY | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM | ffi::SQLITE_IOERR | ffi::SQLITE_CANTOPEN
