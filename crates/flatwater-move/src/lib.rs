@@ -19,6 +19,8 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod bound;
+mod catch_up;
 mod compare;
 mod log;
 mod moving;

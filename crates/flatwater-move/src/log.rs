@@ -1,21 +1,18 @@
-//! What a move adds to the source, and to the target while it lasts.
+//! What a move adds to the source.
 //!
-//! Owns: the log, which has the keys of rows that change while they are copied, the triggers that write it, those that refuse writes, and
-//! the number of the move on both sides. Invariants: the source's change in one transaction; a switch that is over leaves nothing but the
-//! triggers that refuse. Leaves out: what is made of the log (`apply`).
+//! Owns: the log, which has the keys of rows that change while they are copied, the triggers that write it, and those that refuse writes.
+//! Invariants: the source changes from each state to the next in one transaction; a switch that is over leaves nothing but the triggers
+//! that refuse. Leaves out: what is made of the log (`apply`), and where a source is (`bound`).
 
 use std::fmt::Write as _;
 
 use flatwater::{Result, Session, Value};
 
-use crate::rows::refused;
 use crate::table::{MOST_KEYS, Table, literal, quoted};
 
 const LOG: &str = "_flatwater_moving";
 /// On the source: the number of the move, and whether its target has it.
-const MOVE: &str = "_flatwater_move";
-/// On the target: the number of the move that copies to it.
-const MARK: &str = "_flatwater_moved_here";
+pub(crate) const MOVE: &str = "_flatwater_move";
 const REFUSALS: &str = "_flatwater_moved_";
 const EVENTS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
 
@@ -24,53 +21,6 @@ pub(crate) struct Entry {
     pub(crate) id: i64,
     pub(crate) of: String,
     pub(crate) key: Vec<Value>,
-}
-
-/// Where a source is.
-pub(crate) enum State {
-    Untouched,
-    /// It is copied: the number of the move, and whether the target has it.
-    Moving(String, bool),
-    /// The switch is over.
-    Moved,
-}
-
-/// Where the source is.
-pub(crate) async fn state(of: &Session) -> Result<State> {
-    if has_table(of, MOVE).await? {
-        let (number, is_bound) = of.query_one_as(format!("SELECT number, bound FROM {MOVE}"), ()).await?;
-        return Ok(State::Moving(number, is_bound));
-    }
-    let refusals = triggers(of, REFUSALS).await?;
-    Ok(if refusals.is_empty() { State::Untouched } else { State::Moved })
-}
-
-async fn has_table(of: &Session, name: &str) -> Result<bool> {
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?";
-    Ok(of.query_value::<i64>(sql, (name,)).await? > 0)
-}
-
-/// The number of the move that copies to this target.
-pub(crate) async fn mark_of(target: &Session) -> Result<Option<String>> {
-    match has_table(target, MARK).await? {
-        true => target.query_optional_value(format!("SELECT number FROM {MARK}"), ()).await,
-        false => Ok(None),
-    }
-}
-
-/// Has the target know the move.
-pub(crate) async fn bind(source: &Session, target: &Session, number: &str) -> Result<()> {
-    let number = literal(number);
-    let mark = format!(
-        "DROP TABLE IF EXISTS {MARK}; CREATE TABLE {MARK} (number TEXT NOT NULL); INSERT INTO {MARK} VALUES ({number});"
-    );
-    target.execute_script(mark).await?;
-    source.execute(format!("UPDATE {MOVE} SET bound = 1"), ()).await.map(drop)
-}
-
-/// A number that no other move has.
-pub(crate) async fn new_number(source: &Session) -> Result<String> {
-    source.query_value("SELECT hex(randomblob(16))", ()).await
 }
 
 fn keys() -> String {
@@ -120,14 +70,12 @@ pub(crate) async fn refuse_writes(on: &Session, tables: &[Table], target: &str) 
     on.execute_script(script).await
 }
 
-/// Ends the move: the source refuses writes, and names where the database is. The target is told last, which changes nothing any more.
-pub(crate) async fn end(source: &Session, target: &Session, tables: &[Table], name: &str) -> Result<()> {
-    let mut script = without_triggers(source).await?;
+/// Ends the move: the source refuses writes, and names where the database is.
+pub(crate) async fn end(on: &Session, tables: &[Table], target: &str) -> Result<()> {
+    let mut script = without_triggers(on).await?;
     let _ = write!(script, "DROP TABLE {LOG}; DROP TABLE {MOVE};");
-    script += &refusals(tables, &format!("this database has moved to {name}"));
-    source.execute_script(script).await?;
-    let _ = target.execute(format!("DROP TABLE IF EXISTS {MARK}"), ()).await;
-    Ok(())
+    script += &refusals(tables, &format!("this database has moved to {target}"));
+    on.execute_script(script).await
 }
 
 fn refusals(tables: &[Table], message: &str) -> String {
@@ -157,28 +105,15 @@ async fn without_triggers(on: &Session) -> Result<String> {
     Ok(names.iter().map(|name| format!("DROP TRIGGER IF EXISTS {};", quoted(name))).collect())
 }
 
+/// Returns true if the source refuses writes.
+pub(crate) async fn refuses(on: &Session) -> Result<bool> {
+    Ok(!triggers(on, REFUSALS).await?.is_empty())
+}
+
 async fn triggers(on: &Session, begin: &str) -> Result<Vec<String>> {
     let named = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, ?1) = ?2";
     let length = i64::try_from(begin.len()).unwrap_or_default();
     on.query_values(named, (length, begin)).await
-}
-
-/// Removes from the target those triggers that the program has on the source, too: none fires for rows that are moved.
-pub(crate) async fn without_triggers_of_the_program(source: &Session, target: &Session) -> Result<()> {
-    let all = "SELECT name FROM sqlite_schema WHERE type = 'trigger'";
-    let of_source: Vec<String> = source.query_values(all, ()).await?;
-    let of_target: Vec<String> = target.query_values(all, ()).await?;
-    let both = of_target.iter().filter(|name| of_source.contains(name));
-    let script: String = both.map(|name| format!("DROP TRIGGER IF EXISTS {};", quoted(name))).collect();
-    if script.is_empty() { Ok(()) } else { target.execute_script(script).await }
-}
-
-/// The error of a source that has moved.
-pub(crate) fn has_moved() -> flatwater::Error {
-    refused(
-        "this database has moved already".into(),
-        "`give-up` has it take writes again, and the target go its own way",
-    )
 }
 
 /// The number of the newest entry.

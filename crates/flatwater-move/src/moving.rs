@@ -2,20 +2,17 @@
 //!
 //! Owns: the order of the steps. Invariant: until the switch is over the source can go on. Leaves out: each step.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use flatwater::{Error, Result, Session, Value};
+use flatwater::{Error, Result, Session};
 
-use crate::apply::{add, delete, put};
-use crate::compare::{Pages, repair, row};
-use crate::log::{self, State};
-use crate::rows::{refused, same};
-use crate::table::{Table, others, quoted, tables};
-
-/// So many entries of the log are read at once.
-const ENTRIES: usize = 1000;
-/// What differs is put right so often, because rows may need each other.
-const ROUNDS: usize = 8;
+use crate::apply::{add, put};
+use crate::bound::{self, State};
+use crate::catch_up::Sides;
+use crate::compare::Pages;
+use crate::log;
+use crate::rows::refused;
+use crate::table::{Table, others, quoted, tables, without_triggers_of_the_program};
 
 /// A move from one session to another.
 pub struct Move<'a> {
@@ -80,10 +77,10 @@ impl<'a> Move<'a> {
             // Those to which they refer are there by now, or the comparison finds them.
             put(self.to, table, rows).await?;
         }
-        copied.changes = self.catch_up(&tables).await?;
+        copied.changes = self.sides().catch_up(&tables).await?;
         self.make_others("index").await?;
-        copied.repaired = self.repair(&tables).await?.0;
-        copied.changes += self.catch_up(&tables).await?;
+        copied.repaired = self.sides().repair(&tables).await?.0;
+        copied.changes += self.sides().catch_up(&tables).await?;
         Ok(copied)
     }
 
@@ -94,9 +91,9 @@ impl<'a> Move<'a> {
     /// `Misuse` before a copy, for another target than that of the copy, if the tables of the source are others by now, and if the sides do
     /// not become equal; the errors of both sides. After any of them the source takes writes again, or the error says that it does not.
     pub async fn switch(&self, target: &str) -> Result<Switched> {
-        let number = match log::state(self.from).await? {
+        let number = match bound::state(self.from).await? {
             State::Moving(number, true) => number,
-            State::Moved => return Err(log::has_moved()),
+            State::Moved => return Err(bound::has_moved()),
             _ => return Err(refused("nothing was copied yet".into(), "copy before")),
         };
         self.check_target(&number).await?;
@@ -113,12 +110,12 @@ impl<'a> Move<'a> {
 
     /// Has the source take writes again. Returns the error of the switch.
     async fn go_back(&self, tables: &[Table], number: &str, error: Error) -> Error {
-        let is_over = log::state(self.from).await.is_ok_and(|state| matches!(state, State::Moved));
+        let is_over = bound::state(self.from).await.is_ok_and(|state| matches!(state, State::Moved));
         if is_over {
             return error;
         }
         // The target's do no harm before the next copy, which removes them, too.
-        let _ = log::without_triggers_of_the_program(self.from, self.to).await;
+        let _ = without_triggers_of_the_program(self.from, self.to).await;
         match log::begin(self.from, tables, number).await {
             Ok(()) => error,
             Err(other) => refused(
@@ -136,10 +133,14 @@ impl<'a> Move<'a> {
         log::remove(self.from).await
     }
 
+    fn sides(&self) -> Sides<'a> {
+        Sides { from: self.from, to: self.to }
+    }
+
     /// Has the source log, and the target know of the move, and makes the tables that the target has not.
     async fn begin(&self, all: &[Table]) -> Result<()> {
-        match log::state(self.from).await? {
-            State::Moved => return Err(log::has_moved()),
+        match bound::state(self.from).await? {
+            State::Moved => return Err(bound::has_moved()),
             State::Moving(number, true) => {
                 self.check_target(&number).await?;
                 log::begin(self.from, all, &number).await?;
@@ -152,13 +153,13 @@ impl<'a> Move<'a> {
                 }
                 let number = match begun {
                     State::Moving(number, _) => number,
-                    _ => log::new_number(self.from).await?,
+                    _ => bound::new_number(self.from).await?,
                 };
                 log::begin(self.from, all, &number).await?;
-                log::bind(self.from, self.to, &number).await?;
+                bound::bind(self.from, self.to, &number).await?;
             }
         }
-        log::without_triggers_of_the_program(self.from, self.to).await?;
+        without_triggers_of_the_program(self.from, self.to).await?;
         let there = tables(self.to).await?;
         for table in all {
             match there.iter().find(|other| other.name == table.name) {
@@ -172,7 +173,7 @@ impl<'a> Move<'a> {
 
     /// Refuses a target that is not the one of this move.
     async fn check_target(&self, number: &str) -> Result<()> {
-        if log::mark_of(self.to).await?.as_deref() == Some(number) {
+        if bound::mark_of(self.to).await?.as_deref() == Some(number) {
             return Ok(());
         }
         let hint = "name that one, or give the move up and begin anew with an empty database";
@@ -194,86 +195,14 @@ impl<'a> Move<'a> {
         Ok(all.into_iter().filter(|(name, _)| !there.contains(name)).collect())
     }
 
-    /// Applies the log as it is now, until there is no entry of it that can be applied. Returns how many were.
-    async fn catch_up(&self, tables: &[Table]) -> Result<u64> {
-        let (mut applied, until) = (0, log::newest(self.from).await?);
-        loop {
-            let (mut behind, mut in_round) = (0, 0);
-            loop {
-                let entries = log::read(self.from, behind, until, ENTRIES).await?;
-                let Some(last) = entries.last() else { break };
-                behind = last.id;
-                in_round += self.apply(tables, entries).await?;
-            }
-            if in_round == 0 {
-                return Ok(applied);
-            }
-            applied += in_round;
-        }
-    }
-
-    /// Applies entries. Those that cannot be applied stay in the log.
-    async fn apply(&self, tables: &[Table], entries: Vec<log::Entry>) -> Result<u64> {
-        let mut ids: HashMap<(String, String), Vec<i64>> = HashMap::new();
-        let mut keys: HashMap<String, Vec<Vec<Value>>> = HashMap::new();
-        for log::Entry { id, of, mut key } in entries {
-            let width = tables.iter().find(|table| table.name == of).map_or(0, |table| table.key.len());
-            key.truncate(width);
-            let of_key = ids.entry((of.clone(), same(&key))).or_default();
-            if of_key.is_empty() {
-                keys.entry(of).or_default().push(key);
-            }
-            of_key.push(id);
-        }
-        let (mut gone, mut refused) = (Vec::new(), Vec::new());
-        for table in tables {
-            let (mut rows, mut deleted) = (Vec::new(), Vec::new());
-            for key in keys.remove(&table.name).unwrap_or_default() {
-                match row(self.from, table, &key).await? {
-                    Some(row) => rows.push(row),
-                    None => deleted.push(key),
-                }
-            }
-            refused.extend(put(self.to, table, rows).await?.into_iter().map(|row| (table, row)));
-            gone.push((table, deleted));
-        }
-        // Those that refer to others first.
-        for (table, deleted) in gone.into_iter().rev() {
-            refused.extend(delete(self.to, table, deleted).await?.into_iter().map(|key| (table, key)));
-        }
-        for (table, row) in refused {
-            ids.remove(&(table.name.clone(), same(&row[..table.key.len()])));
-        }
-        let applied: Vec<i64> = ids.into_values().flatten().collect();
-        let number = applied.len() as u64;
-        log::forget(self.from, applied).await?;
-        Ok(number)
-    }
-
-    /// Compares all tables, until nothing differs or it was done too often. Returns how many rows differed at first, and at last.
-    async fn repair(&self, tables: &[Table]) -> Result<(usize, usize)> {
-        let mut first = None;
-        for round in 1.. {
-            let mut differ = 0;
-            for table in tables {
-                differ += repair(self.from, self.to, table).await?;
-            }
-            let first = *first.get_or_insert(differ);
-            if differ == 0 || round == ROUNDS {
-                return Ok((first, differ));
-            }
-        }
-        unreachable!("the last round returns")
-    }
-
     /// All of a switch after the source refuses writes.
     async fn finish(&self, tables: &[Table], target: &str) -> Result<Switched> {
         self.check_schema(tables).await?;
-        log::without_triggers_of_the_program(self.from, self.to).await?;
-        let changes = self.catch_up(tables).await?;
+        without_triggers_of_the_program(self.from, self.to).await?;
+        let changes = self.sides().catch_up(tables).await?;
         self.make_others("index").await?;
         // The log has not all: SQLite fires no trigger for a row that REPLACE removes.
-        let (repaired, differ) = self.repair(tables).await?;
+        let (repaired, differ) = self.sides().repair(tables).await?;
         if differ > 0 {
             let hint = "look at both sides, and move into an empty database";
             return Err(refused(format!("{differ} rows do not become equal"), hint));
@@ -281,7 +210,9 @@ impl<'a> Move<'a> {
         self.take_sequences().await?;
         self.make_others("view").await?;
         self.make_others("trigger").await?;
-        log::end(self.from, self.to, tables, target).await?;
+        log::end(self.from, tables, target).await?;
+        // It means nothing any more.
+        let _ = bound::forget(self.to).await;
         Ok(Switched { changes, repaired })
     }
 
