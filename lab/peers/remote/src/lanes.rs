@@ -3,6 +3,9 @@
 //!
 //! The sample is the call. In the end the table has a row for each insert. The first of them makes the tables of the guard and a
 //! connection, and is not timed.
+//!
+//! `remote_libsql_*` are the same on a libSQL server, whose commits take what its disk takes, and transactions of two inserts. They are there if
+//! the program of the server is.
 
 use std::time::Duration;
 
@@ -14,40 +17,62 @@ use lab_kit::measure::{Latencies, Measured, Timing};
 use serde_json::Value;
 
 use crate::client::{Client, Kind};
-use crate::double::Double;
+use crate::servers::{Double, Server, Sqld};
 
 const COMMIT_US: u64 = 2_000;
 const ROWS: i64 = 1_000;
 
 #[derive(Debug, Clone, Copy)]
-pub enum Lane {
+pub struct Lane {
+    is_libsql: bool,
+    work: Work,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Work {
     /// So many tasks insert for a time.
     Insert(usize),
     /// So many calls begin at the same time.
     AtOnce(usize),
     Point,
+    /// One transaction after the other.
+    Transaction,
 }
 
 impl Lane {
     pub fn all() -> Vec<Self> {
-        vec![Self::Insert(1), Self::Insert(100), Self::AtOnce(10_000), Self::Point]
+        let both = [Work::Insert(1), Work::Insert(100), Work::AtOnce(10_000), Work::Point];
+        let mut all: Vec<_> = both.into_iter().map(|work| Self { is_libsql: false, work }).collect();
+        if Sqld::is_there() {
+            let of_libsql = both.into_iter().chain([Work::Transaction]);
+            all.extend(of_libsql.map(|work| Self { is_libsql: true, work }));
+        }
+        all
     }
 
     pub fn name(self) -> String {
-        match self {
-            Self::Insert(tasks) => format!("remote_insert_{tasks}"),
-            Self::AtOnce(calls) => format!("remote_insert_at_once_{}k", calls / 1_000),
-            Self::Point => "remote_point_query".to_owned(),
+        let server = if self.is_libsql { "libsql_" } else { "" };
+        match self.work {
+            Work::Insert(tasks) => format!("remote_{server}insert_{tasks}"),
+            Work::AtOnce(calls) => format!("remote_{server}insert_at_once_{}k", calls / 1_000),
+            Work::Point => format!("remote_{server}point_query"),
+            Work::Transaction => format!("remote_{server}transaction"),
         }
     }
 
     pub fn info(self) -> Info {
-        let about = match self {
-            Self::Insert(tasks) => format!("inserts of {tasks} tasks on a cluster whose commits take 2 ms"),
-            Self::AtOnce(calls) => format!("{calls} inserts that begin at once, on the same cluster"),
-            Self::Point => "a point query at the leader of a cluster".to_owned(),
+        let server = if self.is_libsql { "a libSQL server" } else { "a cluster whose commits take 2 ms" };
+        let about = match self.work {
+            Work::Insert(tasks) => format!("inserts of {tasks} tasks on {server}"),
+            Work::AtOnce(calls) => format!("{calls} inserts that begin at once on {server}"),
+            Work::Point => format!("a point query on {server}"),
+            Work::Transaction => format!("a transaction of two inserts on {server}"),
         };
-        let unit = if matches!(self, Self::Point) { "queries" } else { "inserts" };
+        let unit = match self.work {
+            Work::Point => "queries",
+            Work::Transaction => "transactions",
+            Work::Insert(_) | Work::AtOnce(_) => "inserts",
+        };
         Info::focused("remote", self.name(), about, unit)
     }
 }
@@ -61,24 +86,33 @@ pub fn run(lane: Lane, kind: Kind, quick: bool) -> Result<Value> {
 }
 
 async fn trial(lane: Lane, kind: Kind, quick: bool) -> Result<Measured> {
-    let double = Double::start()?;
-    let plain = Remote::connect(&format!("rqlite://{}", double.leader))?;
+    let server = match lane.is_libsql {
+        true => Server::Sqld(Sqld::start()?),
+        false => Server::Double(Double::start()?),
+    };
+    let plain = Remote::connect(&server.address())?;
     plain.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a, b)", ()).await?;
     plain.execute("CREATE TABLE p (id INTEGER PRIMARY KEY, a)", ()).await?;
     plain.execute_many("INSERT INTO p VALUES (?, ?)", (0..ROWS).map(|id| (id, format!("row {id}")))).await?;
-    double.commits_take(COMMIT_US)?;
-    let client = Client::new(kind, &double.leader)?;
+    if let Server::Double(double) = &server {
+        double.commits_take(COMMIT_US)?;
+    }
+    let client = Client::new(kind, &server)?;
     client.insert(-1).await?;
     let lasts = Duration::from_millis(if quick { 50 } else { 2_000 });
-    let measured = match lane {
-        Lane::Insert(tasks) => inserts(&client, tasks, lasts).await?,
-        Lane::AtOnce(calls) => at_once(&client, if quick { calls / 100 } else { calls }).await?,
-        Lane::Point => points(&client, lasts).await?,
+    let measured = match lane.work {
+        Work::Insert(tasks) => inserts(&client, tasks, lasts).await?,
+        Work::AtOnce(calls) => at_once(&client, if quick { calls / 100 } else { calls }).await?,
+        Work::Point => points(&client, lasts).await?,
+        Work::Transaction => transactions(&client, lasts).await?,
     };
-    if !matches!(lane, Lane::Point) {
-        let rows: i64 = plain.query_value("SELECT count(*) FROM t", ()).await?;
-        ensure!(u64::try_from(rows)? == measured.ops + 1, "{rows} rows of {} inserts", measured.ops);
-    }
+    let each = match lane.work {
+        Work::Point => 0,
+        Work::Transaction => 2,
+        Work::Insert(_) | Work::AtOnce(_) => 1,
+    };
+    let rows: i64 = plain.query_value("SELECT count(*) FROM t", ()).await?;
+    ensure!(u64::try_from(rows)? == measured.ops * each + 1, "{rows} rows of {} calls", measured.ops);
     Ok(measured)
 }
 
@@ -123,6 +157,16 @@ async fn points(client: &Client, lasts: Duration) -> Result<Measured> {
         let text = timing.time(client.point(id % ROWS)).await?;
         ensure!(text == format!("row {}", id % ROWS), "another row");
         id += 1;
+    }
+    let ops = timing.latencies.len();
+    timing.end(ops)
+}
+
+async fn transactions(client: &Client, lasts: Duration) -> Result<Measured> {
+    let mut timing = Timing::begin()?;
+    let began = std::time::Instant::now();
+    while began.elapsed() < lasts {
+        timing.time(client.transaction(1)).await?;
     }
     let ops = timing.latencies.len();
     timing.end(ops)

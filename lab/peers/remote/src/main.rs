@@ -1,11 +1,11 @@
-//! The peers `remote-*`: clients of an rqlite cluster, on the loopback interface.
+//! The peers `remote-*`: clients of servers, on the loopback interface.
 //!
 //! Owns: the command line, the list of lanes, and the JSON on standard output. The cluster is a stand-in that runs as a process of its own,
 //! which is this program again. Leaves out: the lanes, and what each peer sends.
 
 mod client;
-mod double;
 mod lanes;
+mod servers;
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ struct Arguments {
 const USUAL: &str = "remote-flatwater";
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(double::CHILD) {
+    if std::env::args().nth(1).as_deref() == Some(servers::CHILD) {
         rqlite_double::run();
         return ExitCode::SUCCESS;
     }
