@@ -135,6 +135,26 @@ fn a_write_on_the_libsql_database_inside_of_its_own_transaction_is_refused_at_on
 
 #[test]
 #[ignore = "needs sqld: make test-libsql"]
+fn a_write_behind_the_own_libsql_transaction_is_given_up_at_its_own_deadline() {
+    let server = Sqld::start();
+    let remote = server.connect();
+    runtime().block_on(async {
+        remote.execute(TABLE, ()).await.unwrap();
+        let tx = remote.begin().await.unwrap();
+        let mut patient = Box::pin(remote.execute("INSERT INTO t (b) VALUES (1)", ()));
+        assert!(futures_util::poll!(&mut patient).is_pending());
+        // It is behind another one, which waits on.
+        let late = remote.execute("INSERT INTO t (b) VALUES (2)", ()).timeout(Duration::from_millis(50)).await;
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::Timeout);
+        assert!(futures_util::poll!(&mut patient).is_pending());
+        tx.commit().await.unwrap();
+        patient.await.unwrap();
+        assert_eq!(remote.query_values::<i64>("SELECT b FROM t", ()).await.unwrap(), [1]);
+    });
+}
+
+#[test]
+#[ignore = "needs sqld: make test-libsql"]
 fn a_libsql_database_that_is_closed_rolls_back_what_is_open_and_its_calls_say_so() {
     let server = Sqld::start();
     let (remote, other) = (server.connect(), server.connect());
