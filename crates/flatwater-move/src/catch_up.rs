@@ -15,8 +15,16 @@ use crate::table::Table;
 
 /// So many entries of the log are read at once.
 const ENTRIES: usize = 1000;
-/// What differs is put right so often, because rows may need each other.
-const ROUNDS: usize = 8;
+/// Rows may need each other, so the last ones may be right after some rounds in which no fewer differed.
+const IN_VAIN: usize = 3;
+
+/// How many rows differed in the first comparison, and in the last one; and a table that had some.
+#[derive(Default)]
+pub(crate) struct Repaired {
+    pub(crate) first: usize,
+    pub(crate) last: usize,
+    pub(crate) table: String,
+}
 
 /// The two sides.
 #[derive(Clone, Copy)]
@@ -82,19 +90,29 @@ impl Sides<'_> {
         Ok(number)
     }
 
-    /// Compares all tables, until nothing differs or it was done too often. Returns how many rows differed at first, and at last.
-    pub(crate) async fn repair(&self, tables: &[Table]) -> Result<(usize, usize)> {
-        let mut first = None;
-        for round in 1.. {
+    /// Compares all tables, until nothing differs, or no fewer rows do by now.
+    pub(crate) async fn repair(&self, tables: &[Table]) -> Result<Repaired> {
+        let mut repaired = Repaired::default();
+        let (mut rounds, mut fewest, mut in_vain) = (0, usize::MAX, 0);
+        while in_vain < IN_VAIN {
             let mut differ = 0;
             for table in tables {
-                differ += compare::repair(self.from, self.to, table).await?;
+                let of_table = compare::repair(self.from, self.to, table).await?;
+                if of_table > 0 {
+                    repaired.table.clone_from(&table.name);
+                }
+                differ += of_table;
             }
-            let first = *first.get_or_insert(differ);
-            if differ == 0 || round == ROUNDS {
-                return Ok((first, differ));
+            if rounds == 0 {
+                repaired.first = differ;
             }
+            repaired.last = differ;
+            if differ == 0 {
+                break;
+            }
+            in_vain = if differ < fewest { 0 } else { in_vain + 1 };
+            (rounds, fewest) = (rounds + 1, fewest.min(differ));
         }
-        unreachable!("the last round returns")
+        Ok(repaired)
     }
 }

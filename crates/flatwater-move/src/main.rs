@@ -88,6 +88,12 @@ fn run(step: Step) -> Result<()> {
                 done.changes,
                 done.repaired
             );
+            if done.differing > 0 {
+                println!(
+                    "{} rows differ still: programs write, or the target refuses them, which the switch will say",
+                    done.differing
+                );
+            }
         }
         Step::Switch(_) => {
             let done = runtime.block_on(moving.switch(to.name()))?;

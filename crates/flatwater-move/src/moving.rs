@@ -32,6 +32,8 @@ pub struct Copied {
     pub changes: u64,
     /// Rows that differed afterwards, and were put again.
     pub repaired: usize,
+    /// Rows that differed after that: programs write meanwhile, or the target refuses them.
+    pub differing: usize,
 }
 
 /// What a switch did.
@@ -55,10 +57,11 @@ impl<'a> Move<'a> {
     /// was stopped.
     ///
     /// # Errors
-    /// `Misuse` for a table that cannot be moved, for a target that has a table with the name of one that was not copied, for another target than
+    /// `Misuse` for a table that cannot be moved, for rows that refer to others that are not there if the target enforces foreign keys, for a target that has a table with the name of one that was not copied, for another target than
     /// that of the last copy, and after a switch; the errors of both sides. The source goes on whatever fails.
     pub async fn copy(&self) -> Result<Copied> {
         let tables = tables(self.from).await?;
+        self.check_references().await?;
         self.begin(&tables).await?;
         let mut copied = Copied { tables: tables.len(), ..Copied::default() };
         let mut left = Vec::new();
@@ -79,7 +82,8 @@ impl<'a> Move<'a> {
         }
         copied.changes = self.sides().catch_up(&tables).await?;
         self.make_others("index").await?;
-        copied.repaired = self.sides().repair(&tables).await?.0;
+        let repaired = self.sides().repair(&tables).await?;
+        (copied.repaired, copied.differing) = (repaired.first, repaired.last);
         copied.changes += self.sides().catch_up(&tables).await?;
         Ok(copied)
     }
@@ -171,6 +175,22 @@ impl<'a> Move<'a> {
         Ok(())
     }
 
+    /// Refuses rows that refer to others that are not there, if the target enforces foreign keys.
+    async fn check_references(&self) -> Result<()> {
+        if self.to.query_optional_value::<i64>("PRAGMA foreign_keys", ()).await? != Some(1) {
+            return Ok(());
+        }
+        let lost = "SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2";
+        match self.from.query_as::<(String, String, i64)>(lost, ()).await?.first() {
+            None => Ok(()),
+            Some((table, parent, rows)) => {
+                let message = format!("rows of {table} refer to rows of {parent} that are not there: {rows}");
+                let hint = "PRAGMA foreign_key_check lists them; the target enforces foreign keys, so mend or delete them before";
+                Err(refused(message, hint))
+            }
+        }
+    }
+
     /// Refuses a target that is not the one of this move.
     async fn check_target(&self, number: &str) -> Result<()> {
         if bound::mark_of(self.to).await?.as_deref() == Some(number) {
@@ -202,10 +222,11 @@ impl<'a> Move<'a> {
         let changes = self.sides().catch_up(tables).await?;
         self.make_others("index").await?;
         // The log has not all: SQLite fires no trigger for a row that REPLACE removes.
-        let (repaired, differ) = self.sides().repair(tables).await?;
-        if differ > 0 {
+        let repaired = self.sides().repair(tables).await?;
+        if repaired.last > 0 {
+            self.check_references().await?;
             let hint = "look at both sides, and move into an empty database";
-            return Err(refused(format!("{differ} rows do not become equal"), hint));
+            return Err(refused(format!("rows of {} do not become equal", repaired.table), hint));
         }
         self.take_sequences().await?;
         self.make_others("view").await?;
@@ -213,7 +234,7 @@ impl<'a> Move<'a> {
         log::end(self.from, tables, target).await?;
         // It means nothing any more.
         let _ = bound::forget(self.to).await;
-        Ok(Switched { changes, repaired })
+        Ok(Switched { changes, repaired: repaired.first })
     }
 
     /// Refuses a source that has got other tables since the copy.

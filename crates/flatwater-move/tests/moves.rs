@@ -127,6 +127,23 @@ fn what_cannot_move_is_refused_before_anything_changes() {
         for db in [&from, &to] {
             assert_eq!(db.query_value::<i64>("SELECT count(*) FROM sqlite_schema", ()).await.unwrap(), 1);
         }
+        to.execute("DROP TABLE t", ()).await.unwrap();
+        // Other programs do not enforce foreign keys.
+        let plain = rusqlite::Connection::open(folder.path().join("from.db")).unwrap();
+        plain.execute_batch("CREATE TABLE u (a REFERENCES t (b))").unwrap();
+        plain
+            .execute_batch(
+                "DROP TABLE t; CREATE TABLE t (b PRIMARY KEY); INSERT INTO t VALUES (1); INSERT INTO u VALUES (1)",
+            )
+            .unwrap();
+        moving.copy().await.unwrap();
+        plain.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM t").unwrap();
+        for error in [moving.switch("to.db").await.err(), moving.copy().await.err()] {
+            let error = error.unwrap();
+            assert!(error.message().contains("rows of u refer to rows of t that are not there: 1"), "{error}");
+        }
+        plain.execute_batch("DELETE FROM u").unwrap();
+        moving.switch("to.db").await.unwrap();
     });
 }
 
