@@ -41,7 +41,7 @@ test:
 	cargo test --workspace --features flatwater/tracing
 	$(MAKE) $(SQLD_FILE)
 	$(if $(SQLD_FILE),SQLD=$(SQLD_FILE)) $(MAKE) --jobs=2 --output-sync=target test-python test-default-build test-of-node test-lanes loom \
-	    test-migrations-with-others test-page test-libsql
+	    test-migrations-with-others test-page test-libsql test-rqlite
 	$(MAKE) test-tabs
 
 # The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, the
@@ -280,6 +280,15 @@ test-libsql: $(SQLD_FILE)
 else
 test-libsql:
 	@echo "skipped: $@ needs SQLD=/path/to/sqld on this machine"
+endif
+
+# The client of a cluster beside a real one of three processes, whose program is in no registry: RQLITED=/path/to/rqlited.
+.PHONY: test-rqlite
+test-rqlite:
+ifneq ($(RQLITED),)
+	RQLITED=$(RQLITED) cargo test -p flatwater-remote --test it -- --ignored rqlited::
+else
+	@echo "skipped: $@ needs RQLITED=/path/to/rqlited"
 endif
 
 $(SQLD_MADE): crates/flatwater-remote/tests/sqld.txt crates/flatwater-remote/tests/sqld.py

@@ -11,6 +11,7 @@ mod libsql;
 mod live;
 mod migrations;
 mod pages;
+mod rqlited;
 mod same_calls;
 mod sqld;
 mod tls;
