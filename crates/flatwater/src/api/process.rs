@@ -23,7 +23,7 @@ use crate::workers::Answer;
 /// [`Options::close_wait`](crate::Options::close_wait) if that is shorter. The call returns at most two seconds later.
 ///
 /// It also waits for closes that began earlier, as long as they take. Calls on the remaining handles return `Closed`,
-/// except `close`, which succeeds. A file may be opened again afterwards. Databases in memory, and files that are being
+/// except `close`, which succeeds. A file may be opened again afterwards. Databases in memory and on servers, and files that are being
 /// opened, stay open. If the future is dropped after its first poll, the databases are still closed.
 ///
 /// # Errors
