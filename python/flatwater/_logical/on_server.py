@@ -16,7 +16,7 @@ from .pooled import NeedsOwn, Pooled
 from .result import Result, read
 from .statement import Kind, Statement
 from .steps import Steps, Whole
-from .transaction import Open, has_taken
+from .transaction import Open
 from .values import had_rows, parameters
 
 # The code of what cannot be compiled, among others.
@@ -73,7 +73,8 @@ class OnServer(Pooled):
         try:
             return (yield from work)
         except Exception as error:
-            if self._open is not None and not (has_taken(error) and error.sqlite_errorcode != SQLITE_ERROR):
+            # With another code it has run.
+            if self._open is not None and getattr(error, "sqlite_errorcode", None) in (None, SQLITE_ERROR):
                 yield from self.rollback()
                 self.is_deferred = was_deferred
             raise

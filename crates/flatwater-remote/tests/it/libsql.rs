@@ -188,7 +188,7 @@ fn a_write_of_a_transaction_whose_caller_left_is_in_it_or_was_not_sent() {
             }
             kept += match call.cancel() {
                 CancelOutcome::Withdrawn | CancelOutcome::WriteInterrupted => 0,
-                CancelOutcome::WriteRunning => 1,
+                CancelOutcome::WriteRunning | CancelOutcome::Answered => 1,
                 other => panic!("{other:?}"),
             };
         }
