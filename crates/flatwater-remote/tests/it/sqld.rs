@@ -47,7 +47,10 @@ impl Sqld {
     /// Starts one with several databases. Returns the port by which they are made.
     pub(crate) fn with_databases() -> (Self, u16) {
         let admin = free_port();
-        (Self::with(&["--enable-namespaces".to_owned(), format!("--admin-listen-addr=127.0.0.1:{admin}")]), admin)
+        let sqld = Self::with(&["--enable-namespaces".to_owned(), format!("--admin-listen-addr=127.0.0.1:{admin}")]);
+        // It listens there a little later.
+        wait_until(|| TcpStream::connect(("127.0.0.1", admin)).is_ok());
+        (sqld, admin)
     }
 
     fn with(more: &[String]) -> Self {
