@@ -3,10 +3,10 @@
 //! ```no_run
 //! use flatwater::Database;
 //! use flatwater_move::Move;
-//! use flatwater_remote::Remote;
+//! use flatwater_remote::{Level, Remote};
 //!
 //! # async fn example() -> flatwater::Result<()> {
-//! let (file, cluster) = (Database::open("app.db").await?, Remote::connect("rqlite://10.0.0.1:4001")?);
+//! let (file, cluster) = (Database::open("app.db").await?, Remote::connect("rqlite://10.0.0.1:4001")?.with_level(Level::Linearizable));
 //! let moving = Move::new(&file, &cluster);
 //! moving.copy().await?;
 //! // From here on the file refuses writes.

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use flatwater::{Error, Result, Session};
+use flatwater::{Error, ErrorKind, Result, Session};
 
 use crate::apply::{add, put};
 use crate::bound::{self, State};
@@ -47,7 +47,7 @@ pub struct Switched {
 }
 
 impl<'a> Move<'a> {
-    /// Returns a move. Nothing begins.
+    /// Returns a move. Nothing begins. Both sessions must read the newest state: those of a server with `Level::Linearizable`.
     #[must_use]
     pub fn new(from: &'a Session, to: &'a Session) -> Self {
         Self { from, to }
@@ -81,9 +81,13 @@ impl<'a> Move<'a> {
             put(self.to, table, rows).await?;
         }
         copied.changes = self.sides().catch_up(&tables).await?;
-        self.make_others("index").await?;
         let repaired = self.sides().repair(&tables).await?;
         (copied.repaired, copied.differing) = (repaired.first, repaired.last);
+        match self.make_others("index").await {
+            // Rows of different times are there. The switch makes it.
+            Err(error) if error.kind() == ErrorKind::Constraint => {}
+            made => made?,
+        }
         copied.changes += self.sides().catch_up(&tables).await?;
         Ok(copied)
     }
@@ -114,9 +118,16 @@ impl<'a> Move<'a> {
 
     /// Has the source take writes again. Returns the error of the switch.
     async fn go_back(&self, tables: &[Table], number: &str, error: Error) -> Error {
-        let is_over = bound::state(self.from).await.is_ok_and(|state| matches!(state, State::Moved));
-        if is_over {
-            return error;
+        match bound::state(self.from).await {
+            Ok(State::Moved) => {
+                let message = format!("the switch is over and the source refuses writes, but: {error}");
+                return refused(message, "have the programs use the target");
+            }
+            Ok(_) => {}
+            Err(other) => {
+                let message = format!("{error}; and it is not known whether the source refuses writes: {other}");
+                return refused(message, "repeat the switch: it goes on, or says that it is over");
+            }
         }
         // The target's do no harm before the next copy, which removes them, too.
         let _ = without_triggers_of_the_program(self.from, self.to).await;
@@ -220,7 +231,6 @@ impl<'a> Move<'a> {
         self.check_schema(tables).await?;
         without_triggers_of_the_program(self.from, self.to).await?;
         let changes = self.sides().catch_up(tables).await?;
-        self.make_others("index").await?;
         // The log has not all: SQLite fires no trigger for a row that REPLACE removes.
         let repaired = self.sides().repair(tables).await?;
         if repaired.last > 0 {
@@ -228,6 +238,7 @@ impl<'a> Move<'a> {
             let hint = "look at both sides, and move into an empty database";
             return Err(refused(format!("rows of {} do not become equal", repaired.table), hint));
         }
+        self.make_others("index").await?;
         self.take_sequences().await?;
         self.make_others("view").await?;
         self.make_others("trigger").await?;

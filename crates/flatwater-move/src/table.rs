@@ -1,6 +1,6 @@
 //! The tables of a database, and the SQL for their rows.
 //!
-//! Owns: reading the schema, and these texts. Invariant: a name stands in a text in quotes. Leaves out: running them.
+//! Owns: reading the schema, and these texts. Invariants: a name stands in a text in quotes; what a table says of conflicts has no effect. Leaves out: running them.
 
 use flatwater::{Error, Result, Session};
 
@@ -163,7 +163,7 @@ impl Table {
         let is_whole = !self.collations.is_empty() || self.columns.is_empty();
         let all = self.key.iter().chain(&self.columns).enumerate().skip(if is_whole { 0 } else { self.key.len() });
         let set = all.map(|(at, name)| format!("{} = ?{}", quoted(name), at + 1)).collect::<Vec<_>>().join(", ");
-        format!("UPDATE {} SET {set} WHERE {}", quoted(&self.name), self.is_key())
+        format!("UPDATE OR ABORT {} SET {set} WHERE {}", quoted(&self.name), self.is_key())
     }
 
     /// Adds a row, unless its key is there.
@@ -172,7 +172,7 @@ impl Table {
         let values = (1..=self.width()).map(|number| format!("?{number}")).collect::<Vec<_>>().join(", ");
         let name = quoted(&self.name);
         format!(
-            "INSERT INTO {name} ({}) SELECT {values} WHERE NOT EXISTS (SELECT 1 FROM {name} WHERE {})",
+            "INSERT OR ABORT INTO {name} ({}) SELECT {values} WHERE NOT EXISTS (SELECT 1 FROM {name} WHERE {})",
             Self::list(&all, str::to_owned),
             self.is_key()
         )
@@ -188,7 +188,7 @@ impl Table {
         let all: Vec<String> = self.key.iter().chain(&self.columns).cloned().collect();
         let row = format!("({})", vec!["?"; self.width()].join(", "));
         let rows = vec![row; rows].join(", ");
-        format!("INSERT INTO {} ({}) VALUES {rows}", quoted(&self.name), Self::list(&all, str::to_owned))
+        format!("INSERT OR ABORT INTO {} ({}) VALUES {rows}", quoted(&self.name), Self::list(&all, str::to_owned))
     }
 
     pub(crate) fn delete(&self) -> String {

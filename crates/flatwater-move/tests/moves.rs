@@ -68,7 +68,8 @@ async fn content(of: &Session) -> Vec<String> {
 
 fn cluster() -> (rqlite_double::Running, Remote) {
     let double = rqlite_double::start();
-    let remote = Remote::connect(&format!("rqlite://{}/?timeout=60s", double.nodes.join(","))).unwrap();
+    let remote =
+        Remote::connect(&format!("rqlite://{}/?timeout=60s&level=linearizable", double.nodes.join(","))).unwrap();
     (double, remote)
 }
 
@@ -329,6 +330,11 @@ fn a_schema_that_changes_is_seen_and_a_switch_that_fails_takes_writes_again() {
         let error = moving.switch("to.db").await.unwrap_err();
         assert!(error.message().contains("the table late is not as it was copied"), "{error}");
         // The source takes writes, and they are logged: also in a spelling of the key that is the same, and where no trigger fires.
+        from.execute("CREATE TABLE once (id INTEGER PRIMARY KEY, n)", ()).await.unwrap();
+        from.execute("INSERT INTO once VALUES (1, 'a')", ()).await.unwrap();
+        moving.copy().await.unwrap();
+        from.execute("CREATE UNIQUE INDEX by_once ON once (n)", ()).await.unwrap();
+        from.execute("INSERT OR REPLACE INTO once VALUES (2, 'a')", ()).await.unwrap();
         let script = "INSERT INTO late VALUES (2); UPDATE keyed SET a = 'a' WHERE a = 'A'; DROP TABLE text_key;
             CREATE TABLE text_key (name TEXT PRIMARY KEY, n INT); INSERT INTO text_key VALUES ('three', 3);
             CREATE UNIQUE INDEX by_n ON text_key (n); CREATE INDEX later ON late (a);
@@ -342,6 +348,7 @@ fn a_schema_that_changes_is_seen_and_a_switch_that_fails_takes_writes_again() {
         from.execute("INSERT INTO only VALUES (70)", ()).await.unwrap();
         moving.switch("to.db").await.unwrap();
         assert_eq!(content(&to).await, content(&from).await);
+        assert_eq!(to.query_values::<i64>("SELECT id FROM once", ()).await.unwrap(), [2]);
         assert_eq!(to.query_values::<i64>("SELECT a FROM late ORDER BY a", ()).await.unwrap(), [1, 2]);
         let ours = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE '\\_flatwater%' ESCAPE '\\'";
         for db in [&from, &to] {
