@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 
-use flatwater::{Result, Session, Value};
+use flatwater::{Result, Value};
 
 use crate::apply::{delete, put};
 use crate::compare::{self, row};
 use crate::log;
 use crate::rows::same;
+use crate::sides::Sides;
 use crate::table::Table;
 
 /// So many entries of the log are read at once.
@@ -26,13 +27,6 @@ pub(crate) struct Repaired {
     pub(crate) table: String,
 }
 
-/// The two sides.
-#[derive(Clone, Copy)]
-pub(crate) struct Sides<'a> {
-    pub(crate) from: &'a Session,
-    pub(crate) to: &'a Session,
-}
-
 impl Sides<'_> {
     /// Applies the log as it is now, until there is no entry of it that can be applied. Returns how many were.
     pub(crate) async fn catch_up(&self, tables: &[Table]) -> Result<u64> {
@@ -43,6 +37,7 @@ impl Sides<'_> {
                 let entries = log::read(self.from, behind, until, ENTRIES).await?;
                 let Some(last) = entries.last() else { break };
                 behind = last.id;
+                self.check().await?;
                 in_round += self.apply(tables, entries).await?;
             }
             if in_round == 0 {
@@ -97,7 +92,7 @@ impl Sides<'_> {
         while in_vain < IN_VAIN {
             let mut differ = 0;
             for table in tables {
-                let of_table = compare::repair(self.from, self.to, table).await?;
+                let of_table = compare::repair(self, table).await?;
                 if of_table > 0 {
                     repaired.table.clone_from(&table.name);
                 }

@@ -8,6 +8,7 @@ use flatwater::{Params, Result, Session, Value};
 
 use crate::apply::{delete, put};
 use crate::rows::{Values, params, same, values};
+use crate::sides::Sides;
 use crate::table::Table;
 
 /// So many rows are read at once.
@@ -57,11 +58,13 @@ async fn read(of: &Session, sql: String, given: Params) -> Result<Vec<Values>> {
 }
 
 /// Puts right what differs in the target. Returns how many rows did. It may be less than right if rows need each other.
-pub(crate) async fn repair(from: &Session, to: &Session, table: &Table) -> Result<usize> {
+pub(crate) async fn repair(sides: &Sides<'_>, table: &Table) -> Result<usize> {
+    let (from, to) = (sides.from, sides.to);
     let (mut source, mut target, keys) = (Pages::new(from, table), Pages::new(to, table), table.key.len());
     let mut differ = 0;
     loop {
         let rows = source.next(None).await?;
+        sides.check().await?;
         // Behind the last row of the source there is none in the target.
         let until = rows.last().map(|row| row[..keys].to_vec());
         let mut other: HashMap<String, Values> = rows.into_iter().map(|row| (same(&row[..keys]), row)).collect();

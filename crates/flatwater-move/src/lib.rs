@@ -25,6 +25,7 @@ mod compare;
 mod log;
 mod moving;
 mod rows;
+mod sides;
 mod table;
 
 pub use moving::{Copied, Move, Switched};

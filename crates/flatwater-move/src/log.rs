@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use flatwater::{Result, Session, Value};
+use flatwater::{ErrorKind, Result, Session, Value};
 
 use crate::table::{MOST_KEYS, Table, literal, quoted};
 
@@ -27,16 +27,17 @@ fn keys() -> String {
     (1..=MOST_KEYS).map(|number| format!("k{number}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Has the source log what changes, and take writes.
-pub(crate) async fn begin(on: &Session, tables: &[Table], number: &str) -> Result<()> {
+/// Has the source log what changes, and take writes, from this run of the move on. With `only`, if that is the newest run.
+pub(crate) async fn begin(on: &Session, tables: &[Table], number: &str, run: &str, only: Option<&str>) -> Result<()> {
     let columns = keys();
-    let mut script = without_triggers(on).await?;
+    let mut script = only.map_or_else(String::new, unless_newest) + &without_triggers(on).await?;
     let _ = write!(
         script,
         "CREATE TABLE IF NOT EXISTS {LOG} (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, {columns});
-        CREATE TABLE IF NOT EXISTS {MOVE} (number TEXT PRIMARY KEY, bound INTEGER NOT NULL DEFAULT 0);
-        INSERT OR IGNORE INTO {MOVE} (number) VALUES ({});",
-        literal(number)
+        CREATE TABLE IF NOT EXISTS {MOVE} (number TEXT NOT NULL PRIMARY KEY, bound INTEGER NOT NULL DEFAULT 0, run TEXT NOT NULL);
+        INSERT OR IGNORE INTO {MOVE} (number, run) VALUES ({}, ''); {}",
+        literal(number),
+        newest_is(run)
     );
     for (number, table) in tables.iter().enumerate() {
         let rows = |of: &[&str]| {
@@ -64,15 +65,36 @@ fn trigger(begin: &str, number: usize, event: &str) -> String {
     format!("{begin}{number}_{}", event.to_ascii_lowercase())
 }
 
-/// Has the source refuse writes, until the switch is over. Nothing is logged any more.
-pub(crate) async fn refuse_writes(on: &Session, tables: &[Table], target: &str) -> Result<()> {
-    let script = without_triggers(on).await? + &refusals(tables, &format!("this database is being moved to {target}"));
+/// Each copy and each switch is a run.
+fn newest_is(run: &str) -> String {
+    format!("UPDATE {MOVE} SET run = {};", literal(run))
+}
+
+/// Fails the script if a later run has begun.
+fn unless_newest(run: &str) -> String {
+    format!("UPDATE {MOVE} SET number = NULL WHERE run <> {};", literal(run))
+}
+
+/// Returns true while no later run has begun.
+pub(crate) async fn is_newest(on: &Session, run: &str) -> Result<bool> {
+    match on.query_optional_value::<String>(format!("SELECT run FROM {MOVE}"), ()).await {
+        Ok(newest) => Ok(newest.as_deref() == Some(run)),
+        // It is over, and the table gone.
+        Err(error) if error.kind() == ErrorKind::Sql => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Has the source refuse writes, until the switch is over, which is this run. Nothing is logged any more.
+pub(crate) async fn refuse_writes(on: &Session, tables: &[Table], target: &str, run: &str) -> Result<()> {
+    let message = format!("this database is being moved to {target}");
+    let script = newest_is(run) + &without_triggers(on).await? + &refusals(tables, &message);
     on.execute_script(script).await
 }
 
-/// Ends the move: the source refuses writes, and names where the database is.
-pub(crate) async fn end(on: &Session, tables: &[Table], target: &str) -> Result<()> {
-    let mut script = without_triggers(on).await?;
+/// Ends the move, unless a later run has begun: the source refuses writes, and names where the database is.
+pub(crate) async fn end(on: &Session, tables: &[Table], target: &str, run: &str) -> Result<()> {
+    let mut script = unless_newest(run) + &without_triggers(on).await?;
     let _ = write!(script, "DROP TABLE {LOG}; DROP TABLE {MOVE};");
     script += &refusals(tables, &format!("this database has moved to {target}"));
     on.execute_script(script).await

@@ -8,11 +8,11 @@ use flatwater::{Error, ErrorKind, Result, Session};
 
 use crate::apply::{add, put};
 use crate::bound::{self, State};
-use crate::catch_up::Sides;
 use crate::compare::Pages;
 use crate::log;
 use crate::rows::refused;
-use crate::table::{Table, others, quoted, tables, without_triggers_of_the_program};
+use crate::sides::{Sides, overtaken};
+use crate::table::{Table, others, quoted, tables};
 
 /// A move from one session to another.
 pub struct Move<'a> {
@@ -62,7 +62,9 @@ impl<'a> Move<'a> {
     pub async fn copy(&self) -> Result<Copied> {
         let tables = tables(self.from).await?;
         self.check_references().await?;
-        self.begin(&tables).await?;
+        let run = bound::new_number(self.from).await?;
+        let sides = self.sides(&run);
+        self.begin(&tables, &run).await?;
         let mut copied = Copied { tables: tables.len(), ..Copied::default() };
         let mut left = Vec::new();
         for table in &tables {
@@ -73,22 +75,24 @@ impl<'a> Move<'a> {
                     break;
                 }
                 copied.rows += rows.len() as u64;
+                sides.check().await?;
                 left.push((table, add(self.to, table, rows).await?));
             }
         }
         for (table, rows) in left {
+            sides.check().await?;
             // Those to which they refer are there by now, or the comparison finds them.
             put(self.to, table, rows).await?;
         }
-        copied.changes = self.sides().catch_up(&tables).await?;
-        let repaired = self.sides().repair(&tables).await?;
+        copied.changes = sides.catch_up(&tables).await?;
+        let repaired = sides.repair(&tables).await?;
         (copied.repaired, copied.differing) = (repaired.first, repaired.last);
-        match self.make_others("index").await {
+        match self.make_others("index", &run).await {
             // Rows of different times are there. The switch makes it.
             Err(error) if error.kind() == ErrorKind::Constraint => {}
             made => made?,
         }
-        copied.changes += self.sides().catch_up(&tables).await?;
+        copied.changes += sides.catch_up(&tables).await?;
         Ok(copied)
     }
 
@@ -106,18 +110,19 @@ impl<'a> Move<'a> {
         };
         self.check_target(&number).await?;
         let tables = tables(self.from).await?;
-        let done = match log::refuse_writes(self.from, &tables, target).await {
-            Ok(()) => self.finish(&tables, target).await,
+        let run = bound::new_number(self.from).await?;
+        let done = match log::refuse_writes(self.from, &tables, target, &run).await {
+            Ok(()) => self.finish(&tables, target, &run).await,
             Err(error) => Err(error),
         };
         match done {
             Ok(switched) => Ok(switched),
-            Err(error) => Err(self.go_back(&tables, &number, error).await),
+            Err(error) => Err(self.go_back(&tables, &number, &run, error).await),
         }
     }
 
     /// Has the source take writes again. Returns the error of the switch.
-    async fn go_back(&self, tables: &[Table], number: &str, error: Error) -> Error {
+    async fn go_back(&self, tables: &[Table], number: &str, run: &str, error: Error) -> Error {
         match bound::state(self.from).await {
             Ok(State::Moved) => {
                 let message = format!("the switch is over and the source refuses writes, but: {error}");
@@ -129,10 +134,13 @@ impl<'a> Move<'a> {
                 return refused(message, "repeat the switch: it goes on, or says that it is over");
             }
         }
-        // The target's do no harm before the next copy, which removes them, too.
-        let _ = without_triggers_of_the_program(self.from, self.to).await;
-        match log::begin(self.from, tables, number).await {
-            Ok(()) => error,
+        match log::begin(self.from, tables, number, run, Some(run)).await {
+            Ok(()) => {
+                // They do no harm before the next copy, which removes them, too.
+                let _ = self.sides(run).drop_triggers().await;
+                error
+            }
+            Err(other) if other.kind() == ErrorKind::Constraint => overtaken(),
             Err(other) => refused(
                 format!("{error}; and the source still refuses writes: {other}"),
                 "`give-up` has it take writes again",
@@ -148,17 +156,21 @@ impl<'a> Move<'a> {
         log::remove(self.from).await
     }
 
-    fn sides(&self) -> Sides<'a> {
-        Sides { from: self.from, to: self.to }
+    fn sides<'r>(&self, run: &'r str) -> Sides<'r>
+    where
+        'a: 'r,
+    {
+        Sides { from: self.from, to: self.to, run }
     }
 
     /// Has the source log, and the target know of the move, and makes the tables that the target has not.
-    async fn begin(&self, all: &[Table]) -> Result<()> {
+    async fn begin(&self, all: &[Table], run: &str) -> Result<()> {
+        let sides = self.sides(run);
         match bound::state(self.from).await? {
             State::Moved => return Err(bound::has_moved()),
             State::Moving(number, true) => {
                 self.check_target(&number).await?;
-                log::begin(self.from, all, &number).await?;
+                log::begin(self.from, all, &number, run, None).await?;
             }
             begun => {
                 let there = tables(self.to).await?;
@@ -170,17 +182,20 @@ impl<'a> Move<'a> {
                     State::Moving(number, _) => number,
                     _ => bound::new_number(self.from).await?,
                 };
-                log::begin(self.from, all, &number).await?;
+                log::begin(self.from, all, &number, run, None).await?;
                 bound::bind(self.from, self.to, &number).await?;
             }
         }
-        without_triggers_of_the_program(self.from, self.to).await?;
+        sides.drop_triggers().await?;
         let there = tables(self.to).await?;
         for table in all {
             match there.iter().find(|other| other.name == table.name) {
                 Some(other) if other.is_like(table) => {}
                 Some(_) => return Err(changed(&table.name)),
-                None => drop(self.to.execute(&*table.sql, ()).await?),
+                None => {
+                    sides.check().await?;
+                    self.to.execute(&*table.sql, ()).await?;
+                }
             }
         }
         Ok(())
@@ -212,8 +227,9 @@ impl<'a> Move<'a> {
     }
 
     /// Makes what the target has not of a kind.
-    async fn make_others(&self, kind: &str) -> Result<()> {
+    async fn make_others(&self, kind: &str, run: &str) -> Result<()> {
         for (_, sql) in self.missing(kind).await? {
+            self.sides(run).check().await?;
             self.to.execute(sql, ()).await?;
         }
         Ok(())
@@ -227,22 +243,24 @@ impl<'a> Move<'a> {
     }
 
     /// All of a switch after the source refuses writes.
-    async fn finish(&self, tables: &[Table], target: &str) -> Result<Switched> {
+    async fn finish(&self, tables: &[Table], target: &str, run: &str) -> Result<Switched> {
+        let sides = self.sides(run);
         self.check_schema(tables).await?;
-        without_triggers_of_the_program(self.from, self.to).await?;
-        let changes = self.sides().catch_up(tables).await?;
+        sides.drop_triggers().await?;
+        let changes = sides.catch_up(tables).await?;
         // The log has not all: SQLite fires no trigger for a row that REPLACE removes.
-        let repaired = self.sides().repair(tables).await?;
+        let repaired = sides.repair(tables).await?;
         if repaired.last > 0 {
             self.check_references().await?;
             let hint = "look at both sides, and move into an empty database";
             return Err(refused(format!("rows of {} do not become equal", repaired.table), hint));
         }
-        self.make_others("index").await?;
+        self.make_others("index", run).await?;
+        sides.check().await?;
         self.take_sequences().await?;
-        self.make_others("view").await?;
-        self.make_others("trigger").await?;
-        log::end(self.from, tables, target).await?;
+        self.make_others("view", run).await?;
+        self.make_others("trigger", run).await?;
+        log::end(self.from, tables, target, run).await?;
         // It means nothing any more.
         let _ = bound::forget(self.to).await;
         Ok(Switched { changes, repaired: repaired.first })

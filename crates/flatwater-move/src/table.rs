@@ -202,13 +202,3 @@ pub(crate) async fn others(of: &Session, kind: &str) -> Result<Vec<(String, Stri
         AND name NOT LIKE '\\_flatwater\\_%' ESCAPE '\\' AND tbl_name NOT LIKE '\\_flatwater\\_%' ESCAPE '\\' ORDER BY rowid";
     of.query_as(sql, (kind,)).await
 }
-
-/// Removes from the target those triggers that the program has on the source, too: none fires for rows that are moved.
-pub(crate) async fn without_triggers_of_the_program(source: &Session, target: &Session) -> Result<()> {
-    let all = "SELECT name FROM sqlite_schema WHERE type = 'trigger'";
-    let of_source: Vec<String> = source.query_values(all, ()).await?;
-    let of_target: Vec<String> = target.query_values(all, ()).await?;
-    let both = of_target.iter().filter(|name| of_source.contains(name));
-    let script: String = both.map(|name| format!("DROP TRIGGER IF EXISTS {};", quoted(name))).collect();
-    if script.is_empty() { Ok(()) } else { target.execute_script(script).await }
-}

@@ -356,3 +356,51 @@ fn a_schema_that_changes_is_seen_and_a_switch_that_fails_takes_writes_again() {
         }
     });
 }
+
+#[test]
+fn of_two_runs_at_a_time_the_older_one_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    runtime().block_on(async {
+        from.execute_script(KINDS).await.unwrap();
+        from.execute_many("INSERT INTO plain VALUES (?, ?)", (0..3000_i64).map(|n| (n, n))).await.unwrap();
+        let moving = Move::new(&from, &to);
+        moving.copy().await.unwrap();
+        // A copy that is in the middle when a switch comes changes nothing after it. It cannot end while a transaction is open.
+        let newest = async || from.query_value::<String>("SELECT run FROM _flatwater_move", ()).await.unwrap();
+        let (before, held) = (newest().await, to.begin().await.unwrap());
+        let mut copy = std::pin::pin!(moving.copy());
+        while newest().await == before {
+            assert!(futures_util::poll!(&mut copy).is_pending());
+            tokio::task::yield_now().await;
+        }
+        let mut switch = std::pin::pin!(moving.switch("to.db"));
+        while from.execute("INSERT INTO plain VALUES (-1, 0)", ()).await.is_ok() {
+            assert!(futures_util::poll!(&mut switch).is_pending());
+            tokio::task::yield_now().await;
+        }
+        held.rollback().await.unwrap();
+        switch.await.unwrap();
+        to.execute("DELETE FROM plain", ()).await.unwrap();
+        let expected = content(&to).await;
+        assert!(copy.await.unwrap_err().message().contains("another copy or switch"));
+        assert_eq!(content(&to).await, expected);
+        // A switch that is in the middle when a copy comes is none.
+        let (back, source) = (file(&folder.path().join("back.db")), &to);
+        let home = Move::new(source, &back);
+        home.copy().await.unwrap();
+        let held = back.begin().await.unwrap();
+        let mut switch = std::pin::pin!(home.switch("back.db"));
+        while source.execute("INSERT INTO plain VALUES (1, 1)", ()).await.is_ok() {
+            assert!(futures_util::poll!(&mut switch).is_pending());
+            tokio::task::yield_now().await;
+        }
+        held.rollback().await.unwrap();
+        home.copy().await.unwrap();
+        source.execute("INSERT INTO plain VALUES (2, 2)", ()).await.unwrap();
+        assert!(switch.await.unwrap_err().message().contains("another copy or switch"));
+        source.execute("INSERT INTO plain VALUES (3, 3)", ()).await.unwrap();
+        home.switch("back.db").await.unwrap();
+        assert_eq!(content(&back).await, content(source).await);
+    });
+}
