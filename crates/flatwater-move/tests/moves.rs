@@ -172,6 +172,8 @@ fn write(path: &Path, seed: u64, ends: &AtomicBool, written: &AtomicU64) {
             Err(error) if error.to_string().contains("constraint") => 0,
             Err(error) => panic!("{error}"),
         };
+        // A copy has to read a table faster than it grows.
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
