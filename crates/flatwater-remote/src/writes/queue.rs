@@ -56,10 +56,13 @@ impl Writes {
 
     /// Waits until no transaction of this client is open.
     async fn slot(&mut self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(slot) = self.shared.slot.clone().try_acquire_owned() {
+            return Some(slot);
+        }
         let mut slot = pin!(self.shared.slot.clone().acquire_owned());
+        // When the first of those that wait is given up.
+        let mut until = self.first_end();
         loop {
-            // One that has a deadline of its own is given up then.
-            let until = self.waiting.iter().map(|asked| self.shared.finishes_by(asked)).min();
             let late = async {
                 match until {
                     Some(until) => tokio::time::sleep_until(until.into()).await,
@@ -69,10 +72,21 @@ impl Writes {
             tokio::select! {
                 biased;
                 slot = &mut slot => return slot.ok(),
-                () = late => self.answer_late(),
-                Some(asked) = self.inbox.recv() => self.waiting.push_back(asked),
+                () = late => {
+                    self.answer_late();
+                    until = self.first_end();
+                }
+                Some(asked) = self.inbox.recv() => {
+                    let end = self.shared.finishes_by(&asked);
+                    until = Some(until.map_or(end, |until| until.min(end)));
+                    self.waiting.push_back(asked);
+                }
             }
         }
+    }
+
+    fn first_end(&self) -> Option<Instant> {
+        self.waiting.iter().map(|asked| self.shared.finishes_by(asked)).min()
     }
 
     /// Answers the writes whose time is over.
