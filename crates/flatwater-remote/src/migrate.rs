@@ -89,10 +89,14 @@ async fn refuse_lost_rows(on: &Session, sql: &str) -> Result<()> {
     Ok(())
 }
 
+/// The words and the signs of a text, without comments.
+fn words(sql: &str) -> impl Iterator<Item = &str> {
+    tokens(sql).filter(|(kind, ..)| matches!(*kind, "word" | "name" | "other" | "text")).map(|(_, token, _)| token)
+}
+
 /// The table that a DROP TABLE names.
 fn dropped_table(sql: &str) -> Option<String> {
-    let mut words =
-        tokens(sql).filter(|(kind, ..)| matches!(*kind, "word" | "name" | "other" | "text")).map(|(_, token, _)| token);
+    let mut words = words(sql);
     let mut is = |expected: &str| words.next().is_some_and(|word| word.eq_ignore_ascii_case(expected));
     if !(is("DROP") && is("TABLE")) {
         return None;
@@ -107,10 +111,7 @@ fn dropped_table(sql: &str) -> Option<String> {
 
 /// The names behind REFERENCES, and those behind RENAME TO: other tables refer to a table by its new name, too.
 fn names_that_refer(sql: &str) -> Vec<String> {
-    let words: Vec<&str> = tokens(sql)
-        .filter(|(kind, ..)| matches!(*kind, "word" | "name" | "other" | "text"))
-        .map(|(_, token, _)| token)
-        .collect();
+    let words: Vec<&str> = words(sql).collect();
     let is = |at: usize, expected: &str| words.get(at).is_some_and(|word| word.eq_ignore_ascii_case(expected));
     let begins = |at: &usize| is(*at, "REFERENCES") || (is(*at, "TO") && *at > 0 && is(*at - 1, "RENAME"));
     (0..words.len()).filter(begins).filter_map(|at| words.get(at + 1)).map(|name| unquoted(name)).collect()

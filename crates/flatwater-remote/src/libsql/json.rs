@@ -160,13 +160,8 @@ impl Steps {
         let _ = serde_json::to_writer(&mut body, &baton);
         body.extend_from_slice(br#","requests":["#);
         if self.number > 0 {
-            body.extend_from_slice(br#"{"type":"batch","batch":{"steps":["#);
-            body.append(&mut self.json);
-            body.push(b']');
-            if let Some(index) = self.index {
-                let _ = write!(body, r#","replication_index":"{index}""#);
-            }
-            body.extend_from_slice(b"}}");
+            body.extend_from_slice(br#"{"type":"batch","#);
+            self.write_batch(&mut body);
         }
         if closes {
             body.extend_from_slice(if self.number > 0 { br#",{"type":"close"}"# } else { br#"{"type":"close"}"# });
@@ -177,14 +172,20 @@ impl Steps {
 
     /// Returns the body of a request whose rows are read as they come.
     pub(crate) fn finish_cursor(mut self) -> Bytes {
-        let mut body = br#"{"baton":null,"batch":{"steps":["#.to_vec();
+        let mut body = br#"{"baton":null,"#.to_vec();
+        self.write_batch(&mut body);
+        body.into()
+    }
+
+    /// Writes the steps as the last key of an object, and its end.
+    fn write_batch(&mut self, body: &mut Vec<u8>) {
+        body.extend_from_slice(br#""batch":{"steps":["#);
         body.append(&mut self.json);
         body.push(b']');
         if let Some(index) = self.index {
             let _ = write!(body, r#","replication_index":"{index}""#);
         }
         body.extend_from_slice(b"}}");
-        body.into()
     }
 
     /// Adds a step that runs if that of this number did not succeed.

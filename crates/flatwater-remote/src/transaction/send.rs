@@ -27,43 +27,33 @@ pub(super) async fn send(
     statements: Statements,
     limit: Duration,
 ) -> Result<(Verdict, bool), Gone> {
-    let mut is_lost = false;
-    let verdict = exchange(shared, stream, statements, limit, &mut is_lost).await?;
-    Ok((verdict, is_lost))
-}
-
-async fn exchange(
-    shared: &Shared,
-    stream: &mut Stream,
-    statements: Statements,
-    limit: Duration,
-    is_lost: &mut bool,
-) -> Result<Verdict, Gone> {
     let Statements::Libsql(steps) = statements else { return Err(Gone::Unreadable("it is no libSQL server".into())) };
     let around = steps.around();
     let before = shared.cluster.newest();
-    match stream.send(&shared.cluster.http, steps, false, limit).await {
+    let mut is_lost = false;
+    let verdict = match stream.send(&shared.cluster.http, steps, false, limit).await {
         Exchanged::Batch(Batch::Steps { steps, .. })
             if matches!(around, Around::Savepoint { .. }) && matches!(steps.first(), Some(Step::Skipped)) =>
         {
-            Ok(Verdict::NotExecuted("the server has rolled it back".into()))
+            Verdict::NotExecuted("the server has rolled it back".into())
         }
         Exchanged::Batch(Batch::Steps { steps, index }) => {
             // There is no savepoint any more.
             let undone = steps.len().checked_sub(2).and_then(|at| steps.get(at));
-            *is_lost = matches!(around, Around::Savepoint { .. }) && matches!(undone, Some(Step::Failed(_)));
+            is_lost = matches!(around, Around::Savepoint { .. }) && matches!(undone, Some(Step::Failed(_)));
             let verdict = of_steps(steps, around, index);
             if let Verdict::Results { index, .. } = &verdict {
                 shared.cluster.saw(&shared.cluster.leader(), before, *index);
             }
-            Ok(verdict)
+            verdict
         }
-        Exchanged::Batch(Batch::Failed(error)) => Ok(of_whole(error)),
-        Exchanged::Unreached(why) => Ok(Verdict::NotExecuted(why)),
-        Exchanged::Refused(error) => Ok(Verdict::Refused(error)),
-        Exchanged::Unreadable(why) => Err(Gone::Unreadable(why)),
-        Exchanged::Lost(why) => Err(Gone::Lost(why)),
-    }
+        Exchanged::Batch(Batch::Failed(error)) => of_whole(error),
+        Exchanged::Unreached(why) => Verdict::NotExecuted(why),
+        Exchanged::Refused(error) => Verdict::Refused(error),
+        Exchanged::Unreadable(why) => return Err(Gone::Unreadable(why)),
+        Exchanged::Lost(why) => return Err(Gone::Lost(why)),
+    };
+    Ok((verdict, is_lost))
 }
 
 /// Ends a stream, if its baton is known.
