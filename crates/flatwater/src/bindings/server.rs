@@ -1,7 +1,8 @@
 //! Sessions on a server: what the crate that reaches one needs. Part of the interface that `bindings` is, and with it not for programs.
 //!
-//! Owns: a session whose calls go to a server, its and its errors. Runs on callers' threads and on
-//! those of the other crate. Leaves out: what is asked and answered (`asked`), what is told of a text without a connection (`server_checks`), transactions (`server_transaction`), and the way to the server.
+//! Owns: a session whose calls go to a server, and its errors. Runs on callers' threads and on those of the other crate. Leaves out:
+//! what is asked and answered (`asked`), what is told of a text without a connection (`server_checks`), transactions
+//! (`server_transaction`), and the way to the server.
 
 use std::sync::Arc;
 use std::time::Duration;

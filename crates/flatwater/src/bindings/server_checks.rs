@@ -8,11 +8,13 @@ use flatwater_sqlite::Error as Sqlite;
 
 use super::asked::One;
 use crate::connection::run::hints::ONE_FOR_A_LIST;
+use crate::connection::run::prepare::nul_in_sql;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::{self, has_in_with_one_parameter};
 use crate::sql::{change_functions, parameters};
+use crate::workers::shared_errors;
 
 /// Refuses values that are not those of the parameters.
 ///
@@ -61,8 +63,7 @@ fn check_count(one: &One<'_>) -> Result<()> {
 /// # Errors
 /// `Misuse`.
 pub fn check_nul(sql: &str) -> Result<()> {
-    let error = || Error::misuse("the SQL has a NUL byte").with_hint("bind the value instead");
-    if sql.contains('\0') { Err(error()) } else { Ok(()) }
+    if sql.contains('\0') { Err(nul_in_sql()) } else { Ok(()) }
 }
 
 /// The function by which a text may ask for an earlier statement of its connection.
@@ -96,17 +97,13 @@ pub fn changing_pragma(sql: &str) -> Result<Option<&str>> {
 /// The error for a statement whose rows nobody has asked for.
 #[must_use]
 pub fn returns_rows(is_write: bool) -> Error {
-    let hint = match is_write {
-        false => hint!["use " Query ", " QueryOne " or " QueryValue],
-        true => hint!["it has RETURNING, or is a PRAGMA that returns rows: use " Query],
-    };
-    Error::misuse("the statement returns rows").with_hint(hint)
+    shared_errors::returns_rows(is_write)
 }
 
 /// The error for a statement that has no rows.
 #[must_use]
 pub fn returns_no_rows() -> Error {
-    Error::misuse("the statement returns no rows").with_hint(hint!["use " Execute ", or add RETURNING"])
+    shared_errors::returns_no_rows()
 }
 
 /// The error for the control of a transaction as text, where the server has transactions.

@@ -24,8 +24,8 @@ pub(crate) struct Served {
 impl Served {
     pub(crate) fn by(server: Arc<dyn Server>, options: Options) -> Self {
         let context = Context::of_server(options);
-        let live = live_queries(&context, server.clone());
-        Self { context, server, changes: Changes(live.listener()), live }
+        let (live, changes) = live_queries(&context, server.clone());
+        Self { context, server, live, changes }
     }
 
     pub(crate) fn send(&self, request: Request) {
@@ -57,17 +57,18 @@ impl Served {
 /// So many queries run at a time on a server.
 const ON_A_SERVER: usize = 16;
 
-/// Returns the live queries of a handle to a server.
-fn live_queries(context: &Arc<Context>, server: Arc<dyn Server>) -> LiveQueries {
-    let (runs, changes) = (server.clone(), Arc::<OnceLock<Changes>>::default());
+/// Returns the live queries of a handle to a server, and who tells them of commits.
+fn live_queries(context: &Arc<Context>, server: Arc<dyn Server>) -> (LiveQueries, Changes) {
+    let (runs, known) = (server.clone(), Arc::<OnceLock<Changes>>::default());
     let push: Push = Box::new(move |request| {
         runs.send(Asked { request, changes: None, kept: None });
         Ok(())
     });
-    let told = changes.clone();
+    let told = known.clone();
     let look: LooksForOthers = Box::new(move |_| told.get().into_iter().for_each(|told| server.look(told.clone())));
     let powers = Powers { push, run_here: Box::new(|_, _| None), look };
     let live = LiveQueries::new(context.clone(), powers, ON_A_SERVER);
-    let _ = changes.set(Changes(live.listener()));
-    live
+    let changes = Changes(live.listener());
+    let _ = known.set(changes.clone());
+    (live, changes)
 }

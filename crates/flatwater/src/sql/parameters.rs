@@ -9,23 +9,23 @@ use super::tokens::words;
 
 /// Returns the names of the parameters, without their sign, in the order of the text. One that is used twice comes twice.
 pub(crate) fn names(sql: &str) -> impl Iterator<Item = &str> {
-    let mut before = "";
-    words(sql).filter_map(move |word| {
-        let is_name = matches!(std::mem::replace(&mut before, word), ":" | "@") && word.starts_with(is_of_name);
-        if is_name { Some(word) } else { word.strip_prefix('$').filter(|name| !name.is_empty()) }
-    })
+    named(sql).map(|(_, name)| name)
 }
 
 /// Returns the names of the parameters with their signs, in the order of the text. One that is used twice comes twice.
 pub(crate) fn signed(sql: &str) -> impl Iterator<Item = String> {
+    named(sql).map(|(sign, name)| format!("{sign}{name}"))
+}
+
+/// Each name behind its sign.
+fn named(sql: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut before = "";
     words(sql).filter_map(move |word| {
         let sign = std::mem::replace(&mut before, word);
-        let is_name = matches!(sign, ":" | "@") && word.starts_with(is_of_name);
-        match is_name {
-            true => Some(format!("{sign}{word}")),
-            false => word.strip_prefix('$').filter(|name| !name.is_empty()).map(|_| word.to_owned()),
+        if matches!(sign, ":" | "@") && word.starts_with(is_of_name) {
+            return Some((sign, word));
         }
+        word.strip_prefix('$').filter(|name| !name.is_empty()).map(|name| ("$", name))
     })
 }
 

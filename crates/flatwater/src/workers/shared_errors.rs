@@ -22,6 +22,22 @@ pub(crate) fn not_on_a_server(what: &str) -> Error {
         .with_hint(hint!["use statements: " Batch " is all or nothing, and one request"])
 }
 
+/// Returns the error for a statement whose rows nobody has asked for.
+#[cold]
+pub(crate) fn returns_rows(is_write: bool) -> Error {
+    let hint = match is_write {
+        false => hint!["use " Query ", " QueryOne " or " QueryValue],
+        true => hint!["it has RETURNING, or is a PRAGMA that returns rows: use " Query],
+    };
+    Error::misuse("the statement returns rows").with_hint(hint)
+}
+
+/// Returns the error for a statement that has no rows.
+#[cold]
+pub(crate) fn returns_no_rows() -> Error {
+    Error::misuse("the statement returns no rows").with_hint(hint!["use " Execute ", or add RETURNING"])
+}
+
 /// Returns the reason of what ended with a panic, which only a bug in this crate can cause.
 #[cold]
 pub(crate) fn fault() -> Error {

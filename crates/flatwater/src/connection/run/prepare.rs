@@ -197,10 +197,16 @@ fn explain_prepare(sqlite: &Sqlite, error: flatwater_sqlite::Error, sql: &str, b
     }
 }
 
-/// Refuses a text that SQLite would read up to a NUL only.
+/// Returns the error for a text that SQLite would read up to a NUL only.
+#[cold]
+pub(crate) fn nul_in_sql() -> Error {
+    Error::misuse("the SQL has a NUL byte").with_hint("bind the value instead")
+}
+
+/// Refuses such a text.
 pub(crate) fn refuse_nul(text: &StatementInfo) -> Result<()> {
     if text.sql.contains('\0') {
-        return Err(Error::misuse("the SQL has a NUL byte").with_hint("bind the value instead").with_sql(&text.sql));
+        return Err(nul_in_sql().with_sql(&text.sql));
     }
     Ok(())
 }

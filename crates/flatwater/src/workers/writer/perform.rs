@@ -31,7 +31,7 @@ use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::workers::Answer;
-use crate::workers::shared_errors::{lost_meanwhile, snapshot_writes};
+use crate::workers::shared_errors::{lost_meanwhile, returns_no_rows, returns_rows, snapshot_writes};
 use crate::workers::work::Work;
 
 /// The rules under which a text is prepared, and whether what is learnt from it is shared.
@@ -250,18 +250,12 @@ pub(super) fn need_rows(ready: &CachedStatement) -> Result<()> {
     if ready.class.columns > 0 || ready.class.asks {
         return Ok(());
     }
-    Err(Error::misuse("the statement returns no rows")
-        .with_hint(hint!["use " Execute ", or add RETURNING"])
-        .with_sql(&ready.text.sql))
+    Err(returns_no_rows().with_sql(&ready.text.sql))
 }
 
 pub(super) fn refuse_rows(ready: &CachedStatement) -> Result<()> {
     if ready.class.columns == 0 || ready.class.asks {
         return Ok(());
     }
-    let hint = match ready.class.route {
-        Route::Read => hint!["use " Query ", " QueryOne " or " QueryValue],
-        Route::Write => hint!["it has RETURNING, or is a PRAGMA that returns rows: use " Query],
-    };
-    Err(Error::misuse("the statement returns rows").with_hint(hint).with_sql(&ready.text.sql))
+    Err(returns_rows(ready.class.route == Route::Write).with_sql(&ready.text.sql))
 }
