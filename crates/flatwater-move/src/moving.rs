@@ -12,7 +12,7 @@ use crate::compare::Pages;
 use crate::log;
 use crate::rows::refused;
 use crate::sides::{Sides, overtaken};
-use crate::table::{Table, others, quoted, tables};
+use crate::table::{Table, others, tables};
 
 /// A move from one session to another.
 pub struct Move<'a> {
@@ -63,8 +63,8 @@ impl<'a> Move<'a> {
         let tables = tables(self.from).await?;
         self.check_references().await?;
         let run = bound::new_number(self.from).await?;
-        let sides = self.sides(&run);
-        self.begin(&tables, &run).await?;
+        let sides = Sides { from: self.from, to: self.to, run: &run };
+        self.begin(&tables, &sides).await?;
         let mut copied = Copied { tables: tables.len(), ..Copied::default() };
         let mut left = Vec::new();
         for table in &tables {
@@ -87,7 +87,7 @@ impl<'a> Move<'a> {
         copied.changes = sides.catch_up(&tables).await?;
         let repaired = sides.repair(&tables).await?;
         (copied.repaired, copied.differing) = (repaired.first, repaired.last);
-        match self.make_others("index", &run).await {
+        match self.make_others("index", &sides).await {
             // Rows of different times are there. The switch makes it.
             Err(error) if error.kind() == ErrorKind::Constraint => {}
             made => made?,
@@ -111,18 +111,19 @@ impl<'a> Move<'a> {
         self.check_target(&number).await?;
         let tables = tables(self.from).await?;
         let run = bound::new_number(self.from).await?;
+        let sides = Sides { from: self.from, to: self.to, run: &run };
         let done = match log::refuse_writes(self.from, &tables, target, &run).await {
-            Ok(()) => self.finish(&tables, target, &run).await,
+            Ok(()) => self.finish(&tables, target, &sides).await,
             Err(error) => Err(error),
         };
         match done {
             Ok(switched) => Ok(switched),
-            Err(error) => Err(self.go_back(&tables, &number, &run, error).await),
+            Err(error) => Err(self.go_back(&tables, &number, &sides, error).await),
         }
     }
 
     /// Has the source take writes again. Returns the error of the switch.
-    async fn go_back(&self, tables: &[Table], number: &str, run: &str, error: Error) -> Error {
+    async fn go_back(&self, tables: &[Table], number: &str, sides: &Sides<'_>, error: Error) -> Error {
         match bound::state(self.from).await {
             Ok(State::Moved) => {
                 let message = format!("the switch is over and the source refuses writes, but: {error}");
@@ -134,10 +135,10 @@ impl<'a> Move<'a> {
                 return refused(message, "repeat the switch: it goes on, or says that it is over");
             }
         }
-        match log::begin(self.from, tables, number, run, Some(run)).await {
+        match log::begin(self.from, tables, number, sides.run, Some(sides.run)).await {
             Ok(()) => {
                 // They do no harm before the next copy, which removes them, too.
-                let _ = self.sides(run).drop_triggers().await;
+                let _ = sides.drop_triggers().await;
                 error
             }
             Err(other) if other.kind() == ErrorKind::Constraint => overtaken(),
@@ -156,21 +157,13 @@ impl<'a> Move<'a> {
         log::remove(self.from).await
     }
 
-    fn sides<'r>(&self, run: &'r str) -> Sides<'r>
-    where
-        'a: 'r,
-    {
-        Sides { from: self.from, to: self.to, run }
-    }
-
     /// Has the source log, and the target know of the move, and makes the tables that the target has not.
-    async fn begin(&self, all: &[Table], run: &str) -> Result<()> {
-        let sides = self.sides(run);
+    async fn begin(&self, all: &[Table], sides: &Sides<'_>) -> Result<()> {
         match bound::state(self.from).await? {
             State::Moved => return Err(bound::has_moved()),
             State::Moving(number, true) => {
                 self.check_target(&number).await?;
-                log::begin(self.from, all, &number, run, None).await?;
+                log::begin(self.from, all, &number, sides.run, None).await?;
             }
             begun => {
                 let there = tables(self.to).await?;
@@ -182,7 +175,7 @@ impl<'a> Move<'a> {
                     State::Moving(number, _) => number,
                     _ => bound::new_number(self.from).await?,
                 };
-                log::begin(self.from, all, &number, run, None).await?;
+                log::begin(self.from, all, &number, sides.run, None).await?;
                 bound::bind(self.from, self.to, &number).await?;
             }
         }
@@ -227,9 +220,9 @@ impl<'a> Move<'a> {
     }
 
     /// Makes what the target has not of a kind.
-    async fn make_others(&self, kind: &str, run: &str) -> Result<()> {
+    async fn make_others(&self, kind: &str, sides: &Sides<'_>) -> Result<()> {
         for (_, sql) in self.missing(kind).await? {
-            self.sides(run).check().await?;
+            sides.check().await?;
             self.to.execute(sql, ()).await?;
         }
         Ok(())
@@ -243,8 +236,7 @@ impl<'a> Move<'a> {
     }
 
     /// All of a switch after the source refuses writes.
-    async fn finish(&self, tables: &[Table], target: &str, run: &str) -> Result<Switched> {
-        let sides = self.sides(run);
+    async fn finish(&self, tables: &[Table], target: &str, sides: &Sides<'_>) -> Result<Switched> {
         self.check_schema(tables).await?;
         sides.drop_triggers().await?;
         let changes = sides.catch_up(tables).await?;
@@ -255,12 +247,12 @@ impl<'a> Move<'a> {
             let hint = "look at both sides, and move into an empty database";
             return Err(refused(format!("rows of {} do not become equal", repaired.table), hint));
         }
-        self.make_others("index", run).await?;
+        self.make_others("index", sides).await?;
         sides.check().await?;
         self.take_sequences().await?;
-        self.make_others("view", run).await?;
-        self.make_others("trigger", run).await?;
-        log::end(self.from, tables, target, run).await?;
+        self.make_others("view", sides).await?;
+        self.make_others("trigger", sides).await?;
+        log::end(self.from, tables, target, sides.run).await?;
         // It means nothing any more.
         let _ = bound::forget(self.to).await;
         Ok(Switched { changes, repaired: repaired.first })
@@ -284,8 +276,9 @@ impl<'a> Move<'a> {
         }
         let all = "SELECT name, seq FROM sqlite_sequence WHERE substr(name, 1, 11) <> '_flatwater_'";
         for (name, number) in self.from.query_as::<(String, i64)>(all, ()).await? {
-            let update = format!("UPDATE {} SET seq = ? WHERE name = ?", quoted("sqlite_sequence"));
-            if self.to.execute(update, (number, &*name)).await?.changes == 0 {
+            if self.to.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", (number, &*name)).await?.changes
+                == 0
+            {
                 self.to.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (&*name, number)).await?;
             }
         }

@@ -10,7 +10,6 @@ use crate::rows::refused;
 use crate::table::quoted;
 
 /// The two sides.
-#[derive(Clone, Copy)]
 pub(crate) struct Sides<'a> {
     pub(crate) from: &'a Session,
     pub(crate) to: &'a Session,
