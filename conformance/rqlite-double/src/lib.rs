@@ -9,7 +9,8 @@ mod faults;
 mod serve;
 mod statements;
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::TcpListener;
@@ -64,6 +65,22 @@ pub fn start() -> Running {
     });
     let (nodes, control) = told.recv().expect("it listens");
     Running { nodes, control, _ends: ends }
+}
+
+/// Gives an order to the double that is controlled by this address, and returns what the double is at. Both are JSON.
+///
+/// # Errors
+/// Those of the connection, and `Other` if the order is none.
+pub fn order(control: &str, body: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(control)?;
+    let head = "POST / HTTP/1.1\r\nHost: double\r\nConnection: close\r\nContent-Length";
+    write!(stream, "{head}: {}\r\n\r\n{body}", body.len())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    match answer.split_once("\r\n\r\n") {
+        Some((head, told)) if head.starts_with("HTTP/1.1 200") => Ok(told.to_owned()),
+        _ => Err(std::io::Error::other(answer)),
+    }
 }
 
 /// Serves until standard input ends. The first line of output is where it listens, as JSON.

@@ -4,8 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,11 +57,7 @@ fn is_not_there(failed: &str) -> Option<&str> {
 
 /// Tells the double that foreign keys are enforced, as in a file.
 fn enforce_foreign_keys(double: &rqlite_double::Running) {
-    let body = r#"{"foreign_keys":true}"#;
-    let mut stream = TcpStream::connect(&double.control).expect("the double listens");
-    let head = "POST / HTTP/1.1\r\nHost: double\r\nConnection: close\r\nContent-Length";
-    write!(stream, "{head}: {}\r\n\r\n{body}", body.len()).expect("it is told");
-    stream.read_to_end(&mut Vec::new()).expect("it has done so");
+    rqlite_double::order(&double.control, r#"{"foreign_keys":true}"#).expect("it is told");
 }
 
 /// A libSQL server.

@@ -1,7 +1,6 @@
 //! The double, as a child process.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -67,18 +66,8 @@ impl Double {
 
     /// Gives an order, and returns what the double is at.
     pub(crate) fn order(&self, order: &Value) -> Value {
-        let body = order.to_string();
-        let mut stream = TcpStream::connect(&self.control).unwrap();
-        let head = format!(
-            "POST / HTTP/1.1\r\nHost: double\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
-        serde_json::from_str(body).unwrap()
+        let told = rqlite_double::order(&self.control, &order.to_string()).unwrap();
+        serde_json::from_str(&told).unwrap()
     }
 
     /// A client that has written, and has done what follows its first write.

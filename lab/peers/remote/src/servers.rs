@@ -1,6 +1,6 @@
 //! The servers, as child processes: the stand-in for a cluster, and a libSQL server if `SQLD` is the path of its program.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -33,15 +33,7 @@ impl Double {
     /// From now on a commit takes so long, and one waits for the other.
     pub fn commits_take(&self, us: u64) -> Result<()> {
         let body = json!({ "commit_us": us, "commits_queue": true }).to_string();
-        let mut stream = TcpStream::connect(&self.control)?;
-        write!(
-            stream,
-            "POST / HTTP/1.1\r\nHost: double\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        ensure!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        rqlite_double::order(&self.control, &body)?;
         Ok(())
     }
 }

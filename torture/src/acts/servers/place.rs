@@ -2,8 +2,8 @@
 //!
 //! Owns: the process. Invariant: after `heal` nothing is wrong, and all that was acknowledged is there. Leaves out: its clients' calls.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -166,12 +166,8 @@ impl Drop for Place {
 
 impl Double {
     fn order(&self, body: &str) -> Result<(), Finding> {
-        let mut stream = TcpStream::connect(&self.listens.control)?;
-        let head = "POST / HTTP/1.1\r\nHost: double\r\nConnection: close\r\nContent-Length";
-        write!(stream, "{head}: {}\r\n\r\n{body}", body.len())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(Finding::new(answer)) }
+        rqlite_double::order(&self.listens.control, body)?;
+        Ok(())
     }
 }
 
