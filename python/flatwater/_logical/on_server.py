@@ -83,12 +83,7 @@ class OnServer(Pooled):
         sql, places = self._told.text(what)
         result = Result()
         try:
-            if what.has_rows:
-                [done] = yield Whole(self.on.batch([(sql, values)]), self.running)
-                if done.rows is not None:
-                    result.add(done.rows, self._settings.detect_types, places)
-            else:
-                done = yield Whole(self.on.execute(sql, values), self.running)
+            done = yield from self._run(self.on, what, sql, values, result, places)
         except Error:
             self._notice_end()
             raise

@@ -256,12 +256,7 @@ class Pooled:
         sql, places = self._told.text(what, opened.known)
         result = Result()
         try:
-            if what.has_rows:
-                [done] = yield Whole(opened.on.batch([(sql, values)]), self.running)
-                if done.rows is not None:
-                    result.add(done.rows, self._settings.detect_types, places)
-            else:
-                done = yield Whole(opened.on.execute(sql, values), self.running)
+            done = yield from self._run(opened.on, what, sql, values, result, places)
         except Error:
             self._notice_end()
             yield from self._note(what)
@@ -271,6 +266,17 @@ class Pooled:
         if what.is_dml:
             result.rowcount = done.changes
         return result
+
+    def _run(
+        self, on: Executor, what: Statement, sql: str, values: Any, result: Result, places: dict[str, str]
+    ) -> Steps[Any]:
+        """Runs a statement that may write there, and adds its rows. Returns what it has changed."""
+        if not what.has_rows:
+            return (yield Whole(on.execute(sql, values), self.running))
+        [done] = yield Whole(on.batch([(sql, values)]), self.running)
+        if done.rows is not None:
+            result.add(done.rows, self._settings.detect_types, places)
+        return done
 
     def _write_many(self, what: Statement, given: Iterable[Any]) -> Steps[Result]:
         opened = self._open
