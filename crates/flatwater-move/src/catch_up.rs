@@ -12,7 +12,7 @@ use crate::compare::{self, row};
 use crate::log;
 use crate::rows::same;
 use crate::sides::Sides;
-use crate::table::Table;
+use crate::table::{Order, Table};
 
 /// So many entries of the log are read at once.
 const ENTRIES: usize = 1000;
@@ -91,8 +91,10 @@ impl Sides<'_> {
         let (mut rounds, mut fewest, mut in_vain) = (0, usize::MAX, 0);
         while in_vain < IN_VAIN {
             let mut differ = 0;
+            // A row may refer to one with a larger key, and that one to one with a larger key again.
+            let order = if rounds % 2 == 0 { Order::Ascending } else { Order::Descending };
             for table in tables {
-                let of_table = compare::repair(self, table).await?;
+                let of_table = compare::repair(self, table, order).await?;
                 if of_table > 0 {
                     repaired.table.clone_from(&table.name);
                 }

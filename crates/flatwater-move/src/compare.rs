@@ -9,32 +9,51 @@ use flatwater::{Params, Result, Session, Value};
 use crate::apply::{delete, put};
 use crate::rows::{Values, params, same, values};
 use crate::sides::Sides;
-use crate::table::Table;
+use crate::table::{Order, Table};
 
 /// So many rows are read at once.
 const PAGE: usize = 500;
 /// The code of an answer that is larger than a server gives (<https://sqlite.org/rescode.html#toobig>).
 const TOO_BIG: i32 = 18;
 
-/// The rows of a table, in the order of its keys.
+/// The rows of a table, in an order of its keys.
 pub(crate) struct Pages<'a> {
     of: &'a Session,
     table: &'a Table,
+    order: Order,
     /// The key of the row that was read last.
     behind: Option<Values>,
+    /// There are no more rows behind it.
+    end: Option<Values>,
+    is_over: bool,
     most: usize,
 }
 
 impl<'a> Pages<'a> {
-    pub(crate) fn new(of: &'a Session, table: &'a Table) -> Self {
-        Self { of, table, behind: None, most: PAGE }
+    /// All rows.
+    pub(crate) fn all(of: &'a Session, table: &'a Table, order: Order) -> Self {
+        Self { of, table, order, behind: None, end: None, is_over: false, most: PAGE }
+    }
+
+    /// The rows of a table that grows: those behind the largest key of now are not read, so this has an end.
+    pub(crate) async fn of_now(of: &'a Session, table: &'a Table, order: Order) -> Result<Self> {
+        let mut pages = Self::all(of, table, order);
+        if order == Order::Ascending {
+            pages.end = read(of, table.last_key(), Params::default()).await?.pop();
+            pages.is_over = pages.end.is_none();
+        }
+        Ok(pages)
     }
 
     /// Reads the next rows, up to a key if one is given. Empty if there are none.
     pub(crate) async fn next(&mut self, until: Option<&[Value]>) -> Result<Vec<Values>> {
+        if self.is_over {
+            return Ok(Vec::new());
+        }
+        let until = until.or(self.end.as_deref());
         let bounds: Values = self.behind.iter().flatten().chain(until.into_iter().flatten()).cloned().collect();
         let rows = loop {
-            let sql = self.table.page(self.behind.is_some(), until.is_some(), self.most);
+            let sql = self.table.page(self.order, self.behind.is_some(), until.is_some(), self.most);
             match read(self.of, sql, params(&bounds)?).await {
                 Err(error) if error.sqlite_code() == Some(TOO_BIG) && self.most > 1 => self.most /= 2,
                 read => break read?,
@@ -54,18 +73,19 @@ pub(crate) async fn row(of: &Session, table: &Table, key: &[Value]) -> Result<Op
 }
 
 async fn read(of: &Session, sql: String, given: Params) -> Result<Vec<Values>> {
-    of.query(sql, given).await?.iter().map(|row| values(&row)).collect()
+    of.query(sql, given).await?.iter().map(|row| values(&row, 0)).collect()
 }
 
 /// Puts right what differs in the target. Returns how many rows did. It may be less than right if rows need each other.
-pub(crate) async fn repair(sides: &Sides<'_>, table: &Table) -> Result<usize> {
-    let (from, to) = (sides.from, sides.to);
-    let (mut source, mut target, keys) = (Pages::new(from, table), Pages::new(to, table), table.key.len());
+pub(crate) async fn repair(sides: &Sides<'_>, table: &Table, order: Order) -> Result<usize> {
+    let (to, keys) = (sides.to, table.key.len());
+    let mut source = Pages::of_now(sides.from, table, order).await?;
+    let mut target = Pages::all(to, table, order);
     let mut differ = 0;
     loop {
         let rows = source.next(None).await?;
         sides.check().await?;
-        // Behind the last row of the source there is none in the target.
+        // Behind the last row of the source there is none in the target: what the source has got there since is in the log.
         let until = rows.last().map(|row| row[..keys].to_vec());
         let mut other: HashMap<String, Values> = rows.into_iter().map(|row| (same(&row[..keys]), row)).collect();
         loop {

@@ -25,6 +25,7 @@ mod compare;
 mod log;
 mod moving;
 mod rows;
+mod schema;
 mod sides;
 mod table;
 

@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 
 use flatwater::{ErrorKind, Result, Session, Value};
 
-use crate::table::{MOST_KEYS, Table, literal, quoted};
+use crate::rows::values;
+use crate::schema::SCHEMA;
+use crate::table::{MOST_KEYS, Table, literal, quoted, typed};
 
 const LOG: &str = "_flatwater_moving";
 /// On the source: the number of the move, and whether its target has it.
@@ -34,6 +36,7 @@ pub(crate) async fn begin(on: &Session, tables: &[Table], number: &str, run: &st
     let _ = write!(
         script,
         "CREATE TABLE IF NOT EXISTS {LOG} (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, {columns});
+        CREATE TABLE IF NOT EXISTS {SCHEMA} (type TEXT NOT NULL, name TEXT NOT NULL, sql TEXT NOT NULL);
         CREATE TABLE IF NOT EXISTS {MOVE} (number TEXT NOT NULL PRIMARY KEY, bound INTEGER NOT NULL DEFAULT 0, run TEXT NOT NULL);
         INSERT OR IGNORE INTO {MOVE} (number, run) VALUES ({}, ''); {}",
         literal(number),
@@ -95,7 +98,7 @@ pub(crate) async fn refuse_writes(on: &Session, tables: &[Table], target: &str, 
 /// Ends the move, unless a later run has begun: the source refuses writes, and names where the database is.
 pub(crate) async fn end(on: &Session, tables: &[Table], target: &str, run: &str) -> Result<()> {
     let mut script = unless_newest(run) + &without_triggers(on).await?;
-    let _ = write!(script, "DROP TABLE {LOG}; DROP TABLE {MOVE};");
+    let _ = write!(script, "DROP TABLE {LOG}; DROP TABLE {MOVE}; DROP TABLE {SCHEMA};");
     script += &refusals(tables, &format!("this database has moved to {target}"));
     on.execute_script(script).await
 }
@@ -117,7 +120,7 @@ fn refusals(tables: &[Table], message: &str) -> String {
 /// Removes all of it from the source.
 pub(crate) async fn remove(on: &Session) -> Result<()> {
     let mut script = without_triggers(on).await?;
-    let _ = write!(script, "DROP TABLE IF EXISTS {LOG}; DROP TABLE IF EXISTS {MOVE};");
+    let _ = write!(script, "DROP TABLE IF EXISTS {LOG}; DROP TABLE IF EXISTS {MOVE}; DROP TABLE IF EXISTS {SCHEMA};");
     on.execute_script(script).await
 }
 
@@ -145,12 +148,10 @@ pub(crate) async fn newest(on: &Session) -> Result<i64> {
 
 /// The oldest entries behind this one, up to another one.
 pub(crate) async fn read(on: &Session, behind: i64, until: i64, most: usize) -> Result<Vec<Entry>> {
-    let sql = format!("SELECT id, name, {} FROM {LOG} WHERE id > ? AND id <= ? ORDER BY id LIMIT {most}", keys());
+    let keys = (1..=MOST_KEYS).map(|number| typed(&format!("k{number}"))).collect::<Vec<_>>().join(", ");
+    let sql = format!("SELECT id, name, {keys} FROM {LOG} WHERE id > ? AND id <= ? ORDER BY id LIMIT {most}");
     let rows = on.query(sql, (behind, until)).await?;
-    let entry = |row: flatwater::Row<'_>| {
-        let key = (2..row.len()).map(|at| row.get(at)).collect::<Result<Vec<Value>>>()?;
-        Ok(Entry { id: row.get(0)?, of: row.get(1)?, key })
-    };
+    let entry = |row: flatwater::Row<'_>| Ok(Entry { id: row.get(0)?, of: row.get(1)?, key: values(&row, 2)? });
     rows.iter().map(entry).collect()
 }
 

@@ -2,17 +2,15 @@
 //!
 //! Owns: the order of the steps. Invariant: until the switch is over the source can go on. Leaves out: each step.
 
-use std::collections::HashSet;
-
 use flatwater::{Error, ErrorKind, Result, Session};
 
-use crate::apply::{add, put};
+use crate::apply::add;
 use crate::bound::{self, State};
 use crate::compare::Pages;
 use crate::log;
 use crate::rows::refused;
 use crate::sides::{Sides, overtaken};
-use crate::table::{Table, others, tables};
+use crate::table::{Order, Table, tables};
 
 /// A move from one session to another.
 pub struct Move<'a> {
@@ -66,9 +64,8 @@ impl<'a> Move<'a> {
         let sides = Sides { from: self.from, to: self.to, run: &run };
         self.begin(&tables, &sides).await?;
         let mut copied = Copied { tables: tables.len(), ..Copied::default() };
-        let mut left = Vec::new();
         for table in &tables {
-            let mut pages = Pages::new(self.from, table);
+            let mut pages = Pages::of_now(self.from, table, Order::Ascending).await?;
             loop {
                 let rows = pages.next(None).await?;
                 if rows.is_empty() {
@@ -76,18 +73,14 @@ impl<'a> Move<'a> {
                 }
                 copied.rows += rows.len() as u64;
                 sides.check().await?;
-                left.push((table, add(self.to, table, rows).await?));
+                // What is refused because of rows that are not there yet is found by the comparison.
+                add(self.to, table, rows).await?;
             }
-        }
-        for (table, rows) in left {
-            sides.check().await?;
-            // Those to which they refer are there by now, or the comparison finds them.
-            put(self.to, table, rows).await?;
         }
         copied.changes = sides.catch_up(&tables).await?;
         let repaired = sides.repair(&tables).await?;
         (copied.repaired, copied.differing) = (repaired.first, repaired.last);
-        match self.make_others("index", &sides).await {
+        match sides.make_others("index").await {
             // Rows of different times are there. The switch makes it.
             Err(error) if error.kind() == ErrorKind::Constraint => {}
             made => made?,
@@ -180,18 +173,7 @@ impl<'a> Move<'a> {
             }
         }
         sides.drop_triggers().await?;
-        let there = tables(self.to).await?;
-        for table in all {
-            match there.iter().find(|other| other.name == table.name) {
-                Some(other) if other.is_like(table) => {}
-                Some(_) => return Err(changed(&table.name)),
-                None => {
-                    sides.check().await?;
-                    self.to.execute(&*table.sql, ()).await?;
-                }
-            }
-        }
-        Ok(())
+        sides.make_tables(all).await
     }
 
     /// Refuses rows that refer to others that are not there, if the target enforces foreign keys.
@@ -219,25 +201,9 @@ impl<'a> Move<'a> {
         Err(refused("the source was copied to another database".into(), hint))
     }
 
-    /// Makes what the target has not of a kind.
-    async fn make_others(&self, kind: &str, sides: &Sides<'_>) -> Result<()> {
-        for (_, sql) in self.missing(kind).await? {
-            sides.check().await?;
-            self.to.execute(sql, ()).await?;
-        }
-        Ok(())
-    }
-
-    /// What the target has not of a kind.
-    async fn missing(&self, kind: &str) -> Result<Vec<(String, String)>> {
-        let there: HashSet<String> = others(self.to, kind).await?.into_iter().map(|(name, _)| name).collect();
-        let all = others(self.from, kind).await?;
-        Ok(all.into_iter().filter(|(name, _)| !there.contains(name)).collect())
-    }
-
     /// All of a switch after the source refuses writes.
     async fn finish(&self, tables: &[Table], target: &str, sides: &Sides<'_>) -> Result<Switched> {
-        self.check_schema(tables).await?;
+        sides.check_schema(tables).await?;
         sides.drop_triggers().await?;
         let changes = sides.catch_up(tables).await?;
         // The log has not all: SQLite fires no trigger for a row that REPLACE removes.
@@ -247,48 +213,14 @@ impl<'a> Move<'a> {
             let hint = "look at both sides, and move into an empty database";
             return Err(refused(format!("rows of {} do not become equal", repaired.table), hint));
         }
-        self.make_others("index", sides).await?;
+        sides.make_others("index").await?;
         sides.check().await?;
-        self.take_sequences().await?;
-        self.make_others("view", sides).await?;
-        self.make_others("trigger", sides).await?;
+        sides.take_sequences().await?;
+        sides.make_others("view").await?;
+        sides.make_others("trigger").await?;
         log::end(self.from, tables, target, sides.run).await?;
         // It means nothing any more.
         let _ = bound::forget(self.to).await;
         Ok(Switched { changes, repaired: repaired.first })
     }
-
-    /// Refuses a source that has got other tables since the copy.
-    async fn check_schema(&self, refusing: &[Table]) -> Result<()> {
-        let (now, there) = (tables(self.from).await?, tables(self.to).await?);
-        let has = |all: &[Table], table: &Table| all.iter().any(|other| other.is_like(table));
-        match now.iter().find(|table| !has(refusing, table) || !has(&there, table)) {
-            Some(table) => Err(changed(&table.name)),
-            None => Ok(()),
-        }
-    }
-
-    /// Takes the highest numbers of AUTOINCREMENT over.
-    async fn take_sequences(&self) -> Result<()> {
-        let has = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_sequence'";
-        if self.from.query_value::<i64>(has, ()).await? == 0 || self.to.query_value::<i64>(has, ()).await? == 0 {
-            return Ok(());
-        }
-        let all = "SELECT name, seq FROM sqlite_sequence WHERE substr(name, 1, 11) <> '_flatwater_'";
-        for (name, number) in self.from.query_as::<(String, i64)>(all, ()).await? {
-            if self.to.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", (number, &*name)).await?.changes
-                == 0
-            {
-                self.to.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (&*name, number)).await?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The error of a table that has changed since it was copied.
-fn changed(table: &str) -> Error {
-    let hint =
-        "copy again; if the target has it in an older form, give the move up and begin anew with an empty database";
-    refused(format!("the table {table} is not as it was copied"), hint)
 }

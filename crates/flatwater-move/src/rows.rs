@@ -7,19 +7,31 @@ use flatwater::{Error, Params, Result, Row, Value};
 /// A row: the values of its key, and the others.
 pub(crate) type Values = Vec<Value>;
 
-/// The values of a row of which each comes behind its type.
-pub(crate) fn values(row: &Row<'_>) -> Result<Values> {
-    (0..row.len() / 2)
+/// The values of a row from a column on, of which each comes behind its type: integers as text, and BLOBs as hexadecimal digits.
+pub(crate) fn values(row: &Row<'_>, from: usize) -> Result<Values> {
+    (from..row.len())
+        .step_by(2)
         .map(|at| {
-            let kind: String = row.get(2 * at)?;
-            let value: Value = row.get(2 * at + 1)?;
-            Ok(match (&*kind, value) {
-                #[allow(clippy::cast_precision_loss, reason = "it was a REAL before it was written as JSON")]
-                ("real", Value::Integer(whole)) => Value::Real(whole as f64),
-                (_, value) => value,
-            })
+            let (kind, value): (String, Value) = (row.get(at)?, row.get(at + 1)?);
+            typed(&kind, value).ok_or_else(|| refused(format!("a server answered no {kind}"), "look at its version"))
         })
         .collect()
+}
+
+fn typed(kind: &str, value: Value) -> Option<Value> {
+    Some(match (kind, value) {
+        ("integer", Value::Text(digits)) => Value::Integer(digits.parse().ok()?),
+        ("blob", Value::Text(digits)) => Value::Blob(bytes(&digits)?),
+        #[allow(clippy::cast_precision_loss, reason = "it was a REAL before it was written as JSON")]
+        ("real", Value::Integer(whole)) => Value::Real(whole as f64),
+        ("real", value @ Value::Real(_)) | ("text", value @ Value::Text(_)) | ("null", value @ Value::Null) => value,
+        _ => return None,
+    })
+}
+
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let digits = digits.as_bytes().chunks_exact(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
 /// The same as parameters.

@@ -2,7 +2,7 @@
 //!
 //! Owns: reading the schema, and these texts. Invariants: a name stands in a text in quotes; what a table says of conflicts has no effect. Leaves out: running them.
 
-use flatwater::{Error, Result, Session};
+use flatwater::{Result, Session};
 
 use crate::rows::refused;
 
@@ -23,9 +23,24 @@ pub(crate) struct Table {
     refers_to: Vec<String>,
 }
 
+/// In which order of the keys rows are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Ascending,
+    Descending,
+}
+
 /// `name`, in quotes.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A value behind its type, in a form that every server answers as it is. An expression has no declared type, for which a server would
+/// convert it; rqlite gives it the type of the first row, for which it makes text of a BLOB, and its JSON does not tell 1 from 1.0.
+pub(crate) fn typed(name: &str) -> String {
+    format!(
+        "typeof({name}), CASE typeof({name}) WHEN 'integer' THEN CAST({name} AS TEXT) WHEN 'blob' THEN hex({name}) ELSE {name} END"
+    )
 }
 
 /// `text`, as a literal.
@@ -113,15 +128,9 @@ impl Table {
         names.iter().map(|name| each(&quoted(name))).collect::<Vec<_>>().join(", ")
     }
 
-    /// A column of the key, to be compared as the index of the primary key does.
-    fn key_column(&self, at: usize) -> String {
-        let name = quoted(&self.key[at]);
-        self.collations.get(at).map_or(name.clone(), |collation| format!("{name} COLLATE {}", quoted(collation)))
-    }
-
     /// `key AND key` of the parameters that begin at 1.
     fn is_key(&self) -> String {
-        let each = (0..self.key.len()).map(|at| format!("{} IS ?{}", self.key_column(at), at + 1));
+        let each = self.key_columns().into_iter().enumerate().map(|(at, column)| format!("{column} IS ?{}", at + 1));
         each.collect::<Vec<_>>().join(" AND ")
     }
 
@@ -131,10 +140,9 @@ impl Table {
             && self.columns == other.columns
     }
 
-    /// Each value comes behind its type. An expression has no declared type, for which a server would convert it.
     fn values(&self) -> String {
         let all: Vec<String> = self.key.iter().chain(&self.columns).cloned().collect();
-        Self::list(&all, |name| format!("typeof({name}), +{name}"))
+        Self::list(&all, typed)
     }
 
     /// So many values a row has.
@@ -142,15 +150,39 @@ impl Table {
         self.key.len() + self.columns.len()
     }
 
-    /// The next rows behind a key, up to another one, in the order of the keys, of which there are at most as many. Both bounds are optional.
-    pub(crate) fn page(&self, has_first: bool, has_last: bool, most: usize) -> String {
-        let order = (0..self.key.len()).map(|at| self.key_column(at)).collect::<Vec<_>>().join(", ");
-        let values = vec!["?"; self.key.len()].join(", ");
-        let bounds = [(has_first, ">"), (has_last, "<=")];
+    /// The columns of the key, to be compared as the index of the primary key does.
+    fn key_columns(&self) -> Vec<String> {
+        let of = |(at, name): (usize, &String)| match self.collations.get(at) {
+            Some(collation) => format!("{} COLLATE {}", quoted(name), quoted(collation)),
+            None => quoted(name),
+        };
+        self.key.iter().enumerate().map(of).collect()
+    }
+
+    /// The next rows behind a key, up to another one, of which there are at most as many. Both bounds are optional.
+    pub(crate) fn page(&self, order: Order, has_first: bool, has_last: bool, most: usize) -> String {
+        let (behind, until) = match order {
+            Order::Ascending => (">", "<="),
+            Order::Descending => ("<", ">="),
+        };
+        let (key, values) = (self.key_columns().join(", "), vec!["?"; self.key.len()].join(", "));
+        let bounds = [(has_first, behind), (has_last, until)];
         let bounds = bounds.iter().filter(|(is_given, _)| *is_given);
-        let bounds: Vec<String> = bounds.map(|(_, than)| format!("({order}) {than} ({values})")).collect();
+        let bounds: Vec<String> = bounds.map(|(_, than)| format!("({key}) {than} ({values})")).collect();
         let only = if bounds.is_empty() { String::new() } else { format!(" WHERE {}", bounds.join(" AND ")) };
-        format!("SELECT {} FROM {}{only} ORDER BY {order} LIMIT {most}", self.values(), quoted(&self.name))
+        format!("SELECT {} FROM {}{only} {}", self.values(), quoted(&self.name), self.ordered(order, most))
+    }
+
+    fn ordered(&self, order: Order, most: usize) -> String {
+        let direction = if order == Order::Descending { " DESC" } else { "" };
+        let by: Vec<String> = self.key_columns().iter().map(|column| format!("{column}{direction}")).collect();
+        format!("ORDER BY {} LIMIT {most}", by.join(", "))
+    }
+
+    /// The largest key.
+    pub(crate) fn last_key(&self) -> String {
+        let key = Self::list(&self.key, typed);
+        format!("SELECT {key} FROM {} {}", quoted(&self.name), self.ordered(Order::Descending, 1))
     }
 
     /// The row of a key.
@@ -194,11 +226,4 @@ impl Table {
     pub(crate) fn delete(&self) -> String {
         format!("DELETE FROM {} WHERE {}", quoted(&self.name), self.is_key())
     }
-}
-
-/// What else the schema has of a kind, in its order.
-pub(crate) async fn others(of: &Session, kind: &str) -> Result<Vec<(String, String)>, Error> {
-    let sql = "SELECT name, sql FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL
-        AND name NOT LIKE '\\_flatwater\\_%' ESCAPE '\\' AND tbl_name NOT LIKE '\\_flatwater\\_%' ESCAPE '\\' ORDER BY rowid";
-    of.query_as(sql, (kind,)).await
 }
