@@ -34,6 +34,8 @@ pub(crate) struct Cluster {
     pub(crate) looks: u64,
     refuses_status: bool,
     applied: u64,
+    /// A node that the others do not reach, and how much of the log it has.
+    cut: Option<(usize, u64)>,
     /// How often an order has released what waits.
     pub(crate) releases: u64,
     pub(crate) held: Vec<(Bytes, Ways)>,
@@ -57,6 +59,8 @@ pub(crate) struct Order {
     lag_ms: Option<u64>,
     leader: Option<usize>,
     refuses_status: Option<bool>,
+    /// This node is cut off from the others, until another one is.
+    cut: Option<usize>,
     /// As rqlite's flag `-fk`.
     #[serde(default)]
     foreign_keys: bool,
@@ -85,6 +89,7 @@ impl Cluster {
             looks: 0,
             refuses_status: false,
             applied: 0,
+            cut: None,
             releases: 0,
             held: Vec::new(),
         }
@@ -115,6 +120,9 @@ impl Cluster {
         }
         self.lag = order.lag_ms.map_or(self.lag, Duration::from_millis);
         self.refuses_status = order.refuses_status.unwrap_or(self.refuses_status);
+        if let Some(node) = order.cut {
+            self.cut = Some((node, self.applied));
+        }
         self.leader = if order.headless { None } else { order.leader.or(self.leader) };
     }
 
@@ -149,11 +157,25 @@ impl Cluster {
         }
     }
 
-    /// How much of the log the node has executed. `None`: the client may not know.
-    pub(crate) fn status(&mut self, node: usize) -> Option<u64> {
+    /// The other nodes execute a request, and the leader does not.
+    pub(crate) fn apply_elsewhere(&mut self, body: &[u8], ways: Ways) {
+        self.log.push_back((Instant::now(), body.to_vec(), ways));
+    }
+
+    /// Who leads, as a node knows it.
+    pub(crate) fn leader_by(&self, node: usize) -> Option<usize> {
+        self.leader.filter(|_| self.cut.is_none_or(|(cut, _)| cut != node))
+    }
+
+    /// How much of the log the node has executed, and whether it knows of a leader. `None`: the client may not know.
+    pub(crate) fn status(&mut self, node: usize) -> Option<(u64, bool)> {
         self.looks += 1;
         self.follow();
         let behind = if self.leader == Some(node) { 0 } else { self.log.len() as u64 };
-        (!self.refuses_status).then(|| self.applied - behind)
+        let applied = match self.cut {
+            Some((cut, applied)) if cut == node => applied,
+            _ => self.applied - behind.min(self.applied),
+        };
+        (!self.refuses_status).then(|| (applied, self.leader_by(node).is_some()))
     }
 }

@@ -51,6 +51,8 @@ pub(crate) enum Fault {
     Circle,
     /// The answer does not end.
     Endless,
+    /// The disk of the leader is full. The other nodes execute it.
+    Full,
 }
 
 /// Those that come by chance. The others take as long as the client's patience.

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use crate::cluster::Cluster;
 use crate::faults::Fault;
-use crate::statements::{Failed, Kind, Ways};
+use crate::statements::{Failed, Kind, Ways, json_text};
 use crate::{Shared, lock};
 
 /// What the server's JSON cannot say: the request fails after its commit.
@@ -78,12 +78,16 @@ async fn of_node(cluster: Shared, node: usize, request: Request<Incoming>) -> An
     };
     let ways = Ways { kind, in_transaction: has("transaction"), blob_array: has("blob_array") };
     // What the client sends by itself, and scripts and numbers leave out, asks for no rows.
+    if !(has("noparse") || has("norwtime") && has("norwrandom")) {
+        return Ok(text(StatusCode::INTERNAL_SERVER_ERROR, "SQL rewrite: it is not made here".into()));
+    }
     let is_asked = kind != Kind::Execute || ways.blob_array;
     let body = whole(request).await?;
     let (leader, address, commit) = {
         let mut cluster = lock(&cluster);
         cluster.requests += u64::from(is_asked);
-        (cluster.leader, cluster.leader.map(|leader| cluster.nodes[leader].clone()), cluster.commit)
+        let leader = cluster.leader_by(node);
+        (leader, leader.map(|leader| cluster.nodes[leader].clone()), cluster.commit)
     };
     if has("level=none") {
         let results = lock(&cluster).read(&body, ways, leader == Some(node));
@@ -122,6 +126,10 @@ async fn of_node(cluster: Shared, node: usize, request: Request<Incoming>) -> An
             while lock(&cluster).releases == releases {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
+        }
+        Fault::Full if kind != Kind::Query => {
+            lock(&cluster).apply_elsewhere(&body, ways);
+            return Ok(results_answer(Ok(vec![json!({ "error": "database or disk is full" })])));
         }
         Fault::Twice if kind != Kind::Query => {
             let _ = lock(&cluster).apply(&body, ways);
@@ -195,7 +203,7 @@ fn full(bytes: Bytes) -> BoxBody<Bytes, Dropped> {
 }
 
 fn json_answer(value: &serde_json::Value) -> Response<BoxBody<Bytes, Dropped>> {
-    text(StatusCode::OK, value.to_string())
+    text(StatusCode::OK, json_text(value))
 }
 
 fn failed(message: &str) -> Response<BoxBody<Bytes, Dropped>> {
@@ -203,7 +211,7 @@ fn failed(message: &str) -> Response<BoxBody<Bytes, Dropped>> {
 }
 
 fn results_answer_text(results: Results) -> String {
-    json!({ "results": results.unwrap_or_default() }).to_string()
+    json_text(&json!({ "results": results.unwrap_or_default() }))
 }
 
 fn results_answer(results: Results) -> Response<BoxBody<Bytes, Dropped>> {
@@ -222,9 +230,9 @@ fn no_leader(redirects: bool) -> Response<BoxBody<Bytes, Dropped>> {
     text(status, "leader not found".into())
 }
 
-fn status(applied: Option<u64>) -> Response<BoxBody<Bytes, Dropped>> {
-    match applied {
-        Some(applied) => json_answer(&json!(applied)),
+fn status(of_node: Option<(u64, bool)>) -> Response<BoxBody<Bytes, Dropped>> {
+    match of_node {
+        Some((applied, ready)) => json_answer(&json!({ "db_applied_index": applied, "ready": ready })),
         None => text(StatusCode::UNAUTHORIZED, String::new()),
     }
 }

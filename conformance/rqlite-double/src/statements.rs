@@ -43,6 +43,8 @@ pub(crate) fn run(sqlite: &Connection, body: &[u8], ways: Ways) -> Result<Vec<Va
     if ways.in_transaction {
         sqlite.execute_batch("BEGIN").map_err(failed)?;
     }
+    // A query has a connection that only reads.
+    sqlite.pragma_update(None, "query_only", ways.kind == Kind::Query).map_err(failed)?;
     let (mut results, mut has_failed) = (Vec::new(), false);
     for (sql, values) in &parsed {
         match one(sqlite, sql, values, ways) {
@@ -83,18 +85,27 @@ fn parse(statement: Value) -> Result<(String, Vec<Value>), String> {
 
 fn one(sqlite: &Connection, sql: &str, values: &[Value], ways: Ways) -> Result<Value, String> {
     let mut statement = sqlite.prepare(sql).map_err(|error| message(&error))?;
-    if ways.kind == Kind::Query && !statement.readonly() {
-        return Err("attempt to change database via query operation".into());
-    }
     bind(&mut statement, values)?;
-    let reads = statement.readonly() && statement.column_count() > 0;
+    let is_query = match ways.kind {
+        Kind::Query => true,
+        Kind::Request => statement.readonly() && statement.column_count() > 0,
+        Kind::Execute => false,
+    };
     // rqlite looks for these letters.
-    let has_rows = reads && ways.kind != Kind::Execute || sql.to_lowercase().contains("returning ");
+    let has_rows = is_query || sql.to_lowercase().contains("returning ");
     if has_rows { rows(&mut statement, ways.blob_array) } else { changes(sqlite, &mut statement) }
 }
 
-/// A parameter without a value is NULL.
+/// What is missing of a list is an error, and a name that the statement has and the object has not is NULL.
 fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<(), String> {
+    let is_named = values.iter().any(Value::is_object);
+    if !is_named && values.len() < statement.parameter_count() {
+        return Err(format!(
+            "not enough args to execute query: want {} got {}",
+            statement.parameter_count(),
+            values.len()
+        ));
+    }
     for (index, given) in (1..).zip(values) {
         match given {
             Value::Object(named) => {
@@ -110,7 +121,7 @@ fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<(), String> {
                 let bound = statement.raw_bind_parameter(index, parameter(value)?);
                 bound.map_err(|error| message(&error))?;
             }
-            _ => return Err("not enough args to execute query".into()),
+            _ => {}
         }
     }
     Ok(())
@@ -160,27 +171,38 @@ fn changes(sqlite: &Connection, statement: &mut Statement<'_>) -> Result<Value, 
 
 fn rows(statement: &mut Statement<'_>, blob_array: bool) -> Result<Value, String> {
     let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-    let declared = |column: rusqlite::Column<'_>| column.decl_type().map(str::to_lowercase);
-    let declared: Vec<Option<String>> = statement.columns().map(declared).collect();
-    let (mut values, mut first) = (Vec::new(), None);
+    let declared = |column: rusqlite::Column<'_>| column.decl_type().unwrap_or_default().to_lowercase();
+    let mut types: Vec<String> = statement.columns().map(declared).collect();
+    let mut values = Vec::new();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().map_err(|error| message(&error))? {
         let cells: Vec<ValueRef<'_>> = (0..names.len())
             .map(|column| row.get_ref(column))
             .collect::<Result<_, _>>()
             .map_err(|error| message(&error))?;
-        first.get_or_insert_with(|| cells.iter().map(|cell| type_of(*cell)).collect::<Vec<_>>());
+        let cells: Vec<ValueRef<'_>> = cells.into_iter().zip(&types).map(|(cell, kind)| as_text(cell, kind)).collect();
+        // An expression has the type that it has in the first row.
+        if values.is_empty() {
+            let untyped = types.iter_mut().zip(&cells).filter(|(kind, _)| kind.is_empty());
+            untyped.for_each(|(kind, cell)| *kind = type_of(*cell).to_owned());
+        }
         values.push(cells.into_iter().map(|cell| json_of(cell, blob_array)).collect::<Result<Vec<_>, _>>()?);
     }
-    let types = declared.into_iter().enumerate();
-    let types: Vec<String> = types
-        .map(|(column, declared)| declared.or_else(|| Some(first.as_ref()?[column].to_owned())).unwrap_or_default())
-        .collect();
     let mut result = json!({ "columns": names, "types": types });
     if !values.is_empty() {
         result["values"] = values.into();
     }
     Ok(result)
+}
+
+/// A BLOB in a column for texts, or without a type, comes as a text.
+fn as_text<'a>(value: ValueRef<'a>, kind: &str) -> ValueRef<'a> {
+    const BEGIN: [&str; 6] = ["varchar", "varying character", "nchar", "native character", "nvarchar", "clob"];
+    let is_text = ["", "text", "json"].contains(&kind) || BEGIN.iter().any(|begin| kind.starts_with(begin));
+    match value {
+        ValueRef::Blob(bytes) if is_text => ValueRef::Text(bytes),
+        other => other,
+    }
 }
 
 fn type_of(value: ValueRef<'_>) -> &'static str {
@@ -197,15 +219,36 @@ fn json_of(value: ValueRef<'_>, blob_array: bool) -> Result<Value, String> {
     match value {
         ValueRef::Null => Ok(Value::Null),
         ValueRef::Integer(value) => Ok(value.into()),
-        // A whole number comes without its point.
-        #[expect(clippy::cast_possible_truncation, reason = "it is whole, and small")]
-        ValueRef::Real(value) if value.fract() == 0.0 && value.abs() < 1e15 => Ok((value as i64).into()),
+        // A whole number comes without its point, in its shortest digits and zeros behind them; minus zero keeps its sign.
+        ValueRef::Real(value)
+            if value.fract() == 0.0 && value.abs() < 1e21 && value.to_bits() != (-0.0_f64).to_bits() =>
+        {
+            let digits = format!("{value}");
+            digits.parse::<i64>().map_or_else(|_| Ok(value.into()), |whole| Ok(whole.into()))
+        }
         ValueRef::Real(value) if value.is_finite() => Ok(value.into()),
         ValueRef::Real(_) => Err(crate::serve::INFINITE.into()),
-        ValueRef::Text(text) => Ok(String::from_utf8_lossy(text).into()),
+        ValueRef::Text(text) => Ok(text_of(text).into()),
         ValueRef::Blob(bytes) if blob_array => Ok(bytes.to_vec().into()),
         ValueRef::Blob(_) => Err("base64 is not made here: ask for blob_array".into()),
     }
+}
+
+/// Stands for a byte that is no UTF-8.
+const LOST: char = '\u{fdef}';
+
+fn text_of(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for part in bytes.utf8_chunks() {
+        text.push_str(part.valid());
+        text.extend(part.invalid().iter().map(|_| LOST));
+    }
+    text
+}
+
+/// The JSON of an answer. What is no UTF-8 is written as an escape, which nothing else is.
+pub(crate) fn json_text(value: &Value) -> String {
+    value.to_string().replace(LOST, "\\ufffd")
 }
 
 /// SQLite's message alone.

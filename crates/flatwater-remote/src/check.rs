@@ -72,9 +72,9 @@ pub(crate) fn check(one: &One<'_>, dialect: Dialect) -> Result<()> {
 
 /// Returns true for what the server takes for a BLOB in hexadecimal.
 fn is_hex(text: &[u8]) -> bool {
-    let text = text.trim_ascii();
-    let digits = text.strip_prefix(b"x'").or_else(|| text.strip_prefix(b"X'")).and_then(|rest| rest.strip_suffix(b"'"));
-    digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    let text = std::str::from_utf8(text).unwrap_or_default().trim();
+    let digits = text.strip_prefix("x'").or_else(|| text.strip_prefix("X'")).and_then(|rest| rest.strip_suffix('\''));
+    digits.is_some_and(|digits| digits.len() % 2 == 0 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Refuses a text that cannot be sent as one statement.
@@ -140,7 +140,7 @@ fn makes_temp(sql: &str) -> bool {
     })
 }
 
-/// rqlite binds NULL to a parameter that has no value, and says nothing.
+/// rqlite binds NULL for a name that is none of the statement's, and ignores values that are too many.
 fn check_names(one: &One<'_>, dialect: Dialect) -> Result<()> {
     check_parameters(one)?;
     let has_names = one.values().next().is_some_and(|(name, _)| name.is_some());
@@ -179,6 +179,12 @@ mod tests {
         ] {
             assert!(!changes_rows(sql), "{sql}");
         }
+    }
+
+    #[test]
+    fn a_text_that_the_server_would_make_a_blob_is_known() {
+        assert!(["x'41'", " X'' ", "\u{a0}x'4a4B'\u{b}"].iter().all(|text| is_hex(text.as_bytes())));
+        assert!(!["x'4'", "x'4g'", "x41", "'x'41''"].iter().any(|text| is_hex(text.as_bytes())));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use flatwater::bindings::server::One;
 use crate::http::Sent;
 use crate::options::Level;
 use crate::request::{How, Verdict};
+use crate::results::Failure;
 use crate::{libsql, rqlite};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +65,12 @@ impl Dialect {
             Self::Rqlite => rqlite::json::path(how),
             Self::Libsql => libsql::json::PATH.to_owned(),
         }
+    }
+
+    /// Returns true for an error of a write after which nobody knows whether it was applied: the node that answered is one of several that
+    /// execute it.
+    pub(crate) fn is_of_one_node(self, failure: &Failure) -> bool {
+        self == Self::Rqlite && rqlite::verdict::is_of_one_node(failure)
     }
 
     /// Returns what an attempt came to.

@@ -30,6 +30,7 @@ mod check;
 mod clock;
 mod cluster;
 mod dialect;
+mod each_node;
 mod http;
 mod levels;
 mod libsql;

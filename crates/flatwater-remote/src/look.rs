@@ -7,6 +7,7 @@
 use std::cell::Cell;
 
 use flatwater::bindings::server::Changes;
+use serde::Deserialize;
 
 use crate::dialect::Dialect;
 use crate::http::Sent;
@@ -55,15 +56,27 @@ pub(crate) async fn look(shared: &Shared, changes: Changes) {
     }
 }
 
+/// What a node of rqlite says of itself.
+#[derive(Deserialize)]
+struct Store {
+    db_applied_index: Option<u64>,
+    /// False if it knows of no leader, as one that is cut off from the others: its number stands still.
+    ready: Option<bool>,
+}
+
 /// The number of the newest entry of the log that has changed the database of the leader, or of the node that is taken for it: that has it a
 /// little later.
 async fn of_rqlite(shared: &Shared) -> Counter {
     let cluster = &shared.cluster;
     let node = cluster.leader();
-    match cluster.http.get(&node, "/status?key=store.db_applied_index", cluster.attempt).await {
+    match cluster.http.get(&node, "/status?key=store", cluster.attempt).await {
         Sent::Answer { status: 200, body, .. } => match serde_json::from_slice(&body) {
-            Ok(counter) => Counter::At(counter),
-            Err(_) => Counter::Untold,
+            Ok(Store { ready: Some(false), .. }) => {
+                cluster.failed(&node);
+                Counter::Unknown
+            }
+            Ok(Store { db_applied_index: Some(counter), .. }) => Counter::At(counter),
+            _ => Counter::Untold,
         },
         // Another permission is needed for it.
         Sent::Answer { .. } => Counter::Untold,

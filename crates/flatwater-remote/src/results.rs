@@ -4,7 +4,7 @@
 //! Leaves out: reading them from an answer (`rqlite`, `libsql`).
 
 use flatwater::bindings::server::{RowsRead, sqlite_error};
-use flatwater::{Error, Rows, Value};
+use flatwater::{Error, Rows, Value, ValueRef};
 
 use crate::messages::code_of;
 
@@ -16,10 +16,23 @@ pub(crate) enum StatementResult {
     Failed(Failure),
     Rows {
         columns: Columns,
-        values: Vec<Vec<Value>>,
+        values: Vec<Vec<RowValue>>,
     },
     /// A statement without rows. What it changed is asked with another statement.
     Done,
+}
+
+/// A value of a row.
+pub(crate) enum RowValue {
+    Whole(Value),
+    /// A text whose bytes are no UTF-8, or a BLOB that came as one: the server has replaced some of them, and nobody can tell which.
+    Torn(Vec<u8>),
+}
+
+impl RowValue {
+    pub(crate) fn integer(&self) -> Option<i64> {
+        if let Self::Whole(Value::Integer(value)) = self { Some(*value) } else { None }
+    }
 }
 
 /// What SQLite has said.
@@ -42,14 +55,19 @@ impl Failure {
 }
 
 /// Returns the rows of a result, or `None` if they do not fit its columns.
-pub(crate) fn rows(sql: &str, columns: Columns, values: &[Vec<Value>], is_of_write: bool) -> Option<Rows> {
+pub(crate) fn rows(sql: &str, columns: Columns, values: &[Vec<RowValue>], is_of_write: bool) -> Option<Rows> {
     let width = columns.len();
     let mut rows = RowsRead::new(sql, columns, is_of_write);
     for row in values {
         if row.len() != width {
             return None;
         }
-        row.iter().for_each(|value| rows.push(value.into()));
+        row.iter().for_each(|value| {
+            rows.push(match value {
+                RowValue::Whole(value) => value.into(),
+                RowValue::Torn(bytes) => ValueRef::Text(bytes),
+            });
+        });
     }
     rows.finish()
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::messages::code_of;
-use crate::results::{Columns, Failure, StatementResult};
+use crate::results::{Columns, Failure, RowValue, StatementResult};
 
 /// The answer to a pipeline, of which the first request was a batch.
 #[derive(Deserialize)]
@@ -149,8 +149,8 @@ fn step((result, error): (Option<StepResult>, Option<ServerError>)) -> Option<St
     Some(Step::Ran(StatementResult::Rows { columns, values }))
 }
 
-fn value(cell: Cell) -> Option<Value> {
-    Some(match cell {
+fn value(cell: Cell) -> Option<RowValue> {
+    Some(RowValue::Whole(match cell {
         Cell::Null => Value::Null,
         Cell::Integer { value } => Value::Integer(value.parse().ok()?),
         Cell::Float { value } => Value::Real(value?),
@@ -159,7 +159,7 @@ fn value(cell: Cell) -> Option<Value> {
         Cell::Blob { base64 } => {
             Value::Blob(STANDARD_NO_PAD.decode(&base64).or_else(|_| STANDARD.decode(&base64)).ok()?)
         }
-    })
+    }))
 }
 
 /// The first line of a cursor.
@@ -191,7 +191,7 @@ enum CursorLine {
 /// What a line of a cursor says.
 pub(crate) enum Entry {
     Columns(Columns),
-    Row(Vec<Value>),
+    Row(Vec<RowValue>),
     Failed(ServerError),
     Other,
 }

@@ -6,14 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flatwater::Value;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 use super::answer::{CursorHead, Entry};
 use super::json::{CURSOR_PATH, PATH, Steps};
 use crate::http::Http;
-use crate::results::{Columns, Failure};
+use crate::results::{Columns, Failure, RowValue};
 
 /// A part has so many rows, or about so many bytes.
 const ROWS: usize = 1024;
@@ -64,7 +63,7 @@ impl Cursor {
     }
 
     /// Reads the next rows. Those before a failure come before it.
-    pub(crate) async fn part(&mut self, limit: Duration) -> Result<Vec<Vec<Value>>, Broken> {
+    pub(crate) async fn part(&mut self, limit: Duration) -> Result<Vec<Vec<RowValue>>, Broken> {
         if let Some(broken) = self.broken.take() {
             return Err(broken);
         }
@@ -90,7 +89,7 @@ impl Cursor {
     }
 
     /// Reads a line, which may be a row, and its length. `None` after the last.
-    async fn entry(&mut self, limit: Duration) -> Result<Option<(Option<Vec<Value>>, usize)>, Broken> {
+    async fn entry(&mut self, limit: Duration) -> Result<Option<(Option<Vec<RowValue>>, usize)>, Broken> {
         let Some(line) = self.line(limit).await? else { return Ok(None) };
         match Entry::parse(&line) {
             Some(Entry::Row(row)) if row.len() == self.columns.len() => Ok(Some((Some(row), line.len()))),

@@ -4,10 +4,12 @@
 //! columns with one name stay two; what is not an answer of rqlite is an error, and never a result. Leaves out: what an answer
 //! means for its request (`verdict`).
 
+use std::borrow::Cow;
+
 use flatwater::Value;
 use serde_json::{Map, Value as Json};
 
-use crate::results::{Columns, Failure, StatementResult};
+use crate::results::{Columns, Failure, RowValue, StatementResult};
 
 /// What is in an answer.
 pub(crate) enum Body {
@@ -19,16 +21,42 @@ pub(crate) enum Body {
 impl Body {
     /// `None` if it is not an answer of rqlite.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
-        let Json::Object(mut body) = serde_json::from_slice(body).ok()? else { return None };
+        let (body, torn) = mark(body)?;
+        let Json::Object(mut body) = serde_json::from_slice(&body).ok()? else { return None };
         if let Some(Json::String(message)) = body.remove("error") {
             return Some(Self::Failed(message));
         }
         let Json::Array(results) = body.remove("results")? else { return None };
-        results.into_iter().map(statement_result).collect::<Option<_>>().map(Self::Results)
+        results.into_iter().map(|result| statement_result(result, torn)).collect::<Option<_>>().map(Self::Results)
     }
 }
 
-fn statement_result(result: Json) -> Option<StatementResult> {
+/// What a server writes for a byte that is no UTF-8. A character U+FFFD of the value itself it writes as it is.
+const LOST: &[u8] = b"\\ufffd";
+
+/// Replaces what stands for lost bytes by a character that is nowhere else in the answer, and says which.
+fn mark(body: &[u8]) -> Option<(Cow<'_, [u8]>, Option<char>)> {
+    if !body.windows(LOST.len()).any(|part| part == LOST) {
+        return Some((body.into(), None));
+    }
+    let text = std::str::from_utf8(body).ok()?;
+    let mark = ('\u{fdd0}'..='\u{fdef}').find(|mark| !text.contains(*mark))?;
+    let (mut marked, mut rest) = (Vec::with_capacity(body.len()), body);
+    while let [first, behind @ ..] = rest {
+        if rest.starts_with(LOST) {
+            marked.extend_from_slice(mark.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = &rest[LOST.len()..];
+            continue;
+        }
+        // What is behind a backslash is no beginning of an escape.
+        let length = if *first == b'\\' && !behind.is_empty() { 2 } else { 1 };
+        marked.extend_from_slice(&rest[..length]);
+        rest = &rest[length..];
+    }
+    Some((marked.into(), Some(mark)))
+}
+
+fn statement_result(result: Json, torn: Option<char>) -> Option<StatementResult> {
     let Json::Object(mut result) = result else { return None };
     if let Some(Json::String(message)) = result.remove("error") {
         return Some(StatementResult::Failed(Failure::of_message(message)));
@@ -40,7 +68,7 @@ fn statement_result(result: Json) -> Option<StatementResult> {
     let is_real: Vec<bool> = columns.iter().map(|(_, declared)| declared.as_deref().is_some_and(is_real)).collect();
     // Without a row the key is absent.
     let values = match result.remove("values") {
-        Some(Json::Array(rows)) => rows.into_iter().map(|one| row(one, &is_real)).collect::<Option<_>>()?,
+        Some(Json::Array(rows)) => rows.into_iter().map(|one| row(one, &is_real, torn)).collect::<Option<_>>()?,
         None | Some(Json::Null) => Vec::new(),
         Some(_) => return None,
     };
@@ -59,9 +87,16 @@ fn texts(result: &mut Map<String, Json>, key: &str) -> Option<Option<Vec<Box<str
 }
 
 /// A whole number of a column for REALs comes without its point.
-fn row(row: Json, is_real: &[bool]) -> Option<Vec<Value>> {
+fn row(row: Json, is_real: &[bool], torn: Option<char>) -> Option<Vec<RowValue>> {
     let Json::Array(row) = row else { return None };
-    row.into_iter().enumerate().map(|(at, json)| value(json, is_real.get(at) == Some(&true))).collect()
+    let cell = |(at, json)| match (json, torn) {
+        (Json::String(text), Some(mark)) if text.contains(mark) => {
+            let parts: Vec<&[u8]> = text.split(mark).map(str::as_bytes).collect();
+            Some(RowValue::Torn(parts.join(&0xff)))
+        }
+        (json, _) => value(json, is_real.get(at) == Some(&true)).map(RowValue::Whole),
+    };
+    row.into_iter().enumerate().map(cell).collect()
 }
 
 fn value(json: Json, is_real: bool) -> Option<Value> {
@@ -126,6 +161,20 @@ mod tests {
     }
 
     #[test]
+    fn a_text_whose_bytes_are_lost_is_told_from_others() {
+        let body = r#"{"results":[{"columns":["a","b","c","d"],"types":["","","",""],
+            "values":[["a\ufffdb","a\\ufffdb","\\\ufffd","FINE \u0041"]]}]}"#
+            .replace("FINE", "\u{fdd0}\u{fffd}");
+        let Some(StatementResult::Rows { columns, values }) = results(&body).pop() else { panic!("no rows") };
+        let rows = rows("SELECT", columns, &values, false).unwrap();
+        let row = rows.get(0).unwrap();
+        let whole = ["a\\ufffdb", "\u{fdd0}\u{fffd} A"].map(|text| ValueRef::Text(text.as_bytes()));
+        let expected = [ValueRef::Text(b"a\xffb"), whole[0], ValueRef::Text(b"\\\xff"), whole[1]];
+        assert_eq!(row.values().collect::<Vec<_>>(), expected);
+        assert!(row.get::<String>(0).unwrap_err().to_string().to_lowercase().contains("utf-8"));
+    }
+
+    #[test]
     fn a_result_without_rows_has_columns_and_one_of_a_write_has_none() {
         let all = results(r#"{"results":[{"columns":["a"],"types":["text"]},{"rows_affected":1},{},{"error":"no"}]}"#);
         assert!(
@@ -155,7 +204,7 @@ mod tests {
             let body = format!(r#"{{"results":[{{"columns":["a"],"types":["text"],"values":{values}}}]}}"#);
             assert!(Body::parse(body.as_bytes()).is_none(), "{values}");
         }
-        let values = [vec![Value::Integer(1), Value::Integer(2)]];
+        let values = [vec![RowValue::Whole(Value::Integer(1)), RowValue::Whole(Value::Integer(2))]];
         assert!(rows("", vec![("a".into(), None)], &values, false).is_none());
     }
 }

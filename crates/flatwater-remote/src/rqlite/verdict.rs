@@ -27,8 +27,33 @@ use crate::results::Failure;
 
 /// The errors of a whole request that a node returns before it gives the request to the log. Of a node that was asked directly: one
 /// that forwarded the request may have tried twice.
-const NOT_EXECUTED: &[&str] =
-    &["leadership transfer in progress", "not leader", "leader not found", "store not open", "store not ready"];
+const NOT_EXECUTED: &[&str] = &[
+    "leadership transfer in progress",
+    "not leader",
+    "leader not found",
+    "store not open",
+    "store not ready",
+    "timed out enqueuing operation",
+];
+
+/// What one node can come to while the others execute the same entry of the log: it says nothing of them.
+const OF_ONE_NODE: &[i32] = &[
+    ffi::SQLITE_NOMEM,
+    ffi::SQLITE_READONLY,
+    ffi::SQLITE_INTERRUPT,
+    ffi::SQLITE_IOERR,
+    ffi::SQLITE_CORRUPT,
+    ffi::SQLITE_FULL,
+    ffi::SQLITE_CANTOPEN,
+    ffi::SQLITE_BUSY,
+    ffi::SQLITE_LOCKED,
+    ffi::SQLITE_NOTADB,
+];
+
+/// Returns true for an error of a write that may have been applied by the other nodes.
+pub(crate) fn is_of_one_node(failure: &Failure) -> bool {
+    OF_ONE_NODE.contains(&(failure.code & 0xff)) || failure.message.contains("execute timeout")
+}
 
 /// A read at a node that is too far behind.
 const STALE: &str = "stale read";

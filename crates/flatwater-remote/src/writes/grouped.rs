@@ -17,6 +17,7 @@ use flatwater::{Error, ErrorKind, Result};
 use super::guard::{MOST_RESULTS, Recorded, Writer};
 use crate::check::{changes_rows, check, check_text, has_no_rows};
 use crate::dialect::{Dialect, Statements};
+use crate::each_node::{check_each_node, is_now};
 use crate::reads::no_result;
 use crate::results::{StatementResult, rows};
 
@@ -221,6 +222,11 @@ pub(crate) fn checked(asked: &Asked, dialect: Dialect) -> Result<Option<usize>> 
         if checked != Some(one.sql.as_ptr()) {
             check_text(one.sql, dialect)?;
             check_rows(&what, one.sql, dialect)?;
+            if dialect == Dialect::Rqlite {
+                let of_text = || runs.iter().filter(|other| other.sql.as_ptr() == one.sql.as_ptr());
+                let binds_now = || of_text().any(|one| one.values().any(|(_, value)| is_now(value)));
+                check_each_node(one.sql, binds_now)?;
+            }
             checked = Some(one.sql.as_ptr());
         }
         check(one, dialect).map_err(|error| explained(error, &what, nth))?;

@@ -22,12 +22,12 @@
 
 use std::collections::HashMap;
 
-use flatwater::Value;
 use flatwater::bindings::server::{One, executed};
 use flatwater::values::ExecuteResult;
 
 use crate::check::changes_rows;
 use crate::dialect::{Dialect, Statements};
+use crate::results::RowValue;
 
 /// The message with which the trigger refuses.
 const APPLIED: &str = "flatwater: this request was applied before";
@@ -133,15 +133,16 @@ impl Writer {
     }
 
     /// Reads the results, by their numbers.
-    pub(crate) fn results(&self, rows: &[Vec<Value>]) -> Option<HashMap<usize, Recorded>> {
+    pub(crate) fn results(&self, rows: &[Vec<RowValue>]) -> Option<HashMap<usize, Recorded>> {
         rows.iter().map(|row| self.result(row)).collect()
     }
 
-    fn result(&self, row: &[Value]) -> Option<(usize, Recorded)> {
-        let [Value::Integer(id), Value::Integer(changes), Value::Integer(rowid)] = row else { return None };
+    fn result(&self, row: &[RowValue]) -> Option<(usize, Recorded)> {
+        let [id, changes, rowid] = row else { return None };
+        let (id, changes, rowid) = (id.integer()?, changes.integer()?, rowid.integer()?);
         let number = usize::try_from(id.checked_sub(self.slot(0))?).ok()?;
-        let rowid = Some(*rowid).filter(|rowid| !self.is_own(*rowid));
-        Some((number, Recorded { changes: u64::try_from(*changes).ok()?, rowid }))
+        let rowid = Some(rowid).filter(|rowid| !self.is_own(*rowid));
+        Some((number, Recorded { changes: u64::try_from(changes).ok()?, rowid }))
     }
 
     /// Returns true for a rowid that this writer has chosen.
@@ -229,7 +230,8 @@ mod tests {
             sqlite.execute(RECORD, [writer.slot(number), writer.request]).unwrap();
         }
         let mut read = sqlite.prepare(RESULTS).unwrap();
-        let row = |row: &flatwater::rusqlite::Row<'_>| Ok(vec![row.get::<_, Value>(0)?, row.get(1)?, row.get(2)?]);
+        let integer = |row: &flatwater::rusqlite::Row<'_>, at: usize| row.get(at).map(RowValue::Whole);
+        let row = |row: &flatwater::rusqlite::Row<'_>| (0..3).map(|at| integer(row, at)).collect::<Result<Vec<_>, _>>();
         let all = [writer.slot(1), writer.slot(texts.len()), writer.request];
         let rows = read.query_map(all, row).unwrap();
         let rows: Vec<_> = rows.map(Result::unwrap).collect();

@@ -127,13 +127,20 @@ impl Attempts<'_> {
             Known::Results(results) => results,
             Known::Refused(error) => return Ok(Attempt::Came(Outcome::Undone(error))),
             Known::Undone(failure) | Known::Doubtful(failure) => {
-                return Ok(Attempt::Came(Outcome::Undone(failure.error())));
+                let is_of_one = self.shared.cluster.dialect.is_of_one_node(&failure);
+                return Ok(Attempt::Came(match is_of_one {
+                    true => Outcome::Over(of_one_node(&failure)),
+                    false => Outcome::Undone(failure.error()),
+                }));
             }
             Known::TooLate(why) => return Ok(Attempt::Came(Outcome::Over(too_late(&why)))),
             Known::Unknown(why) => return Err(why),
         };
-        if let Some(StatementResult::Failed(_)) = results.last() {
-            return Ok(self.failed(results));
+        if let Some(StatementResult::Failed(failure)) = results.last() {
+            return Ok(match self.shared.cluster.dialect.is_of_one_node(failure) {
+                true => Attempt::Came(Outcome::Over(of_one_node(failure))),
+                false => self.failed(results),
+            });
         }
         let nonsense = || "the server's answer does not fit the request".to_owned();
         // A list of which one has failed ends there, and all of it is undone.
@@ -226,6 +233,16 @@ async fn ask(shared: &Shared, how: How, statements: Statements, until: Instant) 
 
 pub(crate) fn too_late(why: &str) -> Error {
     timeout(format!("the time of the call was over, and nothing was written: {why}"), TimeoutEffect::No)
+}
+
+fn of_one_node(failure: &Failure) -> Error {
+    let message =
+        format!("the node that leads could not apply the write, and other nodes may have: {}", failure.message);
+    error(
+        ErrorKind::CommitUnknown,
+        message,
+        "mend that node, or let another one lead, and then read what the write writes",
+    )
 }
 
 pub(crate) fn unknown(why: &str) -> Error {

@@ -43,6 +43,19 @@ fn what_each_fault_comes_to() {
 }
 
 #[test]
+fn an_error_of_the_leader_alone_tells_nothing_of_the_other_nodes() {
+    let double = Double::start();
+    let remote = double.settled(double.options(), "CREATE TABLE t (a)");
+    double.order(&json!({ "script": ["full"], "lag_ms": 0 }));
+    let error = remote.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CommitUnknown);
+    assert!(error.message().contains("disk is full"), "{error}");
+    assert_eq!(remote.query_values::<i64>("SELECT a FROM t", ()).wait().unwrap(), [] as [i64; 0]);
+    remote.execute("INSERT INTO t VALUES (2)", ()).wait().unwrap();
+    assert_eq!(remote.query_values::<i64>("SELECT a FROM t", ()).wait().unwrap(), [2]);
+}
+
+#[test]
 fn without_a_leader_a_call_ends_in_its_time_and_has_done_nothing() {
     let double = Double::start();
     let remote = double.connect();

@@ -168,3 +168,18 @@ fn a_live_query_tells_of_each_commit_on_a_libsql_server() {
         }
     });
 }
+
+#[test]
+fn a_live_query_leaves_a_node_that_is_cut_off() {
+    let double = Double::start();
+    let (remote, other) = (double.connect(), double.connect());
+    runtime().block_on(async {
+        remote.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        let mut live = remote.live(COUNT, ());
+        assert_eq!(next(&mut live).await.unwrap(), 0);
+        // It answers still, and its number stands still.
+        double.order(&json!({ "cut": 0, "leader": 1 }));
+        insert(&other, 3).await;
+        until(&mut live, 3).await;
+    });
+}

@@ -1,6 +1,6 @@
 //! The same functions on a file and on a cluster.
 
-use flatwater::{Database, Error, ErrorKind, FromRow, Result, Session, Sql, named, params};
+use flatwater::{Database, Error, ErrorKind, FromRow, Result, Session, Sql, ValueRef, named, params};
 
 use super::double::{Double, runtime};
 
@@ -40,7 +40,7 @@ pub(crate) async fn program(on: &Session) -> Result<Vec<String>> {
     add(&on.query_value::<i64>("SELECT count(*) FROM users", ()).await?);
     add(&on.query_optional_value::<i64>("SELECT id FROM users WHERE name = ?", ("nobody",)).await?);
     add(&on.query_value::<i64>("SELECT ?", (i64::MIN,)).await?);
-    add(&on.query_value::<Vec<u8>>("SELECT ?", (Vec::<u8>::new(),)).await?);
+    add(&on.query_value::<String>("SELECT typeof(?1) || length(?1)", (Vec::<u8>::new(),)).await?);
     add(&on.query_values::<Option<String>>("SELECT name FROM users WHERE id < ? ORDER BY id", (4,)).await?);
     add(&on.query_json("SELECT id, name, score, picture FROM users ORDER BY id LIMIT 2", ()).await?);
     let returned = on.query("INSERT INTO users (name, score) VALUES (?, 1) RETURNING id, name", ("Bob",)).await?;
@@ -79,6 +79,58 @@ fn a_program_gets_the_same_on_a_file_and_on_a_cluster() {
         assert_eq!(program(&cluster).await.unwrap(), program(&file).await.unwrap());
         cluster.close().await.unwrap();
         assert_eq!(cluster.execute("SELECT 1", ()).await.unwrap_err().kind(), ErrorKind::Closed);
+    });
+}
+
+#[test]
+fn a_blob_of_an_expression_is_a_text_on_rqlite_and_no_other_text_if_bytes_are_lost() {
+    let double = Double::start();
+    let cluster = double.connect();
+    runtime().block_on(async {
+        let one = async |sql: &str, value: &[u8]| cluster.query(sql, (value,)).await.unwrap();
+        assert_eq!(one("SELECT ?", b"ab").await.get(0).unwrap().get::<String>(0).unwrap(), "ab");
+        let rows = one("SELECT 1, ?", &[0xff, b'a', 0]).await;
+        let row = rows.get(0).unwrap();
+        assert_eq!((row.get::<i64>(0).unwrap(), row.value(1).unwrap()), (1, ValueRef::Text(b"\xffa\0")));
+        assert!(row.get::<String>(1).unwrap_err().to_string().to_lowercase().contains("utf-8"));
+        let error = cluster.query_value::<flatwater::Value>("SELECT ?", (&[0xff_u8][..],)).await.unwrap_err();
+        assert!(error.to_string().to_lowercase().contains("utf-8"), "{error}");
+        let digits = "SELECT hex(?)";
+        assert_eq!(one(digits, &[0xff]).await.get(0).unwrap().get::<String>(0).unwrap(), "FF");
+        cluster.execute("CREATE TABLE t (a BLOB, b TEXT)", ()).await.unwrap();
+        cluster.execute("INSERT INTO t VALUES (?1, ?1)", (&[0xff_u8][..],)).await.unwrap();
+        let rows = cluster.query("SELECT a, b FROM t", ()).await.unwrap();
+        assert_eq!(
+            rows.get(0).unwrap().values().collect::<Vec<_>>(),
+            [ValueRef::Blob(b"\xff"), ValueRef::Text(b"\xff")]
+        );
+    });
+}
+
+#[test]
+fn what_each_node_would_make_another_value_of_is_refused_in_writes_and_read_as_it_is() {
+    let double = Double::start();
+    let cluster = double.connect();
+    runtime().block_on(async {
+        cluster.execute("CREATE TABLE t (a CHECK (datetime(a) IS NOT NULL))", ()).await.unwrap();
+        let insert = "INSERT INTO t VALUES (datetime(?))";
+        cluster.execute(insert, ("2024-02-29",)).await.unwrap();
+        let rows = [("2024-03-01",), ("now",)];
+        let refused = [
+            cluster.execute("INSERT INTO t VALUES (datetime('now'))", ()).await.unwrap_err(),
+            cluster.execute_many(insert, rows).await.unwrap_err(),
+            cluster.batch([(insert, ("2024-03-01",)), (insert, ("now",))]).await.unwrap_err(),
+            cluster.execute_script("DELETE FROM t; CREATE TABLE u (a DEFAULT CURRENT_TIMESTAMP)").await.unwrap_err(),
+            cluster.query("INSERT INTO t VALUES (unixepoch()) RETURNING a", ()).await.unwrap_err(),
+        ];
+        for error in refused {
+            assert!(error.message().contains("another value on each node") && error.hint().is_some(), "{error}");
+        }
+        let read = "SELECT a, datetime('now') > a FROM t";
+        assert_eq!(
+            cluster.query_as::<(String, bool)>(read, ()).await.unwrap(),
+            [("2024-02-29 00:00:00".to_owned(), true)]
+        );
     });
 }
 

@@ -114,8 +114,8 @@ impl Cluster {
     }
 
     fn leader_by(&self, node: &Node) -> Option<usize> {
-        let nodes: Value = serde_json::from_str(&get(&node.http, "/nodes")?).ok()?;
-        // A list in later versions.
+        let nodes: Value = serde_json::from_str(&get(&node.http, "/nodes?timeout=300ms")?).ok()?;
+        // By their numbers, or as a list.
         let list = nodes["nodes"].as_array().cloned().unwrap_or_default();
         (0..NODES).find(|at| {
             let id = (at + 1).to_string();
