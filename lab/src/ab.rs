@@ -12,16 +12,13 @@ use crate::compare::{Comparison, Request};
 use crate::floor::FLOOR;
 use crate::metric::is_noop;
 use crate::peer;
+use crate::places::Places;
 use crate::process::Interrupt;
 use crate::repository::{Repository, Worktree};
-use crate::result::{Kind, distinct};
-use crate::run::{Common, Places, begin};
+use crate::result::{BASE, CANDIDATE, Kind, distinct};
+use crate::run::{Common, begin};
 use crate::session::Side;
 
-/// The name of the base in result rows.
-pub const BASE: &str = "base";
-/// The name of the candidate in result rows.
-pub const CANDIDATE: &str = "candidate";
 /// The revision that stands for the current working tree.
 const WORKING_TREE: &str = ".";
 

@@ -6,9 +6,8 @@
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use crate::ab::{BASE, CANDIDATE};
 use crate::metric::{Metric, decides, is_noop, metric};
-use crate::result::{Figures, Kind, Measured, Row, distinct};
+use crate::result::{BASE, CANDIDATE, Figures, Kind, Measured, Row, distinct};
 use crate::verdict::{Judgement, Pair, Verdict, judge};
 
 /// What to compare, and which differences to ignore.

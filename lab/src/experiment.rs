@@ -9,12 +9,11 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
-use crate::ab::{BASE, CANDIDATE};
 use crate::aggregates::Aggregates;
 use crate::compare::{self, Comparison, Request};
 use crate::record::{Record, Status, slug, template};
 use crate::repository::Repository;
-use crate::result::{Kind, Measured, write_atomically};
+use crate::result::{BASE, CANDIDATE, Kind, Measured, write_atomically};
 use crate::verdict::Verdict;
 
 /// `experiment`.

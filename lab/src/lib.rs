@@ -16,6 +16,7 @@ pub mod machine;
 pub mod metric;
 pub mod pace;
 pub mod peer;
+pub mod places;
 pub mod plan;
 pub mod process;
 pub mod readme;

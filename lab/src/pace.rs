@@ -11,10 +11,10 @@ use anyhow::{Result, bail};
 use crate::floor::{FLOOR, PacedBy, Rates};
 use crate::metric::OPS_PER_SECOND;
 use crate::peer;
+use crate::places::Places;
 use crate::plan::Trial;
 use crate::process::Interrupt;
 use crate::result::distinct;
-use crate::run::Places;
 use crate::session::{Settings, Side, one};
 use crate::statistics::median;
 

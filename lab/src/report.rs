@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 
-use crate::ab::{BASE, CANDIDATE};
 use crate::compare::{Comparison, Request};
 use crate::experiment::{self, Entry};
 use crate::process::{self, Ended, Interrupt};
 use crate::repository::Repository;
+use crate::result::{BASE, CANDIDATE};
 use crate::result::{Kind, Measured, write_atomically};
 use crate::summary::{Summary, summarize};
 

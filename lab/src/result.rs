@@ -16,6 +16,11 @@ use crate::floor::Pace;
 use crate::machine::Machine;
 use crate::metric::OPS_PER_SECOND;
 
+/// The name of the base in result rows.
+pub const BASE: &str = "base";
+/// The name of the candidate in result rows.
+pub const CANDIDATE: &str = "candidate";
+
 /// The number of the format that this program writes and reads.
 pub const FORMAT: u32 = 1;
 

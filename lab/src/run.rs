@@ -15,6 +15,7 @@ use crate::floor::PacedBy;
 use crate::machine::Machine;
 use crate::pace;
 use crate::peer::{self, Peer, unknown};
+use crate::places::Places;
 use crate::process::Interrupt;
 use crate::repository::Repository;
 use crate::result::{FORMAT, Flags, Kind, Measured, distinct};
@@ -76,18 +77,6 @@ pub fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<bool> {
     let lanes = args.common.choose_lanes(&sides)?;
     let places = Places { repository: &repository, trials: &trials_dir, peers: &peers_dir, target: &target };
     args.common.measure(&sides, &lanes, &mut measured, &places, interrupt)
-}
-
-/// Where a measurement finds and leaves things.
-pub struct Places<'a> {
-    /// The working tree.
-    pub repository: &'a Repository,
-    /// Where the trials' folders are created.
-    pub trials: &'a Path,
-    /// Where the floor is described, if it is no side itself.
-    pub peers: &'a Path,
-    /// Where it is built.
-    pub target: &'a Path,
 }
 
 /// Builds the peers. Peers of one language share a folder and are built one after another; different languages are

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ab::BASE;
 use crate::floor::{FLOOR, HELD_FLOOR, Pace};
 use crate::metric::{Direction, OPS_PER_SECOND, headline, is_of_callers, metric};
+use crate::result::BASE;
 use crate::result::{Figures, Flags, Kind, Lane, Measured, Row, Version};
 use crate::statistics::{median, quantile, variation};
 

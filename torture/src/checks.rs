@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// Runs `integrity_check` and `foreign_key_check` on the main database.
 pub(crate) fn is_sound(path: &Path) -> Result<(), Finding> {

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::finding::Finding;
 use crate::parts;
-use crate::round::Finding;
 
 /// The library adds this to the values it returns.
 const ANSWER: i32 = 1_000_000;

@@ -18,7 +18,7 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, gettid};
 use serde::{Deserialize, Serialize};
 
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// The longest a poll may take beyond the delays of the controls.
 const TOO_LONG: Duration = Duration::from_millis(500);

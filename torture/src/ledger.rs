@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind};
 
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// What is known about one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// After this time, threads and locks that still exist count as leftovers.
 const PATIENCE: Duration = Duration::from_secs(30);

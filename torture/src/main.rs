@@ -7,6 +7,7 @@ mod acts;
 mod board;
 mod checks;
 mod faults;
+mod finding;
 mod gauge;
 mod ledger;
 mod leftovers;

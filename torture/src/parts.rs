@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// The time between two checks of whether a process has ended.
 const POLL: Duration = Duration::from_millis(2);

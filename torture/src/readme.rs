@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_run_that_found_something_is_not_shown() {
         let mut act = ActReport::new("histories");
-        act.findings.push(crate::round::Finding::new("a row is lost"));
+        act.findings.push(crate::finding::Finding::new("a row is lost"));
         let report = Report::new(1, std::time::Duration::from_secs(60), vec![act]);
         let report = serde_json::to_string(&report).unwrap();
         let page = "<!-- torture a.json -->\n<!-- /torture -->";

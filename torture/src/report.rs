@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::finding::Finding;
 use crate::gauge::Hold;
-use crate::round::{Counts, Finding};
+use crate::round::Counts;
 
 /// All rounds of one act.
 #[derive(Debug, Serialize, Deserialize)]

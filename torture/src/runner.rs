@@ -12,10 +12,11 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::acts::{ALL, Act};
+use crate::finding::Finding;
 use crate::leftovers::Belongings;
 use crate::parts;
 use crate::report::{ActReport, Report};
-use crate::round::{Finding, Round, Told};
+use crate::round::{Round, Told};
 
 /// The planned duration of a round, and the additional time after which it counts as hung.
 const ROUND: Duration = Duration::from_secs(3);

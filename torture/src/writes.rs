@@ -8,7 +8,7 @@ use std::pin::Pin;
 use flatwater::rusqlite::Connection;
 use flatwater::{Database, Error, params};
 
-use crate::round::Finding;
+use crate::finding::Finding;
 
 pub(crate) const INSERT: &str = "INSERT INTO t (n) VALUES (?)";
 pub(crate) const COUNT: &str = "SELECT count(*) FROM t WHERE n = ?";

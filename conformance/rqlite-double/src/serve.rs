@@ -18,11 +18,8 @@ use tokio::net::TcpListener;
 
 use crate::cluster::Cluster;
 use crate::faults::Fault;
-use crate::statements::{Failed, Kind, Ways, json_text};
+use crate::statements::{Failed, INFINITE, Kind, Ways, json_text};
 use crate::{Shared, lock};
-
-/// What the server's JSON cannot say: the request fails after its commit.
-pub(crate) const INFINITE: &str = "json: unsupported value: +Inf";
 
 /// How long what is executed late takes.
 const LATE: Duration = Duration::from_millis(300);

@@ -7,6 +7,9 @@ use rusqlite::types::{Value as SqliteValue, ValueRef};
 use rusqlite::{Connection, Statement};
 use serde_json::{Map, Value, json};
 
+/// What the server's JSON cannot say: the request fails after its commit.
+pub(crate) const INFINITE: &str = "json: unsupported value: +Inf";
+
 /// How the statements of a request run.
 #[derive(Clone, Copy)]
 pub(crate) struct Ways {
@@ -227,7 +230,7 @@ fn json_of(value: ValueRef<'_>, blob_array: bool) -> Result<Value, String> {
             digits.parse::<i64>().map_or_else(|_| Ok(value.into()), |whole| Ok(whole.into()))
         }
         ValueRef::Real(value) if value.is_finite() => Ok(value.into()),
-        ValueRef::Real(_) => Err(crate::serve::INFINITE.into()),
+        ValueRef::Real(_) => Err(INFINITE.into()),
         ValueRef::Text(text) => Ok(text_of(text).into()),
         ValueRef::Blob(bytes) if blob_array => Ok(bytes.to_vec().into()),
         ValueRef::Blob(_) => Err("base64 is not made here: ask for blob_array".into()),

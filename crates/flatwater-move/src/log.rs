@@ -9,12 +9,13 @@ use std::fmt::Write as _;
 use flatwater::{ErrorKind, Result, Session, Value};
 
 use crate::rows::values;
-use crate::schema::SCHEMA;
 use crate::table::{MOST_KEYS, Table, literal, quoted, typed};
 
 const LOG: &str = "_flatwater_moving";
 /// On the source: the number of the move, and whether its target has it.
 pub(crate) const MOVE: &str = "_flatwater_move";
+/// On the source: each object of the schema when it was copied last (`schema`).
+pub(crate) const SCHEMA: &str = "_flatwater_copied";
 const REFUSALS: &str = "_flatwater_moved_";
 const EVENTS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
 

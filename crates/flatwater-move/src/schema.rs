@@ -7,12 +7,11 @@ use std::fmt::Write as _;
 
 use flatwater::{Error, Result};
 
+use crate::log::SCHEMA;
 use crate::rows::refused;
 use crate::sides::Sides;
 use crate::table::{Table, literal, quoted, tables};
 
-/// On the source: each object of the schema when it was copied last.
-pub(crate) const SCHEMA: &str = "_flatwater_copied";
 /// What of the schema is the program's. The history of migrations moves with it.
 const OURS: &str = "sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
     AND (tbl_name NOT LIKE '\\_flatwater\\_%' ESCAPE '\\' OR tbl_name = '_flatwater_migrations')

@@ -1,10 +1,7 @@
 //! Looking whether something was committed, for live queries.
 //!
-//! Owns: the counter of the server that it saw last. Runs on the thread of the connection to the server. Invariants: a commit that was
-//! acknowledged before a look is told at the latest after it; one look is under way at a time. Leaves out: the queries that run then, which read
-//! the newest state.
-
-use std::cell::Cell;
+//! Owns: asking the server for its counter. Runs on the thread of the connection to the server. Invariant: a commit that was acknowledged before
+//! a look is told at the latest after it. Leaves out: what was seen before (`seen`), the queries that run then, which read the newest state.
 
 use flatwater::bindings::server::Changes;
 use serde::Deserialize;
@@ -13,45 +10,19 @@ use crate::dialect::Dialect;
 use crate::http::Sent;
 use crate::options::Level;
 use crate::request::{How, Verdict};
+use crate::seen::Counter;
 use crate::shared::Shared;
-
-/// What was seen of the commits of the server.
-#[derive(Default)]
-pub(crate) struct Seen {
-    counter: Cell<Option<u64>>,
-    is_looking: Cell<bool>,
-}
-
-/// What a look came to.
-enum Counter {
-    At(u64),
-    /// The server tells no counter: there may be a commit.
-    Untold,
-    /// There is no answer.
-    Unknown,
-}
 
 /// Looks, unless a look is under way.
 pub(crate) async fn look(shared: &Shared, changes: Changes) {
-    let seen = &shared.seen;
-    if seen.is_looking.replace(true) {
+    if !shared.seen.begin() {
         return;
     }
     let counter = match shared.cluster.dialect {
         Dialect::Rqlite => of_rqlite(shared).await,
         Dialect::Libsql => of_libsql(shared).await,
     };
-    seen.is_looking.set(false);
-    let has_changed = match counter {
-        Counter::At(counter) => seen.counter.replace(Some(counter)) != Some(counter),
-        Counter::Untold => true,
-        // Whether there was a commit is known only from the next answer on: it may be of another server, which counts for itself.
-        Counter::Unknown => {
-            seen.counter.set(None);
-            false
-        }
-    };
-    if has_changed {
+    if shared.seen.end(counter) {
         changes.tell();
     }
 }

@@ -9,7 +9,8 @@ use flatwater::bindings::server::{Asked, Rest, error};
 use flatwater::{ErrorKind, Result, Rows};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use crate::dialect::{Dialect, Statements};
+use crate::dialect::Dialect;
+use crate::forms::Statements;
 use crate::libsql::cursor::{Broken, Cursor};
 use crate::libsql::json::Steps;
 use crate::options::Level;
@@ -17,8 +18,6 @@ use crate::reads::{no_result, query_of, read, too_late};
 use crate::results::rows;
 use crate::shared::Shared;
 
-/// So many results are read in parts at a time: the server has a connection for each.
-pub(crate) const MOST: usize = 32;
 /// A result that is not fetched from for so long is let go of.
 const IDLE: Duration = Duration::from_secs(30);
 

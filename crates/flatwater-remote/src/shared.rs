@@ -12,10 +12,12 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::cluster::ask::Cluster;
 use crate::levels::Levels;
-use crate::look::Seen;
 use crate::options::RemoteOptions;
-use crate::pages::MOST;
+use crate::seen::Seen;
 use crate::writes::guard::Writer;
+
+/// So many results are read in parts at a time: the server has a connection for each.
+const CURSORS: usize = 32;
 
 /// What the tasks of the thread share.
 pub(crate) struct Shared {
@@ -41,7 +43,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(cluster: Cluster, options: RemoteOptions, levels: Arc<Levels>, left: Arc<Notify>) -> Self {
         let (writers, slot) = (RefCell::default(), Arc::new(Semaphore::new(1)));
-        let (has_cleaned, seen, cursors) = (Cell::new(false), Seen::default(), Semaphore::new(MOST));
+        let (has_cleaned, seen, cursors) = (Cell::new(false), Seen::default(), Semaphore::new(CURSORS));
         let (closed, closing) = (Cell::new(None), Notify::new());
         Self { cluster, options, levels, left, writers, slot, has_cleaned, seen, cursors, closed, closing }
     }

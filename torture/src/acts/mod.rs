@@ -13,7 +13,8 @@ mod strangers;
 
 use std::process::ExitCode;
 
-use crate::round::{Finding, Round};
+use crate::finding::Finding;
+use crate::round::Round;
 
 /// One act: a way of trying to break Flatwater.
 pub(crate) struct Act {

@@ -12,7 +12,7 @@ use super::Transaction;
 use super::send::{Gone, close, send};
 use crate::clock::seconds;
 use crate::cluster::nodes::pause;
-use crate::dialect::Statements;
+use crate::forms::Statements;
 use crate::libsql::json::{Around, Steps};
 use crate::libsql::stream::Stream;
 use crate::request::Verdict;

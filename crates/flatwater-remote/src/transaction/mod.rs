@@ -20,7 +20,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use self::begin::begin;
 use self::send::{Gone, close, send};
-use crate::dialect::{Dialect, Statements};
+use crate::dialect::Dialect;
+use crate::forms::Statements;
 use crate::libsql::answer::{Batch, Step};
 use crate::libsql::json::{Around, Steps};
 use crate::libsql::stream::{Exchanged, Stream};

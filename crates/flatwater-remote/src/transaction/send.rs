@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::dialect::Statements;
+use crate::forms::Statements;
 use crate::libsql::answer::{Batch, Step};
 use crate::libsql::json::Around;
 use crate::libsql::stream::{Exchanged, Stream};

@@ -16,8 +16,9 @@ use flatwater::{Error, ErrorKind, Result};
 
 use super::guard::{MOST_RESULTS, Recorded, Writer};
 use crate::check::{changes_rows, check, check_text, has_no_rows};
-use crate::dialect::{Dialect, Statements};
+use crate::dialect::Dialect;
 use crate::each_node::{check_each_node, is_now};
+use crate::forms::Statements;
 use crate::reads::no_result;
 use crate::results::{StatementResult, rows};
 

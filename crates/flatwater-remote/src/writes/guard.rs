@@ -26,7 +26,8 @@ use flatwater::bindings::server::{One, executed};
 use flatwater::values::ExecuteResult;
 
 use crate::check::changes_rows;
-use crate::dialect::{Dialect, Statements};
+use crate::dialect::Dialect;
+use crate::forms::Statements;
 use crate::results::RowValue;
 
 /// The message with which the trigger refuses.

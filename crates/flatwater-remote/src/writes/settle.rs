@@ -16,7 +16,7 @@ use super::grouped::{Applied, Grouped};
 use super::guard::{CLEAN, KEPT_SECONDS, Recorded, SCHEMA, Writer, is_without_tables, was_applied};
 use crate::clock::seconds;
 use crate::cluster::nodes::pause;
-use crate::dialect::Statements;
+use crate::forms::Statements;
 use crate::reads::no_result;
 use crate::request::{How, Known, Request};
 use crate::results::{Failure, StatementResult};

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::setup::{EXTRA, PAIRED, Setup, schema};
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// How many PRAGMAs are compared in each turn.
 const PRAGMAS: usize = 60;

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::asks::Expected;
 use super::setup::Setup;
+use crate::finding::Finding;
 use crate::parts;
-use crate::round::{Counts, Finding, Told};
+use crate::round::{Counts, Told};
 
 /// A process that has not answered an order after this time hangs. Its own limit for one call is shorter.
 const HANGS: Duration = Duration::from_secs(90);

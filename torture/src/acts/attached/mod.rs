@@ -19,7 +19,8 @@ use rand::rngs::StdRng;
 
 use super::Act;
 use crate::checks;
-use crate::round::{Finding, Round};
+use crate::finding::Finding;
+use crate::round::Round;
 use asks::Expected;
 use crew::{Crew, Order};
 use setup::Setup;

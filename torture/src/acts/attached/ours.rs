@@ -21,8 +21,9 @@ use super::reads::{Task, rng_of};
 use super::setup::{Setup, schema};
 use super::watch::Watch;
 use crate::board::Board;
+use crate::finding::Finding;
 use crate::leftovers::Belongings;
-use crate::round::{Counts, Finding};
+use crate::round::Counts;
 
 /// A call that takes longer counts as hung.
 const HANGS: Duration = Duration::from_secs(60);

@@ -15,7 +15,8 @@ use super::crew::{Order, Role, obeying};
 use super::setup::{Setup, schema};
 use super::writes::{self, definitions};
 use crate::board::Board;
-use crate::round::{Counts, Finding};
+use crate::finding::Finding;
+use crate::round::Counts;
 
 /// How long it waits for a lock.
 const BUSY: Duration = Duration::from_secs(5);

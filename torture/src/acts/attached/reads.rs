@@ -13,7 +13,8 @@ use super::crew::Role;
 use super::setup::{PAIRED, schema};
 use super::writes::{self, definitions};
 use crate::board::Board;
-use crate::round::{Counts, Finding};
+use crate::finding::Finding;
+use crate::round::Counts;
 
 pub(super) struct Task<'a> {
     pub(super) db: &'a Database,

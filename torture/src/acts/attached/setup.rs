@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use flatwater::rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// `counter`: each value is answered to one writer. `pair`: rows that are only changed together. `item`: rows that come
 /// and go. Tables `extra_N` and indexes `item_N` come and go too.

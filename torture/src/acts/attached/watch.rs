@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::asks::{self, differs, text_of};
 use super::setup::{Setup, schema};
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// A live query that has not arrived at the file's state after this time never will.
 const ARRIVES: Duration = Duration::from_secs(60);

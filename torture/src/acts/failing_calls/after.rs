@@ -13,7 +13,7 @@ use super::case::{LOADS, Load};
 use super::load::{self, within};
 use super::writes::Work;
 use crate::faults;
-use crate::round::Finding;
+use crate::finding::Finding;
 
 const LIMIT: Duration = Duration::from_secs(30);
 const BETWEEN: Duration = Duration::from_millis(5);

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::case::Load;
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// What is known about a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::answers::{Answer, Outcome, found};
 use super::case::Load;
 use super::writes::Work;
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// Makes a copy, and checks it against the writes that were answered before it began.
 pub(super) async fn run(work: &Work, db: &Database, seed: u64) -> Result<(), Finding> {

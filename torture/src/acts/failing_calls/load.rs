@@ -13,8 +13,8 @@ use rand::{RngExt, SeedableRng};
 use super::answers::Outcome;
 use super::case::{Case, LOADS, Load};
 use super::writes::Work;
+use crate::finding::Finding;
 use crate::gauge::Gauge;
-use crate::round::Finding;
 
 /// The time after which a call counts as hung.
 pub(super) const HANGS: Duration = Duration::from_secs(60);

@@ -26,7 +26,8 @@ use plan::Plan;
 
 use super::Act;
 use crate::faults;
-use crate::round::{Finding, Round};
+use crate::finding::Finding;
+use crate::round::Round;
 
 pub(crate) const ACT: Act = Act {
     name: "failing-calls",

@@ -13,9 +13,10 @@ use super::case::Case;
 use super::writes::{SCHEMA, Work};
 use super::{after, load};
 use crate::faults;
+use crate::finding::Finding;
 use crate::gauge::{Gauge, Hold};
 use crate::leftovers::Belongings;
-use crate::round::{Counts, Finding};
+use crate::round::Counts;
 
 /// The part prints this when the files are to be copied; it continues when it reads a line.
 pub(super) const COPY: &str = "copy";

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::answers;
 use super::case::Case;
 use super::part::{COPY, Told};
-use crate::round::Finding;
+use crate::finding::Finding;
 use crate::{checks, faults, parts};
 
 /// The number of lines of the part's stderr to keep.

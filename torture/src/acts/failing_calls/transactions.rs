@@ -2,7 +2,8 @@
 
 use flatwater::{Database, Error, Result};
 
-use super::writes::INSERT;
+/// Adds a row of a write.
+pub(super) const INSERT: &str = "INSERT INTO t VALUES (?, ?, zeroblob(?))";
 
 /// Returns true if the transaction was committed, false if it was rolled back as intended.
 pub(super) async fn run(db: &Database, (number, bytes): (i64, i64), rows: u64, rolls_back: bool) -> Result<bool> {

@@ -11,12 +11,13 @@ use rand::{RngExt, SeedableRng};
 use super::answers::{Answer, Outcome};
 use super::case::Load;
 use super::plan::Plan;
-use crate::round::{Counts, Finding};
+use super::transactions::{self, INSERT};
+use crate::finding::Finding;
+use crate::round::Counts;
 
 pub(super) const SCHEMA: &str = "CREATE TABLE t (op INTEGER, part INTEGER, pad BLOB);
     CREATE TABLE counter (id INTEGER PRIMARY KEY, n INTEGER);
     INSERT INTO counter VALUES (1, 0)";
-pub(super) const INSERT: &str = "INSERT INTO t VALUES (?, ?, zeroblob(?))";
 const INSERT_OTHER: &str = "INSERT INTO o VALUES (?, ?, zeroblob(?))";
 const COUNT: &str = "UPDATE counter SET n = n + 1 WHERE id = 1";
 
@@ -124,7 +125,7 @@ impl Work {
             Load::Transaction => {
                 let change = self.change(load, rng.random_range(1..6), rng);
                 let rolls_back = rng.random_ratio(1, 4);
-                let ended = super::transactions::run(db, change.row(), change.rows, rolls_back).await;
+                let ended = transactions::run(db, change.row(), change.rows, rolls_back).await;
                 match &ended {
                     Ok(true) => self.keep(change, true, Ok(())),
                     // Rolled back as intended: the database must contain none of its rows.

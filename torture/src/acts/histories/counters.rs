@@ -10,7 +10,7 @@ use flatwater::Database;
 use rusqlite::types::Value;
 
 use super::op::{Op, Told};
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// The results so far.
 #[derive(Default)]

@@ -36,8 +36,9 @@ use self::play::Played;
 use self::setting::Setting;
 use self::shrink::Shrink;
 use super::Act;
+use crate::finding::Finding;
 use crate::gauge::Gauge;
-use crate::round::{Finding, Round};
+use crate::round::Round;
 
 pub(crate) const ACT: Act = Act {
     name: "histories",

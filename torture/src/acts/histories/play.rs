@@ -16,8 +16,8 @@ use super::schema::SCHEMA;
 use super::setting::Setting;
 use super::ticks::{self, Ticks};
 use crate::checks;
+use crate::finding::Finding;
 use crate::gauge::Gauge;
-use crate::round::Finding;
 
 /// A history that takes longer counts as hung.
 const HANGS: Duration = Duration::from_secs(60);

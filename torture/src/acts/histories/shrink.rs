@@ -11,8 +11,8 @@ use super::compare::{Difference, compare};
 use super::op::{History, Part};
 use super::play::{self, play};
 use super::setting::Setting;
+use crate::finding::Finding;
 use crate::gauge::Gauge;
-use crate::round::Finding;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The maximum number of operations in a finding.

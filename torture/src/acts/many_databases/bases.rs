@@ -13,8 +13,9 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use tokio::sync::{RwLock, RwLockReadGuard};
 
+use crate::finding::Finding;
 use crate::ledger::Ledger;
-use crate::round::{Counts, Finding};
+use crate::round::Counts;
 use crate::{checks, writes};
 
 /// `f` is the other process's table. Small pages, since there are thousands of files.

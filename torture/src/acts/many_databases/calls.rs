@@ -12,7 +12,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::bases::{Base, Bases};
-use crate::round::Finding;
+use crate::finding::Finding;
 use crate::writes::{self, COUNT, INSERT, WAYS, is_pair};
 
 /// A call that takes longer counts as hung.

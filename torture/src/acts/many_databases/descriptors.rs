@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::bases::Setting;
-use crate::round::Finding;
+use crate::finding::Finding;
 
 const EVERY: Duration = Duration::from_millis(5);
 

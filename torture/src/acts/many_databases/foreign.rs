@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::FOREIGN;
 use super::bases::Bases;
+use crate::finding::Finding;
 use crate::parts;
-use crate::round::Finding;
 
 const BUSY: Duration = Duration::from_secs(10);
 /// It ends within this time when it is told to.

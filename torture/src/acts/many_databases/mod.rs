@@ -19,7 +19,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::Act;
-use crate::round::{Finding, Round};
+use crate::finding::Finding;
+use crate::round::Round;
 use bases::{Bases, Setting};
 use calls::Task;
 use descriptors::Sampler;

@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use tokio::task::JoinHandle;
 
 use super::bases::Bases;
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// A live query that has not delivered the newest result after this time never will.
 const ARRIVES: Duration = Duration::from_secs(60);

@@ -1,6 +1,5 @@
 //! The calls of a case, of every kind, and the conditions on each answer.
 
-use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use flatwater::calls::CheckpointMode;
@@ -9,8 +8,8 @@ use futures_util::poll;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::load::Work;
-use crate::round::Finding;
+use super::work::Work;
+use crate::finding::Finding;
 use crate::writes::{self, COUNT, INSERT, WAYS, is_pair};
 
 /// A deadline that no call meets: it only needs the timer's thread.
@@ -51,27 +50,6 @@ pub(super) const KINDS: [Kind; 13] = [
     Kind::Backup,
     Kind::Reopen,
 ];
-
-type Job = Box<dyn FnOnce() + Send>;
-
-/// A thread that blocks, which was started before starts of threads fail.
-pub(super) struct Blocking(Sender<Job>);
-
-impl Blocking {
-    pub(super) fn start() -> Self {
-        let (sender, jobs) = channel::<Job>();
-        std::thread::spawn(move || jobs.iter().for_each(|job| job()));
-        Self(sender)
-    }
-
-    async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, Finding> {
-        let (sender, answer) = tokio::sync::oneshot::channel();
-        // The receiver is gone only after a finding.
-        let send = move || drop(sender.send(job()));
-        self.0.send(Box::new(send)).map_err(|_| Finding::new("the blocking thread is gone"))?;
-        Ok(answer.await?)
-    }
-}
 
 impl Work {
     /// Makes one call, except `Reopen`.

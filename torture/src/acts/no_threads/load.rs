@@ -1,26 +1,22 @@
 //! The load of a case while starts of threads fail, and the checks after it, when they do not fail any more.
 
-use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use flatwater::{Database, Error, ErrorKind, Options};
+use flatwater::{Database, Options};
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::calls::{Blocking, KINDS, Kind};
+use super::calls::{KINDS, Kind};
 use super::case::Case;
 use super::watch::Watch;
+use super::work::{Work, within};
 use crate::faults;
-use crate::ledger::Ledger;
-use crate::round::{Counts, Finding};
+use crate::finding::Finding;
 use crate::writes::{INSERT, SCHEMA};
 
-/// The time after which a call counts as hung.
-const HANGS: Duration = Duration::from_secs(60);
 /// The planned duration of the load.
 const LENGTH: Duration = Duration::from_millis(600);
 /// A call that takes longer while starts fail is one that waits for a thread.
@@ -28,89 +24,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The number of attempts to open a database while starts fail.
 const TRIES: u32 = 5;
 
-/// A database under a load, and the answers of its writes.
-pub(super) struct Work {
-    pub(super) ledger: Ledger,
-    pub(super) acknowledged: RefCell<Vec<i64>>,
-    pub(super) counts: RefCell<Counts>,
-    pub(super) blocking: Blocking,
-    /// No start fails now, so no call may fail.
-    pub(super) is_calm: Cell<bool>,
-    pub(super) directory: PathBuf,
-    names: Cell<u32>,
-}
-
 /// An open database, and its live queries.
 pub(super) struct Open {
     pub(super) db: Database,
     pub(super) watch: Watch,
 }
 
-/// Returns whether the error says that no thread can be started.
-pub(super) fn is_no_thread(error: &Error) -> bool {
-    error.kind() == ErrorKind::Io && error.to_string().contains("thread cannot be started")
-}
-
-/// Returns the answer, or a finding if it takes too long.
-pub(super) async fn within<F: Future>(what: &str, future: F) -> Result<F::Output, Finding> {
-    let ended = tokio::time::timeout(HANGS, future).await;
-    ended.map_err(|_| Finding::new(format!("{what} did not end within {} s", HANGS.as_secs())))
-}
-
 impl Work {
-    pub(super) fn new(directory: PathBuf) -> Self {
-        Self {
-            ledger: Ledger::default(),
-            acknowledged: RefCell::default(),
-            counts: RefCell::default(),
-            blocking: Blocking::start(),
-            is_calm: Cell::new(true),
-            directory,
-            names: Cell::new(0),
-        }
-    }
-
-    pub(super) fn count(&self, what: &str, count: u64) {
-        self.counts.borrow_mut().add(what, count);
-    }
-
-    pub(super) fn new_path(&self) -> PathBuf {
-        self.names.set(self.names.get() + 1);
-        self.directory.join(format!("copy-{}.db", self.names.get()))
-    }
-
-    pub(super) fn some_acknowledged(&self, rng: &mut StdRng) -> Option<i64> {
-        self.acknowledged.borrow().choose(rng).copied()
-    }
-
-    /// Records the answer of a write.
-    pub(super) fn wrote<T>(&self, what: &str, number: i64, answer: Result<T, Error>) -> Result<(), Finding> {
-        self.ledger.answered(number, &answer);
-        match answer {
-            Ok(_) => {
-                self.acknowledged.borrow_mut().push(number);
-                self.count("acknowledged writes", 1);
-                Ok(())
-            }
-            Err(error) => self.may_fail(what, &error),
-        }
-    }
-
-    /// Returns a finding if the error is not explained by a start that failed.
-    pub(super) fn may_fail(&self, what: &str, error: &Error) -> Result<(), Finding> {
-        if self.is_calm.get() {
-            return Err(Finding::new(format!("threads can be started again, but {what} was answered {error}")));
-        }
-        if !is_no_thread(error) {
-            return Err(Finding::new(format!(
-                "a thread that cannot be started does not explain this: {what}: {error}"
-            ))
-            .with_history(format!("{error:?}")));
-        }
-        self.count("calls refused", 1);
-        Ok(())
-    }
-
     /// Opens the database, in several attempts while starts fail.
     async fn open(&self, options: &Options) -> Result<Option<Open>, Finding> {
         for _ in 0..TRIES {

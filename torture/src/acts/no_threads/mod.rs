@@ -9,6 +9,7 @@ mod load;
 mod part;
 mod places;
 mod watch;
+mod work;
 
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -16,7 +17,8 @@ use std::time::Duration;
 use case::Case;
 
 use super::Act;
-use crate::round::{Finding, Round, Told};
+use crate::finding::Finding;
+use crate::round::{Round, Told};
 use crate::{faults, parts};
 
 pub(crate) const ACT: Act = Act {

@@ -10,11 +10,13 @@ use flatwater::options::{Checkpoint, CheckpointLimits, Inline};
 use tokio::task::LocalSet;
 
 use super::case::Case;
-use super::load::{Open, Work, within};
+use super::load::Open;
 use super::places::Places;
 use super::watch::Watch;
+use super::work::{Work, within};
+use crate::finding::Finding;
 use crate::leftovers::Belongings;
-use crate::round::{Finding, Told};
+use crate::round::Told;
 use crate::{checks, faults, writes};
 
 static PANICS: AtomicU64 = AtomicU64::new(0);

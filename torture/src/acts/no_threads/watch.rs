@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use flatwater::{Database, Error};
 use tokio::task::JoinHandle;
 
-use super::load::is_no_thread;
-use crate::round::Finding;
+use super::work::is_no_thread;
+use crate::finding::Finding;
 
 /// A live query that has not delivered the newest result after this time never will.
 const ARRIVES: Duration = Duration::from_secs(60);

@@ -14,7 +14,7 @@ use super::Piece;
 use super::scene::Scene;
 use super::waiting::{finish, poll_once};
 use super::wakers::given_up;
-use crate::round::Finding;
+use crate::finding::Finding;
 use crate::writes::{INSERT, Op};
 
 pub(crate) const PIECES: &[Piece] = &[

@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use super::Piece;
 use super::scene::Scene;
 use super::waiting::{finish, panic_quietly, poll_once};
-use crate::round::Finding;
+use crate::finding::Finding;
 use crate::writes::INSERT;
 
 pub(crate) const PIECES: &[Piece] = &[

@@ -17,9 +17,9 @@ use super::Piece;
 use super::scene::{Scene, options};
 use super::waiting::{HANGS, finish, poll_once};
 use crate::checks::is_sound;
+use crate::finding::Finding;
 use crate::ledger::Ledger;
 use crate::parts;
-use crate::round::Finding;
 use crate::writes::{INSERT, rows, with_table};
 
 pub(crate) const PIECES: &[Piece] = &[Piece::new("a process that ends in the middle of it", ends)];

@@ -12,8 +12,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::{FORKING_PIECES, campaign};
+use crate::finding::Finding;
 use crate::parts;
-use crate::round::{Counts, Finding, Round, Told};
+use crate::round::{Counts, Round, Told};
 
 /// Starts the process and waits for it.
 pub(super) fn round(round: &mut Round) -> Result<(), Finding> {

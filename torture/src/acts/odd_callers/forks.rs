@@ -17,7 +17,7 @@ use rand::rngs::StdRng;
 use super::Piece;
 use super::scene::Scene;
 use super::waiting::{finish, poll_once};
-use crate::round::Finding;
+use crate::finding::Finding;
 use crate::writes::{INSERT, Op};
 
 pub(crate) const PIECES: &[Piece] = &[

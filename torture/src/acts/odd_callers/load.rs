@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::scene::Scene;
-use crate::round::Finding;
+use crate::finding::Finding;
 use crate::writes::{COUNT, INSERT};
 
 const TASKS: usize = 8;

@@ -30,7 +30,8 @@ use rand::{RngExt, SeedableRng};
 
 use crate::acts::Act;
 use crate::checks::is_sound;
-use crate::round::{Counts, Finding, Round};
+use crate::finding::Finding;
+use crate::round::{Counts, Round};
 use load::Load;
 use scene::Scene;
 use waiting::finish;

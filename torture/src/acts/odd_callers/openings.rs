@@ -15,8 +15,8 @@ use super::Piece;
 use super::scene::{Scene, options};
 use super::waiting::{finish, poll_once};
 use crate::checks::is_sound;
+use crate::finding::Finding;
 use crate::ledger::Ledger;
-use crate::round::Finding;
 use crate::writes::{INSERT, rows, with_table};
 
 pub(crate) const PIECES: &[Piece] = &[

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use super::Piece;
 use super::scene::Scene;
 use super::waiting::finish;
-use crate::round::Finding;
+use crate::finding::Finding;
 
 pub(crate) const PIECES: &[Piece] = &[
     Piece::new("a tokio runtime of one thread that is dropped with calls in flight", |scene, rng| tokio(scene, rng, 0)),

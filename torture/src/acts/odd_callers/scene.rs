@@ -11,8 +11,9 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 
 use super::waiting::finish;
+use crate::finding::Finding;
 use crate::ledger::Ledger;
-use crate::round::{Counts, Finding};
+use crate::round::Counts;
 use crate::writes::{self, Op, SCHEMA, WAYS, is_pair};
 
 /// An open database, the writes to it, and the counts.

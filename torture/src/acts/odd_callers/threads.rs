@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use super::Piece;
 use super::scene::Scene;
 use super::waiting::{finish, panic_quietly};
-use crate::round::Finding;
+use crate::finding::Finding;
 use crate::writes::INSERT;
 
 pub(crate) const PIECES: &[Piece] = &[

@@ -15,7 +15,7 @@ use super::Piece;
 use super::scene::{Scene, is_idle};
 use super::waiting::{finish, poll_once};
 use super::wakers::given_up;
-use crate::round::Finding;
+use crate::finding::Finding;
 use crate::writes::INSERT;
 
 pub(crate) const PIECES: &[Piece] = &[

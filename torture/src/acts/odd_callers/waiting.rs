@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// A call that does not complete within this time counts as hung.
 pub(crate) const HANGS: Duration = Duration::from_secs(60);

@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use super::Piece;
 use super::scene::Scene;
 use super::waiting::{finish, panic_quietly, poll_once, until, until_some};
-use crate::round::Finding;
+use crate::finding::Finding;
 use crate::writes::{INSERT, Op};
 
 pub(crate) const PIECES: &[Piece] = &[

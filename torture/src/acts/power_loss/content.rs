@@ -8,8 +8,8 @@ use rusqlite::types::Value;
 
 use super::plan::{MAIN, Plan, SIDE};
 use crate::checks;
+use crate::finding::Finding;
 use crate::plain;
-use crate::round::Finding;
 
 /// Every row of every table of the two files.
 #[derive(Debug, Clone, Default, PartialEq)]

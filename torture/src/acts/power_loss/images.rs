@@ -13,14 +13,15 @@ use rand::seq::IndexedRandom;
 use super::content::Content;
 use super::disk::{Disk, What};
 use super::image::{Choice, Fate, MANNERS, Manner};
-use super::judge::{Found, Judge};
+use super::judge::Judge;
 use super::log::{DIRECTORY, Entry, Log};
 use super::plan::{MAIN, Plan};
-use super::said::Floor;
+use super::said::{Floor, Found};
 use super::{Base, Files};
 use crate::checks;
+use crate::finding::Finding;
 use crate::plain;
-use crate::round::{Finding, Round};
+use crate::round::Round;
 
 /// The number of points that one pass over the log checks.
 const POINTS: usize = 24;

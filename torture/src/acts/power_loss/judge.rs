@@ -10,23 +10,13 @@ use rusqlite::types::Value;
 
 use super::content::{Content, Tables};
 use super::plan::{ACCOUNTS, Plan, Step};
-use super::said::{Floor, Id};
-use crate::round::Finding;
+use super::said::{Floor, Found, Id};
+use crate::finding::Finding;
 
 pub(crate) struct Judge<'a> {
     pub(crate) plan: &'a Plan,
     /// What must be present at the end of the load. A step that is not part of it may be missing.
     pub(crate) ever: &'a Floor,
-}
-
-/// The content of the two files.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
-    /// Whether the schema is present.
-    pub(crate) is_made: bool,
-    /// The steps in the main file.
-    pub(crate) main: BTreeSet<Id>,
-    pub(crate) side: BTreeSet<Id>,
 }
 
 impl Judge<'_> {

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// The number of the recorded directory.
 pub(crate) const DIRECTORY: u32 = u32::MAX;

@@ -24,9 +24,10 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::acts::Act;
+use crate::finding::Finding;
 use crate::parts;
 use crate::plain;
-use crate::round::{Finding, Round};
+use crate::round::Round;
 
 use self::disk::Disk;
 use self::image::Choice;

@@ -6,12 +6,21 @@
 use std::collections::BTreeSet;
 
 use super::disk::Disk;
-use super::judge::Found;
 use super::log::{Entry, Log};
 use super::plan::{Plan, Step};
 
 /// A step of a task: the task's number and the step's number.
 pub(crate) type Id = (u64, u64);
+
+/// The content of the two files.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found {
+    /// Whether the schema is present.
+    pub(crate) is_made: bool,
+    /// The steps in the main file.
+    pub(crate) main: BTreeSet<Id>,
+    pub(crate) side: BTreeSet<Id>,
+}
 
 /// What must be present.
 #[derive(Debug, Clone, Default)]

@@ -10,10 +10,10 @@ use super::Files;
 use super::content::Content;
 use super::disk::Disk;
 use super::image::{Choice, Fate, Manner};
-use super::judge::{Found, Judge};
+use super::judge::Judge;
 use super::log::{DIRECTORY, Log};
 use super::plan::{ACCOUNTS, Plan, Step};
-use super::said::Floor;
+use super::said::{Floor, Found};
 
 const CREATE: u8 = 2;
 const WRITE: u8 = 3;

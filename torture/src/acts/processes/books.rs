@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::ledger::Told;
-use crate::round::Finding;
+use crate::finding::Finding;
 
 pub(super) const ACCOUNTS: i64 = 16;
 const START: i64 = 1_000;

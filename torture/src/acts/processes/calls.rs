@@ -14,8 +14,8 @@ use rand::rngs::StdRng;
 use super::books::{self, ACCOUNTS, Sight};
 use super::ledger::Line;
 use super::witness::{Cell, Witness};
+use crate::finding::Finding;
 use crate::gauge::Gauge;
-use crate::round::Finding;
 
 /// How much later than its deadline a call may return: the machine is busy, and a part may be stopped repeatedly.
 const LATE: Duration = Duration::from_secs(20);

@@ -14,8 +14,8 @@ use nix::unistd::Pid;
 use super::holder::{HELD, Hold};
 use super::witness::{Cell, Orders, finding_of};
 use crate::board::Board;
+use crate::finding::Finding;
 use crate::parts::{self, part};
-use crate::round::Finding;
 
 /// Within this time all processes must be working, or taking turns, or must have ended.
 const PATIENCE: Duration = Duration::from_secs(90);

@@ -13,7 +13,7 @@ use super::books;
 use super::ledger::Line;
 use super::plain::{open, unless_busy};
 use super::witness::{Cell, Witness};
-use crate::round::Finding;
+use crate::finding::Finding;
 
 const WORKS: &[&str] = &[
     "VACUUM",

@@ -31,8 +31,9 @@ use self::witness::Cell;
 use super::Act;
 use crate::board::Board;
 use crate::checks;
+use crate::finding::Finding;
 use crate::parts::part;
-use crate::round::{Finding, Round};
+use crate::round::Round;
 
 pub(crate) const ACT: Act = Act {
     name: "processes",

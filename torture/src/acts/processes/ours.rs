@@ -15,8 +15,8 @@ use rand::rngs::StdRng;
 
 use super::calls::{Counted, Task};
 use super::witness::Witness;
+use crate::finding::Finding;
 use crate::gauge::{Gauge, Hold};
-use crate::round::Finding;
 
 const THREADS: usize = 2;
 const TASKS: usize = 6;

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior};
 use super::books::{self, ACCOUNTS};
 use super::ledger::Line;
 use super::witness::Witness;
-use crate::round::Finding;
+use crate::finding::Finding;
 
 pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
     let mut rng = witness.rng(0);

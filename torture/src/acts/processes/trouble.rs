@@ -10,7 +10,8 @@ use super::turns::TurnFile;
 use super::witness::Cell;
 use super::{SWITCHER, cast};
 use crate::board::Board;
-use crate::round::{Finding, Round};
+use crate::finding::Finding;
+use crate::round::Round;
 
 const KILLS: &str = "processes killed";
 const SPOILED: &str = "turn files spoiled";

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ledger::{Ledger, Line};
 use crate::board::{Board, SLOTS};
+use crate::finding::Finding;
 use crate::gauge::Hold;
-use crate::round::Finding;
 
 /// A call that takes longer counts as hung. No lock is held, and no process is stopped, for more than half a second.
 const HANGS: Duration = Duration::from_secs(60);

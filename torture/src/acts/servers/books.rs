@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use flatwater::Session;
 
-use crate::round::{Counts, Finding};
+use crate::finding::Finding;
+use crate::round::Counts;
 
 /// What is known of the rows of one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

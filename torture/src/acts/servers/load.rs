@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::books::{Books, Fate};
 use super::place::Client;
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// Counts in the database, so that a write that is applied twice is seen.
 const WRITE: &str = "INSERT INTO rows_of_act VALUES (?, 1) ON CONFLICT DO UPDATE SET n = n + 1";

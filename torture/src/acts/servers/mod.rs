@@ -15,7 +15,8 @@ use std::time::Duration;
 use rand::RngExt;
 
 use super::Act;
-use crate::round::{Finding, Round};
+use crate::finding::Finding;
+use crate::round::Round;
 use books::Books;
 use load::{Task, create, live_count};
 use place::Place;

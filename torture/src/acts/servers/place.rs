@@ -17,8 +17,8 @@ use rand::rngs::StdRng;
 use serde::Deserialize;
 
 use super::DOUBLE;
+use crate::finding::Finding;
 use crate::parts;
-use crate::round::Finding;
 
 /// A client.
 #[derive(Clone)]

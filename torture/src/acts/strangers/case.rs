@@ -21,7 +21,8 @@ use super::plain::Plain;
 use super::stranger::Stranger;
 use super::watch::Watch;
 use super::way::Way;
-use crate::round::{Counts, Finding};
+use crate::finding::Finding;
+use crate::round::Counts;
 
 /// How long a file may stay open after `close` returned.
 const LEAVES: Duration = Duration::from_secs(30);

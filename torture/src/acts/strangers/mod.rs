@@ -31,7 +31,8 @@ use self::stranger::Stranger;
 use self::watch::Watch;
 use self::way::Way;
 use super::Act;
-use crate::round::{Counts, Finding, Round};
+use crate::finding::Finding;
+use crate::round::{Counts, Round};
 
 pub(crate) const ACT: Act = Act {
     name: "strangers",

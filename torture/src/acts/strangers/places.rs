@@ -19,7 +19,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::answer::{Answer, difference, unclear};
 use super::case::{Place, unclear_refusal};
 use super::stranger::{Stranger, beside};
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// Something at a path that is no sound database. It is created with a sound database if it needs one.
 struct Odd {

@@ -12,7 +12,7 @@ use rand::{Rng, RngExt};
 use rusqlite::{Connection, params};
 
 use super::stranger::{Stranger, beside};
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// How the last writer left a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::round::Finding;
+use crate::finding::Finding;
 
 /// A call with a deadline of seconds returns long before this.
 const HANGS: Duration = Duration::from_secs(60);
