@@ -66,6 +66,7 @@ fn tickets_begin_again_from_zero_under_the_writers() {
         writers.progress(&all);
         let served = file.counters().unwrap().served;
         assert!(served.wrapping_sub(start) < 1 << 30, "{served} after {start}");
+        writers.lets_go(&file);
         drop(file);
         writers.end();
     }
@@ -114,6 +115,7 @@ fn ends_with_one_write(writers: Writers, db: &Database, held: Held) {
     assert_eq!(integer(&held.plain, "SELECT count(*) FROM turns"), 1);
     let turn_file = writers.turn_file();
     assert!(is_file(&turn_file));
+    writers.lets_go(&held.first);
     drop(held);
     db.close().wait().unwrap();
     assert!(!turn_file.exists(), "nobody is in line, and the last one removes it");

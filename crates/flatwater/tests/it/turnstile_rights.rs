@@ -94,6 +94,7 @@ fn a_user_who_may_not_open_it_polls_beside_those_who_take_turns() {
     }
     let of_root = writers.children[0].0.id();
     wait_until(|| has_open(of_root, &turn_file));
+    writers.lets_go(&made);
     drop(made);
     writers.end();
 }

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use flatwater::options::Fairness;
 use flatwater::{Database, Options};
+use flatwater_sqlite::TurnFile;
 
 use crate::support::{Killed, TestFile, as_child, integrity, wait_until};
 
@@ -126,6 +127,12 @@ impl Writers {
         assert_eq!(integrity(&self.plain), "ok");
         assert!(!self.turn_file().is_file(), "the last close leaves it");
         self.file
+    }
+
+    /// Ends the use of the file of turns, as a close does. Its lock is not left to the drop: a program that another test starts at that moment has what
+    /// this process has open, until it has become that program.
+    pub(crate) fn lets_go(&self, file: &TurnFile) {
+        file.remove_if_last(&self.turn_file());
     }
 }
 
