@@ -34,6 +34,9 @@ export interface QueryOptions<T = unknown> extends CallOptions {
   as?: As<T> | undefined;
 }
 
+/** A statement of a batch. */
+export type BatchStatement = Statement | readonly [sql: string, params?: Params];
+
 /** What a statement did. */
 export interface ExecuteResult {
   /** The rows inserted, updated or deleted by the statement itself. */

@@ -15,7 +15,7 @@ import { Live, liveGroup, type LiveOptions, type LiveStatement } from "./live.js
 import { place } from "./flow.js";
 import { MIGRATE_OPTIONS, switchOf } from "./given.js";
 import { cells, settle } from "./loop.js";
-import type { Options } from "./options.js";
+import type { Migrations, Options } from "./options.js";
 import { PreparedStatement } from "./statement.js";
 import { Session, type Row } from "./session.js";
 import type { Params } from "./sql.js";
@@ -35,9 +35,6 @@ const SERIALIZE = 17;
 
 /** How much of the WAL a checkpoint waits for, as in SQLite. */
 export type CheckpointMode = "passive" | "full" | "restart" | "truncate";
-
-/** Migrations: the path of a folder of SQL files, or their names and texts in order. */
-export type Migrations = string | readonly (readonly [name: string, sql: string])[];
 
 export interface MigrateOptions extends CallOptions {
   /** Migrations that were applied and are not in the list are no error: the database is newer than the program. */

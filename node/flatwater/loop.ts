@@ -12,7 +12,6 @@
 
 import { native, type Answer, type Fields } from "./addon.js";
 import { FlatwaterError, notApplied, outcomeUnknown } from "./errors.js";
-import type { Trace } from "./tracing.js";
 
 export const DONE = -1;
 export const FAILED = -2;
@@ -56,6 +55,11 @@ class Failed {
   constructor(readonly fields: Fields) {}
 }
 
+/** Who is told after each poll of a call. */
+export interface Hears {
+  hear(): void;
+}
+
 interface Call {
   reader: Reader<unknown>;
   resolve(value: unknown): void;
@@ -66,7 +70,7 @@ interface Call {
   cancelled: { reason: unknown } | undefined;
   /** What ends that wait. */
   bound: NodeJS.Timeout | undefined;
-  trace: Trace | undefined;
+  trace: Hears | undefined;
 }
 
 /** What the calls of one environment have in common, also those of several copies of this module: test runners load it anew. */
@@ -114,7 +118,7 @@ if (isFirst) {
 }
 
 /** The promise for an answer: settled if it is there. */
-export function settle<T>(answer: Answer, reader: Reader<T>, signal?: Cancels, trace?: Trace): Promise<T> {
+export function settle<T>(answer: Answer, reader: Reader<T>, signal?: Cancels, trace?: Hears): Promise<T> {
   trace?.hear();
   if (answer === DONE) {
     return Promise.resolve(reader.end(answer));
@@ -150,7 +154,7 @@ async function wait<T>(
   answer: Answer,
   reader: Reader<T>,
   signal: Cancels | undefined,
-  trace: Trace | undefined,
+  trace: Hears | undefined,
 ): Promise<T> {
   let call: Call | undefined;
   const promise = new Promise<unknown>((resolve, reject) => {

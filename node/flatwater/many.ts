@@ -11,7 +11,7 @@ import { copiedRow, copiedStatement } from "./copied.js";
 import { FlatwaterError, misuse, throwIfAborted } from "./errors.js";
 import { FAILED, nextTurn, now, SLICE_MS } from "./loop.js";
 import { addPlain } from "./plain.js";
-import type { BatchStatement } from "./session.js";
+import type { BatchStatement } from "./calls.js";
 import { Sql, type Params } from "./sql.js";
 
 /** Of an iterable so many are collected at once. */

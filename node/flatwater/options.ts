@@ -5,7 +5,9 @@
  */
 
 import type { Integers } from "./calls.js";
-import type { Migrations } from "./database.js";
+
+/** Migrations: the path of a folder of SQL files, or their names and texts in order. */
+export type Migrations = string | readonly (readonly [name: string, sql: string])[];
 
 /** What a service sets. Every option has a default. */
 export interface Options {

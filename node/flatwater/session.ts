@@ -22,6 +22,7 @@ import {
   timeoutOf,
   valuesOf,
   value,
+  type BatchStatement,
   type CallOptions,
   type ExecuteResult,
   type QueryOptions,
@@ -57,9 +58,6 @@ const HAVE_SQL = new Set([EXECUTE, QUERY, OPTIONAL, ONE, VALUE, OPTIONAL_VALUE, 
 
 /** A row as an object. */
 export type Row = Record<string, unknown>;
-
-/** A statement of a batch. */
-export type BatchStatement = Statement | readonly [sql: string, params?: Params];
 
 /** Runs statements: a database, an open transaction, or a snapshot. */
 export abstract class Session {

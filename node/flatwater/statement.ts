@@ -6,7 +6,6 @@
 
 import { RowStream } from "./batches.js";
 import { copiedRow, isValue } from "./copied.js";
-import type { Database } from "./database.js";
 import type { Session } from "./session.js";
 import { refused, type ExecuteResult, type QueryOptions } from "./calls.js";
 import { misuse } from "./errors.js";
@@ -38,7 +37,8 @@ export class PreparedStatement<T = Record<string, unknown>> {
 
   /** @internal */
   constructor(
-    readonly database: Database,
+    /** What made it. */
+    readonly database: Session,
     /** The text. */
     readonly source: string,
   ) {

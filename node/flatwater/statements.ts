@@ -7,11 +7,11 @@
 
 import { native } from "./addon.js";
 import { BatchReader, type BatchResult } from "./batch.js";
-import type { CallOptions, ExecuteResult, QueryOptions } from "./calls.js";
+import type { BatchStatement, CallOptions, ExecuteResult, QueryOptions } from "./calls.js";
 import { FlatwaterError, misuse } from "./errors.js";
 import { STATEMENTS } from "./many.js";
 import { TableReader, type RowForm, type Table } from "./rows.js";
-import { QUERY, type BatchStatement, type Session } from "./session.js";
+import { QUERY, type Session } from "./session.js";
 import type { Params } from "./sql.js";
 
 /** How the engine refuses a statement in the wrong call. */
