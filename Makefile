@@ -37,9 +37,13 @@ quick:
 #
 # What has a folder or a virtual environment of its own runs side by side, the longest first. `test-tabs` comes last, because it builds
 # the packages for Python and Node in place once more, which the others run.
+#
+# Half of what the tests do is waiting, so more of them run at a time than there are cores.
+TESTS = RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --features flatwater/tracing
+TEST_THREADS = 4
 test:
-	cargo test --workspace --features flatwater/tracing
-	$(MAKE) $(SQLD_FILE)
+	$(if $(SQLD_FILE),$(MAKE) $(SQLD_FILE))
+	$(if $(SQLD_FILE),SQLD=$(SQLD_FILE)) $(TESTS)
 	$(if $(SQLD_FILE),SQLD=$(SQLD_FILE)) $(MAKE) --jobs=2 --output-sync=target test-python test-default-build test-of-node test-lanes loom \
 	    test-migrations-with-others test-page test-libsql test-rqlite
 	$(MAKE) test-tabs
@@ -269,14 +273,13 @@ test-page test-tabs:
 	fi
 
 # The client of a libSQL server beside a real one, whose program is in a wheel for Linux on x86-64. SQLD=/path/to/sqld takes another. With
-# it set, the tests of Python and Node use it, too.
+# it set, the tests of Python and Node use it, too, and so do the scenarios, in `make test`.
 SQLD_MADE = $(TARGET)/sqld/sqld
 SQLD_FILE = $(or $(SQLD),$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),$(SQLD_MADE)))
 .PHONY: test-libsql
 ifneq ($(SQLD_FILE),)
 test-libsql: $(SQLD_FILE)
-	SQLD=$(SQLD_FILE) cargo test -p flatwater-remote --test it -- --ignored libsql
-	SQLD=$(SQLD_FILE) cargo test -p flatwater-conformance --test servers
+	SQLD=$(SQLD_FILE) $(TESTS) --test it -- --ignored libsql
 else
 test-libsql:
 	@echo "skipped: $@ needs SQLD=/path/to/sqld on this machine"
@@ -286,7 +289,7 @@ endif
 .PHONY: test-rqlite
 test-rqlite:
 ifneq ($(RQLITED),)
-	RQLITED=$(RQLITED) cargo test -p flatwater-remote --test it -- --ignored rqlited::
+	RQLITED=$(RQLITED) $(TESTS) --test it -- --ignored rqlited::
 else
 	@echo "skipped: $@ needs RQLITED=/path/to/rqlited"
 endif
@@ -301,7 +304,8 @@ $(SQLD_MADE): crates/flatwater-remote/tests/sqld.txt crates/flatwater-remote/tes
 # out does not depend on the flags and features that differ.
 .PHONY: test-default-build
 test-default-build:
-	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater --lib --test it -- $(QUICK)
+	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build RUST_TEST_THREADS=$(TEST_THREADS) \
+	    cargo test -p flatwater --lib --test it -- $(QUICK)
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater-sqlite --lib
 
 # With SQLCipher in the place of SQLite: every test of the engine with plain files, as without it, and those of encrypted files.
@@ -350,7 +354,9 @@ lint:
 .PHONY: torture torture-rust torture-python torture-round torture-rust-round torture-readme torture-asan
 PYTHON_ACTS = sync-dependencies sqlite3-programs signals
 NODE_ACT = concurrent-calls
-TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && $(TARGET)/torture/flatwater-torture
+TORTURE_BUILD = cargo build --quiet --profile torture -p 'flatwater-torture*'
+TORTURE_BUILT = $(TARGET)/torture
+TORTURE = $(TORTURE_BUILD) && $(TORTURE_BUILT)/flatwater-torture
 TORTURE_OF = $(if $(filter $(PYTHON_ACTS),$(ACT)),torture-python,$(if $(filter $(NODE_ACT),$(ACT)),torture-node,torture-rust))
 torture: $(if $(ACT),$(TORTURE_OF),torture-rust torture-python torture-node)
 
