@@ -152,7 +152,7 @@ fn a_chain_of_views_is_read_once() {
 }
 
 #[test]
-fn live_queries_come_are_met_and_go_in_a_step_each() {
+fn live_queries_come_are_invalidated_and_go_in_a_step_each() {
     let reads = || {
         let (events, program, tables) = many_tables(1);
         Arc::new(Reads::of(&events, &[program], &tables, false).unwrap())

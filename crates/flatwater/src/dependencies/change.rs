@@ -29,7 +29,7 @@ pub(crate) struct TableChange {
 
 /// The rows of a query's table that a change invalidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Met<'a> {
+pub(crate) enum Invalidated<'a> {
     Nothing,
     /// Rows of these sets.
     Rows([&'a RowSet; 2]),
@@ -97,26 +97,26 @@ impl Change {
 
 impl TableChange {
     /// Returns which rows this change invalidates of a table that a query reads.
-    pub(crate) fn meets(&self, reads: &TableReads) -> Met<'_> {
+    pub(crate) fn invalidates(&self, reads: &TableReads) -> Invalidated<'_> {
         let writes = &self.writes;
         // Rows that are replaced go without a report, and each statement may replace.
         let has_other_rows = writes.has_other_rows || reads.may_be_replaced;
         let sets_columns = match (writes.columns.is_empty(), reads.has_generated) {
             (true, _) => false,
             (false, true) => true,
-            (false, false) => writes.columns.meet(&reads.columns),
+            (false, false) => writes.columns.overlap(&reads.columns),
         };
         let moves_rows = reads.rowid_aliases.iter().any(|alias| writes.columns.has(alias));
         let are_reported = reads.are_rows_reported && !reads.may_be_replaced && !writes.is_unreported && !moves_rows;
         if !are_reported {
-            let is_met = has_other_rows || sets_columns || moves_rows;
-            return if is_met { Met::Whole } else { Met::Nothing };
+            let is_invalidated = has_other_rows || sets_columns || moves_rows;
+            return if is_invalidated { Invalidated::Whole } else { Invalidated::Nothing };
         }
         let updated = if sets_columns { &self.updated } else { &RowSet::None };
         match (&self.came_or_went, updated) {
-            (RowSet::None, RowSet::None) => Met::Nothing,
-            (RowSet::Many, _) | (_, RowSet::Many) => Met::Whole,
-            (came_or_went, updated) => Met::Rows([came_or_went, updated]),
+            (RowSet::None, RowSet::None) => Invalidated::Nothing,
+            (RowSet::Many, _) | (_, RowSet::Many) => Invalidated::Whole,
+            (came_or_went, updated) => Invalidated::Rows([came_or_went, updated]),
         }
     }
 }
@@ -156,12 +156,12 @@ mod tests {
         vec![ChangedRows { database, table, came_or_went: set(came_or_went), updated: set(updated) }]
     }
 
-    fn met(written: Written, rows: Vec<ChangedRows>, reads: &TableReads) -> String {
+    fn invalidated(written: Written, rows: Vec<ChangedRows>, reads: &TableReads) -> String {
         let Change::Tables(tables) = Change::of(written, rows) else { return "everything".into() };
-        match tables[0].meets(reads) {
-            Met::Nothing => "nothing".into(),
-            Met::Whole => "whole".into(),
-            Met::Rows(sets) => {
+        match tables[0].invalidates(reads) {
+            Invalidated::Nothing => "nothing".into(),
+            Invalidated::Whole => "whole".into(),
+            Invalidated::Rows(sets) => {
                 let all: Vec<_> = sets
                     .iter()
                     .filter_map(|set| if let RowSet::Some(rows) = set { Some(rows) } else { None })
@@ -172,27 +172,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reported_is_met_by_row_and_column() {
-        assert_eq!(met(written(true, &[], false), rows(&[1, 2], &[]), &reads(&["a"])), "[[1, 2]]");
-        assert_eq!(met(written(false, &["a"], false), rows(&[], &[7]), &reads(&["a"])), "[[7]]");
-        assert_eq!(met(written(false, &["b"], false), rows(&[], &[7]), &reads(&["a"])), "nothing");
-        assert_eq!(met(written(true, &["b"], false), rows(&[3], &[7]), &reads(&[])), "[[3]]");
-        assert_eq!(met(written(true, &["a"], false), vec![], &reads(&["a"])), "nothing", "no row was there");
+    fn what_is_reported_invalidates_by_row_and_column() {
+        assert_eq!(invalidated(written(true, &[], false), rows(&[1, 2], &[]), &reads(&["a"])), "[[1, 2]]");
+        assert_eq!(invalidated(written(false, &["a"], false), rows(&[], &[7]), &reads(&["a"])), "[[7]]");
+        assert_eq!(invalidated(written(false, &["b"], false), rows(&[], &[7]), &reads(&["a"])), "nothing");
+        assert_eq!(invalidated(written(true, &["b"], false), rows(&[3], &[7]), &reads(&[])), "[[3]]");
+        assert_eq!(invalidated(written(true, &["a"], false), vec![], &reads(&["a"])), "nothing", "no row was there");
         let many = vec![ChangedRows { updated: RowSet::Many, ..rows(&[1], &[])[0].clone() }];
-        assert_eq!(met(written(true, &["a"], false), many, &reads(&["a"])), "whole");
+        assert_eq!(invalidated(written(true, &["a"], false), many, &reads(&["a"])), "whole");
     }
 
     #[test]
-    fn what_may_be_unreported_is_met_whole() {
-        assert_eq!(met(written(true, &[], true), vec![], &reads(&["a"])), "whole", "REPLACE, or emptied");
-        assert_eq!(met(written(false, &["id"], false), rows(&[], &[7]), &reads(&["a"])), "whole", "the old rowid");
+    fn what_may_be_unreported_invalidates_the_table() {
+        assert_eq!(invalidated(written(true, &[], true), vec![], &reads(&["a"])), "whole", "REPLACE, or emptied");
+        assert_eq!(
+            invalidated(written(false, &["id"], false), rows(&[], &[7]), &reads(&["a"])),
+            "whole",
+            "the old rowid"
+        );
         let without_rowid = TableReads { are_rows_reported: false, ..reads(&["a"]) };
-        assert_eq!(met(written(true, &[], false), vec![], &without_rowid), "whole");
-        assert_eq!(met(written(false, &["b"], false), vec![], &without_rowid), "nothing");
+        assert_eq!(invalidated(written(true, &[], false), vec![], &without_rowid), "whole");
+        assert_eq!(invalidated(written(false, &["b"], false), vec![], &without_rowid), "nothing");
         let replaced = TableReads { may_be_replaced: true, ..reads(&["a"]) };
-        assert_eq!(met(written(false, &["b"], false), rows(&[], &[7]), &replaced), "whole");
+        assert_eq!(invalidated(written(false, &["b"], false), rows(&[], &[7]), &replaced), "whole");
         let generated = TableReads { has_generated: true, ..reads(&["a"]) };
-        assert_eq!(met(written(false, &["b"], false), rows(&[], &[7]), &generated), "[[7]]");
+        assert_eq!(invalidated(written(false, &["b"], false), rows(&[], &[7]), &generated), "[[7]]");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use flatwater_sqlite::RowSet;
 
-use super::change::{Change, Met};
+use super::change::{Change, Invalidated};
 use super::reads::{Reads, TableReads};
 use crate::growth_counter::step;
 
@@ -124,23 +124,23 @@ impl Index {
         }
     }
 
-    /// Calls `meet` for each live query that the change invalidates, maybe more than once. The caller handles
+    /// Calls `invalidate` for each live query that the change invalidates, maybe more than once. The caller handles
     /// [`Change::Everything`].
-    pub(crate) fn look_up(&self, change: &Change, mut meet: impl FnMut(Id, Precision)) {
-        self.every_commit.iter().for_each(|id| meet(*id, Precision::EveryCommit));
+    pub(crate) fn look_up(&self, change: &Change, mut invalidate: impl FnMut(Id, Precision)) {
+        self.every_commit.iter().for_each(|id| invalidate(*id, Precision::EveryCommit));
         let Change::Tables(tables) = change else { return };
         for table in tables.iter().filter(|table| &*table.writes.database == "main") {
             for readers in self.tables.get(&table.writes.table).into_iter().flat_map(HashMap::values) {
                 step(1);
-                let met = table.meets(readers.reads());
-                if met == Met::Nothing {
+                let invalidated = table.invalidates(readers.reads());
+                if invalidated == Invalidated::Nothing {
                     continue;
                 }
                 let precision = if table.writes.has_other_rows { Precision::Table } else { Precision::Column };
-                readers.any.iter().for_each(|id| meet(*id, precision));
-                match met {
-                    Met::Rows(sets) => readers.look_up_rows(sets, &mut meet),
-                    _ => readers.by_row.values().flatten().for_each(|id| meet(*id, precision)),
+                readers.any.iter().for_each(|id| invalidate(*id, precision));
+                match invalidated {
+                    Invalidated::Rows(sets) => readers.look_up_rows(sets, &mut invalidate),
+                    _ => readers.by_row.values().flatten().for_each(|id| invalidate(*id, precision)),
                 }
             }
         }
@@ -148,11 +148,11 @@ impl Index {
 }
 
 impl Dependents {
-    fn look_up_rows(&self, sets: [&RowSet; 2], meet: &mut impl FnMut(Id, Precision)) {
+    fn look_up_rows(&self, sets: [&RowSet; 2], invalidate: &mut impl FnMut(Id, Precision)) {
         for rows in sets {
             let RowSet::Some(rows) = rows else { continue };
             let found = rows.iter().filter_map(|row| self.by_row.get(row));
-            found.flatten().for_each(|id| meet(*id, Precision::Row));
+            found.flatten().for_each(|id| invalidate(*id, Precision::Row));
         }
     }
 }
@@ -196,15 +196,15 @@ mod tests {
         Change::of(written, vec![ChangedRows { database, table, came_or_went: RowSet::None, updated }])
     }
 
-    fn met(index: &Index, change: &Change) -> Vec<(Id, Precision)> {
-        let mut met = Vec::new();
-        index.look_up(change, |id, precision| met.push((id, precision)));
-        met.sort_by_key(|(id, _)| *id);
-        met
+    fn invalidated(index: &Index, change: &Change) -> Vec<(Id, Precision)> {
+        let mut invalidated = Vec::new();
+        index.look_up(change, |id, precision| invalidated.push((id, precision)));
+        invalidated.sort_by_key(|(id, _)| *id);
+        invalidated
     }
 
     #[test]
-    fn a_change_meets_by_table_column_and_row() {
+    fn a_change_invalidates_by_table_column_and_row() {
         let (mut index, of_t, of_b, of_u) = (Index::default(), reads("t", "a"), reads("t", "b"), reads("u", "a"));
         index.add(1, &of_t, |_, _| None);
         index.add(2, &of_t, |_, _| Some(vec![7]));
@@ -214,13 +214,13 @@ mod tests {
         index.add(6, &Arc::new(Reads::EveryCommit), |_, _| None);
         let every = (6, Precision::EveryCommit);
         let by_row = [(1, Precision::Column), (2, Precision::Row), (3, Precision::Row), every];
-        assert_eq!(met(&index, &update("t", "a", 7)), by_row);
-        assert_eq!(met(&index, &update("t", "a", 8)), [(1, Precision::Column), (3, Precision::Row), every]);
-        assert_eq!(met(&index, &update("t", "b", 8)), [(4, Precision::Column), every]);
-        assert_eq!(met(&index, &update("x", "b", 8)), [every]);
+        assert_eq!(invalidated(&index, &update("t", "a", 7)), by_row);
+        assert_eq!(invalidated(&index, &update("t", "a", 8)), [(1, Precision::Column), (3, Precision::Row), every]);
+        assert_eq!(invalidated(&index, &update("t", "b", 8)), [(4, Precision::Column), every]);
+        assert_eq!(invalidated(&index, &update("x", "b", 8)), [every]);
         index.remove(3, &of_t, |_, _| Some(vec![8, 7]));
         index.remove(1, &of_t, |_, _| None);
-        assert_eq!(met(&index, &update("t", "a", 7)), [(2, Precision::Row), every]);
+        assert_eq!(invalidated(&index, &update("t", "a", 7)), [(2, Precision::Row), every]);
         index.remove(2, &of_t, |_, _| Some(vec![7]));
         index.remove(4, &of_b, |_, _| None);
         index.remove(5, &of_u, |_, _| None);

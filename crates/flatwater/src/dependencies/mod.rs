@@ -49,7 +49,7 @@ impl Columns {
         *self == Self::NONE
     }
 
-    pub(crate) fn meet(&self, others: &Self) -> bool {
+    pub(crate) fn overlap(&self, others: &Self) -> bool {
         match (self, others) {
             (Self::Some(columns), others) | (others, Self::Some(columns)) => {
                 columns.iter().any(|column| others.has(column))

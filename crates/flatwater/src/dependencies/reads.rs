@@ -1,7 +1,7 @@
 //! The reads of a query: what its result depends on, derived from one prepare and its program. Pure.
 //!
 //! Owns: the rules by which a query depends on tables, columns, rows, or on every commit. Invariant: a change that does
-//! not meet the reads leaves the result as it is. Leaves out: asking SQLite for the events, the program and the schema
+//! not invalidate the reads leaves the result as it is. Leaves out: asking SQLite for the events, the program and the schema
 //! (`connection::learn::live_query`).
 
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 //! algorithm.
 //!
 //! Owns: the list, the counts beside it, and the hand of the clock. Pure; guarded by the lock of its owner. Invariants: what is
-//! listed, looked at or being opened counts; a hand meets each at most twice, and again when another one was listed; nothing
+//! listed, looked at or being opened counts; a hand visits each at most twice, and again when another one was listed; nothing
 //! is taken from a list that is short enough. Leaves out: what is listed, and closing its connections (`parking`).
 
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ const ROOM: usize = 2;
 const MOST: usize = 64;
 
 pub(super) struct Clock<T> {
-    /// What the hand meets next is the first.
+    /// What the hand visits next is the first.
     entries: VecDeque<T>,
     /// How many were put into the list up to now.
     listed: u64,
@@ -27,23 +27,23 @@ pub(super) struct Clock<T> {
     /// Those that wait for room.
     pub(super) waiting: usize,
     parkers: usize,
-    /// How often a hand met each without finding one that will be free: all were held by their callers.
+    /// How often a hand visited each without finding one that will be free: all were held by their callers.
     pub(super) in_vain: u64,
 }
 
 /// The hand of the clock, while a thread closes connections.
 #[derive(Default)]
 pub(super) struct Hand {
-    /// How many it still meets.
+    /// How many it still visits.
     steps: usize,
     /// How many had been listed when the steps were counted.
     listed: u64,
-    has_met_free: bool,
+    has_seen_free: bool,
 }
 
-/// What became of one that the hand met.
+/// What became of one that the hand visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Met {
+pub(super) enum Visited {
     /// It has no connections any more.
     Parked,
     /// It serves requests, or did lately: it will be free without its callers.
@@ -112,11 +112,11 @@ impl<T> Clock<T> {
         self.in_vain += 1;
     }
 
-    /// Takes the next one from the list. Returns `None` if few enough are left, or the hand has met each twice since the
+    /// Takes the next one from the list. Returns `None` if few enough are left, or the hand has visited each twice since the
     /// last one was listed; then the thread must end.
     pub(super) fn next(&mut self, hand: &mut Hand) -> Option<T> {
         if hand.listed != self.listed {
-            *hand = Hand { steps: self.entries.len() * 2, listed: self.listed, has_met_free: false };
+            *hand = Hand { steps: self.entries.len() * 2, listed: self.listed, has_seen_free: false };
         }
         let next = if self.entries.len() > self.most && hand.steps > 0 { self.entries.pop_front() } else { None };
         if next.is_some() {
@@ -124,14 +124,14 @@ impl<T> Clock<T> {
             self.looked_at += 1;
         } else {
             self.parkers -= 1;
-            self.in_vain += u64::from(hand.steps == 0 && !hand.has_met_free);
+            self.in_vain += u64::from(hand.steps == 0 && !hand.has_seen_free);
         }
         next
     }
 
-    /// Notes what became of the one that the hand met, and that was not put back yet.
-    pub(super) fn met(&mut self, hand: &mut Hand, met: Met) {
-        hand.has_met_free |= met != Met::Held;
+    /// Notes what became of the one that the hand visited, and that was not put back yet.
+    pub(super) fn visited(&mut self, hand: &mut Hand, visited: Visited) {
+        hand.has_seen_free |= visited != Visited::Held;
         self.looked_at -= 1;
     }
 
@@ -152,14 +152,14 @@ mod tests {
         clock
     }
 
-    /// Moves the hand until its thread ends. Returns what it met.
-    fn turn(clock: &mut Clock<u32>, mut becomes: impl FnMut(u32) -> Met) -> Vec<u32> {
+    /// Moves the hand until its thread ends. Returns what it visited.
+    fn turn(clock: &mut Clock<u32>, mut becomes: impl FnMut(u32) -> Visited) -> Vec<u32> {
         assert!(clock.starts_parker());
         let (mut hand, mut all) = (Hand::default(), Vec::new());
         while let Some(entry) = clock.next(&mut hand) {
-            let met = becomes(entry);
-            clock.met(&mut hand, met);
-            if met != Met::Parked {
+            let visited = becomes(entry);
+            clock.visited(&mut hand, visited);
+            if visited != Visited::Parked {
                 clock.put_back(entry);
             }
             all.push(entry);
@@ -170,16 +170,16 @@ mod tests {
     #[test]
     fn it_takes_the_first_ones_until_few_enough_are_left() {
         let mut clock = clock(2, 5);
-        assert_eq!(turn(&mut clock, |_| Met::Parked), [0, 1, 2]);
+        assert_eq!(turn(&mut clock, |_| Visited::Parked), [0, 1, 2]);
         assert!(!clock.starts_parker() && clock.in_vain == 0);
     }
 
     #[test]
-    fn it_meets_each_twice_and_notes_whether_all_are_held() {
+    fn it_visits_each_twice_and_notes_whether_all_are_held() {
         let mut clock = clock(1, 3);
-        assert_eq!(turn(&mut clock, |_| Met::Busy), [0, 1, 2, 0, 1, 2]);
+        assert_eq!(turn(&mut clock, |_| Visited::Busy), [0, 1, 2, 0, 1, 2]);
         assert_eq!(clock.in_vain, 0, "they will be free");
-        assert_eq!(turn(&mut clock, |_| Met::Held).len(), 6);
+        assert_eq!(turn(&mut clock, |_| Visited::Held).len(), 6);
         assert_eq!(clock.in_vain, 1);
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let mut hand = Hand::default();
         assert_eq!(clock.next(&mut hand), Some(0));
         assert!(!clock.has_room(), "what is looked at has connections");
-        clock.met(&mut hand, Met::Parked);
+        clock.visited(&mut hand, Visited::Parked);
         assert!(clock.has_room());
     }
 

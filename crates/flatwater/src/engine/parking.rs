@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use flatwater_sqlite::PerProcess;
 
-use super::eviction::{Clock, Hand, Met};
+use super::eviction::{Clock, Hand, Visited};
 use super::{Engine, parked_files};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
@@ -68,7 +68,7 @@ pub(crate) fn set_max_open(databases: usize) {
 /// a task                                    this thread
 /// has transactions open in 2 * max_open
 /// databases, and writes to one more
-///                                           there is no room; each is met by the hand, and held
+///                                           there is no room; each is visited by the hand, and held
 ///                                           opens its connections: beyond the bound
 /// the write is answered; commits
 /// ```
@@ -79,7 +79,7 @@ pub(crate) fn wait_for_room(is_over: &dyn Fn() -> bool) -> Result<Permit> {
     let mut clock = CLOCK.lock();
     if !clock.has_room() {
         clock.waiting += 1;
-        // A hand that is on its way may have met one before it was free.
+        // A hand that is on its way may have visited one before it was free.
         let until = clock.in_vain + 2;
         let mut ended = false;
         while !(clock.has_room() || clock.in_vain >= until || ended) {
@@ -156,11 +156,11 @@ pub(super) fn unlist(engine: &Engine) {
 }
 
 /// Parks the engine, if it is not in use. Blocks.
-fn park(engine: &Arc<Engine>) -> Met {
-    let Some(writer) = engine.writer.as_ref().filter(|_| !engine.is_closed()) else { return Met::Parked };
-    let Some(watch) = engine.watch() else { return Met::Held };
+fn park(engine: &Arc<Engine>) -> Visited {
+    let Some(writer) = engine.writer.as_ref().filter(|_| !engine.is_closed()) else { return Visited::Parked };
+    let Some(watch) = engine.watch() else { return Visited::Held };
     if watch.parked.is_set() {
-        return Met::Parked;
+        return Visited::Parked;
     }
     let (readers, checkpointer) = (engine.readers.as_ref(), engine.checkpointer.as_ref());
     if writer.ongoing().has_transaction()
@@ -168,26 +168,26 @@ fn park(engine: &Arc<Engine>) -> Met {
         || engine.own.are_open()
         || watch.refusal().is_some()
     {
-        return Met::Held;
+        return Visited::Held;
     }
     if writer.is_active() || readers.is_some_and(Readers::are_in_use) {
-        return Met::Busy;
+        return Visited::Busy;
     }
     if !checkpointer.is_none_or(|checkpointer| checkpointer.rest(CHECKPOINT)) {
-        return Met::Busy;
+        return Visited::Busy;
     }
-    let Some(_none) = engine.own.keep_closed() else { return Met::Held };
+    let Some(_none) = engine.own.keep_closed() else { return Visited::Held };
     let are_closed = || {
         readers.is_none_or(|readers| readers.connections() == 0)
             && checkpointer.is_none_or(Checkpointer::is_resting)
             && !watch.has_second_copy(mappings)
     };
     match writer.park(are_closed) {
-        None => Met::Busy,
+        None => Visited::Busy,
         Some(parked) => {
             engine.context.recorder.counts.parked.count();
             watch_parked(engine, writer, parked);
-            Met::Parked
+            Visited::Parked
         }
     }
 }
@@ -223,23 +223,23 @@ fn park_others() {
         drop(clock);
         ROOM.notify_all();
         let Some(engine) = next else { return };
-        let met = engine.upgrade().map_or(Met::Parked, |engine| meet(&engine));
-        CLOCK.lock().met(&mut hand, met);
-        if met == Met::Parked {
+        let visited = engine.upgrade().map_or(Visited::Parked, |engine| visit(&engine));
+        CLOCK.lock().visited(&mut hand, visited);
+        if visited == Visited::Parked {
             guard::close_kept();
         }
     }
 }
 
 /// Parks the engine if it was not used since the hand last passed. Otherwise puts it back.
-fn meet(engine: &Arc<Engine>) -> Met {
+fn visit(engine: &Arc<Engine>) -> Visited {
     let Use { used, is_listed } = &engine.recent;
     let was_used = used.swap(false, Ordering::SeqCst);
     // When the engine has connections again, it is put into the list again.
     is_listed.store(false, Ordering::SeqCst);
-    let met = if was_used { Met::Busy } else { park(engine) };
-    if met != Met::Parked && !is_listed.swap(true, Ordering::SeqCst) {
+    let visited = if was_used { Visited::Busy } else { park(engine) };
+    if visited != Visited::Parked && !is_listed.swap(true, Ordering::SeqCst) {
         CLOCK.lock().put_back(Arc::downgrade(engine));
     }
-    met
+    visited
 }

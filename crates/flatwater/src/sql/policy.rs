@@ -87,7 +87,7 @@ pub(crate) fn dump(event: &AuthEvent) -> Verdict {
 /// The policy for a closure that has the exclusive connection of the writer, which is replaced after it, and for a
 /// connection of a caller's own. Readers and the checkpointer rely on the file's journal mode and on how it is encrypted, and
 /// no other connection could use a file under an exclusive lock.
-pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
+pub(crate) fn exclusive_connection(event: &AuthEvent) -> Verdict {
     let name = event.first.as_deref().unwrap_or_default();
     let is_pragma = event.action == ffi::SQLITE_PRAGMA;
     verdict(match pragma_with_argument(event) {
@@ -103,14 +103,14 @@ pub(crate) fn migration(event: &AuthEvent) -> Verdict {
     match event.action {
         ffi::SQLITE_TRANSACTION => Verdict::Deny,
         _ if pragma_with_argument(event).is_some_and(|(name, _)| is_of_new_files(name)) => Verdict::Ignore,
-        _ => whole_connection(event),
+        _ => exclusive_connection(event),
     }
 }
 
 /// The same for a file that keeps a journal mode other than WAL.
-pub(crate) fn whole_kept_connection(event: &AuthEvent) -> Verdict {
+pub(crate) fn exclusive_in_wal_mode(event: &AuthEvent) -> Verdict {
     let sets_mode = pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("journal_mode"));
-    if sets_mode { Verdict::Deny } else { whole_connection(event) }
+    if sets_mode { Verdict::Deny } else { exclusive_connection(event) }
 }
 
 /// Returns true for a PRAGMA that sets a value of the connection, which may be the one in force.
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_connection_may_do_all_but_leave_wal_mode_or_lock_the_file_for_itself() {
+    fn the_exclusive_connection_may_do_all_but_leave_wal_mode_or_lock_the_file_for_itself() {
         let pragma = |name, mode| event(ffi::SQLITE_PRAGMA, name, mode);
         for allowed in [
             event(ffi::SQLITE_TRANSACTION, "BEGIN", None),
@@ -258,7 +258,7 @@ mod tests {
             pragma("journal_mode", None),
             pragma("locking_mode", Some("normal")),
         ] {
-            assert_eq!(whole_connection(&allowed), Verdict::Allow, "{allowed:?}");
+            assert_eq!(exclusive_connection(&allowed), Verdict::Allow, "{allowed:?}");
         }
         for refused in [
             pragma("Journal_Mode", Some("delete")),
@@ -267,12 +267,12 @@ mod tests {
             pragma("cipher_migrate", None),
         ] {
             assert_eq!(
-                [whole_connection(&refused), whole_kept_connection(&refused)],
+                [exclusive_connection(&refused), exclusive_in_wal_mode(&refused)],
                 [Verdict::Deny; 2],
                 "{refused:?}"
             );
         }
-        assert_eq!(whole_kept_connection(&pragma("journal_mode", Some("wal"))), Verdict::Deny);
+        assert_eq!(exclusive_in_wal_mode(&pragma("journal_mode", Some("wal"))), Verdict::Deny);
     }
 
     #[test]

@@ -22,12 +22,12 @@ impl Default for LiveCounts {
 
 impl LiveCounts {
     /// Counts a change that made every live query run.
-    pub(crate) fn met_all(&mut self) {
+    pub(crate) fn invalidated_all(&mut self) {
         self.counted.everything += 1;
     }
 
     /// Counts that a change caused a run.
-    pub(crate) fn met(&mut self, precision: Precision) {
+    pub(crate) fn invalidated(&mut self, precision: Precision) {
         let by = match precision {
             Precision::Row => &mut self.counted.by_row,
             Precision::Column => &mut self.counted.by_column,

@@ -1,7 +1,7 @@
 //! The turnstile: processes that write to one file take turns, in the order in which they came.
 //!
 //! Owns: the turn that this process has in one open database, and when it needs one. Runs on the thread that holds the
-//! writer slot; `before_write` and `met_busy` may block it, in slices in which the caller's deadline and cancellation are
+//! writer slot; `before_write` and `found_busy` may block it, in slices in which the caller's deadline and cancellation are
 //! seen. Invariants: SQLite's own lock stays the authority, so whatever fails here costs fairness only; no mutex is held
 //! while a turn is waited for; a turn ends when its slot is released, or, if it is kept for the next slots (`kept`), after
 //! the quantum (`turn`) or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), commits that are told
@@ -12,7 +12,7 @@
 //! ```text
 //! process A                                process B
 //! writes, and writes again at once
-//!                                          meets BUSY: makes the file, draws a ticket
+//!                                          finds BUSY: makes the file, draws a ticket
 //! looks, 10 ms after the last look: there
 //! is a file, and somebody is in line
 //! draws a ticket, and waits                gets the lock, writes, passes the turn on
@@ -104,7 +104,7 @@ impl Turnstile {
 
     /// The busy handler of a connection that writes: waits for a turn, or, in one, for a program that takes none. Returns
     /// false if the lock is not to be tried again. Blocks.
-    pub(crate) fn met_busy(&self, tries: u32, wait: &BusyWait) -> bool {
+    pub(crate) fn found_busy(&self, tries: u32, wait: &BusyWait) -> bool {
         let again = self.waits_again(tries, wait);
         if !again && let Some(Ticket { stage: stage @ Stage::Tries, .. }) = &mut *self.mine() {
             // It did not get the lock.

@@ -64,7 +64,7 @@ pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> Returned 
 pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> Returned + Send>;
 
 /// A user's closure for the writer's exclusive connection.
-pub(crate) type WholeClosure = Box<dyn FnOnce(&mut rusqlite::Connection) -> Returned + Send>;
+pub(crate) type ExclusiveClosure = Box<dyn FnOnce(&mut rusqlite::Connection) -> Returned + Send>;
 
 /// A closure that runs in the writer slot between two writes. Its argument makes the smallest possible commit, if called.
 pub(crate) type InSlot = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
@@ -167,7 +167,7 @@ pub(crate) enum Work {
     Prepare(Arc<StatementInfo>),
     ReadWith(ReadClosure),
     WriteWith(WriteClosure),
-    WithConnection(WholeClosure),
+    WithConnection(ExclusiveClosure),
     Migrate(Migrations),
     /// Copies the database, into a new file or as bytes.
     Copy(Box<Copy>),

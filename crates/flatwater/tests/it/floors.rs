@@ -266,6 +266,43 @@ fn every_file_says_what_it_owns_and_stays_small() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
+/// Words that were private ones for what has a common name, and the name.
+const RETIRED: &[(&str, &str)] = &[
+    ("fence", "barrier"),
+    ("ghost", "phantom"),
+    ("meet", "invalidate, visit or overlap"),
+    ("meets", "invalidates, visits or overlaps"),
+    ("met", "invalidated or visited"),
+];
+
+/// The words of an identifier, in lower case.
+fn words(identifier: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for c in identifier.chars() {
+        if c == '_' || c.is_uppercase() {
+            words.push(String::new());
+        }
+        words.last_mut().unwrap().extend(c.to_lowercase().filter(|c| *c != '_'));
+    }
+    words
+}
+
+#[test]
+fn names_have_no_word_that_was_retired() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut faults = Vec::new();
+    for file in sources(&src) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for name in lines.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_')) {
+            let retired = RETIRED.iter().filter(|(word, _)| words(name).iter().any(|part| part == word));
+            faults.extend(retired.map(|(_, better)| format!("{}: {name}; say {better}", file.display())));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert_eq!(words("has_metFence"), ["has", "met", "fence"]);
+}
+
 #[test]
 fn a_hint_names_the_api_by_its_table() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

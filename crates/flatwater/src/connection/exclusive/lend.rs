@@ -22,7 +22,7 @@ pub(crate) struct Remains {
     /// A transaction was open. It is rolled back.
     pub(crate) transaction: bool,
     /// A commit may have failed and be in the WAL all the same.
-    pub(crate) may_have_ghost: bool,
+    pub(crate) may_have_phantom: bool,
 }
 
 /// Runs `f` with rusqlite's whole connection. Returns the connection too, or `None` if `f` took it away.
@@ -39,10 +39,10 @@ pub(crate) fn lend<T>(
 /// Makes it ours again: our handlers, no transaction, no statement in the middle of its rows.
 pub(crate) fn take_back(connection: &mut Connection, busy: Busy) -> Result<Remains> {
     let is_ours = restore_handlers(connection, busy);
-    let may_have_ghost = !is_ours || connection.sqlite.hooks().commits.missed();
+    let may_have_phantom = !is_ours || connection.sqlite.hooks().commits.missed();
     let transaction = !connection.sqlite.handle().is_autocommit();
     repair(connection)?;
-    Ok(Remains { transaction, may_have_ghost })
+    Ok(Remains { transaction, may_have_phantom })
 }
 
 /// Applies the settings once more, detaches what no option attaches, and drops TEMP objects. For a database in

@@ -137,17 +137,17 @@ impl Entries {
     /// Marks the entries that the change invalidates. They run when `start_waiting` is called, or a run ends.
     pub(super) fn publish(&mut self, change: &Change, now: Instant) {
         self.number += 1;
-        let mut met: Vec<(Id, Precision)> = Vec::new();
+        let mut invalidated: Vec<(Id, Precision)> = Vec::new();
         let is_everything = *change == Change::Everything;
         if is_everything {
-            self.counts.met_all();
+            self.counts.invalidated_all();
             self.unknown.extend(self.entries.keys());
         } else {
-            self.index.look_up(change, |id, precision| met.push((id, precision)));
+            self.index.look_up(change, |id, precision| invalidated.push((id, precision)));
         }
-        met.extend(self.unknown.iter().map(|id| (*id, Precision::EveryCommit)));
-        for (id, precision) in met {
-            self.meet(id, precision, is_everything, now);
+        invalidated.extend(self.unknown.iter().map(|id| (*id, Precision::EveryCommit)));
+        for (id, precision) in invalidated {
+            self.invalidate(id, precision, is_everything, now);
         }
     }
 
@@ -158,16 +158,16 @@ impl Entries {
         todo
     }
 
-    fn meet(&mut self, id: Id, precision: Precision, is_everything: bool, now: Instant) {
+    fn invalidate(&mut self, id: Id, precision: Precision, is_everything: bool, now: Instant) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let is_used = !entry.subscribers.is_empty();
         if !is_used {
             // It is removed in its turn: this thread has the writer slot.
             entry.retire();
         }
-        if entry.meet(now, is_everything) {
+        if entry.invalidate(now, is_everything) {
             if is_used && !is_everything {
-                self.counts.met(precision);
+                self.counts.invalidated(precision);
             }
             self.queue.push_back(id);
         }
@@ -185,7 +185,7 @@ impl Entries {
             todo.results.append(&mut entry.retired);
             let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
             let commit = self.number;
-            entry.run = RunState::Runs { ticket: ticket.clone(), commit, is_met: false, is_lost: false };
+            entry.run = RunState::Runs { ticket: ticket.clone(), commit, is_invalidated: false, is_lost: false };
             self.in_flight += 1;
             self.counts.started();
             let (query, is_small) = (entry.query.clone(), entry.is_small());
@@ -238,8 +238,8 @@ impl Entries {
         let reads: Vec<_> = parts.map(|(part, run)| (self.share(part, &run.derived), run.found.clone())).collect();
         if entry.reads != reads {
             // What was published since the run began was compared with the old reads.
-            if let RunState::Runs { commit, is_met, .. } = &mut entry.run {
-                *is_met |= *commit != self.number && !entry.reads.is_empty();
+            if let RunState::Runs { commit, is_invalidated, .. } = &mut entry.run {
+                *is_invalidated |= *commit != self.number && !entry.reads.is_empty();
             }
             self.unindex(id, &entry);
             for (part, (derived, found)) in entry.query.0.iter().zip(&reads) {
@@ -279,9 +279,10 @@ impl Entries {
         // What is wrong with the call itself stays wrong.
         let is_final = ran.result.as_ref().is_err_and(|error| error.sqlite_code().is_none() && !error.kind().passes());
         let ended = entry.end(ran, is_final, now);
-        let is_met = matches!(entry.run, RunState::Runs { is_met: true, .. });
-        let met_at = if is_met { entry.met_at.replace(now) } else { entry.met_at.take() };
-        match (&ended, met_at) {
+        let is_invalidated = matches!(entry.run, RunState::Runs { is_invalidated: true, .. });
+        let invalidated_at =
+            if is_invalidated { entry.invalidated_at.replace(now) } else { entry.invalidated_at.take() };
+        match (&ended, invalidated_at) {
             (Ended::HeldBack, _) => return,
             (Ended::Unchanged, _) => self.counts.was_unchanged(),
             (Ended::Changed, Some(at)) => self.counts.lag(now.saturating_duration_since(at)),
@@ -408,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_call_is_delivered_whatever_met_the_first_run() {
+    fn an_error_of_the_call_is_delivered_whatever_invalidated_the_first_run() {
         let (mut entries, id, place) = entries();
         entries.publish(&Change::Everything, Instant::now());
         entries.finish(id, Ran::new(Err(Error::misuse("no query")), None), Instant::now());

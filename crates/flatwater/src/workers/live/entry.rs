@@ -1,7 +1,7 @@
 //! One live query, and the runs of it.
 //!
 //! Owns: the state of its runs, its last result and its subscribers. Used under the lock of the entries. Invariants: at most
-//! one run is in flight; a change that meets the query meanwhile causes exactly one more; the first result is held back
+//! one run is in flight; a change that invalidates the query meanwhile causes exactly one more; the first result is held back
 //! at most once. Leaves out: all other live queries (`entries`).
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) struct Entry {
     /// Goes off when the entry has had no subscriber for the grace period.
     pub(super) grace: Deadline,
     /// When the oldest change that it has not delivered was published.
-    pub(super) met_at: Option<Instant>,
+    pub(super) invalidated_at: Option<Instant>,
 }
 
 pub(super) enum RunState {
@@ -47,7 +47,7 @@ pub(super) enum RunState {
         /// The number of the last commit before the run.
         commit: u64,
         /// A change invalidated the query meanwhile.
-        is_met: bool,
+        is_invalidated: bool,
         /// A change of everything did, so that the reads may have changed again.
         is_lost: bool,
     },
@@ -81,7 +81,7 @@ impl Entry {
             was_held_back: false,
             subscribers: LinkedHashMap::new(),
             grace: Deadline::default(),
-            met_at: None,
+            invalidated_at: None,
         }
     }
 
@@ -112,8 +112,8 @@ impl Entry {
     }
 
     /// Notes that a change invalidates the query. Returns true if the entry is to be put into the queue.
-    pub(super) fn meet(&mut self, now: Instant, loses_reads: bool) -> bool {
-        self.met_at.get_or_insert(now);
+    pub(super) fn invalidate(&mut self, now: Instant, loses_reads: bool) -> bool {
+        self.invalidated_at.get_or_insert(now);
         if let RunState::Runs { is_lost, .. } = &mut self.run {
             *is_lost |= loses_reads;
         }
@@ -128,8 +128,8 @@ impl Entry {
                 true
             }
             RunState::Waits => false,
-            RunState::Runs { is_met, .. } => {
-                *is_met = true;
+            RunState::Runs { is_invalidated, .. } => {
+                *is_invalidated = true;
                 false
             }
         }
@@ -143,11 +143,11 @@ impl Entry {
     /// Notes the result of a run, and returns what became of it. The run is in flight until `rest`.
     pub(super) fn end(&mut self, ran: Ran, is_final: bool, now: Instant) -> Ended {
         let Ran { result: run, is_same } = ran;
-        let (commit, is_met) = match self.run {
-            RunState::Runs { commit, is_met, .. } => (commit, is_met),
+        let (commit, is_invalidated) = match self.run {
+            RunState::Runs { commit, is_invalidated, .. } => (commit, is_invalidated),
             RunState::Idle | RunState::Waits => (0, false),
         };
-        if self.last.is_none() && is_met && !self.was_held_back && !is_final {
+        if self.last.is_none() && is_invalidated && !self.was_held_back && !is_final {
             self.was_held_back = true;
             return Ended::HeldBack;
         }
@@ -167,9 +167,9 @@ impl Entry {
 
     /// Notes that the result of a run was delivered. Returns true if the entry is to be put into the queue.
     pub(super) fn rest(&mut self) -> bool {
-        let is_met = matches!(self.run, RunState::Runs { is_met: true, .. });
-        self.run = if is_met { RunState::Waits } else { RunState::Idle };
-        is_met
+        let is_invalidated = matches!(self.run, RunState::Runs { is_invalidated: true, .. });
+        self.run = if is_invalidated { RunState::Waits } else { RunState::Idle };
+        is_invalidated
     }
 
     /// Ends a run whose result is not wanted any more.
@@ -226,7 +226,7 @@ mod tests {
 
     fn begin(entry: &mut Entry, commit: u64) {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-        entry.run = RunState::Runs { ticket, commit, is_met: false, is_lost: false };
+        entry.run = RunState::Runs { ticket, commit, is_invalidated: false, is_lost: false };
     }
 
     fn end(entry: &mut Entry, message: &str) -> (Ended, bool) {
@@ -244,9 +244,9 @@ mod tests {
         let (mut entry, now) = (entry(), Instant::now());
         begin(&mut entry, 1);
         assert_eq!(end(&mut entry, "a"), (Ended::Changed, false));
-        assert!(entry.meet(now, false) && !entry.meet(now, false), "it is in the queue once");
+        assert!(entry.invalidate(now, false) && !entry.invalidate(now, false), "it is in the queue once");
         begin(&mut entry, 2);
-        assert!(!entry.meet(now, false) && !entry.meet(now, false));
+        assert!(!entry.invalidate(now, false) && !entry.invalidate(now, false));
         assert_eq!(end(&mut entry, "b"), (Ended::Changed, true), "it is delivered, and runs once more");
         assert_eq!(last(&entry), (2, "b".into()));
         begin(&mut entry, 4);
@@ -258,11 +258,11 @@ mod tests {
     fn the_first_result_is_held_back_once() {
         let (mut entry, now) = (entry(), Instant::now());
         begin(&mut entry, 1);
-        entry.meet(now, false);
+        entry.invalidate(now, false);
         assert_eq!(end(&mut entry, "a"), (Ended::HeldBack, true));
         assert!(entry.last().is_none());
         begin(&mut entry, 2);
-        entry.meet(now, false);
+        entry.invalidate(now, false);
         assert_eq!(end(&mut entry, "b"), (Ended::Changed, true), "under any load of writes there is progress");
     }
 }

@@ -4,7 +4,7 @@
 //! change is applied on the thread that holds the writer slot, a query runs on a reader, its result is delivered on
 //! that reader's thread, or by the one that released the slot, which may run a short query itself, and the timer looks
 //! for commits of others, before which those of Flatwater are heard of (`follow`). Invariants: no lock is held while a
-//! request is pushed or a waker runs; nothing here waits. Leaves out: which queries a change meets (`dependencies`,
+//! request is pushed or a waker runs; nothing here waits. Leaves out: which queries a change invalidates (`dependencies`,
 //! `entries`), and the stream that a caller polls.
 
 mod after_unlock;

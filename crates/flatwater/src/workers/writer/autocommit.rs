@@ -36,7 +36,7 @@ pub(super) fn autocommit(
     if let Some((text, _)) = work.statement() {
         text.took(execution.end(writer)?);
     }
-    effects.put_right(writer, catalogue);
+    effects.clean_up(writer, catalogue);
     // The text was prepared, so it is known what it does: a read commits nothing.
     if work.describe().only_reads() {
         return result;

@@ -59,8 +59,8 @@ pub(super) fn settle(writer: &mut WriterConnection, shared: &WriterShared, error
     }
     match outcome {
         AfterFailure::NotCommitted => error,
-        AfterFailure::Fence if fence(writer).is_ok() => error,
-        AfterFailure::Fence | AfterFailure::Unknown => {
+        AfterFailure::Barrier if write_barrier(writer).is_ok() => error,
+        AfterFailure::Barrier | AfterFailure::Unknown => {
             writer.replace();
             shared.context.recorder.replaced_connection();
             let message = format!(
@@ -93,7 +93,7 @@ pub(super) fn smallest(writer: &mut WriterConnection) -> Result<()> {
 /// Makes the smallest possible commit in every file that a write may have reached, and syncs the WALs. It overwrites
 /// what the failed commit may have left at the end of a WAL, on the disk too: with durability `normal` no commit is
 /// synced, and the operating system may have written the failed commit to the disk already.
-pub(super) fn fence(writer: &mut WriterConnection) -> Result<()> {
+pub(super) fn write_barrier(writer: &mut WriterConnection) -> Result<()> {
     let files = writable_files(writer)?;
     rewrite_versions(writer, &files)?;
     let sqlite = &mut writer.connection()?.sqlite;

@@ -21,7 +21,7 @@ pub(super) struct Effects {
     /// `None` until there is one.
     pub(super) wrote_virtual: Option<bool>,
     /// A text was prepared that must not be grouped. What was known about it before may have been out of date.
-    pub(super) met_alone: bool,
+    pub(super) has_ungroupable: bool,
 }
 
 impl Effects {
@@ -29,7 +29,7 @@ impl Effects {
     pub(super) fn note(&mut self, class: &Class, writer: &mut WriterConnection) {
         self.made_temp |= class.makes_temp;
         self.defined |= class.defines;
-        self.met_alone |= !class.groupable;
+        self.has_ungroupable |= !class.groupable;
         // It may be a VACUUM, which changes the cookie without reporting it.
         if class.route == Route::Write && !class.changes_rows {
             forget_schema(writer);
@@ -52,7 +52,7 @@ impl Effects {
     /// Called when the transaction is over, however it ended. Drops its TEMP objects. If it changed the schema, its
     /// statements may have been prepared under a schema that was never committed, which no cookie would show: all of
     /// them are dropped.
-    pub(super) fn put_right(self, writer: &mut WriterConnection, catalogue: &Catalogue) {
+    pub(super) fn clean_up(self, writer: &mut WriterConnection, catalogue: &Catalogue) {
         let Some(connection) = &mut writer.connection else { return };
         if self.defined {
             connection.schema.seen.forget();

@@ -12,7 +12,7 @@ use std::time::Instant;
 use flatwater_sqlite::Policy;
 
 use super::WriterShared;
-use super::commit::fence;
+use super::commit::write_barrier;
 use super::commits_seen::change;
 use super::effects::wrote_everything;
 use super::failed_commit::Change;
@@ -28,37 +28,37 @@ use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::Answer;
-use crate::workers::work::{Returned, WholeClosure};
+use crate::workers::work::{ExclusiveClosure, Returned};
 
 /// Runs a closure with the exclusive connection.
 pub(super) fn with_connection(
     writer: &mut WriterConnection,
     shared: &WriterShared,
-    closure: WholeClosure,
+    closure: ExclusiveClosure,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
     shared.twice(writer, |writer| writer.connection().map(drop))?;
     let before = change(writer);
     let ends = ends(writer, ticket);
     let connection = writer.connection()?;
-    connection.sqlite.hooks().authorizer.set_policy(whole_policy(connection));
+    connection.sqlite.hooks().authorizer.set_policy(exclusive_policy(connection));
     connection.sqlite.hooks().interrupts.arm(ends);
-    let ran = lend_whole(writer, |connection| catch_unwind(AssertUnwindSafe(|| closure(connection))))?;
+    let ran = lend_exclusively(writer, |connection| catch_unwind(AssertUnwindSafe(|| closure(connection))))?;
     // Outside of WAL mode no counter shows it.
     let committed = !matches!((before, change(writer)), (Change::Wal(before), Change::Wal(after)) if before == after);
     let left = take_back(writer, shared, ticket).and_then(|left| {
-        if left.may_have_ghost && has_wal(writer)? {
+        if left.may_have_phantom && has_wal(writer)? {
             writer.wait_for_locks_for_all();
-            fence(writer).map_err(unknown)?;
+            write_barrier(writer).map_err(unknown)?;
         }
         Ok(left)
     });
     left.and_then(|left| answer(ran, &left, ticket, committed))
 }
 
-pub(super) fn whole_policy(connection: &Connection) -> Policy {
+pub(super) fn exclusive_policy(connection: &Connection) -> Policy {
     let keeps_journal = !matches!(&*connection.journal, "wal" | "memory");
-    if keeps_journal { policy::whole_kept_connection } else { policy::whole_connection }
+    if keeps_journal { policy::exclusive_in_wal_mode } else { policy::exclusive_connection }
 }
 
 /// Returns the answer of a closure after which this was `left`.
@@ -67,7 +67,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, c
     match ran {
         Err(panic) => Err(panicked(&*panic).with_hint(STAYS)),
         Ok(returned) if !returned.is_ok && ticket.is_past_deadline() => {
-            let applied = if committed || left.may_have_ghost { TimeoutEffect::Unknown } else { TimeoutEffect::No };
+            let applied = if committed || left.may_have_phantom { TimeoutEffect::Unknown } else { TimeoutEffect::No };
             Err(Error::timeout("the deadline of the call passed", applied))
         }
         Ok(returned) if returned.is_ok && left.transaction => {
@@ -89,7 +89,7 @@ pub(super) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ti
     let left = match left {
         Some(Ok(left)) => Ok(left),
         // It cannot even roll back: closing it does.
-        Some(Err(_)) => Ok(Remains { transaction: true, may_have_ghost: true }),
+        Some(Err(_)) => Ok(Remains { transaction: true, may_have_phantom: true }),
         None => Err(taken(writer)),
     };
     let replaced = if writer.is_in_memory() {
@@ -145,7 +145,7 @@ fn unknown(error: Error) -> Error {
 }
 
 /// Lends the whole connection to `f`, which may take it away.
-fn lend_whole<T>(writer: &mut WriterConnection, f: impl FnOnce(&mut rusqlite::Connection) -> T) -> Result<T> {
+fn lend_exclusively<T>(writer: &mut WriterConnection, f: impl FnOnce(&mut rusqlite::Connection) -> T) -> Result<T> {
     writer.connection()?;
     let Some(connection) = writer.connection.take() else { unreachable!("it was opened above") };
     let (result, back) = lend::lend(connection, f)?;

@@ -17,7 +17,7 @@ pub(crate) enum AfterFailure {
     NotCommitted,
     /// Nothing of the commit will be in the database once a barrier commit is committed; if the barrier commit fails,
     /// the outcome is unknown.
-    Fence,
+    Barrier,
     /// The commit may be in the database: it was published, or another connection committed meanwhile.
     Unknown,
 }
@@ -64,12 +64,12 @@ pub(crate) fn after_failed_commit(code: i32, before: &Changes, after: &Changes) 
     if !before.attached.is_empty() && after.moved_since(before).next().is_some() {
         return AfterFailure::Unknown;
     }
-    if !can_leave_a_ghost(code) {
+    if !can_leave_a_phantom(code) {
         return AfterFailure::NotCommitted;
     }
     match (before.main, after.main) {
         (Change::InMemory, _) => AfterFailure::NotCommitted,
-        (Change::Wal(before), Change::Wal(after)) if before == after => AfterFailure::Fence,
+        (Change::Wal(before), Change::Wal(after)) if before == after => AfterFailure::Barrier,
         _ => AfterFailure::Unknown,
     }
 }
@@ -96,7 +96,7 @@ fn is_before_the_commit(code: i32) -> bool {
 /// Returns true if the commit frame may have been written completely before the failure. It is written last:
 /// SQLITE_FULL means that it, or a frame before it, did not fit. SQLITE_PROTOCOL comes from the snapshot that a commit
 /// takes before its first frame when it starts the WAL over. The other codes are not failures of writing.
-fn can_leave_a_ghost(code: i32) -> bool {
+fn can_leave_a_phantom(code: i32) -> bool {
     !matches!(
         code & 0xff,
         ffi::SQLITE_FULL
@@ -112,15 +112,15 @@ fn can_leave_a_ghost(code: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use AfterFailure::{Fence, NotCommitted, Unknown};
+    use AfterFailure::{Barrier, NotCommitted, Unknown};
     use Change::{InMemory, Unseen, Wal};
 
     #[test]
-    fn a_failed_commit_is_fenced_unless_it_is_known_to_be_gone_or_may_be_published() {
+    fn a_failed_commit_has_a_barrier_unless_it_is_known_to_be_gone_or_may_be_published() {
         let table = [
-            (ffi::SQLITE_IOERR_FSYNC, Wal(7), Wal(7), Fence),
-            (ffi::SQLITE_IOERR_WRITE, Wal(7), Wal(7), Fence),
-            (ffi::SQLITE_NOMEM, Wal(7), Wal(7), Fence),
+            (ffi::SQLITE_IOERR_FSYNC, Wal(7), Wal(7), Barrier),
+            (ffi::SQLITE_IOERR_WRITE, Wal(7), Wal(7), Barrier),
+            (ffi::SQLITE_NOMEM, Wal(7), Wal(7), Barrier),
             (ffi::SQLITE_PROTOCOL, Wal(7), Wal(7), NotCommitted),
             (ffi::SQLITE_PROTOCOL, Wal(7), Wal(8), NotCommitted),
             (ffi::SQLITE_IOERR_FSYNC, Wal(7), Wal(8), Unknown),
@@ -148,7 +148,7 @@ mod tests {
             (ffi::SQLITE_READONLY, changes(8, 3), Unknown),
             (ffi::SQLITE_PROTOCOL, changes(8, 3), Unknown),
             (ffi::SQLITE_IOERR_WRITE, changes(7, 4), Unknown),
-            (ffi::SQLITE_IOERR_WRITE, changes(7, 3), Fence),
+            (ffi::SQLITE_IOERR_WRITE, changes(7, 3), Barrier),
             (ffi::SQLITE_CONSTRAINT_UNIQUE, changes(8, 4), NotCommitted),
         ];
         for (code, after, expected) in table {

@@ -250,7 +250,7 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Wri
     arm_for_all(writer);
     let result = perform(writer, effects, Rules::Statement(&shared.context.catalogue), work);
     disarm(writer);
-    if effects.met_alone {
+    if effects.has_ungroupable {
         return Member::Lost { aborting: false };
     }
     let code = result.as_ref().err().and_then(Error::sqlite_code).unwrap_or(0);
@@ -319,7 +319,7 @@ fn note_cost(work: &Work, time: Duration) {
 /// Rolls the group's transaction back and puts all members back into the queue: everything that ran in it runs again.
 fn abandon(writer: &mut WriterConnection, effects: Effects, shared: &WriterShared, members: &mut Vec<Request>) {
     writer.rollback();
-    effects.put_right(writer, &shared.context.catalogue);
+    effects.clean_up(writer, &shared.context.catalogue);
     members.iter().for_each(|_| shared.context.recorder.counts.replays.count());
     put_back(shared, members);
 }

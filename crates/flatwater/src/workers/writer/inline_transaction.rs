@@ -144,7 +144,7 @@ pub(super) fn leave(shared: Arc<WriterShared>, at: OpenState) {
     let writer = Writer(shared);
     let mut slot = Slot::lent_back(&writer, at.writer);
     slot.run(|connection, _| {
-        at.effects.put_right(connection, &writer.0.context.catalogue);
+        at.effects.clean_up(connection, &writer.0.context.catalogue);
         let left = connection.wal_now();
         writer.0.leave(connection, left.as_ref(), Instant::now());
     });

@@ -21,7 +21,7 @@ impl WriterConnection {
         // A connection of a caller has waited for the slot, and only polls for the lock.
         let in_line = self.own.is_none().then(|| self.context.clone());
         let again = move |tries| match in_line.as_ref().and_then(|context| context.turnstile.as_ref()) {
-            Some(turnstile) => turnstile.met_busy(tries, &wait),
+            Some(turnstile) => turnstile.found_busy(tries, &wait),
             None => wait.again(tries),
         };
         Box::new(move |tries| !is_left.load(Ordering::SeqCst) && again(tries))

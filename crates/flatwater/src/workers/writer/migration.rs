@@ -15,7 +15,7 @@ use rusqlite::ffi;
 use super::WriterShared;
 use super::commit::{commit, settle};
 use super::commits_seen::changes;
-use super::exclusive::{take_back, whole_policy, with_foreign_keys};
+use super::exclusive::{exclusive_policy, take_back, with_foreign_keys};
 use super::interrupts::{arm, disarm};
 use super::writer_connection::WriterConnection;
 use crate::connection::exclusive::history::{add_to_history, create_history, history};
@@ -218,7 +218,7 @@ impl<'a> Migration<'a> {
         step: &Step,
         mut each: impl FnMut(&StatementPlace<'_>, &mut WriterConnection, Result<Vec<AuthEvent>>) -> Result<()>,
     ) -> Result<()> {
-        let policy = if step.in_transaction { policy::migration } else { whole_policy(writer.connection()?) };
+        let policy = if step.in_transaction { policy::migration } else { exclusive_policy(writer.connection()?) };
         let script = terminated(&step.sql);
         let mut at = 0;
         loop {

@@ -102,7 +102,7 @@ fn in_transaction<T>(
             Err(error)
         }
     };
-    effects.put_right(writer, &shared.context.catalogue);
+    effects.clean_up(writer, &shared.context.catalogue);
     result
 }
 
@@ -137,7 +137,7 @@ fn write_with(
         Err(panic) => Err(panicked(&*panic).with_hint("nothing was committed")),
     };
     writer.rollback();
-    effects.put_right(writer, &shared.context.catalogue);
+    effects.clean_up(writer, &shared.context.catalogue);
     shared.look_at_disk(writer);
     trusted = trusted && is_idle(writer.connection()?);
     if !trusted {

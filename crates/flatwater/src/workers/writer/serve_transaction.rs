@@ -74,7 +74,7 @@ fn serve_messages(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
     let held = &mut *open.held;
     disarm(held);
     held.rollback();
-    effects.put_right(held, &shared.context.catalogue);
+    effects.clean_up(held, &shared.context.catalogue);
     if let End::Lost(error) = &end {
         held.room.note(error);
     }

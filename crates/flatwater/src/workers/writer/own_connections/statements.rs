@@ -12,7 +12,7 @@ use flatwater_sqlite::Interrupt;
 use super::super::autocommit::Execution;
 use super::super::commit::{commit, settle};
 use super::super::commits_seen::changes;
-use super::super::exclusive::whole_policy;
+use super::super::exclusive::exclusive_policy;
 use super::super::interrupts::disarm;
 use super::super::perform::{failed_in_script, may_leave_part, need_rows, refuse_rows};
 use super::runner::Runner;
@@ -71,8 +71,8 @@ impl RequestRun<'_> {
             }
             Work::Script(text) => self.script(text).map(|()| Some(Answer::Done)),
             Work::Many { text, rows } => self
-                .whole(|run| {
-                    let ready = run.ready_in_whole(text)?;
+                .with_all_rights(|run| {
+                    let ready = run.ready_with_all_rights(text)?;
                     let ran = refuse_rows(&ready).and_then(|()| {
                         run.note(&ready);
                         run.runner.writer()?.connection()?.execute_many(&ready, rows)
@@ -82,7 +82,7 @@ impl RequestRun<'_> {
                 })
                 .map(Some),
             Work::Batch(statements) => self
-                .whole(|run| {
+                .with_all_rights(|run| {
                     let mut results = Vec::with_capacity(statements.len());
                     for (text, rows) in statements.texts() {
                         run.batch(text, rows, &mut results)?;
@@ -103,7 +103,7 @@ impl RequestRun<'_> {
     fn batch(&mut self, text: &Arc<StatementInfo>, rows: &ParamRows, results: &mut Vec<BatchResult>) -> Result<()> {
         let mut rows = rows.rows().peekable();
         while rows.peek().is_some() {
-            let ready = self.ready_in_whole(text)?;
+            let ready = self.ready_with_all_rights(text)?;
             self.note(&ready);
             let connection = self.runner.writer()?.connection()?;
             let ran = connection.execute_each(&ready, &mut rows, &mut |result| results.push(result));
@@ -115,12 +115,12 @@ impl RequestRun<'_> {
 
     fn ready(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
         let (connection, facts) = self.runner.writer()?.parts()?;
-        let policy = whole_policy(connection);
+        let policy = exclusive_policy(connection);
         connection.ready(text, policy, facts)
     }
 
     /// The same for one of several statements, which are kept as a whole: it does not end their transaction.
-    fn ready_in_whole(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
+    fn ready_with_all_rights(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
         let (connection, facts) = self.runner.writer()?.parts()?;
         let ready = connection.ready(text, policy::migration, facts)?;
         if ready.class.locks && self.runner.slot.is_none() {
@@ -261,7 +261,7 @@ impl RequestRun<'_> {
         loop {
             self.arm()?;
             let (connection, facts) = self.runner.writer()?.parts()?;
-            let policy = whole_policy(connection);
+            let policy = exclusive_policy(connection);
             let first = connection.prepare_first(text, &sql[begin..], begin, policy, facts)?;
             let Some((ready, length)) = first else { return Ok(()) };
             let ran = self.execute_alone(&ready, Params::default().row(), Output::Nothing);
@@ -275,7 +275,7 @@ impl RequestRun<'_> {
 
     /// Runs several statements, all or nothing: in a transaction, or in a savepoint of the one that is open. If the call wants
     /// to keep rows, what ran before a failure stays, unless a part of a row may be left.
-    fn whole<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn with_all_rights<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let ticket = self.ticket;
         let shared = self.runner.slot.as_ref().map(|slot| slot.shared.clone());
         let writer = self.runner.writer()?;
