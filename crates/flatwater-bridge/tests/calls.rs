@@ -1,11 +1,12 @@
 //! Front calls, as an event loop makes them.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flatwater::bindings::{FrontCall, Mailbox, Needed, Output, Polled, Target, close, commit, open};
-use flatwater::{Database, Error, Options, Params};
+use flatwater::{Database, Error, ErrorKind, Options, Params};
 use flatwater_bridge::Inbox;
 
 /// A loop of one call at a time: how many times it was woken does not matter, which tokens it read does.
@@ -120,6 +121,43 @@ fn a_write_that_waits_is_withdrawn_and_one_from_inside_the_transaction_is_refuse
     assert!(refused.is_err_and(|error| error.message().contains("transaction")));
     assert!(events.run(commit(transaction)).is_ok());
     assert_eq!(count(&events, &target), 1);
+}
+
+/// A write of a connection of one's own has begun then, and has not asked for the slot.
+#[test]
+fn a_write_that_is_given_up_while_its_connection_opens_is_answered() {
+    let events = Loop::new();
+    let folder = tempfile::tempdir().unwrap();
+    let is_armed = Arc::new(AtomicBool::new(false));
+    let (enters, entered) = channel();
+    let (release, released) = channel::<()>();
+    let (released, armed) = (Mutex::new(released), is_armed.clone());
+    let options = Options::new(folder.path().join("a.db")).on_connect(move |_| {
+        if armed.swap(false, Ordering::SeqCst) {
+            enters.send(()).unwrap();
+            released.lock().unwrap().recv().unwrap();
+        }
+        Ok(())
+    });
+    let Ok(Output::Database(database)) = events.run(open(options)) else { panic!("it opens") };
+    let target = Target::of(&database);
+    assert!(events.run(target.execute("CREATE TABLE t (a)", params(&[]))).is_ok());
+    is_armed.store(true, Ordering::SeqCst);
+    let connection = database.connection();
+    let mut write = Target::of(&connection).execute("INSERT INTO t VALUES (?)", params(&[1]));
+    assert!(events.begin(&mut write, 7).is_none());
+    entered.recv().unwrap();
+    assert!(write.give_up(), "it runs, and is polled on");
+    release.send(()).unwrap();
+    let answer = loop {
+        match write.poll(Some((&events.mailbox, 7))) {
+            Polled::Ready(answer) => break answer,
+            Polled::Waits => assert_eq!(events.read(), [7]),
+            _ => {}
+        }
+    };
+    assert_eq!(answer.map(drop).unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(count(&events, &Target::of(&connection)), 0);
 }
 
 #[test]

@@ -83,8 +83,8 @@ impl Ongoing {
 
     /// Returns true while a caller has a transaction open.
     pub(crate) fn has_transaction(&self) -> bool {
-        let ongoing = self.lock();
-        ongoing.transaction.upgrade().is_some_and(|transaction| transaction.is_open())
+        let transaction = self.lock().transaction.upgrade();
+        transaction.is_some_and(|transaction| transaction.is_open())
     }
 
     /// Returns the name of what runs, or `None` if that is not on the writer.

@@ -240,9 +240,7 @@ impl WriterShared {
     /// Returns the error for the caller: what was interrupted because the database closes, waited for a lock no longer, or
     /// had its commit refused for that reason, gets the error of a closed database.
     pub(super) fn ended(&self, error: Error, ticket: &Ticket) -> Error {
-        let is_refused = error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
-        let may_be_ended = is_refused || matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Busy);
-        if may_be_ended && (ticket.is_ended() || self.is_left()) { Error::closed() } else { error }
+        if may_come_of_a_close(&error) && (ticket.is_ended() || self.is_left()) { Error::closed() } else { error }
     }
 
     /// Returns the properties of a request that matter for the choice of a group.
@@ -262,4 +260,10 @@ impl WriterShared {
         };
         Candidate { groupable: may_share && work.texts().all(|text| may_be_member(text)), bytes }
     }
+}
+
+/// Returns true for the errors of a statement that a close has ended. Others tell what became of it.
+pub(super) fn may_come_of_a_close(error: &Error) -> bool {
+    let is_refused = error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
+    is_refused || matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Busy)
 }

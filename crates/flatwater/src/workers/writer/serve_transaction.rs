@@ -30,6 +30,7 @@ use crate::workers::open_transaction::{End, Message, OpenTransaction};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::savepoint_stack::{LONG, Stack};
+use crate::workers::shared_errors::fault;
 use crate::workers::work::Work;
 
 /// Begins the transaction that `request` asks for, and serves it.
@@ -141,7 +142,14 @@ fn run(shared: &WriterShared, transaction: &OpenTransaction, outbox: &mut Outbox
         };
         unlimit(writer);
         if *lost {
-            return Some(End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it")));
+            let end = End::Lost(fault());
+            if let Message::Request(request, _) = message
+                && request.ticket.start()
+            {
+                let answer = end.answer(&request.work);
+                shared.answer(outbox, *request, answer);
+            }
+            return Some(end);
         }
         if let Some((error, before)) = unsettled.take() {
             return Some(settle_commit(writer, shared, (error, &before), message, outbox));
@@ -161,6 +169,8 @@ fn run(shared: &WriterShared, transaction: &OpenTransaction, outbox: &mut Outbox
         };
         if !request.ticket.start() {
             shared.context.recorder.counts.abandoned.count();
+            // Before the request, whose promise wakes its caller.
+            drop(resting);
             continue;
         }
         let is_end = request.work.describe().ends();

@@ -29,6 +29,7 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::fault;
 use crate::workers::work::Work;
+use crate::workers::writer::round::may_come_of_a_close;
 use crate::workers::writer::state::OwnSettings;
 use crate::workers::writer::writer_connection::WriterConnection;
 
@@ -201,7 +202,9 @@ impl OwnConnection {
         let step = runner.run(&request.work, &request.ticket, &ends, self.callbacks());
         request.ticket.note_end(started, std::time::Duration::default);
         match step {
-            Step::Answered(Err(_)) if self.flags.ended.load(Ordering::Relaxed) => Step::Answered(Err(Error::closed())),
+            Step::Answered(Err(error)) if self.flags.ended.load(Ordering::Relaxed) && may_come_of_a_close(&error) => {
+                Step::Answered(Err(Error::closed()))
+            }
             step => step,
         }
     }
@@ -272,8 +275,16 @@ impl OwnConnection {
         let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut inbox.messages).into_iter().partition(is_left);
         let is_served = !kept.is_empty();
         inbox.messages.extend(kept);
-        let runner = if is_served { Some(runner) } else { inbox.resting.replace(runner) };
+        let runner = if is_served {
+            Some(runner)
+        } else {
+            inbox.idle_since = Instant::now();
+            inbox.resting.replace(runner)
+        };
         drop(inbox);
+        if !is_served && self.in_transaction.load(Ordering::Relaxed) {
+            self.look_later();
+        }
         let resumed = resumed.map(|(request, slot)| {
             drop(slot);
             Message::Request(request)

@@ -26,7 +26,7 @@ use super::lent_slot::LentSlot;
 use super::runner::Runner;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
-use crate::queue::ticket::{CallOptions, Ticket};
+use crate::queue::ticket::{CallOptions, Ticket, left_request};
 use crate::time::timer::{self, Alarm};
 use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
@@ -58,6 +58,10 @@ impl OwnConnection {
         };
         // While it waits, its caller may withdraw it. Its time may be over by now, and the alarm for that finds no request that runs.
         if !request.ticket.hand_over() {
+            if request.ticket.is_interrupted() {
+                // Its caller may wait until it is known that nothing of it is kept.
+                outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, Err(left_request()));
+            }
             return Some(runner);
         }
         if let Some(slot) = LentSlot::take_idle(writer) {
