@@ -186,16 +186,19 @@ impl Handle {
     /// Leaves the engine, unless the handle has left before. `promise` is filled when the engine is closed, or at once
     /// if other handles have the file open.
     pub(crate) fn close(&self, promise: Option<Closed>) {
-        let _leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_left = self.left.swap(true, Ordering::AcqRel);
         let engine = match &self.host {
             Host::Engine(engine) => engine,
-            Host::Server(served) => return served.close(promise),
+            Host::Server(served) => {
+                self.left.store(true, Ordering::Release);
+                return served.close(promise);
+            }
         };
-        if has_left {
-            return engine.when_closed(promise);
-        }
-        match registry::leave(engine, self.is_delivered.load(Ordering::Acquire)) {
+        let leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        let leaves = !self.left.swap(true, Ordering::AcqRel);
+        let reservation = leaves.then(|| registry::leave(engine, self.is_delivered.load(Ordering::Acquire))).flatten();
+        // The close has begun, for whoever comes after this. It wakes streams, and on this thread it may run to its end.
+        drop(leaving);
+        match reservation {
             Some(reservation) => engine.close(promise, reservation, engine.context.options.close_wait),
             None => engine.when_closed(promise),
         }

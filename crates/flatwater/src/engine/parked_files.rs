@@ -66,8 +66,11 @@ fn look_on() {
 /// Returns the time until the next look; `None` if there is nothing to look at: then the thread must end.
 fn pause() -> Option<Duration> {
     let mut parked = PARKED.lock();
-    let pause = parked.engines.iter().filter_map(|(engine, _)| Some(engine.upgrade()?.context.options.live_poll)).min();
+    let engines: Vec<_> = parked.engines.iter().filter_map(|(engine, _)| engine.upgrade()).collect();
+    let pause = engines.iter().map(|engine| engine.context.options.live_poll).min();
     parked.is_watched = pause.is_some();
+    // Before the engines: each may be the last of its own.
+    drop(parked);
     pause
 }
 

@@ -87,9 +87,14 @@ impl Functions {
     fn now(&self) -> (Vec<Registered>, u64) {
         let (under, changes_under) = self.under.as_ref().map_or_else(Default::default, |under| under.now());
         let list = self.lock();
-        let has = |key: &Key| list.iter().any(|own| own.key == *key);
-        let all = under.into_iter().filter(|one| !has(&one.key)).chain(list.iter().cloned()).collect();
-        (all, self.changes.load(Ordering::Relaxed).wrapping_add(changes_under))
+        let own = list.clone();
+        let changes = self.changes.load(Ordering::Relaxed).wrapping_add(changes_under);
+        // What is left out may be the last of a function, whose drop is foreign code.
+        drop(list);
+        let has = |key: &Key| own.iter().any(|own| own.key == *key);
+        let mut all: Vec<_> = under.into_iter().filter(|one| !has(&one.key)).collect();
+        all.extend(own);
+        (all, changes)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Registered>> {

@@ -174,6 +174,8 @@ impl ReadSession {
             if let (End::Finished, Some(end)) = (noted, end) {
                 inbox.end = Some(end);
             }
+            // Before the message, whose promise wakes its caller.
+            drop(inbox);
             return Err(error);
         }
         inbox.messages.push_back(message);
