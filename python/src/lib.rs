@@ -4,66 +4,14 @@
 
 #![deny(unsafe_code)]
 
-mod aggregates;
-mod awaiting;
-mod batches;
-mod bell;
-mod blob;
-mod block;
-mod blocked;
-mod call;
-mod callbacks;
-mod calls_python;
 #[allow(unsafe_code)]
 mod capi;
-mod cells;
-mod changes;
-mod chunk;
-mod column;
-mod column_names;
-mod columns;
-mod connection;
-mod converters;
-mod database;
-mod entries;
-mod errors;
-mod executor;
-mod forms;
-mod functions;
-mod guards;
-mod inbox;
-mod keys;
-mod known_rows;
-mod line;
-mod listing;
-mod live;
-mod logged_query;
-mod logical_turns;
-mod many;
-mod nested;
-mod options;
-mod own_exceptions;
-mod owners;
-mod params;
-mod paths;
-mod pending;
-mod pickled;
-mod place;
-mod polls;
-mod process;
-mod records;
+mod foreign;
+mod given;
+mod handles;
 mod results;
-mod rows;
-mod running_loop;
-mod seconds;
-mod shape;
-mod statement;
-mod stats;
-mod steps;
-mod table;
-mod transaction;
-mod tuples;
-mod turns;
+mod told;
+mod waiting;
 
 use pyo3::prelude::*;
 
@@ -73,56 +21,56 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
-    use crate::batches::NativeBatches;
+    use crate::foreign::functions::NativeFunction;
     #[pymodule_export]
-    use crate::blob::NativeBlob;
+    use crate::handles::batches::NativeBatches;
     #[pymodule_export]
-    use crate::block::{TransactionBlock, WaitedBlock};
+    use crate::handles::blob::NativeBlob;
     #[pymodule_export]
-    use crate::changes::Change;
+    use crate::handles::block::{TransactionBlock, WaitedBlock};
     #[pymodule_export]
-    use crate::columns::Columns;
+    use crate::handles::connection::NativeConnection;
     #[pymodule_export]
-    use crate::connection::NativeConnection;
+    use crate::handles::database::NativeDatabase;
     #[pymodule_export]
-    use crate::database::NativeDatabase;
+    use crate::handles::executor::Executor;
     #[pymodule_export]
-    use crate::executor::Executor;
+    use crate::handles::guards::SnapshotGuard;
     #[pymodule_export]
-    use crate::functions::NativeFunction;
+    use crate::handles::live::NativeLive;
     #[pymodule_export]
-    use crate::guards::SnapshotGuard;
+    use crate::handles::transaction::TransactionGuard;
     #[pymodule_export]
-    use crate::live::NativeLive;
+    use crate::results::changes::Change;
     #[pymodule_export]
-    use crate::logged_query::LoggedQuery;
+    use crate::results::columns::Columns;
     #[pymodule_export]
-    use crate::logical_turns::{Turn, Turns};
+    use crate::results::rows::row::{Row, restore_row};
     #[pymodule_export]
-    use crate::results::{BatchResult, CheckpointInfo, ExecuteResult};
+    use crate::results::rows::{Rows, restore_rows};
     #[pymodule_export]
-    use crate::rows::row::{Row, restore_row};
+    use crate::results::small::{BatchResult, CheckpointInfo, ExecuteResult};
     #[pymodule_export]
-    use crate::rows::{Rows, restore_rows};
+    use crate::told::logged_query::LoggedQuery;
     #[pymodule_export]
-    use crate::transaction::TransactionGuard;
+    use crate::waiting::logical_turns::{Turn, Turns};
 
     #[pymodule_export]
-    use crate::database::{check_sql, connect, is_address, options, problems, refuses_second_copy};
+    use crate::foreign::functions::function;
     #[pymodule_export]
-    use crate::functions::function;
+    use crate::given::statement::{Statements, Tokens, parameters_of};
     #[pymodule_export]
-    use crate::process::{close_all, close_at_exit, set_max_open};
+    use crate::handles::database::{check_sql, connect, is_address, options, problems, refuses_second_copy};
     #[pymodule_export]
-    use crate::records::listen;
+    use crate::handles::process::{close_all, close_at_exit, set_max_open};
     #[pymodule_export]
-    use crate::statement::{Statements, Tokens, parameters_of};
+    use crate::results::tuples::{converters_of, tuples};
     #[pymodule_export]
-    use crate::steps::drive;
+    use crate::told::records::listen;
     #[pymodule_export]
-    use crate::tuples::{converters_of, tuples};
+    use crate::waiting::steps::drive;
     #[pymodule_export]
-    use crate::turns::{turn_is_due, turn_was_given};
+    use crate::waiting::turns::{turn_is_due, turn_was_given};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::arrow_structs::{ArrowArray, ArrowArrayStream, ArrowSchema, Children, Release, Released, release};
-use crate::chunk::{Chunk, Values};
-use crate::table::Table;
+use crate::results::chunk::{Chunk, Values};
+use crate::results::table::Table;
 
 const NULLABLE: i64 = 2;
 /// What a callback returns that has failed: `EIO` of C.

@@ -22,8 +22,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
 use super::thread_end::{attached, inside};
-use crate::awaiting::Awaiting;
-use crate::call::{Body, Step};
+use crate::waiting::awaiting::Awaiting;
+use crate::waiting::call::{Body, Step};
 
 #[repr(C)]
 struct CallObject {

@@ -1,0 +1,403 @@
+//! What a database, a transaction, a snapshot and a connection have in common: the operations that run SQL.
+//!
+//! Owns: making calls of arguments. Runs on the loop's thread; no work runs here. Invariants: nothing begins; an error
+//! in an argument is raised by the await, as by any coroutine. Leaves out: what differs between the three, which is in
+//! Python.
+
+use std::sync::{Arc, OnceLock};
+
+use flatwater::bindings::{FrontCall, Needed, Target};
+use flatwater::options::JsonOptions;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::capi::attributes::set_attribute;
+use crate::capi::call_type::new_call;
+use crate::capi::thread_end::inside;
+use crate::given::converters::Converters;
+use crate::given::forms::{Datetimes, Forms};
+use crate::given::many::{Collecting, Collection, ManyRows, Statements};
+use crate::given::seconds::{Seconds, timed};
+use crate::given::statement::{Statement, statement};
+use crate::handles::batches::NativeBatches;
+use crate::handles::blob::NativeBlob;
+use crate::handles::connection::NativeConnection;
+use crate::handles::database::NativeDatabase;
+use crate::handles::guards::SnapshotGuard;
+use crate::handles::transaction::TransactionGuard;
+use crate::results::listing::Into;
+use crate::results::shape::Shape;
+use crate::told::errors::misuse;
+use crate::waiting::call::Body;
+use crate::waiting::pending::Pending;
+
+/// Runs SQL. The base of `Database`, `Transaction`, `Snapshot` and `Connection`.
+#[pyclass(subclass, frozen, weakref, module = "flatwater._native")]
+pub(crate) struct Executor {
+    /// Set when the database, the transaction, the snapshot or the connection is open.
+    target: OnceLock<Target>,
+}
+
+impl Executor {
+    /// Returns what calls are made on.
+    pub(crate) fn target(&self, py: Python<'_>) -> PyResult<&Target> {
+        let hint = "use it inside of its `with` block, or open it before";
+        self.target.get().ok_or_else(|| misuse(py, "this is not open", Some(hint)))
+    }
+
+    pub(crate) fn unopened() -> Self {
+        Self { target: OnceLock::new() }
+    }
+
+    /// Takes what calls are made on. Called once.
+    pub(crate) fn open(&self, py: Python<'_>, target: Target) -> PyResult<()> {
+        let is_first = self.target.set(target).is_ok();
+        if is_first { Ok(()) } else { Err(misuse(py, "it was opened before", Some("make another one"))) }
+    }
+
+    fn converters(&self) -> Option<Arc<Converters>> {
+        self.target.get().and_then(Forms::converters)
+    }
+
+    /// A call on the target.
+    pub(crate) fn make<'py>(
+        &self,
+        py: Python<'py>,
+        name: &'static str,
+        timeout: Option<Seconds>,
+        shape: Shape,
+        call: impl FnOnce(&Target) -> PyResult<FrontCall>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let call = inside(py, || self.target(py).and_then(|target| timed(call(target)?, timeout)));
+        new_call(py, Body::call(name, call, shape).with(self.converters()))
+    }
+
+    /// A call whose arguments are taken from an iterable when it runs.
+    fn make_of_many<'py, C: Collection + 'static>(
+        &self,
+        name: &'static str,
+        given: &Bound<'py, PyAny>,
+        timeout: Option<Seconds>,
+        keeps: bool,
+        empty: impl FnOnce(Datetimes) -> PyResult<C>,
+        call: fn(&Target, C) -> FrontCall,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let begin = || {
+            let target = self.target(given.py())?.clone();
+            let (number, empty) = (target.database(), empty(Datetimes::of(&target))?);
+            let make = move |collected| timed(call(&target, collected), timeout);
+            Ok(Box::new(Collecting::new(given, number, empty, keeps, Box::new(make))?) as Box<dyn Pending>)
+        };
+        new_call(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain).with(self.converters()))
+    }
+
+    /// A query for all its rows.
+    fn make_query<'py>(
+        &self,
+        name: &'static str,
+        (sql, params): (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
+        timeout: Option<Seconds>,
+        into: Into,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // Rows become a list while the query runs.
+        let in_parts = !matches!(into, Into::Row);
+        self.make(sql.py(), name, timeout, Shape::Rows(into), |target| {
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
+            Ok(match in_parts {
+                true => target.query_in_parts(name, &sql, Ok(params)),
+                false => target.query(name, &sql, Ok(params), Needed::All),
+            })
+        })
+    }
+
+    /// A query for its first row.
+    fn make_first<'py>(
+        &self,
+        name: &'static str,
+        (sql, params): (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
+        timeout: Option<Seconds>,
+        needed: Needed,
+        shape: Shape,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = sql.py();
+        let call = inside(py, || {
+            let target = self.target(py)?;
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
+            timed(target.query(name, &sql, Ok(params), needed), timeout)
+        });
+        new_call(py, Body::call(name, call, shape).with(self.converters()))
+    }
+}
+
+#[pymethods]
+impl Executor {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self::unopened()
+    }
+
+    /// Refuses to set what it does not have, with what reading it raises: otherwise a setting of another library would be
+    /// accepted and do nothing.
+    fn __setattr__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if !name.to_str()?.starts_with('_') && !this.get_type().hasattr(name)? {
+            this.getattr(name)?;
+        }
+        set_attribute(this.as_any(), name, Some(value))
+    }
+
+    fn __delattr__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        set_attribute(this.as_any(), name, None)
+    }
+
+    /// Takes what calls are made on. Called once.
+    fn _open(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
+        let target = if let Ok(database) = on.cast::<NativeDatabase>() {
+            database.get().target()
+        } else if let Ok(guard) = on.cast::<TransactionGuard>() {
+            guard.get().target(on.py())?
+        } else if let Ok(connection) = on.cast::<NativeConnection>() {
+            connection.get().target()
+        } else {
+            on.cast::<SnapshotGuard>()?.get().target()
+        };
+        self.open(on.py(), target)
+    }
+
+    /// Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn execute<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "execute", timeout, Shape::Plain, |target| {
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
+            Ok(target.execute(&sql, Ok(params)))
+        })
+    }
+
+    /// Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed.
+    #[pyo3(signature = (sql, rows, *, timeout=None))]
+    fn executemany<'py>(
+        &self,
+        sql: &Bound<'py, PyString>,
+        rows: &Bound<'py, PyAny>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self._executemany_part(sql, rows, 0, timeout)
+    }
+
+    /// The same for a part of the rows, the first of which has this number in errors.
+    #[pyo3(signature = (sql, rows, first, timeout))]
+    fn _executemany_part<'py>(
+        &self,
+        sql: &Bound<'py, PyString>,
+        rows: &Bound<'py, PyAny>,
+        first: usize,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let empty = |datetimes| Ok(ManyRows::new(sql.to_str()?.to_owned(), datetimes, first));
+        let call = |target: &Target, many: ManyRows| target.execute_many(&many.sql, Ok(many.rows));
+        self.make_of_many("executemany", rows, timeout, false, empty, call)
+    }
+
+    /// The same, in a transaction or on a connection of a caller. If a row fails, or cannot be had, those before it stay.
+    #[pyo3(signature = (sql, rows))]
+    fn _executemany_kept<'py>(
+        &self,
+        sql: &Bound<'py, PyString>,
+        rows: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let empty = |datetimes| Ok(ManyRows::new(sql.to_str()?.to_owned(), datetimes, 0));
+        let call = |target: &Target, many: ManyRows| target.keeping_rows().execute_many(&many.sql, Ok(many.rows));
+        self.make_of_many("executemany", rows, None, true, empty, call)
+    }
+
+    /// Runs several statements with their parameters, in a transaction or on a connection of a caller. If one fails, or cannot
+    /// be had, those before it stay.
+    #[pyo3(signature = (statements))]
+    fn _batch_kept<'py>(&self, statements: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let call = |target: &Target, statements: Statements| target.keeping_rows().batch(statements.all);
+        self.make_of_many("batch", statements, None, true, |datetimes| Ok(Statements::new(datetimes)), call)
+    }
+
+    /// Runs several statements without parameters, separated by semicolons, all or nothing.
+    #[pyo3(signature = (sql, *, timeout=None))]
+    fn executescript<'py>(&self, sql: &Bound<'py, PyString>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
+        let make = |target: &Target| Ok(target.execute_script(sql.to_str()?));
+        self.make(sql.py(), "executescript", timeout, Shape::Plain, make)
+    }
+
+    /// Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each.
+    #[pyo3(signature = (statements, *, timeout=None))]
+    fn batch<'py>(&self, statements: &Bound<'py, PyAny>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
+        let call = |target: &Target, statements: Statements| target.batch(statements.all);
+        self.make_of_many("batch", statements, timeout, false, |datetimes| Ok(Statements::new(datetimes)), call)
+    }
+
+    /// Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each.
+    #[pyo3(signature = (sql, params=None, *, into=None, timeout=None))]
+    fn query<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        into: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make_query("query", (sql, params), timeout, Into::of(into))
+    }
+
+    /// Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` without a row.
+    #[pyo3(signature = (sql, params=None, *, into=None, timeout=None))]
+    fn query_one<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        into: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make_first("query_one", (sql, params), timeout, Needed::Row, Shape::First(Into::of(into)))
+    }
+
+    /// Runs one statement and returns its first row, or what `into` makes of it, or None without a row.
+    #[pyo3(signature = (sql, params=None, *, into=None, timeout=None))]
+    fn query_optional<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        into: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make_first("query_optional", (sql, params), timeout, Needed::First, Shape::First(Into::of(into)))
+    }
+
+    /// Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` without a row.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn query_value<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make_first("query_value", (sql, params), timeout, Needed::Value, Shape::Value)
+    }
+
+    /// Runs one statement and returns the first value of its first row; None for NULL and without a row.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn query_optional_value<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make_first("query_optional_value", (sql, params), timeout, Needed::First, Shape::Value)
+    }
+
+    /// Runs one statement and returns the first value of every row.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn query_values<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make_query("query_values", (sql, params), timeout, Into::Value)
+    }
+
+    /// Runs one statement and returns its result as columns.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn query_columns<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "query_columns", timeout, Shape::Columns(Box::default()), |target| {
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
+            Ok(target.query_in_parts("query_columns", &sql, Ok(params)))
+        })
+    }
+
+    /// Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays.
+    #[pyo3(signature = (sql, params=None, *, arrays=false, big_integers_as_strings=false, embed=None, timeout=None))]
+    fn query_json<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        arrays: bool,
+        big_integers_as_strings: bool,
+        embed: Option<Vec<String>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = JsonOptions::new().arrays(arrays).big_integers_as_strings(big_integers_as_strings);
+        let options = embed.into_iter().flatten().fold(options, JsonOptions::embed);
+        self.make(sql.py(), "query_json", timeout, Shape::Plain, |target| {
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
+            Ok(target.query_json(&sql, Ok(params), options))
+        })
+    }
+
+    /// Compiles a statement. Nothing runs.
+    #[pyo3(signature = (sql, timeout))]
+    fn _prepare<'py>(&self, sql: &Bound<'py, PyString>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "prepare", timeout, Shape::Plain, |target| Ok(target.prepare(sql.to_str()?)))
+    }
+
+    /// Returns the native side of a stream or of batches. Nothing begins.
+    #[pyo3(signature = (sql, params, timeout))]
+    fn _batches(
+        &self,
+        sql: &Bound<'_, PyAny>,
+        params: Option<&Bound<'_, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<NativeBatches> {
+        let target = self.target(sql.py())?;
+        let Statement { sql: text, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(target)))?;
+        let batches = match timeout.map(Seconds::duration).transpose()? {
+            Some(timeout) => target.timeout(timeout).batches(&text, Ok(params)),
+            None => target.batches(&text, Ok(params)),
+        };
+        Ok(NativeBatches::new(batches, self.converters()))
+    }
+
+    /// Opens a value that is read and written in parts. Returns its handle.
+    #[pyo3(signature = (table, column, rowid, name, timeout))]
+    fn _open_blob<'py>(
+        &self,
+        py: Python<'py>,
+        table: &str,
+        column: &str,
+        rowid: i64,
+        name: &str,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(py, "open_blob", timeout, Shape::Handle(Box::new(NativeBlob::of)), |target| {
+            Ok(target.open_blob((name, table), column, rowid))
+        })
+    }
+
+    /// Begins a transaction, or in a transaction a nested one. Returns its guard: that which is given, or a new one. In it
+    /// `last_insert_rowid()` tells `rowid` until a row is inserted.
+    #[pyo3(signature = (timeout, guard=None, rowid=None))]
+    fn _begin<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<Seconds>,
+        guard: Option<Py<TransactionGuard>>,
+        rowid: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let begun = move |py: Python<'_>, output| match guard {
+            Some(guard) => guard.get().fill(py, output).map(|()| guard.into_any()),
+            None => TransactionGuard::of(py, output),
+        };
+        self.make(py, "transaction", timeout, Shape::Handle(Box::new(begun)), |target| Ok(target.begin_after(rowid)))
+    }
+
+    /// Opens a snapshot. Returns its guard.
+    #[pyo3(signature = (timeout))]
+    fn _snapshot<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
+        self.make(py, "snapshot", timeout, Shape::Handle(Box::new(SnapshotGuard::of)), |target| Ok(target.snapshot()))
+    }
+}

@@ -1,0 +1,102 @@
+//! Small results of calls that return no rows. Plain data.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::given::converters::Converters;
+use crate::results::rows::Rows;
+use crate::told::errors::unknown_attribute;
+
+/// What one statement changed.
+#[pyclass(frozen, eq, hash, get_all, module = "flatwater")]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct ExecuteResult {
+    /// Rows that the statement itself inserted, updated or deleted.
+    changes: u64,
+    /// The rowid of the last row that it inserted, or None.
+    last_insert_rowid: Option<i64>,
+}
+
+impl From<flatwater::values::ExecuteResult> for ExecuteResult {
+    fn from(executed: flatwater::values::ExecuteResult) -> Self {
+        Self { changes: executed.changes, last_insert_rowid: executed.last_insert_rowid }
+    }
+}
+
+#[pymethods]
+impl ExecuteResult {
+    #[new]
+    #[pyo3(signature = (changes, last_insert_rowid=None))]
+    fn new(changes: u64, last_insert_rowid: Option<i64>) -> Self {
+        Self { changes, last_insert_rowid }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (py.get_type::<Self>(), (self.changes, self.last_insert_rowid)).into_pyobject(py)
+    }
+
+    /// Called for what it does not have.
+    fn __getattr__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
+        Err(unknown_attribute("of_result", this.as_any(), name))
+    }
+
+    fn __repr__(&self) -> String {
+        let rowid = self.last_insert_rowid.map_or("None".into(), |rowid| rowid.to_string());
+        format!("ExecuteResult(changes={}, last_insert_rowid={rowid})", self.changes)
+    }
+}
+
+/// The result of one statement of a batch.
+#[pyclass(frozen, get_all, module = "flatwater")]
+pub(crate) struct BatchResult {
+    /// Rows that the statement itself inserted, updated or deleted.
+    changes: u64,
+    /// The rowid of the last row that it inserted, or None.
+    last_insert_rowid: Option<i64>,
+    /// The rows of a statement with RETURNING, or None.
+    rows: Option<Py<Rows>>,
+}
+
+impl BatchResult {
+    pub(crate) fn new(
+        py: Python<'_>,
+        result: flatwater::values::BatchResult,
+        converters: Option<&Converters>,
+    ) -> PyResult<Self> {
+        let rows = result.rows.map(|rows| Rows::new(py, rows.into(), converters)).transpose()?.map(Bound::unbind);
+        let flatwater::values::ExecuteResult { changes, last_insert_rowid, .. } = result.executed;
+        Ok(Self { changes, last_insert_rowid, rows })
+    }
+}
+
+#[pymethods]
+impl BatchResult {
+    #[new]
+    #[pyo3(signature = (changes, last_insert_rowid=None, rows=None))]
+    fn restored(changes: u64, last_insert_rowid: Option<i64>, rows: Option<Py<Rows>>) -> Self {
+        Self { changes, last_insert_rowid, rows }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (py.get_type::<Self>(), (self.changes, self.last_insert_rowid, &self.rows)).into_pyobject(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("BatchResult(changes={})", self.changes)
+    }
+}
+
+/// What a checkpoint did.
+#[pyclass(frozen, get_all, module = "flatwater")]
+pub(crate) struct CheckpointInfo {
+    /// Frames in the WAL.
+    wal_frames: u32,
+    /// How many of them are in the database.
+    copied_frames: u32,
+}
+
+impl From<flatwater::calls::CheckpointInfo> for CheckpointInfo {
+    fn from(done: flatwater::calls::CheckpointInfo) -> Self {
+        Self { wal_frames: done.frames, copied_frames: done.copied }
+    }
+}
