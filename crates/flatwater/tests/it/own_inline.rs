@@ -1,7 +1,7 @@
 //! Connections of callers: what is short runs on the thread of their callers, and nothing else about it changes.
 
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flatwater::options::Durability;
 use flatwater::{Connection, ConnectionOptions, Database, ErrorKind, Options};
@@ -282,6 +282,27 @@ fn a_transaction_that_began_here_and_is_idle_is_rolled_back_and_that_is_told_onc
             own.execute(DELETE, (3,)).await.unwrap();
         }
         assert_eq!(count(&db).await, 2);
+        db.close().await.unwrap();
+    });
+}
+
+/// The limit may be looked at while a statement runs on its caller's thread: then it is looked at again.
+#[test]
+fn a_transaction_that_was_in_use_at_its_limit_is_rolled_back_when_it_is_idle() {
+    let file = TestFile::new();
+    run(async {
+        let (db, own) = known(file.options().transaction_idle(Duration::from_millis(2))).await;
+        for _ in 0..20 {
+            if own.execute("BEGIN", ()).await.is_err() {
+                continue;
+            }
+            // A look comes in the middle of one of them. It may be over by then, if the machine was busy for as long.
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(5) {
+                let _ = own.execute("INSERT OR REPLACE INTO t VALUES (1, 1)", ()).await;
+            }
+            until(|| !own.in_transaction()).await;
+        }
         db.close().await.unwrap();
     });
 }

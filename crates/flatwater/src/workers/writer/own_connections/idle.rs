@@ -21,12 +21,15 @@ impl OwnConnection {
     fn look(&self) -> Option<Instant> {
         let limit = self.given.options.transaction_idle;
         let mut inbox = self.lock();
-        if inbox.resting.is_none() || !self.in_transaction.load(Ordering::Relaxed) {
-            // When it rests again, it asks for a look.
+        if !self.in_transaction.load(Ordering::Relaxed) {
+            // Who begins one asks for a look.
             return None;
         }
-        let until = later(inbox.idle_since, limit);
-        if Instant::now() < until {
+        let now = Instant::now();
+        // It is used now, maybe on its caller's thread, which asks for no look when it rests again.
+        let since = if inbox.resting.is_some() { inbox.idle_since } else { now };
+        let until = later(since, limit);
+        if now < until {
             return Some(until);
         }
         inbox.ended = Some(End::Idle(limit).error());

@@ -239,9 +239,11 @@ impl OwnConnection {
     fn close_soon(&self) {
         let mut inbox = self.lock();
         inbox.closes = true;
-        if inbox.resting.is_some() && !self.in_transaction.load(Ordering::Relaxed) {
-            drop(inbox);
-            let _ = self.post(Message::End(End::Closed));
+        // Under one lock: a transaction that begins meanwhile goes on.
+        if inbox.end.is_none() && inbox.resting.is_some() && !self.in_transaction.load(Ordering::Relaxed) {
+            inbox.end = Some(End::Closed);
+            inbox.messages.push_back(Message::End(End::Closed));
+            self.go_on(inbox);
         }
     }
 
