@@ -96,7 +96,7 @@ fn one(sqlite: &Connection, sql: &str, values: &[Value], ways: Ways) -> Result<V
     };
     // rqlite looks for these letters.
     let has_rows = is_query || sql.to_lowercase().contains("returning ");
-    if has_rows { rows(&mut statement, ways.blob_array) } else { changes(sqlite, &mut statement) }
+    if has_rows { rows(sqlite, &mut statement, ways.blob_array) } else { changes(sqlite, &mut statement) }
 }
 
 /// What is missing of a list is an error, and a name that the statement has and the object has not is NULL.
@@ -172,7 +172,7 @@ fn changes(sqlite: &Connection, statement: &mut Statement<'_>) -> Result<Value, 
     Ok(result.into())
 }
 
-fn rows(statement: &mut Statement<'_>, blob_array: bool) -> Result<Value, String> {
+fn rows(sqlite: &Connection, statement: &mut Statement<'_>, blob_array: bool) -> Result<Value, String> {
     let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let declared = |column: rusqlite::Column<'_>| column.decl_type().unwrap_or_default().to_lowercase();
     let mut types: Vec<String> = statement.columns().map(declared).collect();
@@ -189,13 +189,38 @@ fn rows(statement: &mut Statement<'_>, blob_array: bool) -> Result<Value, String
             let untyped = types.iter_mut().zip(&cells).filter(|(kind, _)| kind.is_empty());
             untyped.for_each(|(kind, cell)| *kind = type_of(*cell).to_owned());
         }
-        values.push(cells.into_iter().map(|cell| json_of(cell, blob_array)).collect::<Result<Vec<_>, _>>()?);
+        let json = |(cell, kind): (ValueRef<'_>, &String)| match converted(sqlite, cell, kind) {
+            Some(converted) => Ok(converted),
+            None => json_of(cell, blob_array),
+        };
+        values.push(cells.into_iter().zip(&types).map(json).collect::<Result<Vec<_>, _>>()?);
     }
     let mut result = json!({ "columns": names, "types": types });
     if !values.is_empty() {
         result["values"] = values.into();
     }
     Ok(result)
+}
+
+/// A value of a column that is declared as exactly one of these types is a time, or true or false.
+fn converted(sqlite: &Connection, value: ValueRef<'_>, kind: &str) -> Option<Value> {
+    let time = |sql: &str, value: SqliteValue| {
+        let time: Option<String> = sqlite.query_row(sql, [value], |row| row.get(0)).ok()?;
+        // What is no time is the zero of the server's language.
+        Some(time.unwrap_or_else(|| "0001-01-01T00:00:00Z".into()).into())
+    };
+    match (kind, value) {
+        ("boolean", ValueRef::Integer(value)) => Some((value > 0).into()),
+        ("date" | "datetime" | "timestamp", ValueRef::Integer(value)) => {
+            let seconds = if value.abs() > 1_000_000_000_000 { value / 1_000 } else { value };
+            time("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ?, 'unixepoch')", seconds.into())
+        }
+        ("date" | "datetime" | "timestamp", ValueRef::Text(text)) => {
+            let text = String::from_utf8_lossy(text).into_owned();
+            time("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ?)", text.into())
+        }
+        _ => None,
+    }
 }
 
 /// A BLOB in a column for texts, or without a type, comes as a text.

@@ -22,6 +22,7 @@ CREATE TABLE made (a INTEGER PRIMARY KEY, b AS (a * 2), c AS (a * 3) STORED);
 CREATE TABLE child (id INTEGER PRIMARY KEY, of REFERENCES parent (id) ON DELETE CASCADE, twin REFERENCES child (id));
 CREATE TABLE parent (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
 CREATE TABLE text_key (name TEXT PRIMARY KEY, n INT);
+CREATE TABLE declared (id INTEGER PRIMARY KEY, at DATETIME, is_so BOOLEAN, label TEXT);
 CREATE INDEX by_b ON plain (b);
 CREATE UNIQUE INDEX by_n ON text_key (n);
 CREATE VIEW names AS SELECT name FROM parent;
@@ -38,10 +39,11 @@ INSERT INTO made (a) VALUES (1), (2);
 INSERT INTO parent VALUES (1, 'Ada'), (2, 'Bob');
 INSERT INTO child VALUES (1, 1, 2), (2, 2, 1), (3, NULL, 3);
 INSERT INTO text_key VALUES ('one', 1), ('two', 2);
+INSERT INTO declared VALUES (1, 'soon', 2, x'ff00'), (2, 1709247906, -1, 'x');
 "#;
 
-const TABLES: [&str; 10] =
-    ["order \"1\"", "plain", "keyed", "only", "hides", "made", "child", "parent", "text_key", "noted"];
+const TABLES: [&str; 11] =
+    ["order \"1\"", "plain", "keyed", "only", "hides", "made", "child", "parent", "text_key", "noted", "declared"];
 
 /// All rows of all tables, with the types of their values.
 async fn content(of: &Session) -> Vec<String> {
@@ -90,7 +92,7 @@ fn each_kind_of_table_moves() {
         let expected = content(&from).await;
         let to = Move::new(&from, &cluster);
         let copied = to.copy().await.unwrap();
-        assert_eq!((copied.tables, copied.repaired), (10, 0));
+        assert_eq!((copied.tables, copied.repaired), (11, 0));
         to.switch(cluster.name()).await.unwrap();
         assert_eq!(content(&cluster).await, expected);
         let refused = from.execute("INSERT INTO parent (name) VALUES ('Eve')", ()).await.unwrap_err();
@@ -280,7 +282,7 @@ fn the_command_says_what_it_did_and_what_is_wrong() {
     let to = path("to.db");
     assert_eq!(run("switch", &to), (false, "misuse: nothing was copied yet -- copy before\n".into()));
     let (done, text) = run("copy", &to);
-    assert!(done && text.starts_with("10 tables and 23 rows copied to "), "{text}");
+    assert!(done && text.starts_with("11 tables and 25 rows copied to "), "{text}");
     let (done, text) = run("switch", &to);
     assert!(done && text.contains("the database is ") && text.contains("to.db now"), "{text}");
     let (done, text) = run("give-up", &to);
@@ -425,7 +427,7 @@ fn a_copy_of_a_table_that_grows_has_an_end() {
             copy.await.unwrap()
         };
         let copied = copied.await;
-        let others = 23 - 3;
+        let others = 25 - 3;
         assert_eq!((copied.rows, copied.changes), (before as u64 + others, 2000));
         assert_eq!(to.query_value::<i64>(count, ()).await.unwrap(), before + 2000);
         // What is behind the last row of the source goes, too.

@@ -107,6 +107,22 @@ fn a_blob_of_an_expression_is_a_text_on_rqlite_and_no_other_text_if_bytes_are_lo
     });
 }
 
+/// As `rqlite.md` says.
+#[test]
+fn what_is_declared_as_a_time_or_a_boolean_is_converted_on_rqlite_and_an_expression_is_not() {
+    let double = Double::start();
+    let cluster = double.connect();
+    runtime().block_on(async {
+        cluster.execute("CREATE TABLE t (at DATETIME, is_so BOOLEAN)", ()).await.unwrap();
+        cluster.execute_many("INSERT INTO t VALUES (?, ?)", [("2024-02-29 23:05:06", 2), ("soon", -1)]).await.unwrap();
+        let read = async |sql: &str| cluster.query_as::<(String, i64)>(sql, ()).await.unwrap();
+        let expected = [("2024-02-29T23:05:06Z".to_owned(), 1), ("0001-01-01T00:00:00Z".to_owned(), 0)];
+        assert_eq!(read("SELECT at, is_so FROM t").await, expected);
+        let stored = [("2024-02-29 23:05:06".to_owned(), 2), ("soon".to_owned(), -1)];
+        assert_eq!(read("SELECT +at, +is_so FROM t").await, stored);
+    });
+}
+
 #[test]
 fn what_each_node_would_make_another_value_of_is_refused_in_writes_and_read_as_it_is() {
     let double = Double::start();
