@@ -35,21 +35,21 @@ const APPLIED: &str = "flatwater: this request was applied before";
 
 /// Creates what is needed, if it is not there. The trigger runs before the row of before is replaced.
 pub(crate) const SCHEMA: &[&str] = &[
-    "CREATE TABLE IF NOT EXISTS _flatwater_writers (id INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, at INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS _flatwater_writers (id INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, at INTEGER NOT NULL, marked INTEGER)",
     "CREATE TABLE IF NOT EXISTS _flatwater_results (id INTEGER PRIMARY KEY, request INTEGER NOT NULL, changes INTEGER NOT NULL, rowid_after INTEGER NOT NULL)",
     "CREATE TRIGGER IF NOT EXISTS _flatwater_once BEFORE INSERT ON _flatwater_writers \
      WHEN NEW.sequence <= (SELECT sequence FROM _flatwater_writers WHERE id = NEW.id) \
      BEGIN SELECT RAISE(ABORT, 'flatwater: this request was applied before'); END",
 ];
 
-/// Removes what writers left that have written nothing for longer than [`KEPT_SECONDS`].
+/// Removes what writers left that have written nothing for a week, which is far longer than a request can be under way: they are marked, and
+/// removed if they are marked for a day. A request of a writer takes its mark away. So one client whose clock is wrong removes nothing: another
+/// clock has to be ahead of that one, too. `?1` is the time, in seconds.
 pub(crate) const CLEAN: &[&str] = &[
-    "DELETE FROM _flatwater_results WHERE id >> 20 IN (SELECT id FROM _flatwater_writers WHERE at < ?1)",
-    "DELETE FROM _flatwater_writers WHERE at < ?1",
+    "DELETE FROM _flatwater_results WHERE id >> 20 IN (SELECT id FROM _flatwater_writers WHERE marked < ?1 - 86400)",
+    "DELETE FROM _flatwater_writers WHERE marked < ?1 - 86400",
+    "UPDATE _flatwater_writers SET marked = ?1 WHERE at < ?1 - 604800 AND marked IS NULL",
 ];
-
-/// Far longer than a request can be under way.
-pub(crate) const KEPT_SECONDS: i64 = 7 * 24 * 60 * 60;
 
 const BEGIN: &str = "INSERT OR REPLACE INTO _flatwater_writers (id, sequence, at) VALUES (?, ?, ?)";
 const RECORD: &str = "INSERT OR REPLACE INTO _flatwater_results (id, request, changes, rowid_after) VALUES (?, ?, changes(), last_insert_rowid())";
@@ -209,6 +209,45 @@ mod tests {
             assert!(begin(&sqlite, writer).is_err(), "a number that was passed over");
         }
         assert!(is_without_tables(&Connection::open_in_memory().unwrap().prepare(BEGIN).unwrap_err().to_string()));
+    }
+
+    #[test]
+    fn what_is_left_is_removed_and_a_clock_that_is_wrong_removes_nothing() {
+        const DAY: i64 = 86_400;
+        let sqlite = database();
+        let mut writers = [Writer::new(1 << 40), Writer::new(2 << 40)];
+        let begin_at = |writer: &mut Writer, at: i64| {
+            writer.next(0);
+            sqlite.execute(BEGIN, [writer.id, writer.sequence, at]).unwrap();
+            sqlite.execute(RECORD, [writer.slot(1), writer.request]).unwrap();
+        };
+        let clean = |at: i64| {
+            for sql in CLEAN {
+                sqlite.execute(sql, [at]).unwrap();
+            }
+        };
+        let left = || {
+            let of = |table: &str| sqlite.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0));
+            (of("_flatwater_writers").unwrap(), of("_flatwater_results").unwrap())
+        };
+        let now = 1000 * DAY;
+        writers.iter_mut().for_each(|writer| begin_at(writer, now));
+        // A clock that jumps to next year and back, again and again, and others that are right.
+        for minute in 0..60 {
+            clean(now + 60 * minute + 365 * DAY);
+            clean(now + 60 * minute);
+        }
+        assert_eq!(left(), (2_i64, 2_i64));
+        // A request takes the mark away.
+        begin_at(&mut writers[0], now + DAY);
+        clean(now + 8 * DAY);
+        assert_eq!(left(), (2, 2), "the other one is marked by a clock that is ahead");
+        clean(now + 365 * DAY + 2 * DAY);
+        assert_eq!(left(), (1, 1));
+        assert!(begin(&sqlite, &writers[0]).is_err(), "its guard is there");
+        clean(now + 400 * DAY);
+        clean(now + 402 * DAY);
+        assert_eq!(left(), (0, 0));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use flatwater::calls::TimeoutEffect;
 use flatwater::{Error, ErrorKind, Result};
 
 use super::grouped::{Applied, Grouped};
-use super::guard::{CLEAN, KEPT_SECONDS, Recorded, SCHEMA, Writer, is_without_tables, was_applied};
+use super::guard::{CLEAN, Recorded, SCHEMA, Writer, is_without_tables, was_applied};
 use crate::clock::seconds;
 use crate::cluster::nodes::pause;
 use crate::forms::Statements;
@@ -217,7 +217,7 @@ pub(crate) async fn own(shared: &Shared, all: &[&str], values: &[i64], until: In
 /// Removes what other clients have left. If it fails, the next client does it.
 pub(crate) async fn clean(shared: &Shared) {
     let until = Instant::now() + shared.options.timeout;
-    let _ = own(shared, CLEAN, &[seconds() - KEPT_SECONDS], until).await;
+    let _ = own(shared, CLEAN, &[seconds()], until).await;
 }
 
 /// Asks what may be asked again.

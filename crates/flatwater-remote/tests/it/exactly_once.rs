@@ -169,7 +169,7 @@ fn what_old_writers_left_is_removed_and_what_writes_have_is_bounded() {
     let double = Double::start();
     let remote = double.connect();
     remote.execute("CREATE TABLE t (a)", ()).wait().unwrap();
-    remote.execute_script("UPDATE _flatwater_writers SET at = 5").wait().unwrap();
+    remote.execute_script("UPDATE _flatwater_writers SET at = 5, marked = 5").wait().unwrap();
     // The writer of before is old now; its own next request makes it a new one.
     let other = double.connect();
     for _ in 0..20 {
