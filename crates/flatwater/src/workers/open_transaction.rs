@@ -173,7 +173,15 @@ impl OpenTransaction {
 
     /// Sends a request, or returns an error if the transaction has ended.
     pub(crate) fn send(&self, request: Request, savepoints: &Savepoints) -> Result<()> {
-        self.post(Message::Request(Box::new(request), savepoints.clone()))
+        let inbox = self.lock();
+        if let Some(end) = &inbox.end {
+            let error = end.error();
+            // Before the request, whose promise wakes its caller.
+            drop(inbox);
+            return Err(error);
+        }
+        self.push(inbox, Message::Request(Box::new(request), savepoints.clone()));
+        Ok(())
     }
 
     /// Runs the work on this thread, if the work is short and no earlier message waits.
@@ -255,16 +263,15 @@ impl OpenTransaction {
 
     /// Undoes a savepoint whose handle was dropped.
     pub(crate) fn undo(&self, savepoints: &Savepoints) {
-        let _ = self.post(Message::Undo(savepoints.clone()));
+        self.post_unless_ended(|| Message::Undo(savepoints.clone()));
     }
 
-    fn post(&self, message: Message) -> Result<()> {
+    /// Nobody is told if it has ended: the drop of each handle comes here, also after a COMMIT.
+    fn post_unless_ended(&self, message: impl FnOnce() -> Message) {
         let inbox = self.lock();
-        if let Some(end) = &inbox.end {
-            return Err(end.error());
+        if inbox.end.is_none() {
+            self.push(inbox, message());
         }
-        self.push(inbox, message);
-        Ok(())
     }
 
     fn push(&self, mut inbox: MutexGuard<'_, Inbox>, message: Message) {
@@ -278,7 +285,7 @@ impl OpenTransaction {
 
     /// Ends the transaction after all earlier messages are served, unless it has ended already.
     pub(crate) fn end(&self, end: End) {
-        let _ = self.post(Message::End(end));
+        self.post_unless_ended(|| Message::End(end));
     }
 
     /// Returns the next message. Without one, the writer's thread, which calls this, has nothing to do with the transaction any
