@@ -8,10 +8,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
-use std::time::Instant;
 
 use super::runner::Runner;
-use super::serve_inbox::lose;
+use super::serve_inbox::{come_to_rest, lose};
 use super::short::{Ran, ShortRun};
 use super::{Inbox, Message, OwnConnection};
 use crate::inline::outcome::{InlineRun, NotTried};
@@ -84,11 +83,6 @@ impl OwnConnection {
             drop(inbox);
             return self.serve_on_a_thread(runner, None);
         }
-        inbox.idle_since = Instant::now();
-        inbox.resting = Some(runner);
-        drop(inbox);
-        if looks && self.in_transaction.load(Ordering::Relaxed) {
-            self.look_later();
-        }
+        come_to_rest(self, inbox, runner, looks);
     }
 }

@@ -7,14 +7,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use flatwater_sqlite::{Callbacks, Interrupt};
 
 use super::lent_slot::LentSlot;
 use super::runner::{Runner, State, Step};
-use super::{End, Ends, Given, Message, OwnConnection};
+use super::{End, Ends, Given, Inbox, Message, OwnConnection};
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
@@ -118,12 +118,7 @@ impl OwnConnection {
                 Ok((runner, Message::End(End::Closed)))
             }
             None => {
-                inbox.resting = Some(runner);
-                inbox.idle_since = Instant::now();
-                drop(inbox);
-                if in_transaction {
-                    self.look_later();
-                }
+                come_to_rest(self, inbox, runner, true);
                 Err(())
             }
         }
@@ -273,18 +268,14 @@ impl OwnConnection {
             _ => false,
         };
         let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut inbox.messages).into_iter().partition(is_left);
-        let is_served = !kept.is_empty();
-        inbox.messages.extend(kept);
-        let runner = if is_served {
-            Some(runner)
+        let runner = if kept.is_empty() {
+            come_to_rest(self, inbox, runner, true);
+            None
         } else {
-            inbox.idle_since = Instant::now();
-            inbox.resting.replace(runner)
+            inbox.messages.extend(kept);
+            drop(inbox);
+            Some(runner)
         };
-        drop(inbox);
-        if !is_served && self.in_transaction.load(Ordering::Relaxed) {
-            self.look_later();
-        }
         let resumed = resumed.map(|(request, slot)| {
             drop(slot);
             Message::Request(request)
@@ -302,6 +293,16 @@ impl OwnConnection {
     }
 }
 
+/// Puts the connection to rest. `looks`: its transaction may be one whose idle limit nobody looks at.
+pub(super) fn come_to_rest(own: &OwnConnection, mut inbox: MutexGuard<'_, Inbox>, runner: Box<Runner>, looks: bool) {
+    inbox.idle_since = Instant::now();
+    inbox.resting = Some(runner);
+    drop(inbox);
+    if looks && own.in_transaction.load(Ordering::Relaxed) {
+        own.look_later();
+    }
+}
+
 /// Ends a connection that was closed by a panic outside of its statements, which only a bug in this crate can cause, and answers
 /// what waits. Returns the reason.
 pub(super) fn lose(own: &OwnConnection) -> Error {
@@ -310,6 +311,6 @@ pub(super) fn lose(own: &OwnConnection) -> Error {
     error
 }
 
-fn answer(request: Request, result: Result<Answer>, outbox: &mut Outbox<'_>) {
+pub(super) fn answer(request: Request, result: Result<Answer>, outbox: &mut Outbox<'_>) {
     outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, result);
 }

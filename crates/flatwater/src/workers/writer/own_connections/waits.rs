@@ -24,6 +24,7 @@ use rusqlite::ffi;
 use super::OwnConnection;
 use super::lent_slot::LentSlot;
 use super::runner::Runner;
+use super::serve_inbox::answer;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::queue::ticket::{CallOptions, Ticket, left_request};
@@ -53,14 +54,14 @@ impl OwnConnection {
     ) -> Option<Box<Runner>> {
         let (Some(writer), Some(this)) = (&self.given.writer, self.this.upgrade()) else {
             let error = opened_to_read(&self.given.options.path);
-            outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, Err(error));
+            answer(*request, Err(error), outbox);
             return Some(runner);
         };
         // While it waits, its caller may withdraw it. Its time may be over by now, and the alarm for that finds no request that runs.
         if !request.ticket.hand_over() {
             if request.ticket.is_interrupted() {
                 // Its caller may wait until it is known that nothing of it is kept.
-                outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, Err(left_request()));
+                answer(*request, Err(left_request()), outbox);
             }
             return Some(runner);
         }
@@ -69,7 +70,7 @@ impl OwnConnection {
         }
         if request.ticket.options.inside_body && request.ticket.start() {
             // The transaction that its caller is inside of has the slot.
-            outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, Err(waits_for_itself()));
+            answer(*request, Err(waits_for_itself()), outbox);
             return Some(runner);
         }
         let now = Instant::now();
