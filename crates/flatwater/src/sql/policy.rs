@@ -108,7 +108,7 @@ pub(crate) fn migration(event: &AuthEvent) -> Verdict {
 }
 
 /// The same for a file that keeps a journal mode other than WAL.
-pub(crate) fn exclusive_in_wal_mode(event: &AuthEvent) -> Verdict {
+pub(crate) fn exclusive_keeping_journal(event: &AuthEvent) -> Verdict {
     let sets_mode = pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("journal_mode"));
     if sets_mode { Verdict::Deny } else { exclusive_connection(event) }
 }
@@ -267,12 +267,12 @@ mod tests {
             pragma("cipher_migrate", None),
         ] {
             assert_eq!(
-                [exclusive_connection(&refused), exclusive_in_wal_mode(&refused)],
+                [exclusive_connection(&refused), exclusive_keeping_journal(&refused)],
                 [Verdict::Deny; 2],
                 "{refused:?}"
             );
         }
-        assert_eq!(exclusive_in_wal_mode(&pragma("journal_mode", Some("wal"))), Verdict::Deny);
+        assert_eq!(exclusive_keeping_journal(&pragma("journal_mode", Some("wal"))), Verdict::Deny);
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(super) fn with_connection(
 
 pub(super) fn exclusive_policy(connection: &Connection) -> Policy {
     let keeps_journal = !matches!(&*connection.journal, "wal" | "memory");
-    if keeps_journal { policy::exclusive_in_wal_mode } else { policy::exclusive_connection }
+    if keeps_journal { policy::exclusive_keeping_journal } else { policy::exclusive_connection }
 }
 
 /// Returns the answer of a closure after which this was `left`.
