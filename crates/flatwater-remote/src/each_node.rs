@@ -5,7 +5,7 @@
 //! statements are refused. Invariant: what is refused asks for the time or for a random value; a function of a date that is given does not.
 //! Leaves out: a column that says `now`, and the defaults and triggers of a schema that another program has made.
 
-use flatwater::bindings::server::error;
+use flatwater::bindings::server::{One, error};
 use flatwater::bindings::tokens;
 use flatwater::{Error, ErrorKind, Result, ValueRef};
 
@@ -19,8 +19,10 @@ const SUBSECONDS: &[&str] = &["subsec", "subsecond"];
 
 type Token<'a> = (&'a str, &'a str);
 
-/// Refuses a statement that writes what each node would have another value for. `binds_now` says whether one of its values does.
-pub(crate) fn check_each_node(sql: &str, binds_now: impl Fn() -> bool) -> Result<()> {
+/// Refuses a statement that writes what each node would have another value for. Returns a function of its that takes a time, which none of its
+/// values may ask for (`check_now`).
+pub(crate) fn check_each_node(sql: &str) -> Result<Option<&str>> {
+    let mut takes_time = None;
     let all: Vec<Token<'_>> = tokens(sql).map(|(kind, token, _)| (kind, token)).collect();
     for (at, token) in all.iter().enumerate() {
         if is_word(token, CLOCKS) {
@@ -30,9 +32,8 @@ pub(crate) fn check_each_node(sql: &str, binds_now: impl Fn() -> bool) -> Result
         let is_refused = match token {
             token if is_word(token, RANDOMS) => is_call(&all[..at], arguments),
             token if is_word(token, TIMES) => {
-                arguments.is_empty() && is_call(&all[..at], arguments)
-                    || asks_for_now(token.1, arguments)
-                    || binds_now()
+                takes_time = takes_time.or(Some(token.1));
+                arguments.is_empty() || asks_for_now(token.1, arguments)
             }
             _ => false,
         };
@@ -40,7 +41,13 @@ pub(crate) fn check_each_node(sql: &str, binds_now: impl Fn() -> bool) -> Result
             return Err(refused(&format!("{}()", token.1)));
         }
     }
-    Ok(())
+    Ok(takes_time)
+}
+
+/// Refuses a value that is the time to a function that takes one.
+pub(crate) fn check_now(function: &str, one: &One<'_>) -> Result<()> {
+    let asks = one.values().any(|(_, value)| is_now(value));
+    if asks { Err(refused(&format!("{function}()"))) } else { Ok(()) }
 }
 
 fn is_word(token: &Token<'_>, all: &[&str]) -> bool {
@@ -83,8 +90,7 @@ fn asks_for_now(function: &str, arguments: &[Token<'_>]) -> bool {
         || arguments.iter().any(|token| says(token, &["now"]))
 }
 
-/// Returns true for a value that is the time to a function of it.
-pub(crate) fn is_now(value: ValueRef<'_>) -> bool {
+fn is_now(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Text(text) if text.trim_ascii().eq_ignore_ascii_case(b"now"))
 }
 
@@ -98,7 +104,7 @@ mod tests {
     use super::*;
 
     fn is_refused(sql: &str) -> bool {
-        check_each_node(sql, || false).is_err()
+        check_each_node(sql).is_err()
     }
 
     #[test]
@@ -119,8 +125,10 @@ mod tests {
         ] {
             assert!(is_refused(sql), "{sql}");
         }
-        let bound = check_each_node("INSERT INTO t VALUES (datetime(?))", || is_now(ValueRef::Text(b"NOW")));
-        assert!(bound.unwrap_err().message().starts_with("datetime() would have another value"));
+        let asked = check_each_node("INSERT INTO t VALUES (datetime('now'))");
+        assert!(asked.unwrap_err().message().starts_with("datetime() would have another value"));
+        assert_eq!(check_each_node("INSERT INTO t VALUES (abs(?), datetime(?))").unwrap(), Some("datetime"));
+        assert!(is_now(ValueRef::Text(b" NOW ")) && !is_now(ValueRef::Text(b"nowhere")));
     }
 
     #[test]
@@ -137,6 +145,6 @@ mod tests {
         ] {
             assert!(!is_refused(sql), "{sql}");
         }
-        check_each_node("INSERT INTO t (a) VALUES (?)", || true).unwrap();
+        assert_eq!(check_each_node("INSERT INTO t (a) VALUES (?)").unwrap(), None);
     }
 }

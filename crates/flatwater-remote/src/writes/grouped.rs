@@ -17,7 +17,7 @@ use flatwater::{Error, ErrorKind, Result};
 use super::guard::{MOST_RESULTS, Recorded, Writer};
 use crate::check::{changes_rows, check, check_text, has_no_rows};
 use crate::dialect::Dialect;
-use crate::each_node::{check_each_node, is_now};
+use crate::each_node::{check_each_node, check_now};
 use crate::forms::Statements;
 use crate::reads::no_result;
 use crate::results::{StatementResult, rows};
@@ -217,18 +217,19 @@ pub(crate) fn checked(asked: &Asked, dialect: Dialect) -> Result<Option<usize>> 
             "send fewer at once",
         ));
     }
-    let mut checked = None;
+    let (mut checked, mut takes_time) = (None, None);
     for (nth, one) in runs.iter().enumerate() {
         // The text of many rows is read once.
         if checked != Some(one.sql.as_ptr()) {
             check_text(one.sql, dialect)?;
             check_rows(&what, one.sql, dialect)?;
             if dialect == Dialect::Rqlite {
-                let of_text = || runs.iter().filter(|other| other.sql.as_ptr() == one.sql.as_ptr());
-                let binds_now = || of_text().any(|one| one.values().any(|(_, value)| is_now(value)));
-                check_each_node(one.sql, binds_now)?;
+                takes_time = check_each_node(one.sql)?;
             }
             checked = Some(one.sql.as_ptr());
+        }
+        if let Some(function) = takes_time {
+            check_now(function, one)?;
         }
         check(one, dialect).map_err(|error| explained(error, &what, nth))?;
     }

@@ -127,20 +127,15 @@ impl Attempts<'_> {
             Known::Results(results) => results,
             Known::Refused(error) => return Ok(Attempt::Came(Outcome::Undone(error))),
             Known::Undone(failure) | Known::Doubtful(failure) => {
-                let is_of_one = self.shared.cluster.dialect.is_of_one_node(&failure);
-                return Ok(Attempt::Came(match is_of_one {
-                    true => Outcome::Over(of_one_node(&failure)),
-                    false => Outcome::Undone(failure.error()),
-                }));
+                let of_one_node = self.of_one_node(&failure);
+                return Ok(Attempt::Came(of_one_node.unwrap_or_else(|| Outcome::Undone(failure.error()))));
             }
             Known::TooLate(why) => return Ok(Attempt::Came(Outcome::Over(too_late(&why)))),
             Known::Unknown(why) => return Err(why),
         };
         if let Some(StatementResult::Failed(failure)) = results.last() {
-            return Ok(match self.shared.cluster.dialect.is_of_one_node(failure) {
-                true => Attempt::Came(Outcome::Over(of_one_node(failure))),
-                false => self.failed(results),
-            });
+            let of_one_node = self.of_one_node(failure);
+            return Ok(of_one_node.map_or_else(|| self.failed(results), Attempt::Came));
         }
         let nonsense = || "the server's answer does not fit the request".to_owned();
         // A list of which one has failed ends there, and all of it is undone.
@@ -151,6 +146,12 @@ impl Attempts<'_> {
         let recorded = self.writer.results(&values).ok_or_else(nonsense)?;
         let applied = Applied::new(recorded, Some(results), self.grouped.results).ok_or_else(nonsense)?;
         Ok(Attempt::Came(Outcome::Applied(applied)))
+    }
+
+    /// What comes of a failure that says nothing of the other nodes.
+    fn of_one_node(&self, failure: &Failure) -> Option<Outcome> {
+        let is_of_one = self.shared.cluster.dialect.is_of_one_node(failure);
+        is_of_one.then(|| Outcome::Over(of_one_node(failure)))
     }
 
     fn failed(&self, mut results: Vec<StatementResult>) -> Attempt {
