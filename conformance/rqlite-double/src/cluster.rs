@@ -135,7 +135,7 @@ impl Cluster {
     pub(crate) fn apply(&mut self, body: &[u8], ways: Ways) -> Result<Vec<Value>, Failed> {
         let results = run(&self.committed, body, ways);
         self.applied += 1;
-        self.log.push_back((Instant::now(), body.to_vec(), ways));
+        self.apply_elsewhere(body, ways);
         results
     }
 
@@ -174,7 +174,7 @@ impl Cluster {
         let behind = if self.leader == Some(node) { 0 } else { self.log.len() as u64 };
         let applied = match self.cut {
             Some((cut, applied)) if cut == node => applied,
-            _ => self.applied - behind.min(self.applied),
+            _ => self.applied.saturating_sub(behind),
         };
         (!self.refuses_status).then(|| (applied, self.leader_by(node).is_some()))
     }

@@ -30,7 +30,7 @@ pub(crate) async fn state(of: &Session) -> Result<State> {
     Ok(if log::refuses(of).await? { State::Moved } else { State::Untouched })
 }
 
-async fn has_table(of: &Session, name: &str) -> Result<bool> {
+pub(crate) async fn has_table(of: &Session, name: &str) -> Result<bool> {
     let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?";
     Ok(of.query_value::<i64>(sql, (name,)).await? > 0)
 }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use flatwater::{Error, Result};
 
+use crate::bound::has_table;
 use crate::log::SCHEMA;
 use crate::rows::refused;
 use crate::sides::Sides;
@@ -94,8 +95,8 @@ impl Sides<'_> {
 
     /// Takes the highest numbers of AUTOINCREMENT over.
     pub(crate) async fn take_sequences(&self) -> Result<()> {
-        let has = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_sequence'";
-        if self.from.query_value::<i64>(has, ()).await? == 0 || self.to.query_value::<i64>(has, ()).await? == 0 {
+        let table = "sqlite_sequence";
+        if !has_table(self.from, table).await? || !has_table(self.to, table).await? {
             return Ok(());
         }
         let all = "SELECT name, seq FROM sqlite_sequence WHERE substr(name, 1, 11) <> '_flatwater_'";

@@ -79,6 +79,13 @@ fn file(path: &Path) -> Database {
     Database::open(path.to_str().unwrap()).wait().unwrap()
 }
 
+/// A source and a target, in a folder.
+fn two_files() -> (tempfile::TempDir, Database, Database) {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    (folder, from, to)
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
@@ -115,8 +122,7 @@ fn each_kind_of_table_moves() {
 
 #[test]
 fn what_cannot_move_is_refused_before_anything_changes() {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    let (folder, from, to) = two_files();
     runtime().block_on(async {
         from.execute_script("CREATE TABLE t (a); CREATE VIRTUAL TABLE found USING fts5 (a)").await.unwrap();
         let moving = Move::new(&from, &to);
@@ -240,8 +246,7 @@ fn a_service_moves_to_a_cluster_and_back_while_it_writes() {
 
 #[test]
 fn a_move_that_was_stopped_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    let (_folder, from, to) = two_files();
     runtime().block_on(async {
         from.execute_script(KINDS).await.unwrap();
         let rows = (0..3000_i64).map(|n| (n, n));
@@ -322,8 +327,7 @@ fn what_is_moved_is_neither_moved_again_nor_mixed_up() {
 
 #[test]
 fn a_schema_that_changes_is_seen_and_a_switch_that_fails_takes_writes_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    let (_folder, from, to) = two_files();
     runtime().block_on(async {
         from.execute_script(KINDS).await.unwrap();
         let moving = Move::new(&from, &to);
@@ -361,8 +365,7 @@ fn a_schema_that_changes_is_seen_and_a_switch_that_fails_takes_writes_again() {
 
 #[test]
 fn of_two_runs_at_a_time_the_older_one_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    let (folder, from, to) = two_files();
     runtime().block_on(async {
         from.execute_script(KINDS).await.unwrap();
         from.execute_many("INSERT INTO plain VALUES (?, ?)", (0..3000_i64).map(|n| (n, n))).await.unwrap();
@@ -409,8 +412,7 @@ fn of_two_runs_at_a_time_the_older_one_ends() {
 
 #[test]
 fn a_copy_of_a_table_that_grows_has_an_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    let (_folder, from, to) = two_files();
     runtime().block_on(async {
         from.execute_script(KINDS).await.unwrap();
         from.execute_many("INSERT INTO plain VALUES (?, ?)", (0..3000_i64).map(|n| (n, n))).await.unwrap();
@@ -441,8 +443,7 @@ fn a_copy_of_a_table_that_grows_has_an_end() {
 
 #[test]
 fn rows_that_refer_to_later_rows_are_moved() {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    let (folder, from, to) = two_files();
     runtime().block_on(async {
         let schema = "PRAGMA foreign_keys = OFF; CREATE TABLE chain (id INTEGER PRIMARY KEY, next NOT NULL REFERENCES chain (id))";
         rusqlite::Connection::open(folder.path().join("from.db")).unwrap().execute_batch(schema).unwrap();
@@ -460,8 +461,7 @@ fn rows_that_refer_to_later_rows_are_moved() {
 
 #[test]
 fn what_the_source_has_changed_under_the_same_name_is_seen() {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (file(&folder.path().join("from.db")), file(&folder.path().join("to.db")));
+    let (folder, from, to) = two_files();
     runtime().block_on(async {
         from.execute_script(KINDS).await.unwrap();
         let moving = Move::new(&from, &to);
