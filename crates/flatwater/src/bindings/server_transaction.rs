@@ -19,8 +19,10 @@ use crate::options::Options;
 use crate::queue::reply::Teller;
 use crate::queue::ticket::left_request;
 use crate::workers::Answer;
+use crate::workers::kept::inbox::End;
+use crate::workers::kept::transaction::{KeptTransaction, Message, Side, Step, Undo};
 use crate::workers::nesting::TransactionGuard;
-use crate::workers::open_transaction::{End, Message, OpenTransaction, Savepoints, Step, WriterSide};
+use crate::workers::open_transaction::{Savepoints, answer_after};
 use crate::workers::request::Request;
 use crate::workers::savepoint_stack::{Control, Stack};
 use crate::workers::work::Work;
@@ -64,7 +66,9 @@ pub enum Turn {
 
 /// An open transaction on a server.
 pub struct ServerTransaction {
-    transaction: Arc<OpenTransaction>,
+    transaction: Arc<KeptTransaction<OnServer>>,
+    /// It is served: the next message is taken as it comes.
+    is_served: bool,
     stack: Stack,
     steps: Steps,
     end: End,
@@ -78,24 +82,24 @@ impl ServerTransaction {
     /// [`turn`](Self::turn) said that it waits.
     pub fn begun(mut asked: Asked, path: &str, idle: Duration, calls: impl Fn() + Send + Sync + 'static) -> Self {
         let options = Options::new(path).transaction_idle(idle);
-        let transaction = OpenTransaction::new(&options, Arc::new(OnServer(Box::new(calls))), false);
+        let transaction = KeptTransaction::new(&options, OnServer(Box::new(calls)), None);
         let (kept, changes) = (asked.kept.take(), asked.changes.take());
         let guard = TransactionGuard(transaction.clone());
         // If its caller is gone, the guard is dropped, and the next turn is the end.
         answer(asked.request, Ok(Answer::Transaction(guard)));
-        Self { transaction, stack: Stack::default(), steps: Steps::default(), end: End::Finished, changes, _kept: kept }
+        let (stack, steps) = (Stack::default(), Steps::default());
+        Self { transaction, is_served: true, stack, steps, end: End::Finished, changes, _kept: kept }
     }
 
     /// Returns what comes next. What needs no statement is answered here.
     pub fn turn(&mut self) -> Turn {
         loop {
-            let (request, place) = match self.transaction.next() {
+            let next = if self.is_served { self.transaction.next(()) } else { self.transaction.take() };
+            self.is_served = next.is_some();
+            let (request, place) = match next.map(|((), message)| message) {
                 None => return Turn::Waits,
-                Some(Message::End(end)) => {
-                    self.end = end;
-                    return Turn::Ends;
-                }
-                Some(Message::Undo(place)) => {
+                Some(Message::End) => return Turn::Ends,
+                Some(Message::Aside(Undo(place))) => {
                     self.undo(place);
                     continue;
                 }
@@ -120,8 +124,9 @@ impl ServerTransaction {
 
     /// It is over: it was committed or rolled back, unless it has ended otherwise.
     pub fn ended(&mut self) {
-        for request in self.transaction.close(self.end.clone()) {
-            let ended = self.end.answer(&request.work);
+        let (end, refused) = self.transaction.close(self.end.clone());
+        for request in refused {
+            let ended = answer_after(&end, &request.work);
             answer(request, ended);
         }
     }
@@ -237,20 +242,18 @@ impl Control for Steps {
 /// The place of the writer's connection: it is on a server.
 struct OnServer(Box<dyn Fn() + Send + Sync>);
 
-impl WriterSide for OnServer {
-    fn run_inline(
-        &self,
-        _: &OpenTransaction,
-        _: &Work,
-        _: &Savepoints,
-        _: &Permit<'_>,
-    ) -> (InlineRun<Result<Answer>>, Step) {
+impl Side for OnServer {
+    type Connection = ();
+
+    fn run_inline(&self, (): &mut (), _: &Work, _: &Savepoints, _: &Permit<'_>) -> (InlineRun<Result<Answer>>, Step) {
         (InlineRun::Ineligible(NotTried::Other), Step::Stays)
     }
 
-    fn leave(&self) {}
+    fn give_up(&self, (): &mut ()) {}
 
-    fn hand_over(&self) {
+    fn leave(&self, (): (), _: Vec<Request>, _: &End) {}
+
+    fn call(&self, _: Arc<KeptTransaction<Self>>) {
         (self.0)();
     }
 }

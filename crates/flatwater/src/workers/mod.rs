@@ -9,6 +9,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod commit_listeners;
 pub(crate) mod context;
 pub(crate) mod handoff;
+pub(crate) mod kept;
 pub(crate) mod kept_connection;
 pub(crate) mod live;
 pub(crate) mod nesting;

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use crate::thread::reentrancy::MayEnd;
-use crate::workers::open_transaction::{End, OpenTransaction, Savepoints};
+use crate::workers::kept::inbox::End;
+use crate::workers::open_transaction::{OpenTransaction, Savepoints};
 
 /// The position of a handle inside an open transaction.
 #[derive(Clone)]
 pub(crate) struct Inside {
-    pub(crate) transaction: Arc<OpenTransaction>,
+    pub(crate) transaction: Arc<dyn OpenTransaction>,
     pub(crate) savepoints: Savepoints,
 }
 
@@ -23,7 +24,7 @@ impl MayEnd for Inside {
 }
 
 /// A caller's right to an open transaction. Dropping it rolls back what is not committed.
-pub(crate) struct TransactionGuard(pub(crate) Arc<OpenTransaction>);
+pub(crate) struct TransactionGuard(pub(crate) Arc<dyn OpenTransaction>);
 
 /// A caller's right to the innermost nested transaction of a position. `None`: it has ended.
 pub(crate) struct NestedGuard(Option<Arc<Inside>>);
@@ -59,8 +60,10 @@ impl Drop for NestedGuard {
 
 impl Drop for TransactionGuard {
     fn drop(&mut self) {
-        if !self.0.is_inherited() {
-            self.0.end(End::Finished);
+        if self.0.is_inherited() {
+            // The connection belongs to the parent process.
+            return std::mem::forget(self.0.clone());
         }
+        self.0.end(End::Finished);
     }
 }

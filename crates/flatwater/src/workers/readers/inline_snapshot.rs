@@ -13,7 +13,7 @@ use flatwater_sqlite::{PageRefusal, ReadTime};
 
 use super::inline_read::{InlineQuery, Lent};
 use super::pool::Pool;
-use super::read_session::{End, ReadSession, ended_by_statement};
+use super::read_session::{ReadSession, ended_by_statement};
 use super::reader::{Reader, SnapshotSchema};
 use super::{Readers, ReadersShared};
 use crate::connection::Connection;
@@ -23,6 +23,7 @@ use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::options::Options;
 use crate::workers::Answer;
+use crate::workers::kept::inbox::End;
 use crate::workers::shared_errors::fault;
 
 impl Readers {
@@ -164,7 +165,7 @@ impl ReadSession {
             state.is_over(&self.ticket);
             shared.freed(state);
             let (_, requests) = self.close(End::Finished);
-            debug_assert!(requests.is_empty(), "none is accepted after the end");
+            debug_assert!(requests.is_empty(), "nobody has the handle any more");
             return true;
         };
         drop(state);

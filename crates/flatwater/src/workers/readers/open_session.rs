@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use super::inline_read::InlineQuery;
-use super::read_session::{End, Message, Purpose, ReadSession};
+use super::read_session::{EndCursor, Message, Purpose, ReadSession};
 use crate::error::Result;
 use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::queue::ticket::CallOptions;
+use crate::workers::kept::inbox::End;
 use crate::workers::kept_connection::KeptConnection;
 use crate::workers::request::Request;
 use crate::workers::tried::Tried;
@@ -20,12 +21,12 @@ pub(super) struct OpenSession(pub(super) Arc<ReadSession>);
 
 impl KeptConnection for OpenSession {
     fn send(&self, request: Request) -> Result<()> {
-        self.0.post(Message::Request(Box::new(request)), None)
+        self.0.post(Message::Request(Box::new(request), ()))
     }
 
     fn end_cursor(&self, number: u64) {
         // A session that has ended has no cursors.
-        let _ = self.0.post(Message::EndCursor(number), None);
+        let _ = self.0.post(Message::Aside(EndCursor(number)));
     }
 
     fn end(&self) {

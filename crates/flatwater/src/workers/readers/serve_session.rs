@@ -11,7 +11,7 @@ use flatwater_sqlite::Interrupt;
 
 use super::ReadersShared;
 use super::open_session::OpenSession;
-use super::read_session::{End, Message, Purpose, ReadSession, ended_by_statement};
+use super::read_session::{EndCursor, Message, Purpose, ReadSession, ended, ended_by_statement};
 use super::reader::{Performed, Reader};
 use super::run_query::query;
 use crate::connection::run::cursors::Batch;
@@ -20,6 +20,7 @@ use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
 use crate::thread::block_on::mark_closure;
 use crate::workers::Answer;
+use crate::workers::kept::inbox::End;
 use crate::workers::kept_connection::CursorGuard;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
@@ -65,8 +66,8 @@ impl ReadersShared {
     ) -> Option<End> {
         match message {
             Message::End => return Some(End::Finished),
-            Message::EndCursor(number) => reader.end_cursor(number),
-            Message::Request(request) => {
+            Message::Aside(EndCursor(number)) => reader.end_cursor(number),
+            Message::Request(request, ()) => {
                 if !request.ticket.start() {
                     self.context.recorder.counts.abandoned.count();
                     return None;
@@ -85,7 +86,7 @@ impl ReadersShared {
                     Some(end)
                         if error.kind() == ErrorKind::Cancelled && !end.is_finished() && !ticket.is_past_deadline() =>
                     {
-                        end.error()
+                        ended(&end)
                     }
                     _ => error.timed(&ticket),
                 });
@@ -106,7 +107,7 @@ impl ReadersShared {
         }
         let (end, requests) = session.close(end);
         for Request { ticket, work, reply_to, .. } in requests {
-            outbox.answer(work.describe().kind, &ticket, reply_to, Err(end.error()));
+            outbox.answer(work.describe().kind, &ticket, reply_to, Err(ended(&end)));
         }
         self.lock().is_over(&session.ticket);
         self.release(usable);

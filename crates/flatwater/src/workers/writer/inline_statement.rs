@@ -1,9 +1,8 @@
-//! One statement of an open transaction as an inline run, on the transaction's resting connection.
+//! One statement of an open transaction as an inline run.
 //!
-//! Owns: that run, or that of a savepoint, and which are eligible. Runs on the thread of a caller, while the
-//! writer's thread has no message of the transaction. Invariant: an inline run that fails leaves nothing behind, and a worker
-//! runs the statement again. Leaves out: the place of the connection (`resting_connection`), the order of messages
-//! (`open_transaction`), beginning and ending a transaction inline (`inline_transaction`).
+//! Owns: that run, or that of a savepoint, and which are eligible. Runs on the thread of a caller, which has taken the
+//! connection out of the transaction's inbox. Invariant: an inline run that fails leaves nothing behind, and a worker
+//! runs the statement again. Leaves out: the order of messages (`kept`), beginning and ending a transaction inline (`inline_transaction`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +11,11 @@ use flatwater_sqlite::{PageRefusal, ReadTime};
 use rusqlite::ffi;
 
 use super::effects::Effects;
-use super::inline_access::{run_inline, suspect};
-use super::inline_transaction;
+use super::inline_access::{self, suspect};
 use super::inline_write::short_write;
 use super::known_schema::has_settled_schema;
+use super::open_state::OpenState;
 use super::perform::run_one;
-use super::resting_connection::{OpenState, RestingConnection};
 use super::short_scans::{is_short_scan, note_scan};
 use super::writer_connection::WriterConnection;
 use crate::connection::run::execute::Bounds;
@@ -29,63 +27,40 @@ use crate::inline::permit::Permit;
 use crate::sql::statement_info::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
-use crate::workers::open_transaction::{OpenTransaction, Savepoints, Step, WriterSide};
+use crate::workers::kept::transaction::Step;
+use crate::workers::open_transaction::Savepoints;
 use crate::workers::work::Work;
 
-impl WriterSide for RestingConnection {
-    fn run_inline(
-        &self,
-        transaction: &OpenTransaction,
-        work: &Work,
-        savepoints: &Savepoints,
-        permit: &Permit<'_>,
-    ) -> (InlineRun<Result<Answer>>, Step) {
-        let ineligible = (InlineRun::Ineligible(NotTried::Other), Step::Stays);
-        let mut place = self.lock();
-        let is_usable =
-            |at: &&mut OpenState| std::ptr::eq(&*at.transaction, transaction) && !at.lost && at.unsettled.is_none();
-        let Some(at) = place.as_mut().filter(is_usable).filter(|at| at.savepoints.is_at(savepoints)) else {
-            return ineligible;
-        };
-        let is = work.describe();
-        if is.ends() {
-            let Some(shared) = self.shared.upgrade() else { return ineligible };
-            return inline_transaction::end(&shared, at, work, permit);
-        }
-        if is.is_control() {
-            return if at.savepoints.is_short(work, permit.limits) { savepoint(at, work, permit) } else { ineligible };
-        }
-        let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, permit.limits) else { return ineligible };
-        let Some((answer, took)) = at.run(|at| run_short(&mut at.writer, &ready, work, permit)) else {
-            return ineligible;
-        };
-        let held = permit.held(took);
-        match answer {
-            Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), held), Step::Lost(error)),
-            Ok(answer) => {
-                if !is.only_reads() {
-                    at.worked += took;
-                    at.savepoints.ran(1, took);
-                }
-                (InlineRun::Done(Ok(answer), held), Step::Stays)
-            }
-            Err(error) => {
-                let why = permit.reason(Fallback::after(error.sqlite_code()), took);
-                (InlineRun::FellBack(why, held), Step::Stays)
-            }
-        }
+/// Runs the work on this thread now, if it is known to be short and the transaction is at these savepoints.
+pub(super) fn run_inline(
+    at: &mut OpenState,
+    work: &Work,
+    savepoints: &Savepoints,
+    permit: &Permit<'_>,
+) -> (InlineRun<Result<Answer>>, Step) {
+    let ineligible = (InlineRun::Ineligible(NotTried::Other), Step::Stays);
+    if !at.savepoints.is_at(savepoints) {
+        return ineligible;
     }
-
-    fn leave(&self) {
-        let at = self.lock().take();
-        if let (Some(shared), Some(at)) = (self.shared.upgrade(), at) {
-            inline_transaction::leave(shared, at);
-        }
+    let is = work.describe();
+    if is.is_control() {
+        return if at.savepoints.is_short(work, permit.limits) { savepoint(at, work, permit) } else { ineligible };
     }
-
-    fn hand_over(&self) {
-        if let Some(shared) = self.shared.upgrade() {
-            inline_transaction::hand_over(shared);
+    let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, permit.limits) else { return ineligible };
+    let Some((answer, took)) = run_short(&mut at.writer, &ready, work, permit) else { return ineligible };
+    let held = permit.held(took);
+    match answer {
+        Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), held), Step::Lost(error)),
+        Ok(answer) => {
+            if !is.only_reads() {
+                at.worked += took;
+                at.savepoints.ran(1, took);
+            }
+            (InlineRun::Done(Ok(answer), held), Step::Stays)
+        }
+        Err(error) => {
+            let why = permit.reason(Fallback::after(error.sqlite_code()), took);
+            (InlineRun::FellBack(why, held), Step::Stays)
         }
     }
 }
@@ -93,7 +68,7 @@ impl WriterSide for RestingConnection {
 /// Does a step with a savepoint. SQLite writes nothing for it: no virtual table has anything left to write, see
 /// `serve_transaction::settle_tables`.
 fn savepoint(at: &mut OpenState, work: &Work, permit: &Permit<'_>) -> (InlineRun<Result<Answer>>, Step) {
-    let Some(answer) = at.run(|OpenState { writer, savepoints, .. }| savepoints.step(&mut **writer, work)) else {
+    let Some(answer) = at.savepoints.step(&mut *at.writer, work) else {
         return (InlineRun::Ineligible(NotTried::Other), Step::Stays);
     };
     let lost = answer.as_ref().err().filter(|_| at.writer.is_autocommit()).cloned();
@@ -207,7 +182,8 @@ fn run(
     let end = only_reads.then(|| later(began, limits.time));
     let rows = if only_reads { limits.rows } else { usize::MAX };
     let bounds = Bounds::Inline { end, rows, bytes: limits.bytes };
-    let (result, is_refused) = run_inline(writer, permit, read_time, |writer| run_one(writer, ready, work, bounds))?;
+    let (result, is_refused) =
+        inline_access::run_inline(writer, permit, read_time, |writer| run_one(writer, ready, work, bounds))?;
     permit.note_steps(writer.connection.as_ref().map_or(0, |connection| connection.steps_of(ready)));
     let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
     if is_refused && !result.as_ref().is_err_and(is_late) && writer.is_autocommit() {

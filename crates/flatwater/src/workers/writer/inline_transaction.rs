@@ -1,22 +1,21 @@
 //! A transaction on its caller's thread: beginning it, and ending it.
 //!
-//! Owns: BEGIN, COMMIT and ROLLBACK as inline runs, and handing the transaction over to the writer's thread when there is a
-//! message for it. Runs on the thread that polls a call, and on the one that sends the message. Invariants: nothing here waits
+//! Owns: BEGIN, COMMIT and ROLLBACK as inline runs, and the writer's side of an open transaction: its short steps, its end, and
+//! handing it over to the writer's thread when there is a message for it. Runs on the thread that polls a call, and on the one that sends the message. Invariants: nothing here waits
 //! for a lock, syncs a file, or copies pages out of the WAL; a COMMIT that failed is not tried again unless its transaction is
 //! still open; nobody else gets the slot until the transaction is over. Leaves out: the statements between
 //! (`inline_statement`, `serve_transaction`).
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use flatwater_sqlite::WalHeader;
 
-use super::failed_commit::{Change, Changes};
 use super::inline_access::run_inline;
-use super::resting_connection::OpenState;
+use super::open_state::{OnWriter, OpenState, WriterTransaction};
 use super::slot::Slot;
 use super::writer_connection::{WriterConnection, tell_rowid};
-use super::{Writer, WriterShared};
+use super::{Writer, WriterShared, inline_statement};
 use crate::connection::Connection;
 use crate::connection::learn::schema::Known;
 use crate::error::Result;
@@ -26,11 +25,47 @@ use crate::options::Durability;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::write_count::PendingWrite;
 use crate::workers::Answer;
+use crate::workers::kept::inbox::End;
+use crate::workers::kept::transaction::{KeptTransaction, Side, Step};
 use crate::workers::nesting::TransactionGuard;
-use crate::workers::open_transaction::{OpenTransaction, Step};
+use crate::workers::open_transaction::{Savepoints, answer_after};
+use crate::workers::outbox::Outbox;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
-use crate::workers::work::Work;
+use crate::workers::work::{Unsettled, Work};
+
+impl Side for OnWriter {
+    type Connection = OpenState;
+
+    fn run_inline(
+        &self,
+        at: &mut OpenState,
+        work: &Work,
+        savepoints: &Savepoints,
+        permit: &Permit<'_>,
+    ) -> (InlineRun<Result<Answer>>, Step) {
+        if work.describe().ends() {
+            return end(&self.0, at, savepoints, work, permit);
+        }
+        inline_statement::run_inline(at, work, savepoints, permit)
+    }
+
+    fn give_up(&self, at: &mut OpenState) {
+        at.writer.replace();
+    }
+
+    fn leave(&self, at: OpenState, refused: Vec<Request>, end: &End) {
+        if let Some(shared) = self.0.upgrade() {
+            leave(shared, at, refused, end);
+        }
+    }
+
+    fn call(&self, transaction: Arc<WriterTransaction>) {
+        if let Some(shared) = self.0.upgrade() {
+            hand_over(shared, transaction);
+        }
+    }
+}
 
 /// Begins a transaction on this thread, if the token is free and no lock has to be waited for.
 pub(crate) fn begin_inline(writer: &Writer, rowid: Option<i64>, permit: &Permit<'_>) -> InlineRun<Result<Answer>> {
@@ -54,8 +89,8 @@ pub(crate) fn begin_inline(writer: &Writer, rowid: Option<i64>, permit: &Permit<
         Some(Err(why)) => return InlineRun::FellBack(why, permit.held_until_now()),
         Some(Ok(())) => {}
     }
-    let transaction = OpenTransaction::new(&shared.context.options, shared.resting.clone(), true);
-    *shared.resting.lock() = Some(OpenState::new(transaction.clone(), slot.lend()));
+    let side = OnWriter(Arc::downgrade(&writer.0));
+    let transaction = KeptTransaction::new(&shared.context.options, side, Some(OpenState::new(slot.lend())));
     shared.ongoing.note_open(&transaction);
     InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(transaction))), permit.held_until_now())
 }
@@ -89,28 +124,32 @@ pub(super) fn begin(
 }
 
 /// Commits the transaction or rolls it back, if that is short.
-pub(super) fn end(
-    shared: &WriterShared,
+fn end(
+    shared: &Weak<WriterShared>,
     at: &mut OpenState,
+    savepoints: &Savepoints,
     work: &Work,
     permit: &Permit<'_>,
 ) -> (InlineRun<Result<Answer>>, Step) {
     let commits = matches!(work, Work::Commit);
     let ineligible = (InlineRun::Ineligible(NotTried::Other), Step::Stays);
     let is_short = at.worked <= permit.limits.together() && !at.effects.go_beyond_tables();
-    let Some((state, wal)) = at.writer.wal_now().filter(|_| is_short && is_one(&at.writer)) else { return ineligible };
-    if commits && !commits_shortly(shared, &at.writer, &wal) {
+    let is_short = is_short && at.savepoints.is_at(savepoints) && is_one(&at.writer);
+    let Some((shared, (state, wal))) = shared.upgrade().filter(|_| is_short).zip(at.writer.wal_now()) else {
+        return ineligible;
+    };
+    if commits && !commits_shortly(&shared, &at.writer, &wal) {
         return ineligible;
     }
-    let error = match at.run(|at| run_end(&mut at.writer, commits, permit)) {
+    let error = match run_end(&mut at.writer, commits, permit) {
         Some(Ok(())) => return (InlineRun::Done(Ok(Answer::Done), permit.held_until_now()), Step::Ends),
         Some(Err(error)) => error,
         None => return ineligible,
     };
     let fell_back = InlineRun::FellBack(Fallback::after(error.sqlite_code()), permit.held_until_now());
     if commits && at.writer.is_autocommit() {
-        at.unsettled = Some((error, Changes::of_main(Change::Wal(state.change()))));
-        return (fell_back, Step::Unsettled);
+        let unsettled = Unsettled { error, change: state.change(), kind: work.describe().kind };
+        return (fell_back, Step::Unsettled(unsettled));
     }
     (fell_back, Step::Stays)
 }
@@ -139,19 +178,28 @@ pub(super) fn commits_shortly(shared: &WriterShared, writer: &WriterConnection, 
     shared.context.options.durability == Durability::Normal && writer.refusal().is_none() && wal.copied < wal.max_frame
 }
 
-/// Releases the slot of a transaction that is over.
-pub(super) fn leave(shared: Arc<WriterShared>, at: OpenState) {
+/// Releases the slot of a transaction that is over, and answers what it will not serve.
+fn leave(shared: Arc<WriterShared>, at: OpenState, refused: Vec<Request>, end: &End) {
     let writer = Writer(shared);
     let mut slot = Slot::lent_back(&writer, at.writer);
-    slot.run(|connection, _| {
+    slot.run(|connection, outbox| {
         at.effects.clean_up(connection, &writer.0.context.catalogue);
         let left = connection.wal_now();
         writer.0.leave(connection, left.as_ref(), Instant::now());
+        refuse_after(&writer.0, refused, end, outbox);
     });
 }
 
 /// Has the writer's thread serve the messages of the transaction.
-pub(super) fn hand_over(shared: Arc<WriterShared>) {
+fn hand_over(shared: Arc<WriterShared>, transaction: Arc<WriterTransaction>) {
     let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-    Slot::hand_over_lent(&Writer(shared), Request::new(ticket, Work::GoOn, ReplyTo::Nobody));
+    Slot::hand_over_lent(&Writer(shared), transaction, Request::new(ticket, Work::GoOn, ReplyTo::Nobody));
+}
+
+/// Answers the requests that a transaction will not serve any more.
+pub(super) fn refuse_after(shared: &WriterShared, refused: Vec<Request>, end: &End, outbox: &mut Outbox<'_>) {
+    for request in refused {
+        let answer = answer_after(end, &request.work);
+        shared.answer(outbox, request, answer);
+    }
 }

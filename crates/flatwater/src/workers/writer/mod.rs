@@ -30,6 +30,7 @@ mod lock_waits;
 mod memory_backup;
 mod migration;
 mod ongoing;
+mod open_state;
 mod optimize;
 pub(crate) mod own_connections;
 mod park_database;
@@ -37,7 +38,6 @@ mod perform;
 mod publish;
 mod rekey;
 mod reopen;
-mod resting_connection;
 mod round;
 mod run_alone;
 mod serve_transaction;
@@ -50,7 +50,7 @@ mod writer_connection;
 mod writer_lease;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use choice::Choice;
@@ -59,7 +59,6 @@ pub(crate) use inline_transaction::begin_inline;
 use ongoing::Ongoing;
 pub(crate) use optimize::optimize_again_and_again;
 pub(crate) use park_database::Parked;
-use resting_connection::RestingConnection;
 use slot::{HeldConnection, Slot};
 use writer_connection::WriterConnection;
 
@@ -91,8 +90,7 @@ pub(super) struct WriterShared {
     /// The journal mode, in lower case.
     journal: String,
     queue: Queue<Request, HeldConnection>,
-    /// The connection while a transaction is open.
-    resting: Arc<RestingConnection>,
+    this: Weak<Self>,
     /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
     /// The live queries. The writer reports changes to them.
@@ -125,7 +123,7 @@ impl Writer {
         Ok(Self(Arc::new_cyclic(|shared| WriterShared {
             is_left: writer.is_left.clone(),
             queue: Queue::new(context.options.queue, HeldConnection::new(writer)),
-            resting: Arc::new(RestingConnection::new(shared.clone())),
+            this: shared.clone(),
             context: context.clone(),
             journal,
             listener: OnceLock::new(),

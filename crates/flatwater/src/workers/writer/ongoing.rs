@@ -8,9 +8,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::open_state::WriterTransaction;
 use super::{Writer, WriterShared};
 use crate::queue::ticket::Ticket;
-use crate::workers::open_transaction::{End, OpenTransaction};
+use crate::workers::kept::inbox::End;
+use crate::workers::open_transaction::OpenTransaction;
 use crate::workers::outbox::refuse_closed;
 use crate::workers::work::Work;
 use crate::workers::work_kinds::Name;
@@ -21,7 +23,7 @@ pub(crate) struct Ongoing(Mutex<OngoingWork>);
 
 #[derive(Default)]
 struct OngoingWork {
-    transaction: Weak<OpenTransaction>,
+    transaction: Weak<WriterTransaction>,
     /// Set when the time of a close is over: no transaction may stay open any more.
     ended: bool,
     /// The single request that is running.
@@ -58,7 +60,7 @@ impl Ongoing {
     }
 
     /// Lets a close find the open transaction.
-    pub(super) fn note_open(&self, transaction: &Arc<OpenTransaction>) {
+    pub(super) fn note_open(&self, transaction: &Arc<WriterTransaction>) {
         let mut ongoing = self.lock();
         ongoing.transaction = Arc::downgrade(transaction);
         let ended = ongoing.ended;

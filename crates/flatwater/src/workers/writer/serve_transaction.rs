@@ -4,7 +4,7 @@
 //! or ends while the transaction, which holds the slot, has no message. Invariants: however it ends (commit, rollback, handle
 //! dropped, idle, lost, closed), no transaction is open afterwards and every request is answered; a failed statement leaves
 //! nothing behind, unless its own conflict clause says FAIL, and a part of a row never; transaction control runs disarmed. Leaves
-//! out: the inbox (`open_transaction`).
+//! out: the inbox (`kept::transaction`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use super::WriterShared;
 use super::commit::{commit, settle};
 use super::effects::Effects;
-use super::failed_commit::Changes;
+use super::failed_commit::{Change, Changes};
 use super::inline_access::unlimit;
+use super::inline_transaction::refuse_after;
 use super::interrupts::{arm, disarm};
 use super::known_schema::{may_write_virtual_tables, see_schema};
+use super::open_state::{OnWriter, OpenState, WriterTransaction};
 use super::perform::{Rules, may_leave_part, perform};
-use super::resting_connection::OpenState;
 use super::slot::HeldConnection;
 use super::writer_connection::{WriterConnection, tell_rowid};
 use crate::error::{Error, Result};
@@ -25,13 +26,14 @@ use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::tokens::has_aborting_conflict_clause;
 use crate::workers::Answer;
+use crate::workers::kept::inbox::End;
+use crate::workers::kept::transaction::{KeptTransaction, Message, Undo};
 use crate::workers::nesting::TransactionGuard;
-use crate::workers::open_transaction::{End, Message, OpenTransaction};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::savepoint_stack::{LONG, Stack};
 use crate::workers::shared_errors::fault;
-use crate::workers::work::Work;
+use crate::workers::work::{Unsettled, Work};
 
 /// Begins the transaction that `request` asks for, and serves it.
 pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: Request, outbox: &mut Outbox<'_>) {
@@ -46,60 +48,78 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
         let error = shared.ended(error.timed(&request.ticket), &request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
-    let claim = TransactionGuard(OpenTransaction::new(&shared.context.options, shared.resting.clone(), false));
-    *shared.resting.lock() = Some(OpenState::new(claim.0.clone(), held.lend()));
-    let open = ServedTransaction { held, shared, transaction: Some(claim.0.clone()) };
-    shared.ongoing.note_open(&claim.0);
-    // If the caller is gone, the claim is returned and dropped at once, which ends the transaction below.
-    shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
-    serve_messages(open, outbox);
+    let Some(this) = shared.this.upgrade() else { return };
+    let transaction = KeptTransaction::new(&shared.context.options, OnWriter(Arc::downgrade(&this)), None);
+    let at = OpenState::new(held.lend());
+    shared.ongoing.note_open(&transaction);
+    let open = ServedTransaction { held, shared, transaction: transaction.clone(), at: Some(at) };
+    // If the caller is gone, the guard is returned and dropped at once, which ends the transaction below.
+    shared.answer(outbox, request, Ok(Answer::Transaction(TransactionGuard(transaction))));
+    serve_messages(open, None, outbox);
 }
 
-/// Serves the messages of the open transaction.
+/// Serves the messages of the open transaction, which has the connection.
 pub(super) fn go_on(held: &mut HeldConnection, shared: &WriterShared, outbox: &mut Outbox<'_>) {
-    let transaction = shared.resting.lock().as_ref().map(|at| at.transaction.clone());
-    if transaction.is_some() {
-        serve_messages(ServedTransaction { held, shared, transaction }, outbox);
-    }
+    let Some(transaction) = held.lent_to().cloned() else { return };
+    let Some((at, message)) = transaction.take() else { return };
+    serve_messages(ServedTransaction { held, shared, transaction, at: Some(at) }, Some(message), outbox);
 }
 
-fn serve_messages(mut open: ServedTransaction<'_>, outbox: &mut Outbox<'_>) {
+/// Serves messages until there is none, or the transaction is over. The last answer is delivered afterwards, when the
+/// transaction or the slot is free for what its caller does next. Otherwise one message would lead to the next:
+///
+/// ```text
+/// writer's thread                         caller
+/// answers, and wakes the caller
+///                                         finds the transaction still served: its next short step is a message
+/// takes it, answers, wakes the caller, ...
+/// ```
+fn serve_messages(mut open: ServedTransaction<'_>, first: Option<Message>, outbox: &mut Outbox<'_>) {
     let shared = open.shared;
-    let Some(transaction) = open.transaction.clone() else { return };
-    let Some(end) = run(shared, &transaction, outbox) else {
-        // From here on its caller's thread may have ended it.
-        open.transaction = None;
-        return;
+    let mut next = first;
+    let end = loop {
+        let Some(message) = next.take().or_else(|| open.next()) else { return };
+        outbox.deliver();
+        let Some(at) = &mut open.at else { return };
+        unlimit(&mut at.writer);
+        if let Some(end) = serve_message(at, shared, message, outbox) {
+            break end;
+        }
     };
     let effects = open.take_back();
     let held = &mut *open.held;
     disarm(held);
     held.rollback();
     effects.clean_up(held, &shared.context.catalogue);
+    let (end, refused) = open.transaction.close(end);
     if let End::Lost(error) = &end {
         held.room.note(error);
     }
     shared.make_noted_room(held);
-    for request in transaction.close(end.clone()) {
-        let answer = end.answer(&request.work);
-        shared.answer(outbox, request, answer);
-    }
+    refuse_after(shared, refused, &end, outbox);
 }
 
-/// An open transaction that the writer's thread serves. Dropping it takes the connection back and closes the transaction,
-/// whatever happens, so that no caller waits for its answers; but not one that is open on, which has no transaction here any more.
+/// An open transaction that the writer's thread serves. If that panics, the connection is taken back, and the transaction
+/// closed, so that no caller waits for its answers.
 struct ServedTransaction<'a> {
     held: &'a mut HeldConnection,
     shared: &'a WriterShared,
-    transaction: Option<Arc<OpenTransaction>>,
+    transaction: Arc<WriterTransaction>,
+    /// `None` when the transaction has it, or the token again.
+    at: Option<OpenState>,
 }
 
 impl ServedTransaction<'_> {
+    /// Returns the next message, or lets the transaction rest. From then on its caller's thread may end it.
+    fn next(&mut self) -> Option<Message> {
+        let (at, message) = self.transaction.next(self.at.take()?)?;
+        self.at = Some(at);
+        Some(message)
+    }
+
     /// Takes the connection back, and returns what the statements did.
     fn take_back(&mut self) -> Effects {
-        let Some(OpenState { writer, effects, .. }) = self.shared.resting.lock().take() else {
-            return Effects::default();
-        };
+        let Some(OpenState { writer, effects, .. }) = self.at.take() else { return Effects::default() };
         self.held.put_back(writer);
         effects
     }
@@ -107,9 +127,9 @@ impl ServedTransaction<'_> {
 
 impl Drop for ServedTransaction<'_> {
     fn drop(&mut self) {
-        if let Some(transaction) = self.transaction.take() {
+        if self.at.is_some() {
             self.take_back();
-            transaction.close(End::Finished);
+            self.transaction.close(End::Lost(fault()));
         }
     }
 }
@@ -122,109 +142,70 @@ fn begin(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Tick
     Ok(())
 }
 
-/// Serves messages until there is none. Returns how the transaction ended, if it did. The last answer is delivered afterwards,
-/// when the transaction or the slot is free for what its caller does next. Otherwise one message would lead to the next:
-///
-/// ```text
-/// writer's thread                         caller
-/// answers, and wakes the caller
-///                                         finds the transaction still served: its next short step is a message
-/// takes it, answers, wakes the caller, ...
-/// ```
-fn run(shared: &WriterShared, transaction: &OpenTransaction, outbox: &mut Outbox<'_>) -> Option<End> {
-    loop {
-        let message = transaction.next()?;
-        outbox.deliver();
-        let mut resting = shared.resting.lock();
-        // The connection rests until the transaction ends, which happens here.
-        let Some(OpenState { writer, effects, savepoints, worked, lost, unsettled, .. }) = &mut *resting else {
-            return Some(End::Finished);
-        };
-        unlimit(writer);
-        if *lost {
-            let end = End::Lost(fault());
-            if let Message::Request(request, _) = message
-                && request.ticket.start()
-            {
-                let answer = end.answer(&request.work);
-                shared.answer(outbox, *request, answer);
-            }
-            return Some(end);
+/// Serves one message. Returns how the transaction ended, if it did.
+fn serve_message(at: &mut OpenState, shared: &WriterShared, message: Message, outbox: &mut Outbox<'_>) -> Option<End> {
+    let OpenState { writer, effects, savepoints, worked } = at;
+    let (request, place) = match message {
+        Message::End => return Some(End::Finished),
+        Message::Aside(Undo(mut place)) => {
+            let innermost = place.pop();
+            let is_undone = !innermost.is_some_and(|number| savepoints.has(number))
+                || savepoints.unwind(&mut **writer, &place, u64::MAX).is_ok();
+            return (!is_undone).then(|| End::Lost(Error::misuse("a savepoint could not be undone")));
         }
-        if let Some((error, before)) = unsettled.take() {
-            return Some(settle_commit(writer, shared, (error, &before), message, outbox));
+        Message::Request(request, place) => (*request, place),
+    };
+    if !request.ticket.start() {
+        shared.context.recorder.counts.abandoned.count();
+        return None;
+    }
+    if let Work::Settle(unsettled) = &request.work {
+        let error = settle_commit(writer, shared, unsettled);
+        let answer = shared.ended(error.clone(), &request.ticket);
+        shared.answer(outbox, request, Err(answer));
+        return Some(End::Lost(error));
+    }
+    let is_end = request.work.describe().ends();
+    shared.ongoing.note_running(&request.ticket, &request.work);
+    let started = request.ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
+    let began = Instant::now();
+    let result = if matches!(request.work, Work::Undo) && !savepoints.has_place(&place) {
+        // It was undone with one around it.
+        Ok(Answer::Done)
+    } else {
+        savepoints
+            .unwind(&mut **writer, &place, request.ticket.options.ended_nested)
+            .and_then(|()| step(writer, effects, shared, &request, savepoints))
+            .map_err(|error| shared.ended(error, &request.ticket))
+            .inspect_err(|error| writer.room.note(error))
+    };
+    request.ticket.note_end(started, || writer.busy_timeout.waited());
+    if request.work.describe().writes() {
+        *worked += began.elapsed();
+        if !effects.go_beyond_tables() {
+            // Only the transaction itself can make one.
+            effects.wrote_virtual.get_or_insert_with(|| may_write_virtual_tables(writer));
         }
-        let (request, place) = match message {
-            Message::End(end) => return Some(end),
-            Message::Undo(mut place) => {
-                let innermost = place.pop();
-                if innermost.is_some_and(|number| savepoints.has(number))
-                    && savepoints.unwind(&mut **writer, &place, u64::MAX).is_err()
-                {
-                    return Some(End::Lost(Error::misuse("a savepoint could not be undone")));
-                }
-                continue;
-            }
-            Message::Request(request, place) => (*request, place),
-        };
-        if !request.ticket.start() {
-            shared.context.recorder.counts.abandoned.count();
-            // Before the request, whose promise wakes its caller.
-            drop(resting);
-            continue;
-        }
-        let is_end = request.work.describe().ends();
-        shared.ongoing.note_running(&request.ticket, &request.work);
-        let started = request.ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
-        let began = Instant::now();
-        let result = if matches!(request.work, Work::Undo) && !savepoints.has_place(&place) {
-            // It was undone with one around it.
-            Ok(Answer::Done)
-        } else {
-            savepoints
-                .unwind(&mut **writer, &place, request.ticket.options.ended_nested)
-                .and_then(|()| step(writer, effects, shared, &request, savepoints))
-                .map_err(|error| shared.ended(error, &request.ticket))
-                .inspect_err(|error| writer.room.note(error))
-        };
-        request.ticket.note_end(started, || writer.busy_timeout.waited());
-        if request.work.describe().writes() {
-            *worked += began.elapsed();
-            if !effects.go_beyond_tables() {
-                // Only the transaction itself can make one.
-                effects.wrote_virtual.get_or_insert_with(|| may_write_virtual_tables(writer));
-            }
-        }
-        let lost = writer.is_autocommit().then(|| {
-            result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
-        });
-        // Its COMMIT failed, and may be tried again.
-        let stays = request.ticket.options.keeps_open && lost.is_none();
-        shared.answer(outbox, request, result);
-        match lost {
-            _ if is_end && !stays => return Some(End::Finished),
-            Some(error) => return Some(End::Lost(error)),
-            None => {}
-        }
+    }
+    let lost = writer
+        .is_autocommit()
+        .then(|| result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction")));
+    // Its COMMIT failed, and may be tried again.
+    let stays = request.ticket.options.keeps_open && lost.is_none();
+    shared.answer(outbox, request, result);
+    match lost {
+        _ if is_end && !stays => Some(End::Finished),
+        Some(error) => Some(End::Lost(error)),
+        None => None,
     }
 }
 
-/// Finds out what became of a COMMIT that failed on its caller's thread, and answers the message with which that thread asks.
-fn settle_commit(
-    writer: &mut WriterConnection,
-    shared: &WriterShared,
-    (error, before): (Error, &Changes),
-    message: Message,
-    outbox: &mut Outbox<'_>,
-) -> End {
-    shared.context.recorder.commit_failed(&error);
+/// Finds out what became of a COMMIT that failed on its caller's thread, and returns the error.
+fn settle_commit(writer: &mut WriterConnection, shared: &WriterShared, unsettled: &Unsettled) -> Error {
+    let Unsettled { error, change, .. } = unsettled;
+    shared.context.recorder.commit_failed(error);
     writer.wait_for_locks_for_all();
-    let error = settle(writer, shared, error, before);
-    if let Message::Request(request, _) = message {
-        let answer = shared.ended(error.clone(), &request.ticket);
-        shared.answer(outbox, *request, Err(answer));
-    }
-    End::Lost(error)
+    settle(writer, shared, error.clone(), &Changes::of_main(Change::Wal(*change)))
 }
 
 fn step(

@@ -13,6 +13,7 @@
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{WalHeader, WalState};
@@ -21,6 +22,7 @@ use super::Writer;
 use super::commits_seen::{Committed, leave_at, take_new_commits};
 use super::inline_access::{renew, suspect_spoilt, unlimit};
 use super::known_schema::see_functions;
+use super::open_state::WriterTransaction;
 use super::writer_connection::WriterConnection;
 use crate::thread::linger::Linger;
 use crate::turnstile::{LeftTurn, Turnstile};
@@ -29,25 +31,42 @@ use crate::workers::request::Request;
 use crate::workers::work::Work;
 
 /// The token: the connection, unless an open transaction has it: then nothing else runs.
-pub(super) struct HeldConnection(Option<Box<WriterConnection>>);
+pub(super) enum HeldConnection {
+    Here(Box<WriterConnection>),
+    /// It is lent, and who has it gives it back.
+    Lent,
+    /// The open transaction that has it is to be served.
+    LentTo(Arc<WriterTransaction>),
+}
 
 impl HeldConnection {
     pub(super) fn new(connection: WriterConnection) -> Self {
-        Self(Some(Box::new(connection)))
+        Self::Here(Box::new(connection))
     }
 
-    /// Lends the connection to an open transaction, until `put_back`.
+    /// Lends the connection, until `put_back`.
     pub(super) fn lend(&mut self) -> Box<WriterConnection> {
-        self.0.take().expect(NOT_LENT)
+        self.take().expect(NOT_LENT)
     }
 
-    /// Returns true while an open transaction has the connection.
+    fn take(&mut self) -> Option<Box<WriterConnection>> {
+        match std::mem::replace(self, Self::Lent) {
+            Self::Here(connection) => Some(connection),
+            Self::Lent | Self::LentTo(_) => None,
+        }
+    }
+
+    /// The open transaction that is to be served.
+    pub(super) fn lent_to(&self) -> Option<&Arc<WriterTransaction>> {
+        if let Self::LentTo(transaction) = self { Some(transaction) } else { None }
+    }
+
     pub(super) fn is_lent(&self) -> bool {
-        self.0.is_none()
+        !matches!(self, Self::Here(_))
     }
 
     pub(super) fn put_back(&mut self, connection: Box<WriterConnection>) {
-        self.0 = Some(connection);
+        *self = Self::Here(connection);
     }
 }
 
@@ -57,13 +76,13 @@ impl Deref for HeldConnection {
     type Target = WriterConnection;
 
     fn deref(&self) -> &WriterConnection {
-        self.0.as_ref().expect(NOT_LENT)
+        if let Self::Here(connection) = self { connection } else { unreachable!("{NOT_LENT}") }
     }
 }
 
 impl DerefMut for HeldConnection {
     fn deref_mut(&mut self) -> &mut WriterConnection {
-        self.0.as_mut().expect(NOT_LENT)
+        if let Self::Here(connection) = self { connection } else { unreachable!("{NOT_LENT}") }
     }
 }
 
@@ -112,7 +131,7 @@ impl<'a> Slot<'a> {
 
     /// Returns the slot that `lend` kept for an open transaction, which is over and gives the connection back.
     pub(super) fn lent_back(writer: &'a Writer, connection: Box<WriterConnection>) -> Self {
-        Self::new(writer, HeldConnection(Some(connection)), false)
+        Self::new(writer, HeldConnection::Here(connection), false)
     }
 
     fn new(writer: &'a Writer, held: HeldConnection, is_writers_thread: bool) -> Self {
@@ -126,8 +145,8 @@ impl<'a> Slot<'a> {
     }
 
     /// Lets the writer's thread go on with the open transaction that the connection is lent to.
-    pub(super) fn hand_over_lent(writer: &'a Writer, request: Request) {
-        let start = writer.0.queue.hand_over(HeldConnection(None), request);
+    pub(super) fn hand_over_lent(writer: &'a Writer, transaction: Arc<WriterTransaction>, request: Request) {
+        let start = writer.0.queue.hand_over(HeldConnection::LentTo(transaction), request);
         writer.start_for_others(start);
     }
 
@@ -141,14 +160,14 @@ impl<'a> Slot<'a> {
 
     /// Closes the connection for good: the slot is not released.
     pub(super) fn close(mut self) {
-        drop(self.held.0.take());
+        drop(self.held.take());
     }
 
     /// Releases the slot to the writer's thread, which runs `request` before anything else.
     pub(super) fn hand_over(mut self, request: Request) {
-        let Some(mut connection) = self.held.0.take() else { return };
+        let Some(mut connection) = self.held.take() else { return };
         connection.end_lease();
-        let start = self.writer.0.queue.hand_over(HeldConnection(Some(connection)), request);
+        let start = self.writer.0.queue.hand_over(HeldConnection::Here(connection), request);
         self.writer.0.start_live();
         self.writer.start_for_others(start);
     }
@@ -156,13 +175,13 @@ impl<'a> Slot<'a> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let left = self.held.0.take().map(|mut connection| {
+        let left = self.held.take().map(|mut connection| {
             if !self.is_sound {
                 connection.replace();
             }
             self.writer.watch_lease(&connection);
             let turn = leave_turn(&self.writer.0, &mut connection, self.is_writers_thread);
-            (turn, self.writer.0.queue.give_back(HeldConnection(Some(connection))))
+            (turn, self.writer.0.queue.give_back(HeldConnection::Here(connection)))
         });
         self.writer.0.start_live();
         self.outbox.deliver();

@@ -6,9 +6,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::{Message, OwnConnection};
+use super::{Aside, Message, OwnConnection};
 use crate::time::later;
-use crate::workers::open_transaction::End;
+use crate::workers::kept::inbox::{End, Posted};
+use crate::workers::open_transaction;
 
 impl OwnConnection {
     /// Called when the connection rests in a transaction.
@@ -20,23 +21,23 @@ impl OwnConnection {
     /// Ends the transaction if it is at its limit, or returns when to look again.
     fn look(&self) -> Option<Instant> {
         let limit = self.given.options.transaction_idle;
-        let mut inbox = self.lock();
+        let mut at = self.lock();
         if !self.in_transaction.load(Ordering::Relaxed) {
             // Who begins one asks for a look.
             return None;
         }
         let now = Instant::now();
         // It is used now, maybe on its caller's thread, which asks for no look when it rests again.
-        let since = if inbox.resting.is_some() { inbox.idle_since } else { now };
+        let since = at.inbox.rests_since().unwrap_or(now);
         let until = later(since, limit);
         if now < until {
             return Some(until);
         }
-        inbox.ended = Some(End::Idle(limit).error());
+        at.ended = Some(open_transaction::ended(&End::Idle(limit)));
         // From here on there is none, for who asks.
         self.in_transaction.store(false, Ordering::Relaxed);
-        inbox.messages.push_back(Message::Idle);
-        self.go_on(inbox);
+        let calls = matches!(at.inbox.post(Message::Aside(Aside::Idle)), Posted::Call);
+        self.call(at, calls);
         None
     }
 }

@@ -6,13 +6,14 @@
 //! first thing that a helper thread finds. Leaves out: which statements are short, and running them (`short`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
+use std::time::Instant;
 
 use super::runner::Runner;
-use super::serve_inbox::{come_to_rest, lose};
+use super::serve_inbox::lose;
 use super::short::{Ran, ShortRun};
-use super::{Inbox, Message, OwnConnection};
+use super::{Message, OwnConnection, ends_now};
 use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::queue::reply::reply;
@@ -27,31 +28,27 @@ impl OwnConnection {
     /// Runs the work on this thread now, if it is known to be short and the connection is at rest.
     pub(super) fn run_here(&self, work: &Work, permit: &Permit<'_>, options: CallOptions) -> Tried {
         let Some(writer) = &self.given.writer else { return INELIGIBLE };
-        let mut inbox = self.lock();
-        if inbox.end.is_some() || inbox.closes || inbox.ended.is_some() || self.has_callbacks.load(Ordering::Acquire) {
-            return INELIGIBLE;
-        }
-        let Some(mut runner) = inbox.resting.take() else { return INELIGIBLE };
-        drop(inbox);
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            let ran = ShortRun { runner: &mut runner, writer, permit }.run(work);
-            (ran, runner)
-        }));
+        let mut at = self.lock();
+        // Its caller has nothing to be told or asked.
+        let is_free = !at.closes && at.ended.is_none() && !self.has_callbacks.load(Ordering::Acquire);
+        let Some(mut runner) = at.inbox.take_short(|_| is_free) else { return INELIGIBLE };
+        drop(at);
+        let ran = catch_unwind(AssertUnwindSafe(|| ShortRun { runner: &mut runner, writer, permit }.run(work)));
         let took = permit.began.elapsed();
-        let mut inbox = self.lock();
         match ran {
-            Ok((Some(Ran::Unsettled(error, change)), runner)) => {
+            Ok(Some(Ran::Unsettled(error, change))) => {
                 let unsettled = Unsettled { error, change, kind: work.describe().kind };
                 let (promise, reply) = reply();
                 let request =
                     Request::new(Arc::new(Ticket::new(options, permit.began)), Work::Settle(unsettled), promise);
-                inbox.messages.push_front(Message::Request(Box::new(request)));
-                drop(inbox);
-                self.serve_on_a_thread(runner, None);
+                let mut at = self.lock();
+                at.inbox.post_first(Message::Request(Box::new(request), ()));
+                let calls = at.inbox.put_back(runner, Instant::now());
+                self.call(at, calls);
                 Tried::Unsettled(reply, permit.held(took))
             }
-            Ok((ran, runner)) => {
-                self.rest_after(inbox, runner, ran.is_some());
+            Ok(ran) => {
+                self.put_back(runner, ran.is_some());
                 Tried::Ran(match ran {
                     Some(Ran::Done(answer)) => InlineRun::Done(answer, permit.held(took)),
                     Some(Ran::FellBack(why)) => InlineRun::FellBack(permit.reason(why, took), permit.held(took)),
@@ -59,7 +56,7 @@ impl OwnConnection {
                 })
             }
             Err(_) => {
-                drop(inbox);
+                drop(runner);
                 Tried::Ran(InlineRun::Done(Err(lose(self)), permit.held(took)))
             }
         }
@@ -67,22 +64,19 @@ impl OwnConnection {
 
     /// Puts the connection to rest, or has a thread serve what was sent meanwhile. `ran`: what it says of itself may have
     /// changed.
-    fn rest_after<'a>(&'a self, mut inbox: MutexGuard<'a, Inbox>, mut runner: Box<Runner>, ran: bool) {
-        // Who looked while it had no rest has to look again.
-        let mut looks = !self.in_transaction.load(Ordering::Relaxed);
-        if runner.has_slot_for_nothing() {
+    fn put_back(&self, mut runner: Box<Runner>, ran: bool) {
+        let was_in_transaction = self.in_transaction.load(Ordering::Relaxed);
+        if ran || runner.slot.is_some() {
             // Live queries start, and threads and callers are woken.
-            drop(inbox);
-            self.note(runner.rest());
-            looks = true;
-            inbox = self.lock();
-        } else if ran {
             self.note(runner.rest());
         }
-        if !inbox.messages.is_empty() || inbox.closes && !self.in_transaction.load(Ordering::Relaxed) {
-            drop(inbox);
-            return self.serve_on_a_thread(runner, None);
+        let mut at = self.lock();
+        let _ = ends_now(self, &mut at);
+        let calls = at.inbox.put_back(runner, Instant::now());
+        self.call(at, calls);
+        // Who looked while it had no rest looks again.
+        if !was_in_transaction && self.in_transaction.load(Ordering::Relaxed) {
+            self.look_later();
         }
-        come_to_rest(self, inbox, runner, looks);
     }
 }

@@ -62,7 +62,7 @@ impl LentSlot {
 
     /// Takes the slot on the writer's thread. Returns `None` if the engine is gone.
     pub(in super::super) fn lent(shared: &WriterShared, held: &mut HeldConnection) -> Option<Self> {
-        let shared = shared.resting.shared.upgrade()?;
+        let shared = shared.this.upgrade()?;
         see_schema(held, &shared.context.catalogue.left);
         Some(Self { shared, writer: Some(held.lend()) })
     }

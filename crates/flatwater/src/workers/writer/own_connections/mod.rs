@@ -1,10 +1,10 @@
 //! Connections of callers: each is a connection that is kept for one caller, who may do with it what SQLite lets it do.
 //!
-//! Owns: the inbox of such a connection, and how it ends. Runs on callers' threads, on the timer's and on those that
+//! Owns: what such a connection is asked to do, and how it ends. Runs on callers' threads, on the timer's and on those that
 //! deliver slots, and blocks none. Invariants: requests run in the order in which they were sent, one at a time,
 //! whoever sent them; between two requests the connection has no thread; after the end no request is accepted, and
 //! every request that waits gets the reason. One lock guards the inbox, and is never held while SQLite runs or a waker
-//! does. Leaves out: serving the requests (`serve_inbox`), waiting for the slot (`waits`), running them (`runner`).
+//! does. Leaves out: the order of messages (`kept::inbox`), serving the requests (`serve_inbox`), waiting for the slot (`waits`), running them (`runner`).
 
 mod idle;
 mod inline;
@@ -16,17 +16,16 @@ mod short;
 mod statements;
 mod waits;
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
 
 use flatwater_sqlite::{Callbacks, Interrupt, Origin, SqliteError};
 use rusqlite::ffi;
 
+use self::lent_slot::LentSlot;
 use self::list::OwnConnections;
 use self::runner::Runner;
-use self::waits::Waiting;
+use self::waits::{Waiting, resume};
 use super::Writer;
 use crate::connection::functions::Functions;
 use crate::error::{Error, Result};
@@ -35,44 +34,31 @@ use crate::options::Options;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::recurring::Recurring;
 use crate::workers::context::Context;
+use crate::workers::kept::inbox::{self, End, Inbox, Posted};
 use crate::workers::kept_connection::KeptConnection;
 use crate::workers::request::Request;
 use crate::workers::tried::Tried;
 use crate::workers::work::Work;
 
-/// How a connection ended.
-#[derive(Debug, Clone)]
-enum End {
-    /// It was closed, or its handle was dropped.
-    Finished,
-    /// The database was closed.
-    Closed,
-    /// This error took the connection along.
-    Lost(Error),
-}
-
-impl End {
-    /// The error for a request that comes afterwards.
-    fn error(&self) -> Error {
-        match self {
-            Self::Finished => Error::misuse("the connection is closed").with_hint("make another one"),
-            Self::Closed => Error::closed(),
-            Self::Lost(error) => {
-                Error::misuse(format!("the connection was lost to an earlier error: {}", error.message()))
-                    .with_hint("make another one")
-            }
-        }
+/// The error for a request that comes after this end.
+fn ended(end: &End) -> Error {
+    match end {
+        End::Closed => Error::closed(),
+        End::Lost(error) => Error::misuse(format!("the connection was lost to an earlier error: {}", error.message()))
+            .with_hint("make another one"),
+        _ => Error::misuse("the connection is closed").with_hint("make another one"),
     }
 }
 
-/// A message in the inbox.
-enum Message {
-    Request(Box<Request>),
+/// What is sent to a connection besides requests.
+enum Aside {
     /// The open transaction was idle for its limit: it is rolled back.
     Idle,
-    /// The connection is closed.
-    End(End),
+    /// A request that has waited for the slot, and what came of that.
+    Resumed(Box<Request>, Result<LentSlot>),
 }
+
+type Message = inbox::Message<(), Aside>;
 
 /// What an engine gives to each of its connections of callers.
 pub(crate) struct Given {
@@ -91,7 +77,7 @@ pub(crate) struct OwnConnection {
     this: Weak<Self>,
     origin: Origin,
     given: Given,
-    inbox: Mutex<Inbox>,
+    at: Mutex<At>,
     flags: Arc<Flags>,
     /// What the caller wants to be asked.
     callbacks: Mutex<Callbacks>,
@@ -102,17 +88,12 @@ pub(crate) struct OwnConnection {
     looks: Recurring,
 }
 
-struct Inbox {
-    messages: VecDeque<Message>,
-    /// Requests that come are refused for this reason.
-    end: Option<End>,
-    /// The connection between two messages. `None` while a thread has it, while it waits, and after the end.
-    resting: Option<Box<Runner>>,
-    /// The request at the head of the line waits for the slot.
+struct At {
+    inbox: Inbox<Box<Runner>, (), Aside>,
+    /// The request at the head of the line waits for the slot, and has the connection.
     waiting: Option<Waiting>,
     /// The number of the last wait.
     waits: u64,
-    idle_since: Instant,
     /// Why there is no transaction any more that its caller believes to be open. It is told once.
     ended: Option<Error>,
     /// It ends as soon as no transaction is open, because the database closes.
@@ -147,22 +128,13 @@ impl OwnConnection {
         if !given.options.is_memory() {
             given.functions = Arc::new(Functions::over(given.functions));
         }
-        let runner = Runner::of(&given);
-        let inbox = Inbox {
-            messages: VecDeque::new(),
-            end: None,
-            resting: Some(Box::new(runner)),
-            waiting: None,
-            waits: 0,
-            idle_since: Instant::now(),
-            ended: None,
-            closes: false,
-        };
+        let inbox = Inbox::new(Some(Box::new(Runner::of(&given))));
+        let at = At { inbox, waiting: None, waits: 0, ended: None, closes: false };
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             origin: Origin::here(),
             given,
-            inbox: Mutex::new(inbox),
+            at: Mutex::new(at),
             flags: Arc::default(),
             callbacks: Mutex::default(),
             has_callbacks: AtomicBool::new(false),
@@ -172,43 +144,43 @@ impl OwnConnection {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, At> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn post(&self, message: Message) -> Result<()> {
-        let mut inbox = self.lock();
-        if let Some(end) = &inbox.end {
-            return Err(end.error());
+        let mut at = self.lock();
+        match at.inbox.post(message) {
+            Posted::Refused(message) => {
+                let error = at.inbox.end().map_or_else(Error::closed, ended);
+                drop(at);
+                drop(message);
+                return Err(error);
+            }
+            Posted::Call => self.call(at, true),
+            Posted::Queued => self.call(at, false),
         }
-        if let Message::End(end) = &message {
-            inbox.end = Some(end.clone());
-        }
-        inbox.messages.push_back(message);
-        self.go_on(inbox);
         Ok(())
     }
 
-    /// Has a thread serve the messages, unless one does, or the first one waits.
-    fn go_on(&self, mut inbox: MutexGuard<'_, Inbox>) {
+    /// Has a thread serve the messages, if one is to be called, or if the request that waits for the slot has no caller any more.
+    fn call(&self, mut at: MutexGuard<'_, At>, calls: bool) {
         let gone = |waiting: &mut Waiting| waiting.request.ticket.is_given_up();
-        if let Some(runner) = inbox.resting.take() {
-            drop(inbox);
-            self.serve_on_a_thread(runner, None);
-        } else if let Some(Waiting { runner, request, .. }) = inbox.waiting.take_if(gone) {
-            drop(inbox);
-            self.serve_on_a_thread(runner, Some((request, Err(Error::closed()))));
+        if calls {
+            drop(at);
+            self.serve_on_a_thread();
+        } else if let Some(waiting) = at.waiting.take_if(gone) {
+            resume(self, at, waiting, Err(Error::closed()));
         }
     }
 
     /// Interrupts what runs now, or waits for the slot. Does not block.
     pub(crate) fn interrupt(&self) {
-        let mut inbox = self.lock();
-        if let Some(Waiting { runner, request, .. }) = inbox.waiting.take() {
-            drop(inbox);
+        let mut at = self.lock();
+        if let Some(waiting) = at.waiting.take() {
             let interrupted = SqliteError::from_code(ffi::SQLITE_INTERRUPT);
-            self.serve_on_a_thread(runner, Some((request, Err(interrupted.into()))));
-        } else if inbox.resting.is_none() {
+            resume(self, at, waiting, Err(interrupted.into()));
+        } else if at.inbox.at_rest().is_none() {
             self.flags.interrupted.store(true, Ordering::Relaxed);
         }
     }
@@ -237,37 +209,41 @@ impl OwnConnection {
 
     /// Called when the database closes: ends the connection as soon as no transaction is open.
     fn close_soon(&self) {
-        let mut inbox = self.lock();
-        inbox.closes = true;
+        let mut at = self.lock();
+        at.closes = true;
         // Under one lock: a transaction that begins meanwhile goes on.
-        if inbox.end.is_none() && inbox.resting.is_some() && !self.in_transaction.load(Ordering::Relaxed) {
-            inbox.end = Some(End::Closed);
-            inbox.messages.push_back(Message::End(End::Closed));
-            self.go_on(inbox);
-        }
+        let calls = at.inbox.at_rest().is_some() && ends_now(self, &mut at);
+        self.call(at, calls);
     }
 
     /// Called when the time of that close is over: interrupts what runs, and ends the connection.
     fn end_now(&self) {
         self.flags.ended.store(true, Ordering::Relaxed);
-        let _ = self.post(Message::End(End::Closed));
-        let mut inbox = self.lock();
-        if let Some(Waiting { runner, request, .. }) = inbox.waiting.take() {
-            drop(inbox);
-            self.serve_on_a_thread(runner, Some((request, Err(Error::closed()))));
+        let mut at = self.lock();
+        let calls = at.inbox.post_end(End::Closed);
+        match at.waiting.take() {
+            Some(waiting) => resume(self, at, waiting, Err(Error::closed())),
+            None => self.call(at, calls),
         }
     }
 }
 
+/// Ends the connection if the database closes and no transaction is open. Returns true if a thread is to be called for it.
+fn ends_now(own: &OwnConnection, at: &mut At) -> bool {
+    at.closes && !own.in_transaction.load(Ordering::Relaxed) && at.inbox.post_end(End::Closed)
+}
+
 impl KeptConnection for OwnConnection {
     fn send(&self, request: Request) -> Result<()> {
-        self.post(Message::Request(Box::new(request)))
+        self.post(Message::Request(Box::new(request), ()))
     }
 
     fn end_cursor(&self, _: u64) {}
 
     fn end(&self) {
-        let _ = self.post(Message::End(End::Finished));
+        let mut at = self.lock();
+        let calls = at.inbox.post_end(End::Finished);
+        self.call(at, calls);
     }
 
     fn touch(&self) {}

@@ -244,14 +244,6 @@ impl Runner {
         state
     }
 
-    /// Returns true if it has the slot, and no transaction that needs it.
-    pub(super) fn has_slot_for_nothing(&self) -> bool {
-        let handle = self.connection.as_ref().and_then(|own| own.connection.as_ref()).map(|own| own.sqlite.handle());
-        self.slot.is_some()
-            && !self.always
-            && !handle.is_some_and(|handle| !handle.is_autocommit() && handle.is_writing())
-    }
-
     /// Reads the schema if it may differ from the one that the connection has seen, so that the next statement may be
     /// short.
     pub(super) fn see_schema(&mut self, left: &LeftWal) {

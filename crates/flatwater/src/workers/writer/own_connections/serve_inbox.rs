@@ -6,15 +6,14 @@
 //! cause, costs the connection. Leaves out: what is sent (`mod`), what a request does (`runner`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use flatwater_sqlite::{Callbacks, Interrupt};
 
 use super::lent_slot::LentSlot;
 use super::runner::{Runner, State, Step};
-use super::{End, Ends, Given, Inbox, Message, OwnConnection};
+use super::{Aside, Ends, Given, Message, OwnConnection, ended, ends_now};
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
@@ -23,8 +22,9 @@ use crate::thread::background::run_waiting;
 use crate::thread::block_on::mark_closure;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::workers::Answer;
+use crate::workers::kept::inbox::End;
 use crate::workers::kept_connection::KeptConnection;
-use crate::workers::open_transaction::End as TransactionEnd;
+use crate::workers::open_transaction;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::fault;
@@ -32,9 +32,6 @@ use crate::workers::work::Work;
 use crate::workers::writer::round::may_come_of_a_close;
 use crate::workers::writer::state::OwnSettings;
 use crate::workers::writer::writer_connection::WriterConnection;
-
-/// A request that has waited for the slot, and what came of that.
-pub(super) type Resumed = (Box<Request>, Result<LentSlot>);
 
 impl Runner {
     pub(super) fn of(given: &Given) -> Self {
@@ -49,79 +46,54 @@ impl Runner {
 }
 
 impl OwnConnection {
-    /// Has a thread serve the messages, first the one that was resumed.
-    pub(super) fn serve_on_a_thread(&self, runner: Box<Runner>, resumed: Option<Resumed>) {
+    /// Has a thread serve the messages.
+    pub(super) fn serve_on_a_thread(&self) {
         let Some(this) = self.this.upgrade() else { return };
-        let place = Arc::new(Mutex::new(Some((runner, resumed))));
-        let take = |place: &Mutex<Option<(Box<Runner>, Option<Resumed>)>>| {
-            place.lock().unwrap_or_else(PoisonError::into_inner).take()
-        };
-        let taken = place.clone();
-        let served = this.clone();
         let started = run_waiting("fw-own", move || {
-            if let Some((runner, resumed)) = take(&taken)
-                && catch_unwind(AssertUnwindSafe(|| served.serve(runner, resumed))).is_err()
-            {
-                lose(&served);
+            if catch_unwind(AssertUnwindSafe(|| this.serve())).is_err() {
+                lose(&this);
             }
         });
-        if let Err(error) = started
-            && let Some((runner, resumed)) = take(&place)
-        {
-            this.refuse(runner, resumed, &no_thread("a thread of a connection", &error));
+        if let Err(error) = started {
+            self.refuse(&no_thread("a thread of a connection", &error));
         }
     }
 
     /// Serves messages until there is none, or the first waits.
-    fn serve(&self, mut runner: Box<Runner>, resumed: Option<Resumed>) {
+    fn serve(&self) {
         let mut outbox = Outbox::decoding(&self.given.context.recorder);
-        let mut next = resumed.map(|(request, slot)| (Message::Request(request), Some(slot)));
-        loop {
-            let (message, slot) = match next.take() {
-                Some(next) => next,
-                None => match self.next(runner) {
-                    Ok((at, message)) => {
-                        runner = at;
-                        outbox.deliver();
-                        (message, None)
-                    }
-                    Err(()) => return outbox.deliver(),
-                },
+        let taken = self.lock().inbox.take();
+        let mut next = taken;
+        while let Some((mut runner, message)) = next {
+            let served = match message {
+                Message::Request(request, ()) if matches!(request.work, Work::Leave) => {
+                    return self.close(runner, End::Finished, Some(request), &mut outbox);
+                }
+                Message::Request(request, ()) => self.request(runner, request, None, &mut outbox),
+                Message::Aside(Aside::Resumed(request, slot)) => self.request(runner, request, Some(slot), &mut outbox),
+                Message::Aside(Aside::Idle) => {
+                    self.note(runner.roll_back());
+                    Some(runner)
+                }
+                Message::End => return self.close(runner, End::Finished, None, &mut outbox),
             };
-            match message {
-                Message::End(end) => return self.close(runner, end, None, &mut outbox),
-                Message::Idle => {
-                    let state = runner.roll_back();
-                    self.note(state);
-                }
-                Message::Request(request) => {
-                    if matches!(request.work, Work::Leave) {
-                        return self.close(runner, End::Finished, Some(request), &mut outbox);
-                    }
-                    runner = match self.request(runner, request, slot, &mut outbox) {
-                        Some(runner) => runner,
-                        None => return outbox.deliver(),
-                    };
-                }
-            }
+            next = served.and_then(|runner| self.next(runner));
+            outbox.deliver();
         }
     }
 
     /// Returns the next message, or puts the connection to rest.
-    fn next(&self, runner: Box<Runner>) -> Result<(Box<Runner>, Message), ()> {
-        let mut inbox = self.lock();
-        let in_transaction = self.in_transaction.load(Ordering::Relaxed);
-        match inbox.messages.pop_front() {
-            Some(message) => Ok((runner, message)),
-            None if inbox.closes && !in_transaction => {
-                inbox.end.get_or_insert(End::Closed);
-                Ok((runner, Message::End(End::Closed)))
-            }
-            None => {
-                come_to_rest(self, inbox, runner, true);
-                Err(())
-            }
+    fn next(&self, runner: Box<Runner>) -> Option<(Box<Runner>, Message)> {
+        let mut at = self.lock();
+        if !at.inbox.has_message() {
+            let _ = ends_now(self, &mut at);
         }
+        let next = at.inbox.next(runner);
+        drop(at);
+        if next.is_none() && self.in_transaction.load(Ordering::Relaxed) {
+            self.look_later();
+        }
+        next
     }
 
     /// Serves one request. Returns `None` if the connection waits for its slot, or is gone.
@@ -173,7 +145,7 @@ impl OwnConnection {
                     }
                     // The statement took the transaction along, and its caller does not learn of it.
                     if was_in_transaction && !state.in_transaction && has_left {
-                        self.lock().ended = Some(TransactionEnd::Lost(error).error());
+                        self.lock().ended = Some(open_transaction::ended(&End::Lost(error)));
                     }
                 }
                 Some(runner)
@@ -240,18 +212,14 @@ impl OwnConnection {
             functions.let_go();
         }
         self.set_callbacks(|callbacks| *callbacks = Callbacks::default());
-        let mut inbox = self.lock();
-        let end = inbox.end.get_or_insert(end).clone();
-        let messages = std::mem::take(&mut inbox.messages);
-        drop(inbox);
+        let (end, messages) = self.lock().inbox.over(end);
         if let Some(request) = asked {
             request.ticket.start();
             answer(*request, Ok(Answer::Done), outbox);
         }
-        for message in messages {
-            let Message::Request(request) = message else { continue };
+        for request in messages.into_iter().filter_map(request_of) {
             if request.ticket.start() {
-                let told = if request.work.describe().undoes() { Ok(Answer::Done) } else { Err(end.error()) };
+                let told = if request.work.describe().undoes() { Ok(Answer::Done) } else { Err(ended(&end)) };
                 answer(*request, told, outbox);
             }
         }
@@ -260,46 +228,36 @@ impl OwnConnection {
 
     /// No thread can be started: what was to be served is answered with the error. A close is served on this thread, and so
     /// is a commit that failed, which nobody may write before.
-    fn refuse(&self, runner: Box<Runner>, resumed: Option<Resumed>, error: &Error) {
+    fn refuse(&self, error: &Error) {
         let mut outbox = Outbox::passing_on(&self.given.context.recorder);
-        let mut inbox = self.lock();
-        let is_left = |message: &Message| match message {
-            Message::Request(request) => !matches!(request.work, Work::Leave | Work::Settle(_)),
-            _ => false,
+        let is_refused = |message: &Message| match message {
+            Message::Request(request, ()) => !matches!(request.work, Work::Leave | Work::Settle(_)),
+            Message::Aside(aside) => matches!(aside, Aside::Resumed(..)),
+            Message::End => false,
         };
-        let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut inbox.messages).into_iter().partition(is_left);
-        let runner = if kept.is_empty() {
-            come_to_rest(self, inbox, runner, true);
-            None
-        } else {
-            inbox.messages.extend(kept);
-            drop(inbox);
-            Some(runner)
-        };
-        let resumed = resumed.map(|(request, slot)| {
-            drop(slot);
-            Message::Request(request)
-        });
-        for message in resumed.into_iter().chain(left) {
-            let Message::Request(request) = message else { continue };
+        let mut at = self.lock();
+        let refused = at.inbox.take_messages(is_refused);
+        let has_more = at.inbox.has_message() || ends_now(self, &mut at);
+        drop(at);
+        for request in refused.into_iter().filter_map(request_of) {
             if request.ticket.start() {
                 answer(*request, Err(error.clone()), &mut outbox);
             }
         }
         outbox.deliver();
-        if let Some(runner) = runner {
-            self.serve(runner, None);
+        if has_more {
+            self.serve();
+        } else if self.in_transaction.load(Ordering::Relaxed) {
+            self.look_later();
         }
     }
 }
 
-/// Puts the connection to rest. `looks`: its transaction may be one whose idle limit nobody looks at.
-pub(super) fn come_to_rest(own: &OwnConnection, mut inbox: MutexGuard<'_, Inbox>, runner: Box<Runner>, looks: bool) {
-    inbox.idle_since = Instant::now();
-    inbox.resting = Some(runner);
-    drop(inbox);
-    if looks && own.in_transaction.load(Ordering::Relaxed) {
-        own.look_later();
+/// A slot that came for it is given back.
+fn request_of(message: Message) -> Option<Box<Request>> {
+    match message {
+        Message::Request(request, ()) | Message::Aside(Aside::Resumed(request, _)) => Some(request),
+        Message::Aside(Aside::Idle) | Message::End => None,
     }
 }
 

@@ -16,15 +16,15 @@
 //!                                          it was given up, and is dropped
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use rusqlite::ffi;
 
-use super::OwnConnection;
 use super::lent_slot::LentSlot;
 use super::runner::Runner;
 use super::serve_inbox::answer;
+use super::{Aside, At, Message, OwnConnection};
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::queue::ticket::{CallOptions, Ticket, left_request};
@@ -39,7 +39,7 @@ use crate::workers::work::Work;
 /// A request that waits for the slot of its connection.
 pub(super) struct Waiting {
     number: u64,
-    pub(super) runner: Box<Runner>,
+    runner: Box<Runner>,
     pub(super) request: Box<Request>,
     _alarm: Alarm,
 }
@@ -76,37 +76,45 @@ impl OwnConnection {
         let now = Instant::now();
         let timeout = Some(runner.busy_timeout);
         let ticket = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, now));
-        let mut inbox = self.lock();
-        inbox.waits += 1;
-        let number = inbox.waits;
+        let mut at = self.lock();
+        at.waits += 1;
+        let number = at.waits;
         let end = ticket.deadline.unwrap_or(now);
         let (asks, waits) = (ticket.clone(), this.clone());
         let alarm = timer::at(end, move || {
             asks.give_up();
-            waits.resume(number, || Err(locked()));
+            waits.resume(number, Err(locked()));
         });
-        inbox.waiting = Some(Waiting { number, runner, request, _alarm: alarm });
-        drop(inbox);
+        at.waiting = Some(Waiting { number, runner, request, _alarm: alarm });
+        drop(at);
         let waits = this.clone();
         let then = ReplyTo::then(move |answer: Option<Result<Answer>>| {
             let slot = answer.unwrap_or_else(|| Err(Error::closed())).and_then(LentSlot::of);
-            waits.resume(number, || slot);
+            waits.resume(number, slot);
         });
         if let Err(error) = writer.push(Request::new(ticket, Work::Slot, then)) {
-            this.resume(number, || Err(error));
+            this.resume(number, Err(error));
         }
         None
     }
 
     /// Goes on with the request that waits, if it is the one of this number.
-    fn resume(&self, number: u64, slot: impl FnOnce() -> Result<LentSlot>) {
-        let mut inbox = self.lock();
-        let Some(Waiting { runner, request, .. }) = inbox.waiting.take_if(|waiting| waiting.number == number) else {
-            return;
-        };
-        drop(inbox);
-        self.serve_on_a_thread(runner, Some((request, slot())));
+    fn resume(&self, number: u64, slot: Result<LentSlot>) {
+        let mut at = self.lock();
+        match at.waiting.take_if(|waiting| waiting.number == number) {
+            Some(waiting) => resume(self, at, waiting, slot),
+            // The slot is given back without the lock.
+            None => drop(at),
+        }
     }
+}
+
+/// Goes on with the request that has waited, before anything else.
+pub(super) fn resume(own: &OwnConnection, mut at: MutexGuard<'_, At>, waiting: Waiting, slot: Result<LentSlot>) {
+    let Waiting { runner, request, .. } = waiting;
+    at.inbox.post_first(Message::Aside(Aside::Resumed(request, slot)));
+    let calls = at.inbox.put_back(runner, Instant::now());
+    own.call(at, calls);
 }
 
 /// The error of SQLite for a lock that another connection holds.
