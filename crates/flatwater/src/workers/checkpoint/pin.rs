@@ -4,6 +4,7 @@
 //! (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>). Begins on `fw-checkpoint`, and is ended by whoever holds the slot, immediately
 //! before a checkpoint that truncates the WAL or that a caller demands. Invariant: as long as there is one, no writer of any process
 //! restarts the WAL, because a restart needs the locks of all readers of the WAL (<https://sqlite.org/walformat.html#wal_locks>).
+//! While a transaction of this process is open, a pin waits for its end, and holds up checkpoints as a reader does.
 //! Leaves out: when one is needed (`passes`).
 //!
 //! ```text

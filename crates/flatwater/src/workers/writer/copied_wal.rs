@@ -6,6 +6,7 @@
 //!
 //! A TRUNCATE that is blocked by a reader may have copied all frames before it waits. When that reader ends, the next commit of any
 //! process restarts the WAL, and what Litestream had not read is lost to it (`docs/design/checkpoints.md`).
+//! `journal_size_limit` is not 0 all the time, because a file that is cut while Litestream runs costs it a snapshot.
 
 use super::commit;
 use super::writer_connection::WriterConnection;

@@ -4,6 +4,14 @@
 //! Owns: when room is made, and the page limit of the writer's connection. Runs on the thread that holds the slot, and
 //! makes room outside of any transaction. Invariants: making room takes bounded time; a limit that the user set is never
 //! raised. Leaves out: which writes run once more afterwards (`round`), and what the disk has room for (`file::disk`).
+//!
+//! | the call that finds no space | SQLite's code | what is left |
+//! |---|---|---|
+//! | a frame, also one before the COMMIT | FULL; IOERR_WRITE for a quota | frames without a commit |
+//! | the header of a WAL that restarts | FULL | nothing |
+//! | the next part of the `-shm` | IOERR_SHMSIZE | perhaps a phantom commit: a barrier commit follows |
+//! | a page, in a checkpoint | FULL | pages of the WAL in the database; as many frames are copied as before |
+//! | a page beyond the page limit | FULL | nothing |
 
 use std::time::{Duration, Instant};
 
