@@ -129,7 +129,8 @@ fn a_live_query_gets_to_the_last_commit_whatever_goes_wrong() {
         remote.execute("CREATE TABLE t (a)", ()).await.unwrap();
         double.order(&json!({ "chance": 0.2, "seed": rand::random::<u64>(), "lag_ms": 30 }));
         let (mut live, mut idle) = (remote.live(COUNT, ()), other.live(COUNT, ()));
-        assert!(poll!(Box::pin(idle.next())).is_pending());
+        // It begins, and may have its first result at once.
+        let _ = poll!(Box::pin(idle.next()));
         let writes = async {
             for _ in 0..30 {
                 insert(&other, 2).await;

@@ -12,8 +12,8 @@ use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
 use crate::engine::own_connections::own_connection;
 use crate::error::Error;
+use crate::workers::own_connections::OwnGuard;
 use crate::workers::work::Work;
-use crate::workers::writer::own_connections::OwnGuard;
 
 impl Database {
     /// Returns a connection of its own, for what a pooled connection refuses: transaction control as text, TEMP objects,

@@ -1,6 +1,6 @@
 //! Applying migrations to an open database.
 //!
-//! Owns: the call. Runs on callers' threads. Leaves out: what the writer does (`workers::writer::migration`).
+//! Owns: the call. Runs on callers' threads. Leaves out: what the writer does (`workers::exclusive::migration`).
 
 use crate::api::call::Call;
 use crate::api::database::Database;

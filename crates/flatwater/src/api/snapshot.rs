@@ -12,7 +12,7 @@ use crate::engine::dispatch::Caller;
 use crate::error::Result;
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
-use crate::workers::kept_connection::SnapshotGuard;
+use crate::workers::kept::connection::SnapshotGuard;
 use crate::workers::nesting::{Inside, TransactionGuard};
 
 /// One point in time of the database: all reads of it see the same state, whatever is committed meanwhile.

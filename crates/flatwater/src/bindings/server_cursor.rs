@@ -11,7 +11,7 @@ use crate::error::{Error, Result, TimeoutEffect};
 use crate::queue::reply::Teller;
 use crate::values::row::Rows;
 use crate::workers::Answer;
-use crate::workers::kept_connection::{CursorGuard, KeptConnection};
+use crate::workers::kept::connection::{CursorGuard, KeptConnection};
 use crate::workers::request::Request;
 use crate::workers::work::{Wanted, Work};
 

@@ -52,8 +52,8 @@ use crate::workers::checkpoint::Checkpointer;
 use crate::workers::context::Context;
 use crate::workers::handoff::TakesOver;
 use crate::workers::live::LiveQueries;
+use crate::workers::own_connections::list::OwnConnections;
 use crate::workers::readers::Readers;
-use crate::workers::writer::own_connections::list::OwnConnections;
 use crate::workers::writer::{Writer, optimize_again_and_again};
 
 pub(crate) struct Engine {

@@ -15,9 +15,10 @@ use crate::workers::Answer;
 use crate::workers::context::Context;
 use crate::workers::nesting::Inside;
 use crate::workers::readers::InlineQuery;
+use crate::workers::short::rows::run_rows_inline;
+use crate::workers::short::transaction::begin_inline;
 use crate::workers::tried::Tried;
 use crate::workers::work::{Wanted, Work};
-use crate::workers::writer::{begin_inline, run_rows_inline};
 
 impl Engine {
     /// Runs the work on this thread at once and without waiting, if it is known to be short. The work is

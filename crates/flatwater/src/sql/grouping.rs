@@ -3,7 +3,7 @@
 //! Owns: the properties that make a text groupable, and the average of its execution time. Any thread may read and
 //! record them. Invariant: every field is a hint. A stale one costs speed, never correctness: the writer compares the
 //! schema before it runs a group, and looks at the class of each write when it prepares it. Leaves out: the choice
-//! (`workers::writer::choice`), whose properties these are (`catalogue`).
+//! (`workers::rounds::choice`), whose properties these are (`catalogue`).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;

@@ -8,18 +8,22 @@ mod answer;
 pub(crate) mod checkpoint;
 pub(crate) mod commit_listeners;
 pub(crate) mod context;
+pub(crate) mod exclusive;
 pub(crate) mod handoff;
 pub(crate) mod kept;
-pub(crate) mod kept_connection;
 pub(crate) mod live;
 pub(crate) mod nesting;
 pub(crate) mod open_transaction;
 pub(crate) mod outbox;
+pub(crate) mod own_connections;
+pub(crate) mod perform;
 pub(crate) mod readers;
 pub(crate) mod reply_to;
 pub(crate) mod request;
+pub(crate) mod rounds;
 pub(crate) mod savepoint_stack;
 pub(crate) mod shared_errors;
+pub(crate) mod short;
 pub(crate) mod tried;
 pub(crate) mod work;
 pub(crate) mod work_kinds;
@@ -30,7 +34,7 @@ use std::sync::Arc;
 
 use flatwater_sqlite::CheckpointInfo;
 
-use kept_connection::{CursorGuard, SnapshotGuard};
+use kept::connection::{CursorGuard, SnapshotGuard};
 use nesting::TransactionGuard;
 
 use crate::connection::learn::live_query::LiveRun;

@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use rusqlite::ffi;
+
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, TimeoutEffect};
 
@@ -81,4 +83,10 @@ pub(crate) fn polled_again() -> Error {
 pub(crate) fn not_ended() -> Error {
     Error::new(ErrorKind::Io, "a read transaction could not be ended, and its connection was discarded")
         .with_hint("try again")
+}
+
+/// Returns true for the errors of a statement that a close has ended. Others tell what became of it.
+pub(crate) fn may_come_of_a_close(error: &Error) -> bool {
+    let is_refused = error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
+    is_refused || matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Busy)
 }

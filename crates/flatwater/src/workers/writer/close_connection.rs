@@ -17,7 +17,7 @@ use crate::time::timer;
 /// Closes the connection. The rest of the WAL is copied into the database and the WAL is removed, if the copy ends
 /// within `wait`. Otherwise the WAL stays, and the next open uses it. A parked database gets a connection for that, if
 /// parking left a part of the WAL.
-pub(super) fn close(writer: &mut WriterConnection, wait: Duration) {
+pub(crate) fn close(writer: &mut WriterConnection, wait: Duration) {
     if writer.left_wal && !wait.is_zero() {
         writer.busy_timeout.until_for_all(later(Instant::now(), wait));
         // If this fails, the WAL stays.
@@ -34,7 +34,7 @@ pub(super) fn close(writer: &mut WriterConnection, wait: Duration) {
 }
 
 /// Copies the rest of the WAL into the database, unless that takes longer than `wait`. Returns whether it is copied.
-pub(super) fn copy_wal(writer: &mut WriterConnection, wait: Duration) -> Result<bool> {
+pub(crate) fn copy_wal(writer: &mut WriterConnection, wait: Duration) -> Result<bool> {
     writer.end_lease();
     copied_wal::append_or_cut(writer);
     if writer.context.is_external() || writer.refusal().is_some() {
@@ -53,7 +53,7 @@ pub(super) fn copy_wal(writer: &mut WriterConnection, wait: Duration) -> Result<
 }
 
 /// Closes the connection. If the WAL `is_copied`, SQLite removes it.
-pub(super) fn drop_connection(writer: &mut WriterConnection, is_copied: bool) {
+pub(crate) fn drop_connection(writer: &mut WriterConnection, is_copied: bool) {
     if let Some(connection) = writer.take().filter(|_| is_copied) {
         connection.close_in_order();
     }

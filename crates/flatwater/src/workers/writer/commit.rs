@@ -17,7 +17,7 @@ use crate::sql::tokens::quoted;
 /// Commits the open transaction, unless the caller leaves before its point of no return. `None`: it is of several callers,
 /// and committed without them. After an error no transaction is open, unless its caller wants it to stay open where SQLite
 /// leaves it so: for a deferred foreign key, and for a lock.
-pub(super) fn commit(writer: &mut WriterConnection, shared: &WriterShared, ticket: Option<&Arc<Ticket>>) -> Result<()> {
+pub(crate) fn commit(writer: &mut WriterConnection, shared: &WriterShared, ticket: Option<&Arc<Ticket>>) -> Result<()> {
     if let Some(refusal) = writer.refusal() {
         writer.rollback();
         return Err(refusal);
@@ -43,7 +43,7 @@ pub(super) fn commit(writer: &mut WriterConnection, shared: &WriterShared, ticke
 /// Turns the error of a failed commit, or of a failed autocommit statement, into the error for the caller. `before`
 /// holds the change counters from before the commit. Waits for locks as set by `wait_for_locks`, unless the connection is
 /// to be opened again.
-pub(super) fn settle(writer: &mut WriterConnection, shared: &WriterShared, error: Error, before: &Changes) -> Error {
+pub(crate) fn settle(writer: &mut WriterConnection, shared: &WriterShared, error: Error, before: &Changes) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
     writer.refuse_after_failed_sync(&error);
     // A connection that was given up is opened again, to read the change counters and to write the barrier commit. That
@@ -86,14 +86,14 @@ fn where_it_may_be(before: &Changes, after: &Changes) -> String {
 }
 
 /// Makes the smallest possible commit, in the main file.
-pub(super) fn smallest(writer: &mut WriterConnection) -> Result<()> {
+pub(crate) fn smallest(writer: &mut WriterConnection) -> Result<()> {
     rewrite_versions(writer, &["main".into()])
 }
 
 /// Makes the smallest possible commit in every file that a write may have reached, and syncs the WALs. It overwrites
 /// what the failed commit may have left at the end of a WAL, on the disk too: with durability `normal` no commit is
 /// synced, and the operating system may have written the failed commit to the disk already.
-pub(super) fn write_barrier(writer: &mut WriterConnection) -> Result<()> {
+pub(crate) fn write_barrier(writer: &mut WriterConnection) -> Result<()> {
     let files = writable_files(writer)?;
     rewrite_versions(writer, &files)?;
     let sqlite = &mut writer.connection()?.sqlite;

@@ -14,7 +14,7 @@ use crate::sql::schema_seen::LeftWal;
 
 /// What was committed since the slot was last released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Committed {
+pub(crate) enum Committed {
     Nothing,
     /// Only by this connection.
     Ours,
@@ -35,7 +35,7 @@ impl Commits {
 
 /// Called before the slot is released at this state: records the state, and whether the schema may have changed.
 /// Returns what was committed since the slot was last released.
-pub(super) fn leave_at(writer: &mut WriterConnection, state: &WalState, left: &LeftWal) -> Committed {
+pub(crate) fn leave_at(writer: &mut WriterConnection, state: &WalState, left: &LeftWal) -> Committed {
     let Some(Connection { sqlite, schema, .. }) = &writer.connection else { return Committed::Others };
     let now = Commits { stamp: state.stamp(), all: state.change(), own: published(sqlite, writer.commits_beside) };
     if writer.commits == Some(now) {
@@ -48,7 +48,7 @@ pub(super) fn leave_at(writer: &mut WriterConnection, state: &WalState, left: &L
 }
 
 /// Returns how many commits of a connection of a caller went into the WAL since the last call.
-pub(super) fn take_new_commits(own: &mut WriterConnection) -> u32 {
+pub(crate) fn take_new_commits(own: &mut WriterConnection) -> u32 {
     let published = own.connection.as_ref().map_or(0, |connection| connection.sqlite.hooks().commits.published());
     published.wrapping_sub(std::mem::replace(&mut own.commits_beside, published))
 }
@@ -59,12 +59,12 @@ fn published(sqlite: &Sqlite, beside: u32) -> u32 {
 }
 
 /// Returns true if the state is not the one at which the slot was last released.
-pub(super) fn has_left(writer: &WriterConnection, state: &WalState) -> bool {
+pub(crate) fn has_left(writer: &WriterConnection, state: &WalState) -> bool {
     writer.commits.is_some_and(|commits| commits.stamp == state.stamp())
 }
 
 /// Returns what shows a commit to the main file from outside the connection.
-pub(super) fn change(writer: &WriterConnection) -> Change {
+pub(crate) fn change(writer: &WriterConnection) -> Change {
     if writer.is_in_memory() {
         return Change::InMemory;
     }
@@ -72,7 +72,7 @@ pub(super) fn change(writer: &WriterConnection) -> Change {
 }
 
 /// Returns what shows a commit to the main file and to the attached files.
-pub(super) fn changes(writer: &WriterConnection) -> Changes {
+pub(crate) fn changes(writer: &WriterConnection) -> Changes {
     let connection = writer.connection.iter();
     let attached = connection.flat_map(|connection| {
         let counted = |name: &str| Some((name.into(), connection.sqlite.wal().attached_change(name)?));
@@ -82,7 +82,7 @@ pub(super) fn changes(writer: &WriterConnection) -> Changes {
 }
 
 /// Returns true if something was committed to an attached file since this was published the last time.
-pub(super) fn attached_has_moved(writer: &WriterConnection) -> bool {
+pub(crate) fn attached_has_moved(writer: &WriterConnection) -> bool {
     let attached = writer.connection.as_ref().is_some_and(|connection| !connection.attached.in_wal_mode.is_empty());
     attached && changes(writer).attached != writer.attached_left
 }

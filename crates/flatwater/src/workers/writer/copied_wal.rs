@@ -14,7 +14,7 @@ use crate::error::Result;
 
 /// Appends a commit to a WAL that is copied to its end. If the reader that kept it from being restarted has ended meanwhile, that commit
 /// restarts it and cuts its file (<https://sqlite.org/pragma.html#pragma_journal_size_limit>).
-pub(super) fn append_or_cut(writer: &mut WriterConnection) {
+pub(crate) fn append_or_cut(writer: &mut WriterConnection) {
     let Some(connection) = writer.connection.as_ref().filter(|_| writer.refusal().is_none()) else { return };
     if !writer.context.look_for_litestream(&connection.sqlite).unwrap_or(true) {
         return;

@@ -13,7 +13,7 @@ use super::{WriterShared, commit, copied_wal};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Runs a checkpoint. Waits for other connections until the busy timeout ends, or the deadline.
-pub(super) fn checkpoint(
+pub(crate) fn checkpoint(
     writer: &mut WriterConnection,
     shared: &WriterShared,
     mode: CheckpointMode,

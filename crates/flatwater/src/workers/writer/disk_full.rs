@@ -45,7 +45,7 @@ impl Room {
     }
 
     /// Records a failure inside a transaction.
-    pub(super) fn note(&mut self, error: &Error) {
+    pub(crate) fn note(&mut self, error: &Error) {
         if error.kind() == ErrorKind::Full {
             self.noted = Some(error.clone());
         }
@@ -76,7 +76,7 @@ impl WriterConnection {
     }
 
     /// Sets the number of pages that the database may have from now on. If it has more already, it cannot grow.
-    pub(super) fn limit_pages(&mut self, pages: u32) {
+    pub(crate) fn limit_pages(&mut self, pages: u32) {
         let Some(connection) = self.connection.as_ref().filter(|_| pages != self.page_limit.asked) else { return };
         let ask = |pragma: &str| connection.sqlite.rusqlite().query_row(pragma, [], |row| row.get(0));
         // If it cannot be set now, the next round tries again.
@@ -90,14 +90,14 @@ impl WriterConnection {
 
 impl Room {
     /// Called before a write that may run once more if room is made for it.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.is_made = false;
     }
 }
 
 impl WriterShared {
     /// Makes room after `error`, if that is due. Not with `Checkpoint::External`.
-    pub(super) fn make_room(&self, writer: &mut WriterConnection, error: &Error) {
+    pub(crate) fn make_room(&self, writer: &mut WriterConnection, error: &Error) {
         let Some(listener) = self.listener.get().filter(|_| writer.is_autocommit()) else { return };
         let Some((disk, header)) = writer.disk() else { return };
         listener.looked_at(&disk, &header);
@@ -122,7 +122,7 @@ impl WriterShared {
 
     /// Called after a closure, which may have failed because its pages are used up, while the connection still has their
     /// limit: if there is one, finds out whether there is space for more by now.
-    pub(super) fn look_at_disk(&self, writer: &mut WriterConnection) {
+    pub(crate) fn look_at_disk(&self, writer: &mut WriterConnection) {
         if writer.page_limit.asked != u32::MAX
             && let Some((listener, (disk, header))) = self.listener.get().zip(writer.disk())
         {
@@ -131,7 +131,7 @@ impl WriterShared {
     }
 
     /// Makes room after a failure that was noted.
-    pub(super) fn make_noted_room(&self, writer: &mut WriterConnection) {
+    pub(crate) fn make_noted_room(&self, writer: &mut WriterConnection) {
         if let Some(error) = writer.room.noted.take() {
             self.make_room(writer, &error);
         }
@@ -139,7 +139,7 @@ impl WriterShared {
 
     /// Called after a write found no space, and did nothing. Returns true if there may be space now: room was made, or
     /// the database may have more pages than before, because other programs have removed files.
-    pub(super) fn has_room_again(&self, writer: &mut WriterConnection, error: &Error) -> bool {
+    pub(crate) fn has_room_again(&self, writer: &mut WriterConnection, error: &Error) -> bool {
         if writer.refusal().is_some() {
             return false;
         }

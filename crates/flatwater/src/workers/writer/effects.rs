@@ -12,21 +12,21 @@ use crate::sql::catalogue::Catalogue;
 use crate::sql::class::{Class, Route};
 
 #[derive(Debug, Default)]
-pub(super) struct Effects {
+pub(crate) struct Effects {
     /// The transaction made TEMP objects.
     made_temp: bool,
     /// The transaction changed the schema.
-    pub(super) defined: bool,
+    pub(crate) defined: bool,
     /// Whether a write on the writer's thread may have written a virtual table, whose module then takes part in the commit.
     /// `None` until there is one.
-    pub(super) wrote_virtual: Option<bool>,
+    pub(crate) wrote_virtual: Option<bool>,
     /// A text was prepared that must not be grouped. What was known about it before may have been out of date.
-    pub(super) has_ungroupable: bool,
+    pub(crate) has_ungroupable: bool,
 }
 
 impl Effects {
     /// Records that a statement of this class is about to run, or ran.
-    pub(super) fn note(&mut self, class: &Class, writer: &mut WriterConnection) {
+    pub(crate) fn note(&mut self, class: &Class, writer: &mut WriterConnection) {
         self.made_temp |= class.makes_temp;
         self.defined |= class.defines;
         self.has_ungroupable |= !class.groupable;
@@ -38,21 +38,21 @@ impl Effects {
 
     /// Records that a closure of the user ran, which may have made TEMP objects. It may have changed the schema too,
     /// but none of our statements was prepared meanwhile.
-    pub(super) fn note_closure(&mut self, writer: &mut WriterConnection) {
+    pub(crate) fn note_closure(&mut self, writer: &mut WriterConnection) {
         self.made_temp = true;
         forget_schema(writer);
         wrote_everything(writer);
     }
 
     /// Returns true if more than pages of the database's own tables is to be committed or undone.
-    pub(super) fn go_beyond_tables(&self) -> bool {
+    pub(crate) fn go_beyond_tables(&self) -> bool {
         self.made_temp || self.defined || self.wrote_virtual == Some(true)
     }
 
     /// Called when the transaction is over, however it ended. Drops its TEMP objects. If it changed the schema, its
     /// statements may have been prepared under a schema that was never committed, which no cookie would show: all of
     /// them are dropped.
-    pub(super) fn clean_up(self, writer: &mut WriterConnection, catalogue: &Catalogue) {
+    pub(crate) fn clean_up(self, writer: &mut WriterConnection, catalogue: &Catalogue) {
         let Some(connection) = &mut writer.connection else { return };
         if self.defined {
             connection.schema.seen.forget();
@@ -66,7 +66,7 @@ impl Effects {
 }
 
 /// Records that code ran of which nothing is known.
-pub(super) fn wrote_everything(writer: &mut WriterConnection) {
+pub(crate) fn wrote_everything(writer: &mut WriterConnection) {
     if let Some(connection) = &mut writer.connection {
         connection.recording.wrote_everything();
     }

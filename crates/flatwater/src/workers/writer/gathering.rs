@@ -17,7 +17,7 @@ const FRACTION: u32 = 4;
 const LONGEST: Duration = Duration::from_micros(50);
 
 #[derive(Debug)]
-pub(super) struct Gathering {
+pub(crate) struct Gathering {
     /// A commit waits for the disk.
     is_dear: bool,
     /// Running average of the time of a commit; zero before the first.
@@ -27,22 +27,22 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    pub(super) fn new(is_dear: bool) -> Self {
+    pub(crate) fn new(is_dear: bool) -> Self {
         Self { is_dear, commit: Duration::ZERO, in_company: false }
     }
 
     /// Returns true if groups take in what comes while they run.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(crate) fn goes_on(&self) -> bool {
         self.is_dear
     }
 
     /// Returns true if a write that is there alone is likely to be followed by others.
-    pub(super) fn expects_others(&self) -> bool {
+    pub(crate) fn expects_others(&self) -> bool {
         self.is_dear && self.in_company
     }
 
     /// How long a group of so many writes waits for another one.
-    pub(super) fn time(&self, members: usize) -> Duration {
+    pub(crate) fn time(&self, members: usize) -> Duration {
         if self.is_dear && (members > 1 || self.in_company) {
             (self.commit / FRACTION).min(LONGEST)
         } else {
@@ -51,20 +51,20 @@ impl Gathering {
     }
 
     /// Records the commit of so many writes. `more` have come by its end.
-    pub(super) fn committed(&mut self, members: usize, time: Duration, more: usize) {
+    pub(crate) fn committed(&mut self, members: usize, time: Duration, more: usize) {
         self.commit = if self.commit.is_zero() { time } else { (self.commit * 7 + time) / 8 };
         self.in_company = members > 1 || more > 0;
     }
 
     /// Records the commit of a write by itself.
-    pub(super) fn committed_alone(&mut self, more: usize) {
+    pub(crate) fn committed_alone(&mut self, more: usize) {
         self.in_company = more > 0;
     }
 
     /// Polls until `found` returns true, for at most this time. Returns whether it did. It does not yield the processor: on a
     /// busy machine this thread would get it back after milliseconds, and the group has the lock of the file. On a machine
     /// with one processor nobody else submits meanwhile.
-    pub(super) fn look(time: Duration, found: impl Fn() -> bool) -> bool {
+    pub(crate) fn look(time: Duration, found: impl Fn() -> bool) -> bool {
         let began = Instant::now();
         while cores() != Some(1) && began.elapsed() < time {
             if found() {

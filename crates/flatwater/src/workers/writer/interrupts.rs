@@ -32,26 +32,26 @@ impl Interrupt for Ends {
 }
 
 /// Returns what interrupts the request of this ticket.
-pub(super) fn ends(writer: &WriterConnection, ticket: &Arc<Ticket>) -> Arc<dyn Interrupt> {
+pub(crate) fn ends(writer: &WriterConnection, ticket: &Arc<Ticket>) -> Arc<dyn Interrupt> {
     Arc::new(Ends(ticket.clone(), writer.is_left.clone()))
 }
 
 /// Lets the caller of `ticket`, its deadline, or a close interrupt what runs from now on, up to the next commit's point
 /// of no return.
-pub(super) fn arm(writer: &mut WriterConnection, ticket: &Arc<Ticket>) {
+pub(crate) fn arm(writer: &mut WriterConnection, ticket: &Arc<Ticket>) {
     if let Some(connection) = &writer.connection {
         connection.sqlite.hooks().interrupts.arm(ends(writer, ticket));
     }
 }
 
 /// Lets a close that leaves it behind interrupt what runs from now on for several callers.
-pub(super) fn arm_for_all(writer: &mut WriterConnection) {
+pub(crate) fn arm_for_all(writer: &mut WriterConnection) {
     if let Some(connection) = &writer.connection {
         connection.sqlite.hooks().interrupts.arm(writer.left.clone());
     }
 }
 
-pub(super) fn disarm(writer: &mut WriterConnection) {
+pub(crate) fn disarm(writer: &mut WriterConnection) {
     if let Some(connection) = &writer.connection {
         connection.sqlite.hooks().interrupts.disarm();
     }

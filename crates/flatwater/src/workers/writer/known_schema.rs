@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::sql::schema_seen::LeftWal;
 
 /// Returns true if the known facts of the schema still hold, as seen from inside an open transaction.
-pub(super) fn knows_schema(writer: &mut WriterConnection) -> Result<bool> {
+pub(crate) fn knows_schema(writer: &mut WriterConnection) -> Result<bool> {
     match &mut writer.connection {
         Some(connection) => writer.facts.are_current(connection),
         None => Ok(false),
@@ -21,7 +21,7 @@ pub(super) fn knows_schema(writer: &mut WriterConnection) -> Result<bool> {
 }
 
 /// Reads the schema again, and drops the prepared statements with all that was learnt from them.
-pub(super) fn learn_schema(writer: &mut WriterConnection) -> Result<()> {
+pub(crate) fn learn_schema(writer: &mut WriterConnection) -> Result<()> {
     let connection = writer.connection()?;
     connection.statements.clear(&mut connection.sqlite);
     writer.facts = SchemaFacts::read(connection)?;
@@ -29,7 +29,7 @@ pub(super) fn learn_schema(writer: &mut WriterConnection) -> Result<()> {
 }
 
 /// Forgets all that is known of the schema, whatever its cookie, and reads it again.
-pub(super) fn relearn_schema(writer: &mut WriterConnection) {
+pub(crate) fn relearn_schema(writer: &mut WriterConnection) {
     writer.facts = SchemaFacts::default();
     forget_schema(writer);
     // If this fails, no text is a member of a group before it succeeded.
@@ -38,7 +38,7 @@ pub(super) fn relearn_schema(writer: &mut WriterConnection) {
 
 /// Called by a worker, with no transaction open: gives the connection the functions that are registered now. It is replaced
 /// if one was removed, unless it is the only one.
-pub(super) fn see_functions(writer: &mut WriterConnection) {
+pub(crate) fn see_functions(writer: &mut WriterConnection) {
     let is_in_memory = writer.is_in_memory();
     let Some(connection) = &mut writer.connection else { return };
     let has_lost = connection.has_lost_function() && !is_in_memory;
@@ -56,19 +56,19 @@ pub(super) fn see_functions(writer: &mut WriterConnection) {
 }
 
 /// Notes that the known schema may be out of date from now on.
-pub(super) fn forget_schema(writer: &mut WriterConnection) {
+pub(crate) fn forget_schema(writer: &mut WriterConnection) {
     if let Some(connection) = &mut writer.connection {
         connection.schema.seen.forget();
     }
 }
 
 /// Returns true if the schema can only be the known one.
-pub(super) fn has_seen_schema(writer: &WriterConnection, state: &WalState, left: &LeftWal) -> bool {
+pub(crate) fn has_seen_schema(writer: &WriterConnection, state: &WalState, left: &LeftWal) -> bool {
     writer.connection.as_ref().is_some_and(|connection| connection.schema.seen.holds(state, left))
 }
 
 /// Reads the schema if it may differ from the known one. Called by a worker. Waits for no lock.
-pub(super) fn see_schema(writer: &mut WriterConnection, left: &LeftWal) {
+pub(crate) fn see_schema(writer: &mut WriterConnection, left: &LeftWal) {
     writer.busy_timeout.never();
     if let Some(Connection { sqlite, control, schema, .. }) = &mut writer.connection {
         schema.see(sqlite, control, left);
@@ -76,13 +76,13 @@ pub(super) fn see_schema(writer: &mut WriterConnection, left: &LeftWal) {
 }
 
 /// Returns true if a write may have written a virtual table of the main database.
-pub(super) fn may_write_virtual_tables(writer: &mut WriterConnection) -> bool {
+pub(crate) fn may_write_virtual_tables(writer: &mut WriterConnection) -> bool {
     let Some(Connection { sqlite, schema, .. }) = &mut writer.connection else { return true };
     schema.has_virtual_tables(sqlite).unwrap_or(true)
 }
 
 /// Returns true if the schema was seen when the open transaction began.
-pub(super) fn has_settled_schema(writer: &WriterConnection) -> bool {
+pub(crate) fn has_settled_schema(writer: &WriterConnection) -> bool {
     let is_seen = |connection: &Connection| writer.is_in_memory() || connection.schema.seen.is_known();
     writer.connection.as_ref().is_some_and(is_seen)
 }

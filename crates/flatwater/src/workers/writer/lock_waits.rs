@@ -16,7 +16,7 @@ use crate::time::later;
 
 impl WriterConnection {
     /// Returns the busy handler.
-    pub(super) fn busy(&self) -> Busy {
+    pub(crate) fn busy(&self) -> Busy {
         let (wait, is_left) = (self.busy_timeout.clone(), self.is_left.clone());
         // A connection of a caller has waited for the slot, and only polls for the lock.
         let in_line = self.own.is_none().then(|| self.context.clone());
@@ -29,13 +29,13 @@ impl WriterConnection {
 
     /// Lets the connection wait for locks until the busy timeout of a request that began to wait at `since` ends, its
     /// deadline passes, or its caller leaves.
-    pub(super) fn wait_for_locks(&self, since: Instant, ticket: &Arc<Ticket>) {
+    pub(crate) fn wait_for_locks(&self, since: Instant, ticket: &Arc<Ticket>) {
         let end = later(since, self.options().busy_timeout);
         self.busy_timeout.until(ticket.deadline.map_or(end, |deadline| end.min(deadline)), ticket.clone());
     }
 
     /// Lets the connection wait for locks for the busy timeout, whoever waits for what it does.
-    pub(super) fn wait_for_locks_for_all(&self) {
+    pub(crate) fn wait_for_locks_for_all(&self) {
         self.busy_timeout.until_for_all(later(Instant::now(), self.options().busy_timeout));
     }
 }

@@ -2,64 +2,41 @@
 //!
 //! Owns: the queue, which holds the token, and starting the thread. The thread starts with the first request and ends
 //! after it has been idle for a while; the connection stays open. Runs on callers' threads and on `fw-writer`.
-//! Invariant: only the holder of the slot uses the connection. Leaves out: one round of the thread (`round`), and what a
-//! round runs (`run_alone`, `group`, `serve_transaction`).
+//! Invariant: only the holder of the slot uses the connection. Leaves out: one round of the thread (`rounds`), and what a
+//! round runs (`perform`, `kept`).
 
-mod autocommit;
-mod choice;
-mod close_connection;
-mod commit;
-mod commits_seen;
-mod copied_wal;
-mod demanded_checkpoint;
-mod disk_full;
-mod effects;
-mod exclusive;
-mod failed_commit;
-mod gathering;
-mod group;
-mod import_script;
-mod inline_access;
-mod inline_rows;
-mod inline_statement;
-mod inline_transaction;
-mod inline_write;
-mod interrupts;
-mod known_schema;
-mod lock_waits;
-mod memory_backup;
-mod migration;
-mod ongoing;
-mod open_state;
-mod optimize;
-pub(crate) mod own_connections;
-mod park_database;
-mod perform;
-mod publish;
-mod rekey;
-mod reopen;
-mod round;
-mod run_alone;
-mod serve_transaction;
-mod short_scans;
-mod slot;
-mod state;
-mod taken;
-mod vacuum;
-mod writer_connection;
-mod writer_lease;
+pub(crate) mod close_connection;
+pub(crate) mod commit;
+pub(crate) mod commits_seen;
+pub(crate) mod copied_wal;
+pub(crate) mod demanded_checkpoint;
+pub(crate) mod disk_full;
+pub(crate) mod effects;
+pub(crate) mod failed_commit;
+pub(crate) mod gathering;
+pub(crate) mod inline_access;
+pub(crate) mod interrupts;
+pub(crate) mod known_schema;
+pub(crate) mod lock_waits;
+pub(crate) mod ongoing;
+pub(crate) mod open_state;
+pub(crate) mod optimize;
+pub(crate) mod park_database;
+pub(crate) mod publish;
+pub(crate) mod reopen;
+pub(crate) mod slot;
+pub(crate) mod state;
+pub(crate) mod writer_connection;
+pub(crate) mod writer_lease;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use choice::Choice;
-pub(crate) use inline_rows::run_rows_inline;
-pub(crate) use inline_transaction::begin_inline;
 use ongoing::Ongoing;
 pub(crate) use optimize::optimize_again_and_again;
 pub(crate) use park_database::Parked;
-use slot::{HeldConnection, Slot};
+use slot::HeldConnection;
 use writer_connection::WriterConnection;
 
 use crate::error::system::no_thread;
@@ -83,29 +60,29 @@ use crate::workers::work::{InSlot, Work};
 
 /// The handle. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Writer(Arc<WriterShared>);
+pub(crate) struct Writer(pub(crate) Arc<WriterShared>);
 
-pub(super) struct WriterShared {
-    context: Arc<Context>,
+pub(crate) struct WriterShared {
+    pub(crate) context: Arc<Context>,
     /// The journal mode, in lower case.
-    journal: String,
-    queue: Queue<Request, HeldConnection>,
-    this: Weak<Self>,
+    pub(crate) journal: String,
+    pub(crate) queue: Queue<Request, HeldConnection>,
+    pub(crate) this: Weak<Self>,
     /// The checkpointer, if there is one. The writer reports commits to it.
-    listener: OnceLock<Arc<dyn CommitListener>>,
+    pub(crate) listener: OnceLock<Arc<dyn CommitListener>>,
     /// The live queries. The writer reports changes to them.
-    live: OnceLock<Arc<dyn ChangeListener>>,
-    lease_watch: writer_lease::Watch,
+    pub(crate) live: OnceLock<Arc<dyn ChangeListener>>,
+    pub(crate) lease_watch: writer_lease::Watch,
     /// Goes off when the thread is to be started that could not be started before.
-    again: Deadline,
+    pub(crate) again: Deadline,
     /// Asks for the statistics of the planner.
-    optimizes: Recurring,
+    pub(crate) optimizes: Recurring,
     /// The number of requests that are not answered yet.
-    pending_writes: Arc<AtomicU64>,
+    pub(crate) pending_writes: Arc<AtomicU64>,
     /// What a close has to end.
-    ongoing: Ongoing,
+    pub(crate) ongoing: Ongoing,
     /// Set when a close has answered although something runs: from then on nothing is committed.
-    is_left: Arc<AtomicBool>,
+    pub(crate) is_left: Arc<AtomicBool>,
 }
 
 impl Writer {
@@ -201,22 +178,6 @@ impl Writer {
     /// Removes the request at `place`, because its caller is gone.
     pub(crate) fn leave(&self, place: LinePlace) {
         drop(self.0.queue.leave(place));
-    }
-
-    /// Runs the request on this thread, which may block, if the token is free and no request waits. Otherwise returns
-    /// the request. It waits for the turn of this process here, so that no other thread has to wake this one. A `Begin` or a
-    /// `Close` is always returned, and so is a write that has to wait because the WAL grows too fast.
-    pub(crate) fn run_here(&self, mut request: Request) -> Option<Request> {
-        if matches!(request.work, Work::Begin(_) | Work::Snapshot | Work::Close(..))
-            || self.0.delays_writes(Instant::now())
-        {
-            return Some(request);
-        }
-        let Some(mut slot) = Slot::acquire_idle(self) else { return Some(request) };
-        request.pending = Some(PendingWrite::new(self.0.pending_writes.clone()));
-        let mut batch = vec![request];
-        self.0.round_in(&mut slot, &mut batch, &mut Choice::made());
-        None
     }
 
     /// Stops accepting requests. When the earlier requests are done, calls `before`, which returns how long the rest of the

@@ -39,18 +39,18 @@ impl Ongoing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn note(&self, name: &'static str) {
+    pub(crate) fn note(&self, name: &'static str) {
         self.lock().name = Name::Words(name);
     }
 
     /// Notes that nothing is left to do but to close.
-    pub(super) fn note_closing(&self) {
+    pub(crate) fn note_closing(&self) {
         self.lock().is_closing = true;
     }
 
     /// Lets a close find the running request. A read that begins after the time of a close is over ends at its next check; a
     /// write has a moment more, so that short ones which wait are done.
-    pub(super) fn note_running(&self, ticket: &Arc<Ticket>, work: &Work) {
+    pub(crate) fn note_running(&self, ticket: &Arc<Ticket>, work: &Work) {
         let mut ongoing = self.lock();
         ongoing.running = Arc::downgrade(ticket);
         ongoing.name = Name::of(work);
@@ -60,7 +60,7 @@ impl Ongoing {
     }
 
     /// Lets a close find the open transaction.
-    pub(super) fn note_open(&self, transaction: &Arc<WriterTransaction>) {
+    pub(crate) fn note_open(&self, transaction: &Arc<WriterTransaction>) {
         let mut ongoing = self.lock();
         ongoing.transaction = Arc::downgrade(transaction);
         let ended = ongoing.ended;
@@ -116,7 +116,7 @@ impl Writer {
 }
 
 impl WriterShared {
-    pub(super) fn is_left(&self) -> bool {
+    pub(crate) fn is_left(&self) -> bool {
         self.is_left.load(Ordering::SeqCst)
     }
 }

@@ -1,7 +1,7 @@
 //! The writer's connection while a transaction is open on it, and what the transaction's steps have made of it.
 //!
 //! Owns: that state, which rests in the transaction's inbox between two steps. Used by the thread that has taken it out. Leaves
-//! out: the order of messages (`kept`), and the steps (`inline_statement`, `inline_transaction`, `serve_transaction`).
+//! out: the order of messages (`kept`), and the steps (`short`, `perform::transaction`).
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use crate::workers::kept::transaction::KeptTransaction;
 use crate::workers::savepoint_stack::Stack;
 
 /// A transaction that is open on the writer's connection.
-pub(super) type WriterTransaction = KeptTransaction<OnWriter>;
+pub(crate) type WriterTransaction = KeptTransaction<OnWriter>;
 
 /// The state of the open transaction.
-pub(super) struct OpenState {
-    pub(super) writer: Box<WriterConnection>,
-    pub(super) effects: Effects,
-    pub(super) savepoints: Stack,
+pub(crate) struct OpenState {
+    pub(crate) writer: Box<WriterConnection>,
+    pub(crate) effects: Effects,
+    pub(crate) savepoints: Stack,
     /// How long its writes took.
-    pub(super) worked: Duration,
+    pub(crate) worked: Duration,
 }
 
 impl OpenState {
-    pub(super) fn new(writer: Box<WriterConnection>) -> Self {
+    pub(crate) fn new(writer: Box<WriterConnection>) -> Self {
         Self { writer, effects: Effects::default(), savepoints: Stack::default(), worked: Duration::ZERO }
     }
 }
 
 /// The side of such a transaction: the writer.
-pub(super) struct OnWriter(pub(super) Weak<WriterShared>);
+pub(crate) struct OnWriter(pub(crate) Weak<WriterShared>);

@@ -50,7 +50,7 @@ impl Writer {
 impl WriterShared {
     /// Records what changes from here on, if it is watched.
     #[inline]
-    pub(super) fn record(&self, writer: &mut WriterConnection) {
+    pub(crate) fn record(&self, writer: &mut WriterConnection) {
         let is_watching = self.live.get().is_some_and(|live| live.is_watching());
         if let Some(connection) = &mut writer.connection
             && connection.recording.is_on() != is_watching
@@ -60,7 +60,7 @@ impl WriterShared {
     }
 
     /// Publishes what the slot changed.
-    pub(super) fn publish(&self, writer: &mut WriterConnection, committed: Committed) {
+    pub(crate) fn publish(&self, writer: &mut WriterConnection, committed: Committed) {
         let Some(live) = self.live.get().filter(|live| live.is_watching()) else { return };
         let is_noted = writer.connection.as_ref().is_some_and(|connection| connection.recording.wrote_nothing());
         // The header does not show commits to attached files only, and what is noted does not show those of others.
@@ -78,7 +78,7 @@ impl WriterShared {
 
     /// The same if the header of the WAL cannot be read: there is no WAL, or no connection any more. Otherwise another
     /// process commits in this moment, and the next slot publishes. Waits for no lock.
-    pub(super) fn publish_unseen(&self, writer: &mut WriterConnection) {
+    pub(crate) fn publish_unseen(&self, writer: &mut WriterConnection) {
         if !self.live.get().is_some_and(|live| live.is_watching()) {
             return;
         }
@@ -101,7 +101,7 @@ impl WriterShared {
 
     /// Runs the live queries that were invalidated. Called when the slot is released.
     #[inline]
-    pub(super) fn start_live(&self) {
+    pub(crate) fn start_live(&self) {
         if let Some(live) = self.live.get().filter(|live| live.is_watching()) {
             live.start();
         }

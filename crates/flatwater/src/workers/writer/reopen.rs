@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Opens a connection that can write. If it cannot, closes all other connections and opens it again: at once, and as
 /// long as that may help, until the connections in use are given back.
-pub(super) fn open(context: &Context, role: Role, busy: impl Fn() -> Busy) -> Result<Connection> {
+pub(crate) fn open(context: &Context, role: Role, busy: impl Fn() -> Busy) -> Result<Connection> {
     let options = &context.options;
     let open = || Connection::open(options, &context.functions, role, busy());
     let first = open();

@@ -31,7 +31,7 @@ use crate::workers::request::Request;
 use crate::workers::work::Work;
 
 /// The token: the connection, unless an open transaction has it: then nothing else runs.
-pub(super) enum HeldConnection {
+pub(crate) enum HeldConnection {
     Here(Box<WriterConnection>),
     /// It is lent, and who has it gives it back.
     Lent,
@@ -40,12 +40,12 @@ pub(super) enum HeldConnection {
 }
 
 impl HeldConnection {
-    pub(super) fn new(connection: WriterConnection) -> Self {
+    pub(crate) fn new(connection: WriterConnection) -> Self {
         Self::Here(Box::new(connection))
     }
 
     /// Lends the connection, until `put_back`.
-    pub(super) fn lend(&mut self) -> Box<WriterConnection> {
+    pub(crate) fn lend(&mut self) -> Box<WriterConnection> {
         self.take().expect(NOT_LENT)
     }
 
@@ -57,15 +57,15 @@ impl HeldConnection {
     }
 
     /// The open transaction that is to be served.
-    pub(super) fn lent_to(&self) -> Option<&Arc<WriterTransaction>> {
+    pub(crate) fn lent_to(&self) -> Option<&Arc<WriterTransaction>> {
         if let Self::LentTo(transaction) = self { Some(transaction) } else { None }
     }
 
-    pub(super) fn is_lent(&self) -> bool {
+    pub(crate) fn is_lent(&self) -> bool {
         !matches!(self, Self::Here(_))
     }
 
-    pub(super) fn put_back(&mut self, connection: Box<WriterConnection>) {
+    pub(crate) fn put_back(&mut self, connection: Box<WriterConnection>) {
         *self = Self::Here(connection);
     }
 }
@@ -86,7 +86,7 @@ impl DerefMut for HeldConnection {
     }
 }
 
-pub(super) struct Slot<'a> {
+pub(crate) struct Slot<'a> {
     writer: &'a Writer,
     /// Empty after `close`, `lend` and `hand_over`.
     held: HeldConnection,
@@ -100,7 +100,7 @@ pub(super) struct Slot<'a> {
 impl<'a> Slot<'a> {
     /// Waits for a request that need not be delayed any more, on the writer's thread. Returns `None` if none arrived
     /// while the thread may linger: then it must end.
-    pub(super) fn wait(writer: &'a Writer) -> Option<Self> {
+    pub(crate) fn wait(writer: &'a Writer) -> Option<Self> {
         let shared = &writer.0;
         let (mut linger, mut held_since) = (None, None);
         let turnstile = shared.context.turnstile.as_ref();
@@ -125,12 +125,12 @@ impl<'a> Slot<'a> {
     }
 
     /// Returns the slot, on any other thread, if it is free and no request waits for it.
-    pub(super) fn acquire_idle(writer: &'a Writer) -> Option<Self> {
+    pub(crate) fn acquire_idle(writer: &'a Writer) -> Option<Self> {
         writer.0.queue.borrow_idle().map(|held| Self::new(writer, held, false))
     }
 
     /// Returns the slot that `lend` kept for an open transaction, which is over and gives the connection back.
-    pub(super) fn lent_back(writer: &'a Writer, connection: Box<WriterConnection>) -> Self {
+    pub(crate) fn lent_back(writer: &'a Writer, connection: Box<WriterConnection>) -> Self {
         Self::new(writer, HeldConnection::Here(connection), false)
     }
 
@@ -140,18 +140,18 @@ impl<'a> Slot<'a> {
     }
 
     /// Lends the connection to an open transaction. Nobody else gets the slot before `lent_back` or `hand_over_lent`.
-    pub(super) fn lend(mut self) -> Box<WriterConnection> {
+    pub(crate) fn lend(mut self) -> Box<WriterConnection> {
         self.held.lend()
     }
 
     /// Lets the writer's thread go on with the open transaction that the connection is lent to.
-    pub(super) fn hand_over_lent(writer: &'a Writer, transaction: Arc<WriterTransaction>, request: Request) {
+    pub(crate) fn hand_over_lent(writer: &'a Writer, transaction: Arc<WriterTransaction>, request: Request) {
         let start = writer.0.queue.hand_over(HeldConnection::LentTo(transaction), request);
         writer.start_for_others(start);
     }
 
     /// Runs `f` on the connection. If `f` panics, the slot is released with another connection.
-    pub(super) fn run<T>(&mut self, f: impl FnOnce(&mut HeldConnection, &mut Outbox<'a>) -> T) -> T {
+    pub(crate) fn run<T>(&mut self, f: impl FnOnce(&mut HeldConnection, &mut Outbox<'a>) -> T) -> T {
         self.is_sound = false;
         let result = f(&mut self.held, &mut self.outbox);
         self.is_sound = true;
@@ -159,12 +159,12 @@ impl<'a> Slot<'a> {
     }
 
     /// Closes the connection for good: the slot is not released.
-    pub(super) fn close(mut self) {
+    pub(crate) fn close(mut self) {
         drop(self.held.take());
     }
 
     /// Releases the slot to the writer's thread, which runs `request` before anything else.
-    pub(super) fn hand_over(mut self, request: Request) {
+    pub(crate) fn hand_over(mut self, request: Request) {
         let Some(mut connection) = self.held.take() else { return };
         connection.end_lease();
         let start = self.writer.0.queue.hand_over(HeldConnection::Here(connection), request);
@@ -201,18 +201,18 @@ impl super::WriterShared {
 
     /// Returns true if a write that begins now has to wait, because the WAL grows too fast: then it goes through the queue,
     /// where it does.
-    pub(super) fn delays_writes(&self, now: Instant) -> bool {
+    pub(crate) fn delays_writes(&self, now: Instant) -> bool {
         self.listener.get().is_some_and(|listener| listener.delay(now).is_some())
     }
 
     /// The same for a write that may not block this thread, and so may not wait for its turn either.
-    pub(super) fn pauses_writes(&self, now: Instant) -> bool {
+    pub(crate) fn pauses_writes(&self, now: Instant) -> bool {
         self.delays_writes(now) || self.context.turnstile.as_ref().is_some_and(|turnstile| !turnstile.may_write(now))
     }
 
     /// Called when the code in the slot is over and has left the WAL like this: records that, and tells the
     /// checkpointer and the live queries.
-    pub(super) fn leave(&self, connection: &mut WriterConnection, left: Option<&(WalState, WalHeader)>, now: Instant) {
+    pub(crate) fn leave(&self, connection: &mut WriterConnection, left: Option<&(WalState, WalHeader)>, now: Instant) {
         let Some((state, header)) = left else { return self.publish_unseen(connection) };
         let committed = tell_of_commits(self, connection, state, header, now);
         self.publish(connection, committed);
@@ -238,7 +238,7 @@ fn tell_of_turn(writer: &Writer) {
 }
 
 /// The same as `leave` for a connection of a caller, beside the connection of the slot, which ran nothing.
-pub(super) fn leave_beside(
+pub(crate) fn leave_beside(
     shared: &super::WriterShared,
     connection: &mut WriterConnection,
     own: &mut WriterConnection,
@@ -273,7 +273,7 @@ fn tell_of_commits(
 }
 
 /// Called by a worker before it uses the slot.
-pub(super) fn enter(shared: &super::WriterShared, writer: &mut WriterConnection) {
+pub(crate) fn enter(shared: &super::WriterShared, writer: &mut WriterConnection) {
     writer.end_lease();
     unlimit(writer);
     suspect_spoilt(writer, false);

@@ -13,50 +13,50 @@ use crate::lease::Lease;
 use crate::options::Options;
 
 /// What a connection of a caller has instead of what is the engine's.
-pub(super) struct OwnSettings {
-    pub(super) options: Arc<Options>,
-    pub(super) functions: Arc<Functions>,
+pub(crate) struct OwnSettings {
+    pub(crate) options: Arc<Options>,
+    pub(crate) functions: Arc<Functions>,
 }
 
 /// The state of the lease. Guarded by the slot. Of other connections' commits it knows only the change counter of the
 /// WAL: SQLite itself checks for them before it writes.
-pub(super) struct WriterLease {
-    pub(super) state: Lease<u32>,
+pub(crate) struct WriterLease {
+    pub(crate) state: Lease<u32>,
     /// The change counter when the last write began.
-    pub(super) entered: u32,
+    pub(crate) entered: u32,
     /// `None` if no lease is possible.
-    pub(super) age: Option<Duration>,
+    pub(crate) age: Option<Duration>,
 }
 
 /// What interrupts whatever runs: a close that leaves it behind.
-pub(super) struct EndsWhenLeft(pub(super) Arc<AtomicBool>);
+pub(crate) struct EndsWhenLeft(pub(crate) Arc<AtomicBool>);
 
 /// The commits up to some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Commits {
+pub(crate) struct Commits {
     /// The stamp of the WAL's state.
-    pub(super) stamp: u32,
+    pub(crate) stamp: u32,
     /// The commits of all connections: the change counter of the WAL.
-    pub(super) all: u32,
+    pub(crate) all: u32,
     /// The commits of this connection.
-    pub(super) own: u32,
+    pub(crate) own: u32,
 }
 
 /// What is known of earlier tries to make room.
 #[derive(Default)]
-pub(super) struct Room {
+pub(crate) struct Room {
     /// When the last try failed, if none succeeded since.
-    pub(super) failed: Option<Instant>,
+    pub(crate) failed: Option<Instant>,
     /// A write may profit from a try that succeeded.
-    pub(super) is_made: bool,
+    pub(crate) is_made: bool,
     /// A failure inside a transaction, where room cannot be made.
-    pub(super) noted: Option<Error>,
+    pub(crate) noted: Option<Error>,
 }
 
 /// The page limit of a connection (<https://sqlite.org/pragma.html#pragma_max_page_count>).
-pub(super) struct PageLimit {
+pub(crate) struct PageLimit {
     /// As it was when the connection was opened; `None` until it is read.
-    pub(super) own: Option<u32>,
+    pub(crate) own: Option<u32>,
     /// The last one that was asked for.
-    pub(super) asked: u32,
+    pub(crate) asked: u32,
 }

@@ -33,35 +33,35 @@ use crate::workers::context::Context;
 use crate::workers::savepoint_stack::Control;
 
 pub(crate) struct WriterConnection {
-    pub(super) context: Arc<Context>,
+    pub(crate) context: Arc<Context>,
     /// `None` for the writer's connection.
-    pub(super) own: Option<OwnSettings>,
+    pub(crate) own: Option<OwnSettings>,
     /// `None` after a failure, until the next use opens another. Never `None` for a database in memory.
-    pub(super) connection: Option<Connection>,
+    pub(crate) connection: Option<Connection>,
     /// True if nothing may run on the connection any more.
-    pub(super) is_suspect: bool,
+    pub(crate) is_suspect: bool,
     /// While this is true, nothing is committed and no lock is waited for.
-    pub(super) is_left: Arc<AtomicBool>,
+    pub(crate) is_left: Arc<AtomicBool>,
     /// Ends what runs while that is true.
-    pub(super) left: Arc<EndsWhenLeft>,
+    pub(crate) left: Arc<EndsWhenLeft>,
     /// The commits up to the last time that the slot was released.
-    pub(super) commits: Option<Commits>,
+    pub(crate) commits: Option<Commits>,
     /// The commits that connections of callers made in the slot of this one; of such a connection, those that are counted.
-    pub(super) commits_beside: u32,
+    pub(crate) commits_beside: u32,
     /// The change counters of the attached files at that time, while live queries watch.
-    pub(super) attached_left: Vec<(Box<str>, u32)>,
+    pub(crate) attached_left: Vec<(Box<str>, u32)>,
     /// True after the first open. Only the first open may create the file: a later one must find the same file.
     was_open: bool,
     /// The last connection left frames in the WAL, because copying them took too long when the database was parked.
-    pub(super) left_wal: bool,
-    pub(super) facts: SchemaFacts,
-    pub(super) busy_timeout: BusyWait,
+    pub(crate) left_wal: bool,
+    pub(crate) facts: SchemaFacts,
+    pub(crate) busy_timeout: BusyWait,
     /// Decides whether short writes run inline or go through the queue.
-    pub(super) router: WriteRouter,
-    pub(super) gathering: Gathering,
-    pub(super) lease: WriterLease,
-    pub(super) room: Room,
-    pub(super) page_limit: PageLimit,
+    pub(crate) router: WriteRouter,
+    pub(crate) gathering: Gathering,
+    pub(crate) lease: WriterLease,
+    pub(crate) room: Room,
+    pub(crate) page_limit: PageLimit,
 }
 
 impl WriterConnection {
@@ -74,17 +74,17 @@ impl WriterConnection {
     }
 
     /// Returns a connection of a caller, which its first use opens. While `is_left`, it commits nothing.
-    pub(super) fn of_caller(context: &Arc<Context>, own: OwnSettings, is_left: Arc<AtomicBool>) -> Self {
+    pub(crate) fn of_caller(context: &Arc<Context>, own: OwnSettings, is_left: Arc<AtomicBool>) -> Self {
         closed(context, Some(own), is_left)
     }
 
-    pub(super) fn options(&self) -> &Options {
+    pub(crate) fn options(&self) -> &Options {
         self.own.as_ref().map_or(&self.context.options, |own| &own.options)
     }
 
     /// Returns the connection, opened again if it was given up, and the facts of its schema. Opening waits for locks as
     /// set by `wait_for_locks`.
-    pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
+    pub(crate) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() && self.own.is_some() {
             open_own(self)?;
         } else if self.connection.is_none() {
@@ -129,64 +129,64 @@ impl WriterConnection {
     }
 
     /// Returns true if the connection was not given up.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.connection.is_some()
     }
 
-    pub(super) fn connection(&mut self) -> Result<&mut Connection> {
+    pub(crate) fn connection(&mut self) -> Result<&mut Connection> {
         Ok(self.parts()?.0)
     }
 
     /// Returns the statement of `text`, if it is prepared, and with the functions of now.
-    pub(super) fn known(&mut self, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
+    pub(crate) fn known(&mut self, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
         let connection = self.connection.as_mut().filter(|connection| !connection.is_behind())?;
         connection.statements.find(&mut connection.sqlite, text)
     }
 
-    pub(super) fn is_in_memory(&self) -> bool {
+    pub(crate) fn is_in_memory(&self) -> bool {
         self.context.watch.is_none()
     }
 
     /// Returns the error that refuses all further writes, if there is one.
-    pub(super) fn refusal(&self) -> Option<Error> {
+    pub(crate) fn refusal(&self) -> Option<Error> {
         self.context.watch.as_ref()?.refusal().cloned()
     }
 
-    pub(super) fn refuse_after_failed_sync(&self, error: &Error) {
+    pub(crate) fn refuse_after_failed_sync(&self, error: &Error) {
         if let Some(watch) = &self.context.watch {
             watch.refuse_after_failed_sync(error);
         }
     }
 
     /// Returns the wal-index as it is published now, if it is consistent.
-    pub(super) fn wal_now(&self) -> Option<(WalState, WalHeader)> {
+    pub(crate) fn wal_now(&self) -> Option<(WalState, WalHeader)> {
         self.connection.as_ref()?.sqlite.wal().now()
     }
 
     /// Returns the first copy of the wal-index header.
-    pub(super) fn wal_header(&self) -> Option<WalHeader> {
+    pub(crate) fn wal_header(&self) -> Option<WalHeader> {
         self.connection.as_ref()?.sqlite.wal().header()
     }
 
-    pub(super) fn is_autocommit(&self) -> bool {
+    pub(crate) fn is_autocommit(&self) -> bool {
         self.connection.as_ref().is_none_or(|connection| connection.sqlite.handle().is_autocommit())
     }
 
     /// Runs BEGIN IMMEDIATE.
-    pub(super) fn begin(&mut self) -> Result<()> {
+    pub(crate) fn begin(&mut self) -> Result<()> {
         let connection = self.connection()?;
         Ok(connection.control.begin(&mut connection.sqlite)?)
     }
 
     /// Undoes what ran since the innermost savepoint, and closes it. If that fails, the transaction is rolled back.
-    pub(super) fn undo(&mut self) -> Result<()> {
+    pub(crate) fn undo(&mut self) -> Result<()> {
         let connection = self.connection()?;
         let undone = connection.control.undo(&mut connection.sqlite);
         undone.map_err(Error::from).inspect_err(|_| self.rollback())
     }
 
     /// Rolls back the open transaction, if there is one. A connection that cannot roll back is replaced.
-    pub(super) fn rollback(&mut self) {
+    pub(crate) fn rollback(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         if connection.control.rollback(&mut connection.sqlite).is_err() && !self.is_autocommit() {
             self.replace();
@@ -195,7 +195,7 @@ impl WriterConnection {
 
     /// Gives the connection up, so that the next use opens another. A database in memory would be lost with its
     /// connection, so there the connection is repaired instead.
-    pub(super) fn replace(&mut self) {
+    pub(crate) fn replace(&mut self) {
         if self.context.options.is_memory() {
             let busy = self.busy();
             if let Some(connection) = &mut self.connection {
@@ -210,7 +210,7 @@ impl WriterConnection {
 
     /// Returns true if what failed with `error` may be tried once more: nothing could be written on the connection,
     /// because one of its files could only be opened for reading, and so the connection was given up.
-    pub(super) fn reopens_after(&mut self, error: &Error) -> bool {
+    pub(crate) fn reopens_after(&mut self, error: &Error) -> bool {
         let is_half_open = |connection: &Connection| is_half_open(&connection.sqlite).unwrap_or(false);
         let reopens = is_read_only(error)
             && !self.is_in_memory()
@@ -223,7 +223,7 @@ impl WriterConnection {
     }
 
     /// Ends the lease, whatever the reason.
-    pub(super) fn end_lease(&mut self) {
+    pub(crate) fn end_lease(&mut self) {
         if self.lease.state.drop_it()
             && let Some(Connection { sqlite, control, .. }) = &mut self.connection
         {
@@ -232,7 +232,7 @@ impl WriterConnection {
     }
 
     /// Takes the connection out. The files beside the database may be removed from now on.
-    pub(super) fn take(&mut self) -> Option<Connection> {
+    pub(crate) fn take(&mut self) -> Option<Connection> {
         if let Some(watch) = self.context.watch.as_ref().filter(|_| self.own.is_none()) {
             watch.closed();
         }
@@ -243,7 +243,7 @@ impl WriterConnection {
 }
 
 /// Lets `last_insert_rowid()` tell this rowid, if there is one, until a row is inserted.
-pub(super) fn tell_rowid(writer: &WriterConnection, rowid: Option<i64>) {
+pub(crate) fn tell_rowid(writer: &WriterConnection, rowid: Option<i64>) {
     if let (Some(connection), Some(rowid)) = (&writer.connection, rowid) {
         connection.sqlite.handle().set_last_insert_rowid(rowid);
     }

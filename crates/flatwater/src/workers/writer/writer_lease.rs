@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// How a write got its snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entered {
+pub(crate) enum Entered {
     /// From the lease.
     Continued,
     /// From a new lease, or from its own transaction.
@@ -52,18 +52,18 @@ pub(super) enum Entered {
 
 impl WriterLease {
     /// The state of a connection whose short writes may take so long each.
-    pub(super) fn new(short: Duration) -> Self {
+    pub(crate) fn new(short: Duration) -> Self {
         Self { age: Some(short.saturating_mul(SHORT_WRITES).clamp(AGE, LOOK)), ..Self::impossible() }
     }
 
-    pub(super) fn impossible() -> Self {
+    pub(crate) fn impossible() -> Self {
         Self { state: Lease::None, entered: 0, age: None }
     }
 }
 
 /// Called before a write in an inline run: continues the lease, renews it, begins one, or ensures that there is
 /// none. After `Ok` the write sees the schema that is known; after an error it must not run.
-pub(super) fn enter_lease(
+pub(crate) fn enter_lease(
     writer: &mut WriterConnection,
     state: &WalState,
     left: &LeftWal,
@@ -99,7 +99,7 @@ pub(super) fn enter_lease(
 
 /// Called after a write that succeeded and left the WAL with this header. A write that failed has ended the lease
 /// already.
-pub(super) fn leave_lease(writer: &mut WriterConnection, header: Option<&WalHeader>, now: Instant) {
+pub(crate) fn leave_lease(writer: &mut WriterConnection, header: Option<&WalHeader>, now: Instant) {
     if writer.lease.age.is_none() {
         return;
     }
@@ -117,7 +117,7 @@ pub(super) fn leave_lease(writer: &mut WriterConnection, header: Option<&WalHead
 
 /// Ends a lease that is not used.
 #[derive(Default)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     /// The token was given back with a lease since the last look. Who sets it asks for a look, unless it was set: hence
     /// SeqCst.
     used: AtomicBool,
@@ -126,7 +126,7 @@ pub(super) struct Watch {
 
 impl Writer {
     /// Called before the token is given back: if a lease is held, ensures that the timer looks at it.
-    pub(super) fn watch_lease(&self, writer: &WriterConnection) {
+    pub(crate) fn watch_lease(&self, writer: &WriterConnection) {
         let watch = &self.0.lease_watch;
         if writer.lease.state.is_held() && !watch.used.swap(true, Ordering::SeqCst) {
             let of = Arc::downgrade(&self.0);

@@ -9,12 +9,8 @@ use std::sync::Arc;
 
 use flatwater_sqlite::{Discard, Prepared};
 
-use super::WriterShared;
-use super::commit::commit;
-use super::exclusive::{take_back, with_foreign_keys};
-use super::interrupts::{arm, disarm};
+use super::connection::{take_back, with_foreign_keys};
 use super::migration::table;
-use super::writer_connection::WriterConnection;
 use crate::connection::exclusive::import_statements::{
     Mark, changes_rows, mark, misplaced, prepare_dumped, renew_schema, writes_schema,
 };
@@ -27,9 +23,13 @@ use crate::sql::dump_start::Dump;
 use crate::sql::script::terminated;
 use crate::sql::statement_info::StatementInfo;
 use crate::workers::Answer;
+use crate::workers::writer::WriterShared;
+use crate::workers::writer::commit::commit;
+use crate::workers::writer::interrupts::{arm, disarm};
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// Runs the script, all of it or nothing.
-pub(super) fn load(
+pub(crate) fn load(
     writer: &mut WriterConnection,
     shared: &WriterShared,
     text: &Arc<StatementInfo>,

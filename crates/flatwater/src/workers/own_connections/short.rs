@@ -3,19 +3,12 @@
 //! Owns: the rules for reads, for writes and for what begins and ends a transaction, and the slot that they take. Runs on
 //! callers' threads, which have taken the connection out of the inbox. Invariants: a statement waits for nothing, neither for
 //! the slot nor for a lock of the file, and prepares nothing; what fails leaves nothing behind, unless it may have been committed.
-//! Leaves out: the inbox, and giving the slot back (`inline`); the limits of such a run (`inline_access`).
+//! Leaves out: the inbox, and giving the slot back (`inline`); the limits of such a run (`writer::inline_access`).
 
 use std::sync::Arc;
 
 use flatwater_sqlite::WalHeader;
 
-use super::super::Writer;
-use super::super::inline_access::run_inline;
-use super::super::inline_statement::{run_short, short_statement};
-use super::super::inline_transaction::{begin, is_one};
-use super::super::inline_write::{Ended, Write, short_write};
-use super::super::known_schema::{has_seen_schema, has_settled_schema};
-use super::super::writer_connection::WriterConnection;
 use super::lent_slot::LentSlot;
 use super::runner::Runner;
 use crate::connection::Connection;
@@ -28,7 +21,14 @@ use crate::sql::schema_seen::LeftWal;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::executed::ExecuteResult;
 use crate::workers::Answer;
+use crate::workers::short::statement::{run_short, short_statement};
+use crate::workers::short::transaction::{begin, is_one};
+use crate::workers::short::write::{Ended, Write, short_write};
 use crate::workers::work::Work;
+use crate::workers::writer::Writer;
+use crate::workers::writer::inline_access::run_inline;
+use crate::workers::writer::known_schema::{has_seen_schema, has_settled_schema};
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// How a statement ended that ran on its caller's thread.
 pub(super) enum Ran {

@@ -26,7 +26,6 @@ use self::lent_slot::LentSlot;
 use self::list::OwnConnections;
 use self::runner::Runner;
 use self::waits::{Waiting, resume};
-use super::Writer;
 use crate::connection::functions::Functions;
 use crate::error::{Error, Result};
 use crate::inline::permit::Permit;
@@ -34,11 +33,13 @@ use crate::options::Options;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::recurring::Recurring;
 use crate::workers::context::Context;
-use crate::workers::kept::inbox::{self, End, Inbox, Posted};
-use crate::workers::kept_connection::KeptConnection;
+use crate::workers::kept::connection::KeptConnection;
+use crate::workers::kept::inbox;
+use crate::workers::kept::inbox::{End, Inbox, Posted};
 use crate::workers::request::Request;
 use crate::workers::tried::Tried;
 use crate::workers::work::Work;
+use crate::workers::writer::Writer;
 
 /// The error for a request that comes after this end.
 fn ended(end: &End) -> Error {

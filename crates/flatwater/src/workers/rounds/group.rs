@@ -25,16 +25,8 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 use rusqlite::ffi;
 
-use super::WriterShared;
 use super::choice::Choice;
-use super::commit::commit;
-use super::effects::Effects;
-use super::gathering::Gathering;
-use super::interrupts::{arm_for_all, disarm};
-use super::known_schema::{knows_schema, learn_schema};
-use super::perform::{Rules, perform};
 use super::taken::{put_back, start_from, take};
-use super::writer_connection::WriterConnection;
 use crate::error::kind::is_damage;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::GroupLimits;
@@ -42,8 +34,16 @@ use crate::queue::ticket::{Ticket, left_request};
 use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
+use crate::workers::perform::statements::{Rules, perform};
 use crate::workers::request::Request;
 use crate::workers::work::Work;
+use crate::workers::writer::WriterShared;
+use crate::workers::writer::commit::commit;
+use crate::workers::writer::effects::Effects;
+use crate::workers::writer::gathering::Gathering;
+use crate::workers::writer::interrupts::{arm_for_all, disarm};
+use crate::workers::writer::known_schema::{knows_schema, learn_schema};
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// The outcome of one write.
 enum Member {
@@ -58,7 +58,7 @@ enum Member {
 
 /// Runs the started requests of `members` as one group. Leaves `members` empty: each request is answered or back in the
 /// queue.
-pub(super) fn run_group(
+pub(crate) fn run_group(
     writer: &mut WriterConnection,
     shared: &WriterShared,
     limits: GroupLimits,
@@ -212,7 +212,7 @@ fn begin(writer: &mut WriterConnection, shared: &WriterShared, members: &mut [Re
 }
 
 /// Lets the connection wait for the lock until the wait of any member is over.
-pub(super) fn wait_for_lock(writer: &WriterConnection, shared: &WriterShared, members: &mut [Request]) {
+pub(crate) fn wait_for_lock(writer: &WriterConnection, shared: &WriterShared, members: &mut [Request]) {
     let now = Instant::now();
     let since = members.iter_mut().map(|member| *member.lock_since.get_or_insert(now)).min();
     let end = later(since.unwrap_or(now), shared.context.options.busy_timeout);

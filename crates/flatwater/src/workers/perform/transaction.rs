@@ -9,18 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::WriterShared;
-use super::commit::{commit, settle};
-use super::effects::Effects;
-use super::failed_commit::{Change, Changes};
-use super::inline_access::unlimit;
-use super::inline_transaction::refuse_after;
-use super::interrupts::{arm, disarm};
-use super::known_schema::{may_write_virtual_tables, see_schema};
-use super::open_state::{OnWriter, OpenState, WriterTransaction};
-use super::perform::{Rules, may_leave_part, perform};
-use super::slot::HeldConnection;
-use super::writer_connection::{WriterConnection, tell_rowid};
+use super::statements::{Rules, may_leave_part, perform};
 use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::{Ticket, left_request};
@@ -29,14 +18,25 @@ use crate::workers::Answer;
 use crate::workers::kept::inbox::End;
 use crate::workers::kept::transaction::{KeptTransaction, Message, Undo};
 use crate::workers::nesting::TransactionGuard;
+use crate::workers::open_transaction::answer_after;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::savepoint_stack::{LONG, Stack};
 use crate::workers::shared_errors::fault;
 use crate::workers::work::{Unsettled, Work};
+use crate::workers::writer::WriterShared;
+use crate::workers::writer::commit::{commit, settle};
+use crate::workers::writer::effects::Effects;
+use crate::workers::writer::failed_commit::{Change, Changes};
+use crate::workers::writer::inline_access::unlimit;
+use crate::workers::writer::interrupts::{arm, disarm};
+use crate::workers::writer::known_schema::{may_write_virtual_tables, see_schema};
+use crate::workers::writer::open_state::{OnWriter, OpenState, WriterTransaction};
+use crate::workers::writer::slot::HeldConnection;
+use crate::workers::writer::writer_connection::{WriterConnection, tell_rowid};
 
 /// Begins the transaction that `request` asks for, and serves it.
-pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: Request, outbox: &mut Outbox<'_>) {
+pub(crate) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: Request, outbox: &mut Outbox<'_>) {
     shared.ongoing.note_running(&request.ticket, &request.work);
     let started = request.ticket.note_start(ExecutedOn::Writer, || held.busy_timeout.waited());
     let begun = begin(held, shared, &request.ticket);
@@ -59,7 +59,7 @@ pub(super) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
 }
 
 /// Serves the messages of the open transaction, which has the connection.
-pub(super) fn go_on(held: &mut HeldConnection, shared: &WriterShared, outbox: &mut Outbox<'_>) {
+pub(crate) fn go_on(held: &mut HeldConnection, shared: &WriterShared, outbox: &mut Outbox<'_>) {
     let Some(transaction) = held.lent_to().cloned() else { return };
     let Some((at, message)) = transaction.take() else { return };
     serve_messages(ServedTransaction { held, shared, transaction, at: Some(at) }, Some(message), outbox);
@@ -97,6 +97,14 @@ fn serve_messages(mut open: ServedTransaction<'_>, first: Option<Message>, outbo
     }
     shared.make_noted_room(held);
     refuse_after(shared, refused, &end, outbox);
+}
+
+/// Answers the requests that a transaction will not serve any more.
+pub(crate) fn refuse_after(shared: &WriterShared, refused: Vec<Request>, end: &End, outbox: &mut Outbox<'_>) {
+    for request in refused {
+        let answer = answer_after(end, &request.work);
+        shared.answer(outbox, request, answer);
+    }
 }
 
 /// An open transaction that the writer's thread serves. If that panics, the connection is taken back, and the transaction

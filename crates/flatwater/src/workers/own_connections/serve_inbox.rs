@@ -22,14 +22,13 @@ use crate::thread::background::run_waiting;
 use crate::thread::block_on::mark_closure;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::workers::Answer;
+use crate::workers::kept::connection::KeptConnection;
 use crate::workers::kept::inbox::End;
-use crate::workers::kept_connection::KeptConnection;
 use crate::workers::open_transaction;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
-use crate::workers::shared_errors::fault;
+use crate::workers::shared_errors::{fault, may_come_of_a_close};
 use crate::workers::work::Work;
-use crate::workers::writer::round::may_come_of_a_close;
 use crate::workers::writer::state::OwnSettings;
 use crate::workers::writer::writer_connection::WriterConnection;
 

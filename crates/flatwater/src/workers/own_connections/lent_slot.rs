@@ -9,17 +9,17 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::effects::Effects;
-use super::super::known_schema::{forget_schema, has_settled_schema, see_schema};
-use super::super::slot::{HeldConnection, Slot, enter, leave_beside};
-use super::super::writer_connection::WriterConnection;
-use super::super::{Writer, WriterShared};
 use crate::error::{Error, Result};
 use crate::queue::write_count::PendingWrite;
 use crate::sql::catalogue::Catalogue;
 use crate::workers::Answer;
+use crate::workers::writer::effects::Effects;
+use crate::workers::writer::known_schema::{forget_schema, has_settled_schema, see_schema};
+use crate::workers::writer::slot::{HeldConnection, Slot, enter, leave_beside};
+use crate::workers::writer::writer_connection::WriterConnection;
+use crate::workers::writer::{Writer, WriterShared};
 
-pub(in super::super) struct LentSlot {
+pub(crate) struct LentSlot {
     pub(super) shared: Arc<WriterShared>,
     /// `None` when it was given back.
     writer: Option<Box<WriterConnection>>,
@@ -61,14 +61,14 @@ impl LentSlot {
     }
 
     /// Takes the slot on the writer's thread. Returns `None` if the engine is gone.
-    pub(in super::super) fn lent(shared: &WriterShared, held: &mut HeldConnection) -> Option<Self> {
+    pub(crate) fn lent(shared: &WriterShared, held: &mut HeldConnection) -> Option<Self> {
         let shared = shared.this.upgrade()?;
         see_schema(held, &shared.context.catalogue.left);
         Some(Self { shared, writer: Some(held.lend()) })
     }
 
     /// Returns the answer to who asked for a slot.
-    pub(in super::super) fn answer(self) -> Answer {
+    pub(crate) fn answer(self) -> Answer {
         Answer::Returned(Box::new(self), None)
     }
 

@@ -5,14 +5,14 @@
 //! caller who leaves learns whether it was in time; what a caller has left is not run, but one that had begun is answered.
 //! Leaves out: which requests are taken (`choice`).
 
-use super::WriterShared;
 use super::choice::Choice;
 use crate::queue::ticket::left_request;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
+use crate::workers::writer::WriterShared;
 
 /// Takes the requests that `choice` takes. They start under the queue's lock.
-pub(super) fn take(shared: &WriterShared, into: &mut Vec<Request>, choice: &mut Choice) {
+pub(crate) fn take(shared: &WriterShared, into: &mut Vec<Request>, choice: &mut Choice) {
     shared.queue.take_while(into, |request| {
         let takes = choice.takes(shared.candidate(request));
         if takes {
@@ -23,7 +23,7 @@ pub(super) fn take(shared: &WriterShared, into: &mut Vec<Request>, choice: &mut 
 }
 
 /// Starts those requests, from this one on, that did not start when they were taken. Drops those whose callers have left.
-pub(super) fn start_from(shared: &WriterShared, first: usize, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) {
+pub(crate) fn start_from(shared: &WriterShared, first: usize, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) {
     for gone in batch.extract_if(first.., |request| !request.ticket.start()) {
         if gone.ticket.is_interrupted() {
             // It had begun, maybe with a group. Its caller may wait until it is known that nothing of it is kept.
@@ -35,7 +35,7 @@ pub(super) fn start_from(shared: &WriterShared, first: usize, batch: &mut Vec<Re
 }
 
 /// Puts the requests back to the front of the queue, in their order.
-pub(super) fn put_back(shared: &WriterShared, members: &mut Vec<Request>) {
+pub(crate) fn put_back(shared: &WriterShared, members: &mut Vec<Request>) {
     for member in &*members {
         // One whose caller has left is not started again.
         member.ticket.put_back();

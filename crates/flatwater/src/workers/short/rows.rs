@@ -3,21 +3,16 @@
 //! Owns: that transaction, and which rows are eligible. Runs on the thread that polls a call. Never waits, neither for the
 //! slot nor for a lock of the file. Invariants: all of the rows are committed, or nothing of them is left and a worker runs
 //! them from the start, unless the COMMIT itself failed: then the writer's thread finds out what became of it; it never
-//! pays for a checkpoint or a sync. Leaves out: BEGIN and COMMIT (`inline_transaction`), single statements
-//! (`inline_write`), rows in a caller's transaction.
+//! pays for a checkpoint or a sync. Leaves out: BEGIN and COMMIT (`transaction`), single statements
+//! (`write`), rows in a caller's transaction.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{PageRefusal, ReadTime, WalState};
 
-use super::inline_access::{run_inline, suspect};
-use super::inline_transaction::{begin, commits_shortly, run_end};
-use super::inline_write::{Ended, INELIGIBLE, is_from_commit, short_write, tell};
-use super::known_schema::has_settled_schema;
-use super::slot::Slot;
-use super::writer_connection::WriterConnection;
-use super::{Writer, WriterShared};
+use super::transaction::{begin, commits_shortly, run_end};
+use super::write::{Ended, INELIGIBLE, is_from_commit, short_write, tell};
 use crate::connection::Connection;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
@@ -33,6 +28,11 @@ use crate::values::param_rows::ParamRows;
 use crate::workers::Answer;
 use crate::workers::tried::Tried;
 use crate::workers::work::Work;
+use crate::workers::writer::inline_access::{run_inline, suspect};
+use crate::workers::writer::known_schema::has_settled_schema;
+use crate::workers::writer::slot::Slot;
+use crate::workers::writer::writer_connection::WriterConnection;
+use crate::workers::writer::{Writer, WriterShared};
 
 /// What a text is expected to take at least, per row: so the number of rows has a limit whatever the clock tells.
 const LEAST: Duration = Duration::from_nanos(100);

@@ -12,20 +12,6 @@ use std::time::Instant;
 use flatwater_sqlite::Interrupt;
 use rusqlite::DropBehavior;
 
-use super::WriterShared;
-use super::autocommit::autocommit;
-use super::commit::commit;
-use super::demanded_checkpoint::checkpoint;
-use super::effects::Effects;
-use super::exclusive;
-use super::import_script::load;
-use super::interrupts::{arm, disarm, ends};
-use super::memory_backup::backup;
-use super::migration::migrate;
-use super::perform::{Rules, perform};
-use super::rekey::rekey;
-use super::vacuum::vacuum;
-use super::writer_connection::WriterConnection;
 use crate::connection::Connection;
 use crate::connection::exclusive::reset::{is_idle, restore_handlers};
 use crate::connection::learn::live_query::run_live;
@@ -36,10 +22,24 @@ use crate::queue::ticket::Ticket;
 use crate::sql::dump_start::dump;
 use crate::sql::policy;
 use crate::workers::Answer;
+use crate::workers::exclusive::connection::with_connection;
+use crate::workers::exclusive::import_script::load;
+use crate::workers::exclusive::memory_backup::backup;
+use crate::workers::exclusive::migration::migrate;
+use crate::workers::exclusive::rekey::rekey;
+use crate::workers::exclusive::vacuum::vacuum;
+use crate::workers::perform::autocommit::autocommit;
+use crate::workers::perform::statements::{Rules, perform};
 use crate::workers::work::{ReadClosure, Returned, Work, WriteClosure};
+use crate::workers::writer::WriterShared;
+use crate::workers::writer::commit::commit;
+use crate::workers::writer::demanded_checkpoint::checkpoint;
+use crate::workers::writer::effects::Effects;
+use crate::workers::writer::interrupts::{arm, disarm, ends};
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// Runs the work and returns its answer.
-pub(super) fn run_alone(
+pub(crate) fn run_alone(
     writer: &mut WriterConnection,
     shared: &WriterShared,
     work: Work,
@@ -54,7 +54,7 @@ pub(super) fn run_alone(
             arm(writer, ticket);
             run_live(writer.connection()?, query.parts(&known)).map(Answer::Live)
         }
-        Work::WithConnection(closure) => exclusive::with_connection(writer, shared, closure, ticket),
+        Work::WithConnection(closure) => with_connection(writer, shared, closure, ticket),
         Work::Copy(form) => backup(writer, shared, &form, ticket),
         Work::Vacuum(text) => vacuum(writer, shared, text, ticket),
         Work::Rekey(key) => rekey(writer, &key, ticket),

@@ -10,13 +10,6 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Callbacks, Connection as Sqlite, Handle, Interrupt};
 
-use super::super::commit::settle;
-use super::super::effects::Effects;
-use super::super::failed_commit::{Change, Changes};
-use super::super::inline_access::unlimit;
-use super::super::interrupts::disarm;
-use super::super::known_schema::{may_write_virtual_tables, see_schema};
-use super::super::writer_connection::WriterConnection;
 use super::lent_slot::LentSlot;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
@@ -29,6 +22,13 @@ use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::shared_errors::{lost_meanwhile, not_ended};
 use crate::workers::work::{Unsettled, Work};
+use crate::workers::writer::commit::settle;
+use crate::workers::writer::effects::Effects;
+use crate::workers::writer::failed_commit::{Change, Changes};
+use crate::workers::writer::inline_access::unlimit;
+use crate::workers::writer::interrupts::disarm;
+use crate::workers::writer::known_schema::{may_write_virtual_tables, see_schema};
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// What runs the requests of one connection of a caller.
 pub(super) struct Runner {

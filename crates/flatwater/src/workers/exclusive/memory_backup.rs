@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use super::WriterShared;
-use super::interrupts::ends;
-use super::writer_connection::WriterConnection;
 use crate::connection::exclusive::copy::{Copy, copy};
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
+use crate::workers::writer::WriterShared;
+use crate::workers::writer::interrupts::ends;
+use crate::workers::writer::writer_connection::WriterConnection;
 
-pub(super) fn backup(
+pub(crate) fn backup(
     writer: &mut WriterConnection,
     shared: &WriterShared,
     form: &Copy,

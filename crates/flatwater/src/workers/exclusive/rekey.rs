@@ -7,17 +7,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::close_connection::drop_connection;
-use super::writer_connection::WriterConnection;
 use crate::connection::exclusive::change_key::change_key;
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Key;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
+use crate::workers::writer::close_connection::drop_connection;
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// Encrypts the database with `new`. Waits for reads in progress, and for other processes, as long as for a lock.
-pub(super) fn rekey(writer: &mut WriterConnection, new: &Key, ticket: &Arc<Ticket>) -> Result<Answer> {
+pub(crate) fn rekey(writer: &mut WriterConnection, new: &Key, ticket: &Arc<Ticket>) -> Result<Answer> {
     let context = writer.context.clone();
     let options = &context.options;
     let (Some(key), Some(watch)) = (&options.key, &context.watch) else {

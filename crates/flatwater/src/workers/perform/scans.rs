@@ -5,28 +5,28 @@
 
 use std::time::Duration;
 
-use super::writer_connection::WriterConnection;
 use crate::connection::run::scan_history::RowChanges;
 use crate::connection::run::statement_cache::CachedStatement;
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// A scan counts as short if it took no more than this part of the limit in time. With other values the same statement may
 /// change each row that it passes, which takes several times as long as to pass it.
 const PART_OF_THE_LIMIT: u32 = 4;
 /// One of no more steps is short whatever it took: the machine stopped the thread, or nothing was in the processor's caches.
-/// How long its text takes on average is asked anyway (`inline_write`).
+/// How long its text takes on average is asked anyway (`write`).
 const FEW_STEPS: u32 = 1_000;
 /// A scan that took so many times the limit counts against its text.
 const FAR_TOO_LONG: u32 = 4;
 
 /// Returns true for a write whose last scan of the table was short, if the table cannot have got many rows since.
-pub(super) fn is_short_scan(writer: &WriterConnection, ready: &CachedStatement) -> bool {
+pub(crate) fn is_short_scan(writer: &WriterConnection, ready: &CachedStatement) -> bool {
     let changes = ready.short_scan().zip(changes_so_far(writer));
     changes.is_some_and(|(before, now)| now.are_few_since(before))
 }
 
 /// Called after a write in a transaction that succeeded and took so long, on any thread: if it scans a table, notes whether it
 /// was short.
-pub(super) fn note_scan(writer: &mut WriterConnection, ready: &CachedStatement, took: Duration) {
+pub(crate) fn note_scan(writer: &mut WriterConnection, ready: &CachedStatement, took: Duration) {
     let is_scan = ready.inline_write().is_some_and(|write| write.scans);
     let Some(limits) = writer.context.policy.limits().filter(|_| is_scan) else { return };
     let Some(connection) = &mut writer.connection else { return };

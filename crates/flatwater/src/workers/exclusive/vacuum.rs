@@ -12,11 +12,6 @@ use std::sync::Arc;
 
 use flatwater_sqlite::CheckpointMode;
 
-use super::WriterShared;
-use super::autocommit::autocommit;
-use super::demanded_checkpoint::checkpoint;
-use super::interrupts::disarm;
-use super::writer_connection::WriterConnection;
 use crate::connection::Connection;
 use crate::connection::open::pragmas::{in_definitions, temp_store};
 use crate::error::Result;
@@ -25,12 +20,17 @@ use crate::queue::ticket::Ticket;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::params::Params;
 use crate::workers::Answer;
+use crate::workers::perform::autocommit::autocommit;
 use crate::workers::work::Work;
+use crate::workers::writer::WriterShared;
+use crate::workers::writer::demanded_checkpoint::checkpoint;
+use crate::workers::writer::interrupts::disarm;
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// The value of `PRAGMA temp_store` for files.
 const IN_FILES: i64 = 1;
 
-pub(super) fn vacuum(
+pub(crate) fn vacuum(
     writer: &mut WriterConnection,
     shared: &WriterShared,
     text: Arc<StatementInfo>,

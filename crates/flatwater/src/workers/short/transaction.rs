@@ -4,18 +4,14 @@
 //! handing it over to the writer's thread when there is a message for it. Runs on the thread that polls a call, and on the one that sends the message. Invariants: nothing here waits
 //! for a lock, syncs a file, or copies pages out of the WAL; a COMMIT that failed is not tried again unless its transaction is
 //! still open; nobody else gets the slot until the transaction is over. Leaves out: the statements between
-//! (`inline_statement`, `serve_transaction`).
+//! (`statement`, `perform::transaction`).
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use flatwater_sqlite::WalHeader;
 
-use super::inline_access::run_inline;
-use super::open_state::{OnWriter, OpenState, WriterTransaction};
-use super::slot::Slot;
-use super::writer_connection::{WriterConnection, tell_rowid};
-use super::{Writer, WriterShared, inline_statement};
+use super::statement;
 use crate::connection::Connection;
 use crate::connection::learn::schema::Known;
 use crate::error::Result;
@@ -28,11 +24,16 @@ use crate::workers::Answer;
 use crate::workers::kept::inbox::End;
 use crate::workers::kept::transaction::{KeptTransaction, Side, Step};
 use crate::workers::nesting::TransactionGuard;
-use crate::workers::open_transaction::{Savepoints, answer_after};
-use crate::workers::outbox::Outbox;
+use crate::workers::open_transaction::Savepoints;
+use crate::workers::perform::transaction::refuse_after;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
 use crate::workers::work::{Unsettled, Work};
+use crate::workers::writer::inline_access::run_inline;
+use crate::workers::writer::open_state::{OnWriter, OpenState, WriterTransaction};
+use crate::workers::writer::slot::Slot;
+use crate::workers::writer::writer_connection::{WriterConnection, tell_rowid};
+use crate::workers::writer::{Writer, WriterShared};
 
 impl Side for OnWriter {
     type Connection = OpenState;
@@ -47,7 +48,7 @@ impl Side for OnWriter {
         if work.describe().ends() {
             return end(&self.0, at, savepoints, work, permit);
         }
-        inline_statement::run_inline(at, work, savepoints, permit)
+        statement::run_inline(at, work, savepoints, permit)
     }
 
     fn give_up(&self, at: &mut OpenState) {
@@ -97,7 +98,7 @@ pub(crate) fn begin_inline(writer: &Writer, rowid: Option<i64>, permit: &Permit<
 
 /// Runs BEGIN IMMEDIATE, if the schema is the known one. Returns `None` if nothing was tried. With attached files SQLite
 /// begins in each of them, which may recover one.
-pub(super) fn begin(
+pub(crate) fn begin(
     shared: &WriterShared,
     writer: &mut WriterConnection,
     permit: &Permit<'_>,
@@ -155,7 +156,7 @@ fn end(
 }
 
 /// Runs COMMIT or ROLLBACK. Returns `None` if nothing was tried.
-pub(super) fn run_end(writer: &mut WriterConnection, commits: bool, permit: &Permit<'_>) -> Option<Result<()>> {
+pub(crate) fn run_end(writer: &mut WriterConnection, commits: bool, permit: &Permit<'_>) -> Option<Result<()>> {
     let (ended, _) = run_inline(writer, permit, None, |writer| {
         let Connection { sqlite, control, .. } = writer.connection()?;
         if commits {
@@ -169,12 +170,12 @@ pub(super) fn run_end(writer: &mut WriterConnection, commits: bool, permit: &Per
 }
 
 /// Returns true if a transaction consists of the main database alone.
-pub(super) fn is_one(writer: &WriterConnection) -> bool {
+pub(crate) fn is_one(writer: &WriterConnection) -> bool {
     writer.connection.as_ref().is_some_and(|connection| connection.attached.names.is_empty())
 }
 
 /// Returns true if a COMMIT only appends to the WAL: neither syncs it, nor starts it over.
-pub(super) fn commits_shortly(shared: &WriterShared, writer: &WriterConnection, wal: &WalHeader) -> bool {
+pub(crate) fn commits_shortly(shared: &WriterShared, writer: &WriterConnection, wal: &WalHeader) -> bool {
     shared.context.options.durability == Durability::Normal && writer.refusal().is_none() && wal.copied < wal.max_frame
 }
 
@@ -194,12 +195,4 @@ fn leave(shared: Arc<WriterShared>, at: OpenState, refused: Vec<Request>, end: &
 fn hand_over(shared: Arc<WriterShared>, transaction: Arc<WriterTransaction>) {
     let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
     Slot::hand_over_lent(&Writer(shared), transaction, Request::new(ticket, Work::GoOn, ReplyTo::Nobody));
-}
-
-/// Answers the requests that a transaction will not serve any more.
-pub(super) fn refuse_after(shared: &WriterShared, refused: Vec<Request>, end: &End, outbox: &mut Outbox<'_>) {
-    for request in refused {
-        let answer = answer_after(end, &request.work);
-        shared.answer(outbox, request, answer);
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: that run, or that of a savepoint, and which are eligible. Runs on the thread of a caller, which has taken the
 //! connection out of the transaction's inbox. Invariant: an inline run that fails leaves nothing behind, and a worker
-//! runs the statement again. Leaves out: the order of messages (`kept`), beginning and ending a transaction inline (`inline_transaction`).
+//! runs the statement again. Leaves out: the order of messages (`kept`), beginning and ending a transaction inline (`transaction`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,7 @@ use std::time::Duration;
 use flatwater_sqlite::{PageRefusal, ReadTime};
 use rusqlite::ffi;
 
-use super::effects::Effects;
-use super::inline_access::{self, suspect};
-use super::inline_write::short_write;
-use super::known_schema::has_settled_schema;
-use super::open_state::OpenState;
-use super::perform::run_one;
-use super::short_scans::{is_short_scan, note_scan};
-use super::writer_connection::WriterConnection;
+use super::write::short_write;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
@@ -29,10 +22,18 @@ use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::kept::transaction::Step;
 use crate::workers::open_transaction::Savepoints;
+use crate::workers::perform::scans::{is_short_scan, note_scan};
+use crate::workers::perform::statements::run_one;
 use crate::workers::work::Work;
+use crate::workers::writer::effects::Effects;
+use crate::workers::writer::inline_access;
+use crate::workers::writer::inline_access::suspect;
+use crate::workers::writer::known_schema::has_settled_schema;
+use crate::workers::writer::open_state::OpenState;
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// Runs the work on this thread now, if it is known to be short and the transaction is at these savepoints.
-pub(super) fn run_inline(
+pub(crate) fn run_inline(
     at: &mut OpenState,
     work: &Work,
     savepoints: &Savepoints,
@@ -66,7 +67,7 @@ pub(super) fn run_inline(
 }
 
 /// Does a step with a savepoint. SQLite writes nothing for it: no virtual table has anything left to write, see
-/// `serve_transaction::settle_tables`.
+/// `perform::transaction::settle_tables`.
 fn savepoint(at: &mut OpenState, work: &Work, permit: &Permit<'_>) -> (InlineRun<Result<Answer>>, Step) {
     let Some(answer) = at.savepoints.step(&mut *at.writer, work) else {
         return (InlineRun::Ineligible(NotTried::Other), Step::Stays);
@@ -77,7 +78,7 @@ fn savepoint(at: &mut OpenState, work: &Work, permit: &Permit<'_>) -> (InlineRun
 
 /// Runs the statement, and records how long it took. Of one that fails nothing is left, or the transaction is rolled back.
 /// Returns `None` if this connection is not capable of inline runs.
-pub(super) fn run_short(
+pub(crate) fn run_short(
     writer: &mut WriterConnection,
     ready: &CachedStatement,
     work: &Work,
@@ -212,7 +213,7 @@ fn eligible_inside(
 }
 
 /// Returns the statement of `text`, if it is prepared here and short in a transaction.
-pub(super) fn short_statement(
+pub(crate) fn short_statement(
     writer: &mut WriterConnection,
     text: &StatementInfo,
     only_reads: bool,

@@ -9,12 +9,6 @@ use std::time::Duration;
 
 use flatwater_sqlite::Interrupt;
 
-use super::super::autocommit::Execution;
-use super::super::commit::{commit, settle};
-use super::super::commits_seen::changes;
-use super::super::exclusive::exclusive_policy;
-use super::super::interrupts::disarm;
-use super::super::perform::{failed_in_script, may_leave_part, need_rows, refuse_rows};
 use super::runner::Runner;
 use crate::connection::Connection;
 use crate::connection::learn::analyse::{learn, learn_before};
@@ -33,7 +27,13 @@ use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::{ParamRow, Params};
 use crate::workers::Answer;
+use crate::workers::exclusive::connection::exclusive_policy;
+use crate::workers::perform::autocommit::Execution;
+use crate::workers::perform::statements::{failed_in_script, may_leave_part, need_rows, refuse_rows};
 use crate::workers::work::Work;
+use crate::workers::writer::commit::{commit, settle};
+use crate::workers::writer::commits_seen::changes;
+use crate::workers::writer::interrupts::disarm;
 
 /// The run of one request.
 struct RequestRun<'a> {

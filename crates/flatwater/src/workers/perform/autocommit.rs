@@ -2,25 +2,25 @@
 //!
 //! Owns: the steps around it, and the time of its execution. Runs on the thread that holds the slot. Invariants: SQLite begins and ends its
 //! transaction; a failure that may have come from the commit is settled. Leaves out: transactions of several statements
-//! (`run_alone`).
+//! (`rounds::alone`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::WriterShared;
-use super::commit::settle;
-use super::commits_seen::changes;
-use super::effects::Effects;
-use super::interrupts::{arm, disarm};
-use super::perform::{Rules, perform};
-use super::writer_connection::WriterConnection;
+use super::statements::{Rules, perform};
 use crate::error::Result;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
 use crate::workers::work::Work;
+use crate::workers::writer::WriterShared;
+use crate::workers::writer::commit::settle;
+use crate::workers::writer::commits_seen::changes;
+use crate::workers::writer::effects::Effects;
+use crate::workers::writer::interrupts::{arm, disarm};
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// Runs one statement in a transaction of its own, which SQLite begins and ends.
-pub(super) fn autocommit(
+pub(crate) fn autocommit(
     writer: &mut WriterConnection,
     shared: &WriterShared,
     work: &Work,
@@ -48,18 +48,18 @@ pub(super) fn autocommit(
 }
 
 /// How long a statement is executed: without waits for locks, and without its commit.
-pub(super) struct Execution {
+pub(crate) struct Execution {
     began: Instant,
     waited: Duration,
 }
 
 impl Execution {
-    pub(super) fn begin(writer: &mut WriterConnection) -> Result<Self> {
+    pub(crate) fn begin(writer: &mut WriterConnection) -> Result<Self> {
         writer.connection()?.sqlite.hooks().commits.watch();
         Ok(Self { began: Instant::now(), waited: writer.busy_timeout.waited() })
     }
 
-    pub(super) fn end(self, writer: &mut WriterConnection) -> Result<Duration> {
+    pub(crate) fn end(self, writer: &mut WriterConnection) -> Result<Duration> {
         let end = writer.connection()?.sqlite.hooks().commits.began().unwrap_or_else(Instant::now);
         let lock = writer.busy_timeout.waited().saturating_sub(self.waited);
         Ok(end.saturating_duration_since(self.began).saturating_sub(lock))

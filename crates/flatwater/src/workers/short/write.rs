@@ -13,12 +13,6 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{PageRefusal, ReadTime, WalState, refused};
 use rusqlite::ffi;
 
-use super::inline_access::{let_go, run_inline, suspect};
-use super::perform::run_one;
-use super::slot::Slot;
-use super::writer_connection::WriterConnection;
-use super::writer_lease::{Entered, enter_lease, leave_lease};
-use super::{Writer, WriterShared};
 use crate::bytecode::analysis::Ending;
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::statement_cache::CachedStatement;
@@ -34,9 +28,15 @@ use crate::queue::write_count::PendingWrite;
 use crate::sql::statement_info::StatementInfo;
 use crate::time::later;
 use crate::workers::Answer;
+use crate::workers::perform::statements::run_one;
 use crate::workers::request::Request;
 use crate::workers::tried::Tried;
 use crate::workers::work::{Unsettled, Work};
+use crate::workers::writer::inline_access::{let_go, run_inline, suspect};
+use crate::workers::writer::slot::Slot;
+use crate::workers::writer::writer_connection::WriterConnection;
+use crate::workers::writer::writer_lease::{Entered, enter_lease, leave_lease};
+use crate::workers::writer::{Writer, WriterShared};
 
 impl Writer {
     /// Runs the write on this thread, if it is known to be short and the token is free.
@@ -59,7 +59,7 @@ impl Writer {
 
 /// Releases the slot after a write that ended like this. If it may have been written, the writer's thread finds out before
 /// anything else runs.
-pub(super) fn tell(
+pub(crate) fn tell(
     slot: Slot<'_>,
     ended: Ended,
     held: Held,
@@ -81,19 +81,19 @@ pub(super) fn tell(
     }
 }
 
-pub(super) const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible(NotTried::Other));
+pub(crate) const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible(NotTried::Other));
 
 /// A write to run.
-pub(super) struct Write<'a> {
-    pub(super) text: &'a StatementInfo,
-    pub(super) work: &'a Work,
-    pub(super) permit: &'a Permit<'a>,
+pub(crate) struct Write<'a> {
+    pub(crate) text: &'a StatementInfo,
+    pub(crate) work: &'a Work,
+    pub(crate) permit: &'a Permit<'a>,
     /// How long pages are read. `None`: as long as it takes.
-    pub(super) read_time: Option<ReadTime>,
+    pub(crate) read_time: Option<ReadTime>,
 }
 
 /// How a write ended.
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Well(Answer),
     /// Nothing was written, and a worker must run the write.
     Fallback(Fallback),
@@ -127,7 +127,7 @@ impl WriterShared {
 
     /// Runs the write, and records how long it took. `state` is the state of the WAL before it, when the WAL was
     /// consistent. Returns `None` if this connection is not capable of inline runs.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         writer: &mut WriterConnection,
         write: &Write<'_>,
@@ -181,7 +181,7 @@ fn run_write(
 
 /// Returns true if the file system failed, so that the write may have been committed. Every other failure came before
 /// the commit, or, if the disk is full, left no commit, and the write was rolled back.
-pub(super) fn is_from_commit(error: &Error) -> bool {
+pub(crate) fn is_from_commit(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR);
     let is_of_files = matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_NOMEM) || is_damage(code);
     refused(code).is_none() && is_of_files
@@ -212,7 +212,7 @@ fn eligible(
 /// long and take time to free, and a loop may change many rows between two checks of the time; only the text's history shows
 /// whether it does. And one that only inserts may read many pages that are not in the cache, as those of its indexes: it is not
 /// short while its history shows that.
-pub(super) fn short_write(
+pub(crate) fn short_write(
     writer: &mut WriterConnection,
     text: &StatementInfo,
     limits: &InlineLimits,

@@ -9,9 +9,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::Policy;
 
-use super::effects::Effects;
-use super::short_scans::note_scan;
-use super::writer_connection::WriterConnection;
+use super::scans::note_scan;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
 use crate::connection::run::execute::{Bounds, Output, StatementRun};
@@ -33,10 +31,12 @@ use crate::values::params::Params;
 use crate::workers::Answer;
 use crate::workers::shared_errors::{lost_meanwhile, returns_no_rows, returns_rows, snapshot_writes};
 use crate::workers::work::Work;
+use crate::workers::writer::effects::Effects;
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// The rules under which a text is prepared, and whether what is learnt from it is shared.
 #[derive(Clone, Copy)]
-pub(super) enum Rules<'a> {
+pub(crate) enum Rules<'a> {
     /// Outside a transaction of the user.
     Statement(&'a Catalogue),
     /// The same, for a handle that may only read.
@@ -58,12 +58,12 @@ impl Rules<'_> {
 }
 
 /// Returns true if a write that failed may have left a part of a row.
-pub(super) fn may_leave_part(writer: &WriterConnection, error: &Error) -> bool {
+pub(crate) fn may_leave_part(writer: &WriterConnection, error: &Error) -> bool {
     writer.connection.as_ref().is_some_and(|connection| connection.may_leave_part(error))
 }
 
 /// Returns the answer of the work, if it consists of statements. What the statements did is recorded in `effects`.
-pub(super) fn perform(
+pub(crate) fn perform(
     writer: &mut WriterConnection,
     effects: &mut Effects,
     rules: Rules<'_>,
@@ -91,7 +91,7 @@ pub(super) fn perform(
 }
 
 /// Runs the one statement of the work.
-pub(super) fn run_one(
+pub(crate) fn run_one(
     writer: &mut WriterConnection,
     statement: &CachedStatement,
     work: &Work,
@@ -241,19 +241,19 @@ impl Performer<'_> {
 }
 
 /// The error of the statement that begins at `begin` in a script.
-pub(super) fn failed_in_script(error: Error, script: &str, begin: usize) -> Error {
+pub(crate) fn failed_in_script(error: Error, script: &str, begin: usize) -> Error {
     let error = in_script(error, script, begin);
     if error.sqlite_code().is_none() { error.with_hint("a script has no parameters") } else { error }
 }
 
-pub(super) fn need_rows(ready: &CachedStatement) -> Result<()> {
+pub(crate) fn need_rows(ready: &CachedStatement) -> Result<()> {
     if ready.class.columns > 0 || ready.class.asks {
         return Ok(());
     }
     Err(returns_no_rows().with_sql(&ready.text.sql))
 }
 
-pub(super) fn refuse_rows(ready: &CachedStatement) -> Result<()> {
+pub(crate) fn refuse_rows(ready: &CachedStatement) -> Result<()> {
     if ready.class.columns == 0 || ready.class.asks {
         return Ok(());
     }

@@ -12,12 +12,7 @@ use std::time::Instant;
 use flatwater_sqlite::AuthEvent;
 use rusqlite::ffi;
 
-use super::WriterShared;
-use super::commit::{commit, settle};
-use super::commits_seen::changes;
-use super::exclusive::{exclusive_policy, take_back, with_foreign_keys};
-use super::interrupts::{arm, disarm};
-use super::writer_connection::WriterConnection;
+use super::connection::{exclusive_policy, take_back, with_foreign_keys};
 use crate::connection::exclusive::history::{add_to_history, create_history, history};
 use crate::connection::exclusive::migration_statements::{StatementPlace, run_statement};
 use crate::connection::exclusive::violations::{tables, violations};
@@ -30,9 +25,14 @@ use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::policy;
 use crate::sql::script::terminated;
 use crate::workers::Answer;
+use crate::workers::writer::WriterShared;
+use crate::workers::writer::commit::{commit, settle};
+use crate::workers::writer::commits_seen::changes;
+use crate::workers::writer::interrupts::{arm, disarm};
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// Applies what is not applied yet, and returns the names of the steps that were applied here.
-pub(super) fn migrate(
+pub(crate) fn migrate(
     writer: &mut WriterConnection,
     shared: &WriterShared,
     migrations: &Migrations,
@@ -244,7 +244,7 @@ fn of_step(step: &Step, error: Error) -> Error {
 }
 
 /// Returns the name of the table that an event writes, creates, alters or drops, in lower case.
-pub(super) fn table(event: &AuthEvent) -> Option<String> {
+pub(crate) fn table(event: &AuthEvent) -> Option<String> {
     let name = match event.action {
         ffi::SQLITE_INSERT
         | ffi::SQLITE_UPDATE

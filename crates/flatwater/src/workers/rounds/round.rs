@@ -2,35 +2,38 @@
 //!
 //! Owns: the loop of `fw-writer`, and what one round does with its requests, on whichever thread it runs. Invariant:
 //! after a panic no caller waits for ever. Leaves out: what comes before and after a round (`slot`), and what the round
-//! runs (`run_alone`, `group`, `serve_transaction`).
+//! runs (`alone`, `group`, `perform`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::precise_pauses;
-use rusqlite::ffi;
 
 use super::choice::{Candidate, Choice};
-use super::close_connection::close;
-use super::failed_commit::{Change, Changes};
-use super::inline_access::suspect_spoilt;
-use super::known_schema::see_schema;
-use super::own_connections::lent_slot::LentSlot;
-use super::slot::{HeldConnection, Slot, enter};
-use super::writer_connection::WriterConnection;
-use super::{Writer, WriterShared, commit, copied_wal, group, run_alone, serve_transaction, taken};
+use super::{alone, group, taken};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
+use crate::queue::write_count::PendingWrite;
 use crate::sql::statement_info::StatementInfo;
 use crate::thread::block_on::mark_closure;
 use crate::time::later;
 use crate::time::spin::SpinWait;
 use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
+use crate::workers::own_connections::lent_slot::LentSlot;
+use crate::workers::perform::transaction;
 use crate::workers::request::Request;
+use crate::workers::shared_errors::may_come_of_a_close;
 use crate::workers::work::{Unsettled, Work};
+use crate::workers::writer::close_connection::close;
+use crate::workers::writer::failed_commit::{Change, Changes};
+use crate::workers::writer::inline_access::suspect_spoilt;
+use crate::workers::writer::known_schema::see_schema;
+use crate::workers::writer::slot::{HeldConnection, Slot, enter};
+use crate::workers::writer::writer_connection::WriterConnection;
+use crate::workers::writer::{Writer, WriterShared, commit, copied_wal};
 
 /// An `execute_many` or `batch` of more statements than this is not grouped.
 const MEMBER_STATEMENTS: usize = 32;
@@ -39,8 +42,24 @@ const MEMBER_STATEMENTS: usize = 32;
 const FOR_A_CHECKPOINT: Duration = Duration::from_millis(100);
 
 impl Writer {
+    /// Runs the request on this thread, which may block, if the token is free and no request waits. Otherwise returns
+    /// the request. It waits for the turn of this process here, so that no other thread has to wake this one. A `Begin` or a
+    /// `Close` is always returned, and so is a write that has to wait because the WAL grows too fast.
+    pub(crate) fn run_here(&self, mut request: Request) -> Option<Request> {
+        if matches!(request.work, Work::Begin(_) | Work::Snapshot | Work::Close(..))
+            || self.0.delays_writes(Instant::now())
+        {
+            return Some(request);
+        }
+        let Some(mut slot) = Slot::acquire_idle(self) else { return Some(request) };
+        request.pending = Some(PendingWrite::new(self.0.pending_writes.clone()));
+        let mut batch = vec![request];
+        self.0.round_in(&mut slot, &mut batch, &mut Choice::made());
+        None
+    }
+
     /// Runs the loop of the writer's thread.
-    pub(super) fn run(&self) {
+    pub(crate) fn run(&self) {
         if self.0.context.turnstile.is_some() {
             precise_pauses();
         }
@@ -66,7 +85,7 @@ impl WriterShared {
     /// Runs one round; returns true if it was the last. More requests may join while `choice` takes them. A panic, which only
     /// a bug in this crate can cause, costs the requests of this round: their callers get an error, and the connection is
     /// replaced.
-    pub(super) fn round_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>, choice: &mut Choice) -> bool {
+    pub(crate) fn round_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>, choice: &mut Choice) -> bool {
         let writes = batch.len();
         slot.run(|writer, outbox| {
             let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.round(writer, batch, choice, outbox))));
@@ -92,7 +111,7 @@ impl WriterShared {
 
     /// Runs `f`, and once more if that may help: on another connection if a file could only be opened for reading, or
     /// when there is room again if the disk was full. In these cases `f` must have done nothing.
-    pub(super) fn twice<T>(
+    pub(crate) fn twice<T>(
         &self,
         writer: &mut WriterConnection,
         mut f: impl FnMut(&mut WriterConnection) -> Result<T>,
@@ -121,7 +140,7 @@ impl WriterShared {
     ) -> bool {
         if matches!(&**batch, [Request { work: Work::GoOn, .. }]) {
             // The transaction has the connection.
-            serve_transaction::go_on(writer, self, outbox);
+            transaction::go_on(writer, self, outbox);
             batch.clear();
             return false;
         }
@@ -171,7 +190,7 @@ impl WriterShared {
 
     fn single(&self, writer: &mut HeldConnection, request: Request, outbox: &mut Outbox<'_>) -> bool {
         if matches!(request.work, Work::Begin(_) | Work::Snapshot) {
-            serve_transaction::serve(writer, self, request, outbox);
+            transaction::serve(writer, self, request, outbox);
             return false;
         }
         if matches!(request.work, Work::Slot) {
@@ -209,8 +228,7 @@ impl WriterShared {
         let since = lock_since.unwrap_or_else(Instant::now);
         self.ongoing.note_running(&ticket, &work);
         let started = ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
-        let result =
-            run_alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error, &ticket));
+        let result = alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error, &ticket));
         ticket.note_end(started, || writer.busy_timeout.waited());
         drop(pending);
         if result.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)) {
@@ -232,19 +250,19 @@ impl WriterShared {
         }
     }
 
-    pub(super) fn answer(&self, outbox: &mut Outbox<'_>, request: Request, result: Result<Answer>) {
+    pub(crate) fn answer(&self, outbox: &mut Outbox<'_>, request: Request, result: Result<Answer>) {
         drop(request.pending);
         outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, result);
     }
 
     /// Returns the error for the caller: what was interrupted because the database closes, waited for a lock no longer, or
     /// had its commit refused for that reason, gets the error of a closed database.
-    pub(super) fn ended(&self, error: Error, ticket: &Ticket) -> Error {
+    pub(crate) fn ended(&self, error: Error, ticket: &Ticket) -> Error {
         if may_come_of_a_close(&error) && (ticket.is_ended() || self.is_left()) { Error::closed() } else { error }
     }
 
     /// Returns the properties of a request that matter for the choice of a group.
-    pub(super) fn candidate(&self, request: &Request) -> Candidate {
+    pub(crate) fn candidate(&self, request: &Request) -> Candidate {
         let epoch = self.context.catalogue.epoch();
         let options = request.ticket.options;
         let may_share = !request.must_be_alone && !options.alone && !options.read_only;
@@ -260,10 +278,4 @@ impl WriterShared {
         };
         Candidate { groupable: may_share && work.texts().all(|text| may_be_member(text)), bytes }
     }
-}
-
-/// Returns true for the errors of a statement that a close has ended. Others tell what became of it.
-pub(super) fn may_come_of_a_close(error: &Error) -> bool {
-    let is_refused = error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
-    is_refused || matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Busy)
 }

@@ -11,15 +11,6 @@ use std::time::Instant;
 
 use flatwater_sqlite::Policy;
 
-use super::WriterShared;
-use super::commit::write_barrier;
-use super::commits_seen::change;
-use super::effects::wrote_everything;
-use super::failed_commit::Change;
-use super::inline_access::{renew, suspect};
-use super::interrupts::ends;
-use super::known_schema::relearn_schema;
-use super::writer_connection::WriterConnection;
 use crate::connection::Connection;
 use crate::connection::exclusive::lend::{self, Remains};
 use crate::connection::exclusive::violations::enforce_foreign_keys;
@@ -29,9 +20,18 @@ use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::Answer;
 use crate::workers::work::{ExclusiveClosure, Returned};
+use crate::workers::writer::WriterShared;
+use crate::workers::writer::commit::write_barrier;
+use crate::workers::writer::commits_seen::change;
+use crate::workers::writer::effects::wrote_everything;
+use crate::workers::writer::failed_commit::Change;
+use crate::workers::writer::inline_access::{renew, suspect};
+use crate::workers::writer::interrupts::ends;
+use crate::workers::writer::known_schema::relearn_schema;
+use crate::workers::writer::writer_connection::WriterConnection;
 
 /// Runs a closure with the exclusive connection.
-pub(super) fn with_connection(
+pub(crate) fn with_connection(
     writer: &mut WriterConnection,
     shared: &WriterShared,
     closure: ExclusiveClosure,
@@ -56,7 +56,7 @@ pub(super) fn with_connection(
     left.and_then(|left| answer(ran, &left, ticket, committed))
 }
 
-pub(super) fn exclusive_policy(connection: &Connection) -> Policy {
+pub(crate) fn exclusive_policy(connection: &Connection) -> Policy {
     let keeps_journal = !matches!(&*connection.journal, "wal" | "memory");
     if keeps_journal { policy::exclusive_keeping_journal } else { policy::exclusive_connection }
 }
@@ -79,7 +79,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, c
 }
 
 /// Called when the whole connection was lent, or used like that. Returns what was left on it.
-pub(super) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Ticket>) -> Result<Remains> {
+pub(crate) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ticket: &Arc<Ticket>) -> Result<Remains> {
     shared.look_at_disk(writer);
     shared.context.catalogue.next_epoch();
     wrote_everything(writer);
@@ -105,7 +105,7 @@ pub(super) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ti
 }
 
 /// Runs `f` with foreign keys enforced or not. Afterwards they are as the options say.
-pub(super) fn with_foreign_keys<T>(
+pub(crate) fn with_foreign_keys<T>(
     writer: &mut WriterConnection,
     ticket: &Arc<Ticket>,
     enforced: bool,
