@@ -4,6 +4,9 @@
  * Owns: the context of a call, and when its events are published. Invariants: without a subscriber nothing is noted and no clock is
  * read; a context has no bound value and no value of a result. Leaves out: what the engine measures, which it tells for each call that
  * ran a statement.
+ *
+ * A stream has one context from its making to its end, and a transaction one each for its begin and its end. Live
+ * queries have none.
  */
 
 import { tracingChannel, type TracingChannel } from "node:diagnostics_channel";
