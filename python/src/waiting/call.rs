@@ -336,7 +336,7 @@ impl Body {
         }
     }
 
-    /// Gives the call up without waiting for anything.
+    /// Gives the call up without waiting for anything: nobody learns the outcome of a write.
     pub(crate) fn close(&mut self, _: Python<'_>) {
         self.was_begun = true;
         if let State::Waiting(mut work, waiting) = std::mem::replace(&mut self.state, State::Over) {
