@@ -2,6 +2,17 @@
 //!
 //! Owns: the types that they are read as. Pure. Invariant: a field that is not known is an error. Leaves out: which verb
 //! has which (`step`), and values (`value`).
+//!
+//! Options have their names of Rust, durations in milliseconds; `deserialize` is the name of what `serialize` made,
+//! or a value. In paths `{path}` is the path of the place, `:memory:` in memory, and `{directory}` an empty
+//! directory.
+//!
+//! Of an error, `kind` must be given. `code` is the name of SQLite's extended code, `null` if the error is not
+//! SQLite's; `hint_contains` counts neither underscores nor case, because names have the language's form; `hint` is
+//! `false` if there is none; `at` is the text at the error's offset in the SQL; `retryable` says whether the same
+//! call may succeed later, `applied` whether the work was done (`no`, `yes`, `unknown`); `hides` is a text that the
+//! error contains nowhere. A value that a language itself refuses, such as a text with a lone surrogate in Python,
+//! has its own error, which counts as `misuse`.
 
 use std::collections::BTreeMap;
 

@@ -2,6 +2,33 @@
 //!
 //! Owns: the types that steps are read as. Pure. Invariant: a verb or a field that is not known, and a step without exactly
 //! one verb, is an error. Leaves out: running steps.
+//!
+//! A handle that a step makes has the name that is the verb's value. What the fields and verbs mean where their types
+//! do not say it:
+//!
+//! - `in`: the handle on which the call is made: a database, a transaction, a snapshot. Default `db`.
+//! - `timeout_ms`: the deadline of the call. It and `json_options` are those of a database: transactions, snapshots
+//!   and prepared statements have none of their own. A scenario of what a deadline leaves alone sets an hour.
+//! - `start`: a name. The call is begun and not awaited: it has its place in the queue when the step ends, and calls
+//!   that were started take their turns in that order. `await` waits for its end, and compares what the step that
+//!   started it expects. A handle that the call makes exists from then on. Every call that is started is awaited or
+//!   dropped.
+//! - `error`: the call must fail; without it, it must succeed.
+//! - `execute`, `query` and its forms take a text: SQL, `{"prepared": name}`, or `{"built": [...]}`: parts for `Sql`,
+//!   each one of `["push", SQL]`, `["bind", value]`, `["bind_list", [values]]`, `["push_identifier", name]`.
+//! - `query_one` and `query_value` need a row. `query_json` gives the exact document.
+//! - `next` fetches as many rows as it expects; with `end`, there is no further one.
+//! - `transaction` runs its steps as the body of the language's own form of a transaction, under the name `as`. In a
+//!   transaction it is a nested one, and the outer one cannot be used meanwhile. If the steps come to their end, the
+//!   body returns.
+//! - `raise` ends the body around it with an error of the program's own. Its `transaction` then has `raised` with the
+//!   same text, in place of `error`.
+//! - `migrate` applies `[name, SQL]` pairs, and expects the names that it applied.
+//! - `open_blob` expects the length of the value; `incremental_vacuum` how many pages it gave back.
+//! - `drop` lets go of a handle, as the end of its scope does: a started call is cancelled, a transaction rolled
+//!   back, a stream, a snapshot and a database are closed. In a language without such ends it is the call that does
+//!   it.
+//! - `write_file` makes the place a file with these bytes. Only before the first `open`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};

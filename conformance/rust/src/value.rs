@@ -2,6 +2,27 @@
 //!
 //! Owns: reading a value from JSON, binding it, and comparing it with one of SQLite. Pure. Invariant: a JSON number that
 //! not every language reads as the same type is refused.
+//!
+//! | in JSON | is in SQLite |
+//! |---|---|
+//! | `null`, `"text"` | NULL, TEXT |
+//! | `7`, `-1` | INTEGER, from -(2^53 - 1) to 2^53 - 1 |
+//! | `1.5` | REAL, if it has a fraction |
+//! | `{"int": "9223372036854775807"}` | INTEGER. Beyond 64 bits, up to 2^64 - 1, it is only a parameter, which is refused |
+//! | `{"real": "1"}` | REAL; also `"Infinity"`, `"-Infinity"`, `"NaN"`, `"-0"`. Zero and minus zero are different |
+//! | `{"blob": "AQI="}` | BLOB, in Base64 |
+//! | `{"zeros": 1000}` | BLOB of that many zero bytes |
+//! | `{"repeat": ["ab", 500]}` | TEXT: `ab`, 500 times |
+//!
+//! Only as parameters, because SQLite has no such type:
+//!
+//! | in JSON | is |
+//! |---|---|
+//! | `true`, `false` | the language's boolean |
+//! | `{"utc": "2024-02-29T23:05:06.007+00:00"}` | its date with time and zone, to the millisecond, which every language has |
+//! | `{"datetime": "2024-02-29T23:05:06.000007"}` | its date with time, without zone |
+//! | `{"date": "2024-02-29"}`, `{"time": "23:05:06.000007"}` | its date; its time of day |
+//! | `{"uuid": "67e55044-10b1-426f-9247-bb680e5fe0c8"}` | its UUID |
 
 use std::fmt::Display;
 use std::str::FromStr;

@@ -1,7 +1,16 @@
 //! The functions and collations that scenarios name.
 //!
 //! Owns: their code in Rust, creating and removing them. Runs on the scenario's thread; they run on those of the database.
-//! Invariant: each does what `docs/design/conformance.md` says of it.
+//! Invariant: each does what stands here, in every driver. All are deterministic.
+//!
+//! | name | is |
+//! |---|---|
+//! | `double`, `triple` | a function of one argument: two or three times the number, NULL for NULL |
+//! | `checked` | a function of one argument, which it returns. For the text `bad` it fails with an error of the program's own |
+//! | `arguments` | a function of any number of arguments: their number |
+//! | `total` | an aggregate: the sum of whole numbers, NULL for no rows |
+//! | `moving` | the same as a window function |
+//! | `reversed` | a collation: the order of BINARY, reversed |
 
 use flatwater::calls::Functions;
 use flatwater::rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
