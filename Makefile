@@ -25,7 +25,7 @@ demo:
 	fi
 
 # What to run between two edits: below a minute when all is built. It leaves out what is random, kills, or takes long.
-QUICK = --skip differential --skip kill --skip many_databases --skip checkpoint_processes --skip never_sees_less
+QUICK = --skip differential --skip kill --skip many_databases --skip checkpoints::processes --skip never_sees_less
 quick:
 	cargo fmt --all --check
 	cargo test --quiet -p flatwater -p flatwater-sqlite --lib

@@ -156,7 +156,7 @@ test("a key is refused with what to do", async (t) => {
 
 test("an extension is loaded on each connection, and one that fails is named", async (t) => {
   const directory = folder(t);
-  const source = new URL("../../crates/flatwater/tests/it/extension.c", import.meta.url).pathname;
+  const source = new URL("../../crates/flatwater/tests/it/functions/extension.c", import.meta.url).pathname;
   execFileSync("cc", ["-shared", "-fPIC", "-o", `${directory}/own.so`, source]);
   const path = `${directory}/a.db`;
   for (const loadExtension of [

@@ -9,7 +9,7 @@ mod own;
 #[path = "it/support.rs"]
 mod support;
 #[allow(dead_code, reason = "the other program uses the rest")]
-#[path = "it/woken.rs"]
+#[path = "it/calls/woken.rs"]
 mod woken;
 
 use std::cell::Cell;

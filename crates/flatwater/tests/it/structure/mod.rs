@@ -1,0 +1,4 @@
+//! The structure of the sources: what imports what, and how large files, folders and types may be.
+
+mod floors;
+mod type_sizes;
