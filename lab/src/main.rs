@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use flatwater_lab::compare::{self, Request};
-use flatwater_lab::process::Interrupt;
-use flatwater_lab::result::Measured;
-use flatwater_lab::{ab, busy, experiment, list, readme, report, run};
+use flatwater_lab::commands::{ab, busy, experiment, list, readme, report, run};
+use flatwater_lab::figures::result::Measured;
+use flatwater_lab::measuring::process::Interrupt;
+use flatwater_lab::verdicts::compare::{self, Request};
 
 /// Measures Flatwater beside its peers and decides whether a change made a difference
 #[derive(Parser)]

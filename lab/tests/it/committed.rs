@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use flatwater_lab::aggregates::{Aggregates, Judged};
-use flatwater_lab::compare::strongest;
-use flatwater_lab::experiment::{Entry, index};
-use flatwater_lab::metric::{Direction, metric};
-use flatwater_lab::record::{Record, Status};
-use flatwater_lab::verdict::{Verdict, judge};
+use flatwater_lab::commands::experiment::{Entry, index};
+use flatwater_lab::figures::metric::{Direction, metric};
+use flatwater_lab::records::aggregates::{Aggregates, Judged};
+use flatwater_lab::records::record::{Record, Status};
+use flatwater_lab::verdicts::compare::strongest;
+use flatwater_lab::verdicts::verdict::{Verdict, judge};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments")

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flatwater_lab::readme::{named_in, rewritten};
+use flatwater_lab::commands::readme::{named_in, rewritten};
 use serde_json::{Value, json};
 
 use crate::support::{lab, result, text, write};

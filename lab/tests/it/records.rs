@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use flatwater_lab::aggregates::Aggregates;
-use flatwater_lab::verdict::Verdict;
+use flatwater_lab::records::aggregates::Aggregates;
+use flatwater_lab::verdicts::verdict::Verdict;
 use serde_json::{Value, json};
 
 use crate::committed::follows;

@@ -1,8 +1,8 @@
 //! From counted times to the figures of a row, and from rows to medians over runs.
 
 use anyhow::{Result, ensure};
-use flatwater_lab::result::{Figures, Measured};
-use flatwater_lab::statistics::{median, quantile};
+use flatwater_lab::figures::result::{Figures, Measured};
+use flatwater_lab::figures::statistics::{median, quantile};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use setlk_timeout::Counted;

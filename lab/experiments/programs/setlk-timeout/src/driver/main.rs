@@ -13,10 +13,12 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use flatwater_lab::compare::{Comparison, Request};
-use flatwater_lab::machine::Machine;
-use flatwater_lab::repository::Repository;
-use flatwater_lab::result::{FORMAT, Figures, Flags, Kind, Lane, Measured, Outcome, Row, Version, write_atomically};
+use flatwater_lab::figures::machine::Machine;
+use flatwater_lab::figures::result::{
+    FORMAT, Figures, Flags, Kind, Lane, Measured, Outcome, Row, Version, write_atomically,
+};
+use flatwater_lab::measuring::repository::Repository;
+use flatwater_lab::verdicts::compare::{Comparison, Request};
 use setlk_timeout::{Build, Job, Mixed, Setlk, Task};
 
 use crate::process::{Load, Sides, answer};

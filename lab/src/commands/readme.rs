@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::busy::turns_table;
-use crate::floor::{FLOOR, HELD_FLOOR};
-use crate::metric::OPS_PER_SECOND;
-use crate::repository::Repository;
-use crate::result::{Measured, write_atomically};
-use crate::summary::{LaneSummary, PeerSummary, Summary, summarize};
-use crate::table::thousands_of;
+use crate::commands::busy::turns_table;
+use crate::figures::floor::{FLOOR, HELD_FLOOR};
+use crate::figures::metric::OPS_PER_SECOND;
+use crate::figures::result::{Measured, write_atomically};
+use crate::measuring::repository::Repository;
+use crate::verdicts::summary::{LaneSummary, PeerSummary, Summary, summarize};
+use crate::verdicts::table::thousands_of;
 
 /// `readme-table`.
 #[derive(Args, Debug)]

@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::compare::Comparison;
-use crate::lines;
-use crate::record::Record;
-use crate::result::Measured;
-use crate::summary::{Circumstances, LaneSummary, summarize};
-use crate::verdict::{Judgement, Pair, Verdict};
+use crate::figures::lines;
+use crate::figures::result::Measured;
+use crate::records::record::Record;
+use crate::verdicts::compare::Comparison;
+use crate::verdicts::summary::{Circumstances, LaneSummary, summarize};
+use crate::verdicts::verdict::{Judgement, Pair, Verdict};
 
 /// The figures of one record.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -160,8 +160,8 @@ impl Compared {
 }
 
 impl Decided {
-    fn of(lane: &crate::compare::LaneVerdict) -> Self {
-        let crate::compare::LaneVerdict { lane, guard, verdict, reason, metrics: _ } = lane.clone();
+    fn of(lane: &crate::verdicts::compare::LaneVerdict) -> Self {
+        let crate::verdicts::compare::LaneVerdict { lane, guard, verdict, reason, metrics: _ } = lane.clone();
         Self { lane, guard, verdict, reason }
     }
 }

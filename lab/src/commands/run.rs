@@ -11,15 +11,15 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 
-use crate::floor::PacedBy;
-use crate::machine::Machine;
-use crate::pace;
-use crate::peer::{self, Peer, unknown};
-use crate::places::Places;
-use crate::process::Interrupt;
-use crate::repository::Repository;
-use crate::result::{FORMAT, Flags, Kind, Measured, distinct};
-use crate::session::{Settings, Side, carry_out};
+use crate::figures::floor::PacedBy;
+use crate::figures::machine::Machine;
+use crate::figures::result::{FORMAT, Flags, Kind, Measured, distinct};
+use crate::measuring::pace;
+use crate::measuring::peer::{self, Peer, unknown};
+use crate::measuring::places::Places;
+use crate::measuring::process::Interrupt;
+use crate::measuring::repository::Repository;
+use crate::measuring::session::{Settings, Side, carry_out};
 
 /// What `run` and `ab` both take.
 #[derive(Args, Clone, Debug)]

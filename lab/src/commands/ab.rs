@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::compare::{Comparison, Request};
-use crate::floor::FLOOR;
-use crate::metric::is_noop;
-use crate::peer;
-use crate::places::Places;
-use crate::process::Interrupt;
-use crate::repository::{Repository, Worktree};
-use crate::result::{BASE, CANDIDATE, Kind, distinct};
-use crate::run::{Common, begin};
-use crate::session::Side;
+use crate::commands::run::{Common, begin};
+use crate::figures::floor::FLOOR;
+use crate::figures::metric::is_noop;
+use crate::figures::result::{BASE, CANDIDATE, Kind, distinct};
+use crate::measuring::peer;
+use crate::measuring::places::Places;
+use crate::measuring::process::Interrupt;
+use crate::measuring::repository::{Repository, Worktree};
+use crate::measuring::session::Side;
+use crate::verdicts::compare::{Comparison, Request};
 
 /// The revision that stands for the current working tree.
 const WORKING_TREE: &str = ".";

@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 
-use crate::floor::{PacedBy, Rates};
-use crate::peer::{Listing, Peer};
-use crate::plan::{Trial, plan};
-use crate::process::{self, Interrupt};
-use crate::result::{Figures, Measured, Outcome, Row, Version};
+use crate::figures::floor::{PacedBy, Rates};
+use crate::figures::result::{Figures, Measured, Outcome, Row, Version};
+use crate::measuring::peer::{Listing, Peer};
+use crate::measuring::plan::{Trial, plan};
+use crate::measuring::process::{self, Interrupt};
 
 /// The minimum time between two writes of the file, because writing uses the disk that is being measured.
 const BETWEEN_WRITES: Duration = Duration::from_secs(1);
@@ -129,7 +129,7 @@ fn save(measured: &Measured, settings: &Settings) -> Result<()> {
     settings.json.map_or(Ok(()), |path| measured.write(path))
 }
 
-fn lanes_of(sides: &[Side], wanted: &[String]) -> BTreeMap<String, crate::result::Lane> {
+fn lanes_of(sides: &[Side], wanted: &[String]) -> BTreeMap<String, crate::figures::result::Lane> {
     let listed = sides.iter().rev().filter_map(|side| side.listing.as_ref().ok()).flat_map(Listing::lanes);
     listed.filter(|(name, _)| wanted.contains(name)).collect()
 }

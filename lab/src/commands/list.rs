@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use crate::peer::{self, Peer};
-use crate::process::Interrupt;
-use crate::repository::Repository;
-use crate::result::Lane;
+use crate::figures::result::Lane;
+use crate::measuring::peer::{self, Peer};
+use crate::measuring::process::Interrupt;
+use crate::measuring::repository::Repository;
 
 /// `list`.
 #[derive(Args, Debug)]

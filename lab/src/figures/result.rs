@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::floor::Pace;
-use crate::machine::Machine;
-use crate::metric::OPS_PER_SECOND;
+use crate::figures::floor::Pace;
+use crate::figures::machine::Machine;
+use crate::figures::metric::OPS_PER_SECOND;
 
 /// The name of the base in result rows.
 pub const BASE: &str = "base";

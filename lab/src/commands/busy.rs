@@ -10,8 +10,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::Value;
 
-use crate::result::{Figures, Measured, Row};
-use crate::statistics::median;
+use crate::figures::result::{Figures, Measured, Row};
+use crate::figures::statistics::median;
 
 /// `busy`.
 #[derive(Args, Debug)]

@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
-use crate::aggregates::Aggregates;
-use crate::compare::{self, Comparison, Request};
-use crate::record::{Record, Status, slug, template};
-use crate::repository::Repository;
-use crate::result::{BASE, CANDIDATE, Kind, Measured, write_atomically};
-use crate::verdict::Verdict;
+use crate::figures::result::{BASE, CANDIDATE, Kind, Measured, write_atomically};
+use crate::measuring::repository::Repository;
+use crate::records::aggregates::Aggregates;
+use crate::records::record::{Record, Status, slug, template};
+use crate::verdicts::compare::{self, Comparison, Request};
+use crate::verdicts::verdict::Verdict;
 
 /// `experiment`.
 #[derive(Args, Debug)]

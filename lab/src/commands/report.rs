@@ -12,13 +12,13 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 
-use crate::compare::{Comparison, Request};
-use crate::experiment::{self, Entry};
-use crate::process::{self, Ended, Interrupt};
-use crate::repository::Repository;
-use crate::result::{BASE, CANDIDATE};
-use crate::result::{Kind, Measured, write_atomically};
-use crate::summary::{Summary, summarize};
+use crate::commands::experiment::{self, Entry};
+use crate::figures::result::{BASE, CANDIDATE};
+use crate::figures::result::{Kind, Measured, write_atomically};
+use crate::measuring::process::{self, Ended, Interrupt};
+use crate::measuring::repository::Repository;
+use crate::verdicts::compare::{Comparison, Request};
+use crate::verdicts::summary::{Summary, summarize};
 
 const BUNDLE_LIMIT: Duration = Duration::from_secs(300);
 

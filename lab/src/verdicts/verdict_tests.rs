@@ -4,7 +4,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::metric::{OPS_PER_SECOND, metric};
+use crate::figures::metric::{OPS_PER_SECOND, metric};
 
 /// Returns pairs around 100. The sides run first alternately, and each candidate is `factor` times its base plus its
 /// noise.

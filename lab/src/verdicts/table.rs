@@ -4,8 +4,8 @@ use std::fmt::{Display, Formatter};
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::compare::{Comparison, LaneVerdict};
-use crate::verdict::{Judgement, Verdict, percent};
+use crate::verdicts::compare::{Comparison, LaneVerdict};
+use crate::verdicts::verdict::{Judgement, Verdict, percent};
 
 impl Display for Comparison {
     fn fmt(&self, out: &mut Formatter<'_>) -> std::fmt::Result {

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::floor::{FLOOR, HELD_FLOOR, Pace};
-use crate::metric::{Direction, OPS_PER_SECOND, headline, is_of_callers, metric};
-use crate::result::BASE;
-use crate::result::{Figures, Flags, Kind, Lane, Measured, Row, Version};
-use crate::statistics::{median, quantile, variation};
+use crate::figures::floor::{FLOOR, HELD_FLOOR, Pace};
+use crate::figures::metric::{Direction, OPS_PER_SECOND, headline, is_of_callers, metric};
+use crate::figures::result::BASE;
+use crate::figures::result::{Figures, Flags, Kind, Lane, Measured, Row, Version};
+use crate::figures::statistics::{median, quantile, variation};
 
 /// The summary of one result.
 #[derive(Debug, Serialize)]
@@ -31,7 +31,7 @@ pub struct Circumstances {
     pub id: String,
     pub started: String,
     pub kind: Kind,
-    pub machine: crate::machine::Machine,
+    pub machine: crate::figures::machine::Machine,
     pub versions: BTreeMap<String, Version>,
     pub flags: Flags,
     pub commit: Option<String>,

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::metric::{Direction, Metric};
-use crate::statistics::{median, median_absolute_deviation, ratio_interval, variation};
+use crate::figures::metric::{Direction, Metric};
+use crate::figures::statistics::{median, median_absolute_deviation, ratio_interval, variation};
 
 /// With fewer pairs there is no verdict.
 pub const PAIRS_FOR_A_VERDICT: usize = 3;

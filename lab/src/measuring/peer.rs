@@ -12,9 +12,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 
-use crate::floor::PacedBy;
-use crate::process::{self, Interrupt};
-use crate::result::{Lane, Version};
+use crate::figures::floor::PacedBy;
+use crate::figures::result::{Lane, Version};
+use crate::measuring::process::{self, Interrupt};
 
 /// The time limit of a build. A first build downloads and compiles SQLite, a runtime and a driver.
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);

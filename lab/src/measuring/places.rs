@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::repository::Repository;
+use crate::measuring::repository::Repository;
 
 /// Where a measurement finds and leaves things.
 pub struct Places<'a> {

@@ -6,9 +6,9 @@
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use crate::metric::{Metric, decides, is_noop, metric};
-use crate::result::{BASE, CANDIDATE, Figures, Kind, Measured, Row, distinct};
-use crate::verdict::{Judgement, Pair, Verdict, judge};
+use crate::figures::metric::{Metric, decides, is_noop, metric};
+use crate::figures::result::{BASE, CANDIDATE, Figures, Kind, Measured, Row, distinct};
+use crate::verdicts::verdict::{Judgement, Pair, Verdict, judge};
 
 /// What to compare, and which differences to ignore.
 #[derive(Clone, Debug, Default)]

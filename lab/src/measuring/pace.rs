@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
-use crate::floor::{FLOOR, PacedBy, Rates};
-use crate::metric::OPS_PER_SECOND;
-use crate::peer;
-use crate::places::Places;
-use crate::plan::Trial;
-use crate::process::Interrupt;
-use crate::result::distinct;
-use crate::session::{Settings, Side, one};
-use crate::statistics::median;
+use crate::figures::floor::{FLOOR, PacedBy, Rates};
+use crate::figures::metric::OPS_PER_SECOND;
+use crate::figures::result::distinct;
+use crate::figures::statistics::median;
+use crate::measuring::peer;
+use crate::measuring::places::Places;
+use crate::measuring::plan::Trial;
+use crate::measuring::process::Interrupt;
+use crate::measuring::session::{Settings, Side, one};
 
 /// The floor's trials of which the middle rate counts.
 const TRIALS: u32 = 3;

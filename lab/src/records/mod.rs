@@ -1,0 +1,4 @@
+//! The records of experiments.
+
+pub mod aggregates;
+pub mod record;

@@ -1,0 +1,6 @@
+//! What figures mean: verdicts, comparisons, and the forms in which they are shown.
+
+pub mod compare;
+pub mod summary;
+pub mod table;
+pub mod verdict;
