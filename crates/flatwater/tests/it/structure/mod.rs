@@ -1,4 +1,5 @@
 //! The structure of the sources: what imports what, and how large files, folders and types may be.
 
 mod floors;
+mod sizes;
 mod type_sizes;

@@ -1,0 +1,118 @@
+//! Checks the structure of the sources: no folder has more files than one can look through, and the engine grows no larger.
+//!
+//! Every number here is a bound that only becomes smaller: what is below its bound fails as well, and says so.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::floors::sources;
+
+/// The number of files that stand beside each other in one folder.
+const FILES: usize = 25;
+
+/// The trees whose folders are counted.
+const TREES: [&str; 3] = ["crates/flatwater/src", "crates/flatwater/tests/it", "lab/src"];
+
+/// The folders that have more files, each with the number that it has.
+const LARGER: &[(&str, usize)] = &[
+    ("crates/flatwater/src/api", 27),
+    ("crates/flatwater/src/values", 27),
+    ("crates/flatwater/src/workers/writer", 43),
+];
+
+/// The lines of code of the engine, without comments and tests, and how far below that it may be.
+const LINES: (usize, usize) = (34_600, 200);
+
+/// Its files, and how far below that it may be.
+const ENGINE_FILES: (usize, usize) = (388, 3);
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
+/// What is wrong with a number of something, if it may be `most`, and `slack` less.
+fn fault(what: &str, number: usize, (most, slack): (usize, usize)) -> Option<String> {
+    match number {
+        _ if number > most => Some(format!("{what}: {number}, and may be {most}")),
+        _ if number + slack < most => Some(format!("{what}: {number}, which is below {most}: lower the bound")),
+        _ => None,
+    }
+}
+
+#[test]
+fn no_folder_has_more_files_than_one_can_look_through() {
+    let mut folders: BTreeMap<String, usize> = BTreeMap::new();
+    for file in TREES.iter().flat_map(|tree| sources(&root().join(tree))) {
+        let folder = file.parent().unwrap().strip_prefix(root()).unwrap();
+        *folders.entry(folder.to_str().unwrap().replace('\\', "/")).or_default() += 1;
+    }
+    assert!(folders.len() > 40, "only {} folders were seen", folders.len());
+    let exceptions = LARGER.iter().filter_map(|(folder, bound)| {
+        let files = folders.remove(*folder).unwrap_or_default();
+        fault(folder, files, (*bound, 0))
+            .or_else(|| (files <= FILES).then(|| format!("{folder} is no exception any more")))
+    });
+    let exceptions: Vec<String> = exceptions.collect();
+    let others = folders.iter().filter_map(|(folder, files)| fault(folder, *files, (FILES, FILES)));
+    let faults: Vec<String> = exceptions.into_iter().chain(others).collect();
+    assert!(faults.is_empty(), "files in one folder: {faults:#?}");
+}
+
+/// The number of lines with code, without modules of tests.
+fn lines(text: &str) -> usize {
+    let has_code = |line: &&str| !line.trim_start().starts_with("//") && !line.trim().is_empty();
+    let mut rest = text.lines().filter(has_code);
+    let (mut count, mut for_tests) = (0, false);
+    while let Some(line) = rest.next() {
+        let code = line.trim_start();
+        let is_module = ["mod ", "pub(crate) mod ", "pub(super) mod "].iter().any(|head| code.starts_with(head));
+        if for_tests && is_module && code.ends_with('{') {
+            let end = format!("{}}}", &line[..line.len() - code.len()]);
+            assert!(rest.any(|line| line == end), "a module of tests has no end: {line}");
+        } else {
+            count += 1;
+        }
+        for_tests =
+            code.starts_with("#[cfg(test") || code.starts_with("#[cfg(all(test") || for_tests && code.starts_with("#[");
+    }
+    count
+}
+
+#[test]
+fn the_engine_grows_no_larger() {
+    let files = sources(&root().join(TREES[0]));
+    let is_for_tests = |file: &&std::path::PathBuf| {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        name == "tests" || name.ends_with("_tests")
+    };
+    let files: Vec<_> = files.iter().filter(|file| !is_for_tests(file)).collect();
+    let code = files.iter().map(|file| lines(&std::fs::read_to_string(file).unwrap())).sum();
+    let faults = [fault("lines of code", code, LINES), fault("files", files.len(), ENGINE_FILES)];
+    assert_eq!(faults, [None, None]);
+}
+
+#[test]
+fn lines_are_counted_without_comments_and_tests() {
+    let text = "
+//! A head.
+use a; // one
+
+#[cfg(test)]
+fn two_lines() {}
+#[cfg(test)]
+#[path = \"x.rs\"]
+mod three_lines;
+mod inside {
+    #[cfg(all(test, unix))]
+    pub(super) mod tests {
+        fn not_counted() {
+        }
+    }
+}
+";
+    // The attributes of modules of tests are counted.
+    assert_eq!(lines(text), 9);
+    assert_eq!(fault("x", 3, (2, 0)).as_deref(), Some("x: 3, and may be 2"));
+    assert_eq!(fault("x", 1, (5, 3)).as_deref(), Some("x: 1, which is below 5: lower the bound"));
+    assert_eq!([fault("x", 2, (2, 0)), fault("x", 2, (5, 3))], [None, None]);
+}
