@@ -198,12 +198,12 @@ $(BETTER_SQLITE3):
 
 .PHONY: test-node-programs
 test-node-programs: node-package $(BETTER_SQLITE3)
-	cd node && node --test --test-reporter=dot test/programs.test.mjs test/adapter_programs.test.mjs
+	cd node && node --test --test-reporter=dot test/programs.test.mjs test/adapters/adapter_programs.test.mjs
 
 # What a hundred thousand calls of each kind leave in memory. `make test-node` makes a few thousand.
 .PHONY: test-node-leaks
 test-node-leaks: node-package
-	cd node && FLATWATER_LEAK_CALLS=100000 node --test --test-reporter=spec test/leaks.test.mjs
+	cd node && FLATWATER_LEAK_CALLS=100000 node --test --test-reporter=spec test/process/leaks.test.mjs
 
 # The tests of the package under other versions of Node, and a program under Bun and Deno: from the registry, where it has them for
 # this platform. Not memory, nor what is compiled for one version.
@@ -215,7 +215,7 @@ test-node-versions:
 	    for node in $(VERSIONS)/node*/bin/node; do \
 	        [ -x $$node ] || continue; \
 	        echo "node $$($$node --version)"; \
-	        $$node --test --test-reporter=dot $(filter-out %/leaks.test.mjs %/programs.test.mjs,$(wildcard node/test/*.test.mjs)) || exit 1; \
+	        $$node --test --test-reporter=dot $(filter-out %/leaks.test.mjs %/programs.test.mjs,$(wildcard node/test/*.test.mjs node/test/*/*.test.mjs)) || exit 1; \
 	    done && \
 	    for runtime in $(VERSIONS)/@oven/*/bin/bun "$(VERSIONS)/@deno/linux-x64-glibc/deno run -A"; do \
 	        command -v $${runtime%% *} >/dev/null || continue; \

@@ -32,13 +32,13 @@ import {
   type SQLiteExecuteMethod,
 } from "drizzle-orm/sqlite-core";
 import { upgradeAsyncIfNeeded } from "drizzle-orm/up-migrations/sqlite";
-import type { ExecuteResult } from "./calls.js";
-import type { Database } from "./database.js";
-import { applyMissing, name } from "./history.js";
-import type { RowForm } from "./rows.js";
-import { batchOf, executedBy, ofColumns, rowsOf } from "./statements.js";
-import { isoOf } from "./times.js";
-import type { Transaction } from "./transaction.js";
+import { applyMissing, name } from "./adapters/history.js";
+import { batchOf, executedBy, ofColumns, rowsOf } from "./adapters/statements.js";
+import type { ExecuteResult } from "./calls/calls.js";
+import type { Database } from "./handles/database.js";
+import type { Transaction } from "./handles/transaction.js";
+import type { RowForm } from "./values/rows.js";
+import { isoOf } from "./values/times.js";
 
 type Mode = "arrays" | "objects" | "raw";
 type Mapper = (rows: unknown[]) => unknown;

@@ -33,16 +33,16 @@ import {
 } from "drizzle-orm/sqlite-core";
 import * as utils from "drizzle-orm/utils";
 import type { DrizzleConfig } from "drizzle-orm/utils";
-import type { ExecuteResult } from "./calls.js";
-import type { BatchResult } from "./batch.js";
-import type { Database } from "./database.js";
-import { applyMissing, name } from "./history.js";
-import type { RowForm } from "./rows.js";
-import type { Session } from "./session.js";
-import type { Params } from "./sql.js";
-import { batchOf, executedBy, ofColumns, rowsOf } from "./statements.js";
-import { isoOf } from "./times.js";
-import type { Transaction } from "./transaction.js";
+import { applyMissing, name } from "./adapters/history.js";
+import { batchOf, executedBy, ofColumns, rowsOf } from "./adapters/statements.js";
+import type { BatchResult } from "./calls/batch.js";
+import type { ExecuteResult } from "./calls/calls.js";
+import type { Database } from "./handles/database.js";
+import type { Session } from "./handles/session.js";
+import type { Transaction } from "./handles/transaction.js";
+import type { RowForm } from "./values/rows.js";
+import type { Params } from "./values/sql.js";
+import { isoOf } from "./values/times.js";
 
 type Schema = Record<string, unknown>;
 type Mapper = (rows: unknown[][]) => unknown;

@@ -1,23 +1,31 @@
 /** SQLite that never stalls the event loop, as fast as calling it directly. */
 
-import { native } from "./addon.js";
-import { misuse } from "./errors.js";
+import { native } from "./native/addon.js";
+import { misuse } from "./native/errors.js";
 
-export { BlobHandle } from "./blob.js";
-export type { BatchResult } from "./batch.js";
-export { Batches, RowStream, type BatchesOptions } from "./batches.js";
-export type { As, BatchStatement, CallOptions, ExecuteResult, Integers, QueryOptions, Statement } from "./calls.js";
-export { Database, open, Snapshot, type CheckpointMode } from "./database.js";
-export { FlatwaterError, type Kind } from "./errors.js";
-export { Live, type Change, type LiveOptions, type LiveStatement } from "./live.js";
-export type { Migrations, Options, Tuning } from "./options.js";
-export type { JsonOptions } from "./json.js";
-export { Session, type Row } from "./session.js";
-export { PreparedStatement, type ColumnDefinition } from "./statement.js";
-export { sql, Sql, type Params, type SqlValue } from "./sql.js";
-export type { Stats } from "./stats.js";
-export type { QueryContext } from "./tracing.js";
-export { Transaction } from "./transaction.js";
+export { BlobHandle } from "./calls/blob.js";
+export type { BatchResult } from "./calls/batch.js";
+export { Batches, RowStream, type BatchesOptions } from "./calls/batches.js";
+export type {
+  As,
+  BatchStatement,
+  CallOptions,
+  ExecuteResult,
+  Integers,
+  QueryOptions,
+  Statement,
+} from "./calls/calls.js";
+export { Database, open, Snapshot, type CheckpointMode } from "./handles/database.js";
+export { FlatwaterError, type Kind } from "./native/errors.js";
+export { Live, type Change, type LiveOptions, type LiveStatement } from "./handles/live.js";
+export type { Migrations, Options, Tuning } from "./handles/options.js";
+export type { JsonOptions } from "./calls/json.js";
+export { Session, type Row } from "./handles/session.js";
+export { PreparedStatement, type ColumnDefinition } from "./handles/statement.js";
+export { sql, Sql, type Params, type SqlValue } from "./values/sql.js";
+export type { Stats } from "./handles/stats.js";
+export type { QueryContext } from "./native/tracing.js";
+export { Transaction } from "./handles/transaction.js";
 
 /** Keeps at most so many databases of this process open; others are parked until they are used. */
 export function setMaxOpen(databases: number): void {

@@ -23,15 +23,15 @@ import {
   type RootOperationNode,
   type TransactionSettings,
 } from "kysely";
-import type { CallOptions, ExecuteResult } from "./calls.js";
-import type { Database } from "./database.js";
-import { misuse } from "./errors.js";
-import { nextTurn, type Reader } from "./loop.js";
-import { RowsReader } from "./rows.js";
-import { Scopes } from "./scopes.js";
-import { QUERY, type Session } from "./session.js";
-import type { Params } from "./sql.js";
-import { isOtherwise, seemsToHaveRows } from "./statements.js";
+import { Scopes } from "./adapters/scopes.js";
+import { isOtherwise, seemsToHaveRows } from "./adapters/statements.js";
+import type { CallOptions, ExecuteResult } from "./calls/calls.js";
+import type { Database } from "./handles/database.js";
+import { QUERY, type Session } from "./handles/session.js";
+import { misuse } from "./native/errors.js";
+import { nextTurn, type Reader } from "./native/loop.js";
+import { RowsReader } from "./values/rows.js";
+import type { Params } from "./values/sql.js";
 
 /** What the dialect takes. */
 export interface FlatwaterDialectConfig {

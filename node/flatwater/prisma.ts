@@ -18,18 +18,18 @@ import {
   type Transaction,
   type TransactionOptions,
 } from "@prisma/driver-adapter-utils";
-import { native, type ScriptStatement } from "./addon.js";
-import { open, type Database } from "./database.js";
-import { FlatwaterError, misuse } from "./errors.js";
-import { Migrating } from "./migrating.js";
-import type { Options } from "./options.js";
-import { placeOf } from "./prisma-url.js";
-import { argumentOf, errorFor, typed, type TimestampFormat } from "./prisma-values.js";
-import { Scopes } from "./scopes.js";
-import type { Session } from "./session.js";
-import { executedBy, tableOf } from "./statements.js";
+import { placeOf } from "./adapters/prisma-url.js";
+import { argumentOf, errorFor, typed, type TimestampFormat } from "./adapters/prisma-values.js";
+import { Scopes } from "./adapters/scopes.js";
+import { executedBy, tableOf } from "./adapters/statements.js";
+import { open, type Database } from "./handles/database.js";
+import { Migrating } from "./handles/migrating.js";
+import type { Options } from "./handles/options.js";
+import type { Session } from "./handles/session.js";
+import { native, type ScriptStatement } from "./native/addon.js";
+import { FlatwaterError, misuse } from "./native/errors.js";
 
-export type { TimestampFormat } from "./prisma-values.js";
+export type { TimestampFormat } from "./adapters/prisma-values.js";
 
 /** What the adapter takes: where the database is, and the options of `open`. */
 export interface PrismaFlatwaterConfig extends Options {

@@ -2,7 +2,7 @@
 //!
 //! Owns: what each output looks like there, and the codes. Runs on the loop's thread. Invariants: an answer is read before the next
 //! call of the module; rows that do not fit in one chunk stay with their token. Leaves out: which rows are next (`lists`); reading
-//! them (`flatwater/rows.ts`).
+//! them (`flatwater/values/rows.ts`).
 //!
 //! | value of a call | meaning | cells |
 //! |---|---|---|

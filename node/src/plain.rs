@@ -1,6 +1,6 @@
 //! Rows of parameters, and statements with theirs, that come as numbers and one text.
 //!
-//! Owns: reading the form that `flatwater/plain.ts` writes. Runs on the loop's thread. Invariant: no code of JavaScript runs while it
+//! Owns: reading the form that `flatwater/values/plain.ts` writes. Runs on the loop's thread. Invariant: no code of JavaScript runs while it
 //! reads. Leaves out: which rows come in this form.
 
 use flatwater::ValueRef;

@@ -17,7 +17,7 @@ export function workspace(folder, packages) {
     if (name.endsWith(".node")) {
       symlinkSync(from, join(own, "dist", name));
     } else {
-      cpSync(from, join(own, "dist", name));
+      cpSync(from, join(own, "dist", name), { recursive: true });
     }
   }
   for (const [name, from] of Object.entries(packages)) {

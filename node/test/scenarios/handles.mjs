@@ -1,5 +1,5 @@
 // What steps leave for later ones: transactions that are kept, streams, and results with the names of their columns.
-import { columnNames, RowsReader } from "../../dist/rows.js";
+import { columnNames, RowsReader } from "../../dist/values/rows.js";
 
 const QUERY = 1;
 

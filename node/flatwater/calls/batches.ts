@@ -1,0 +1,152 @@
+/**
+ * A result that is fetched as it is needed.
+ *
+ * Owns: reading a batch, its rows one by one, and the same as streams of the web. Invariant: a row of a batch that is there costs no more
+ * than its promise, and a loop of such rows lets timers run. Leaves out: the end (`parts`); how many rows are in a batch, which the
+ * engine decides.
+ */
+
+import { dueTurn, type Reader } from "../native/loop.js";
+import type { Trace } from "../native/tracing.js";
+import { decode, type RowForm } from "../values/rows.js";
+import { formOf, integersOf, type CallOptions, type Integers } from "./calls.js";
+import { BATCHES_OPTIONS, check } from "./given.js";
+import { InOrder } from "./order.js";
+import { Parts } from "./parts.js";
+
+/** What a result in batches takes. */
+export interface BatchesOptions extends Pick<CallOptions, "signal"> {
+  rows?: RowForm | undefined;
+  integers?: Integers | undefined;
+}
+
+/** Reads a batch; the end of the result has none. */
+class BatchReader<T> implements Reader<T[] | undefined> {
+  private rows: T[] | undefined;
+
+  constructor(private readonly form: RowForm) {}
+
+  chunk(text: string): void {
+    this.rows ??= [];
+    decode(text, this.form, this.rows);
+  }
+
+  end(): T[] | undefined {
+    return this.rows;
+  }
+}
+
+/** The batches of a result: arrays of rows. */
+export class Batches<T> extends Parts<T[]> {
+  /** @internal */
+  constructor(
+    begin: () => number,
+    integers: number,
+    private readonly options: BatchesOptions | undefined,
+    trace: Trace | undefined,
+  ) {
+    const checked = () => {
+      check(options, BATCHES_OPTIONS);
+      return { integers: integersOf(options?.integers, integers), handle: begin() };
+    };
+    super(checked, options?.signal, trace);
+  }
+
+  /** @internal */
+  protected reader(): Reader<T[] | undefined> {
+    return new BatchReader<T>(formOf(this.options));
+  }
+
+  /** The rows, one by one. */
+  rows(): RowStream<T> {
+    return new RowStream<T>(this);
+  }
+
+  /** The batches as a stream of the web. */
+  readable(): ReadableStream<T[]> {
+    return readableOf(this);
+  }
+}
+
+/** The clock is looked at once for so many rows. */
+const BETWEEN_LOOKS = 64;
+
+/** The rows of a result, one by one. */
+export class RowStream<T> implements AsyncIterableIterator<T> {
+  /** Those of the batch that are left from `at` on. */
+  private batch: unknown[] = [];
+  private at = 0;
+  private readonly steps = new InOrder();
+
+  /** @internal */
+  constructor(
+    private readonly batches: Batches<unknown>,
+    /** Yields the first value of each row, which is an array. */
+    private readonly isPlucked = false,
+  ) {}
+
+  /** The next row. Several may be awaited: they come one after the other. */
+  next(): Promise<IteratorResult<T, undefined>> {
+    if (this.at < this.batch.length && this.at % BETWEEN_LOOKS !== 0 && this.steps.isFree) {
+      return Promise.resolve({ done: false, value: this.take() });
+    }
+    return this.steps.add(() => this.step());
+  }
+
+  private async step(): Promise<IteratorResult<T, undefined>> {
+    if (this.at < this.batch.length) {
+      await dueTurn();
+    } else {
+      const { value } = await this.batches.next();
+      this.batch = value ?? [];
+      this.at = 0;
+    }
+    return this.at < this.batch.length ? { done: false, value: this.take() } : { done: true, value: undefined };
+  }
+
+  private take(): T {
+    const row = this.batch[this.at++];
+    return (this.isPlucked ? (row as unknown[])[0] : row) as T;
+  }
+
+  /** Ends it, and lets go of the connection. */
+  async return(): Promise<IteratorResult<T, undefined>> {
+    this.batch = [];
+    await this.batches.return();
+    return { done: true, value: undefined };
+  }
+
+  /** The rows as a stream of the web. */
+  readable(): ReadableStream<T> {
+    return readableOf(this);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+}
+
+/** A stream of the web that fetches what is asked of it, and lets go of all when it is cancelled. */
+export function readableOf<T>(parts: {
+  next(): Promise<IteratorResult<T, undefined>>;
+  return(): Promise<unknown>;
+}): ReadableStream<T> {
+  return new ReadableStream<T>(
+    {
+      pull: async (controller) => {
+        const { done, value } = await parts.next();
+        if (done) {
+          controller.close();
+        } else {
+          controller.enqueue(value);
+        }
+      },
+      cancel: async () => void (await parts.return()),
+    },
+    { highWaterMark: 0 },
+  );
+}

@@ -1,0 +1,146 @@
+/**
+ * What goes on for longer than one call: its next part is awaited.
+ *
+ * Owns: the iterator of batches and of live results, and its end. Invariants: leaving the loop lets go of what is held; a part that is
+ * awaited then is the end; what is wrong with the call is told by the first part; a loop of parts that are there at once lets timers
+ * run. Leaves out: what a part is.
+ */
+
+import { native } from "../native/addon.js";
+import { FlatwaterError } from "../native/errors.js";
+import { place } from "../native/flow.js";
+import { dueTurn, FAILED, settle, type Cancels, type Reader } from "../native/loop.js";
+import type { Trace } from "../native/tracing.js";
+import { unused } from "../native/unused.js";
+import { InOrder } from "./order.js";
+
+/** What gives up the part that is awaited: the end, and the signal of the program. */
+class Ends implements Cancels {
+  private cancel: (() => void) | undefined;
+  private isOver = false;
+
+  constructor(private readonly signal: AbortSignal | undefined) {}
+
+  get aborted(): boolean {
+    return this.isOver || this.signal?.aborted === true;
+  }
+
+  get reason(): unknown {
+    return this.signal?.reason;
+  }
+
+  addEventListener(_: "abort", cancel: () => void): void {
+    this.cancel = cancel;
+    this.signal?.addEventListener("abort", cancel, { once: true });
+  }
+
+  removeEventListener(_: "abort", cancel: () => void): void {
+    this.cancel = undefined;
+    this.signal?.removeEventListener("abort", cancel);
+  }
+
+  throwIfAborted(): void {
+    this.signal?.throwIfAborted();
+  }
+
+  end(): void {
+    this.isOver = true;
+    this.cancel?.();
+  }
+}
+
+export abstract class Parts<T> implements AsyncIterableIterator<T> {
+  private handle = -1;
+  private integers = 0;
+  private isOver = false;
+  private readonly steps = new InOrder();
+  private failure: { error: unknown } | undefined;
+  private readonly ends: Ends;
+
+  /** @internal */
+  constructor(
+    begin: () => { handle: number; integers: number },
+    signal: AbortSignal | undefined,
+    /** From its beginning to its end. */
+    private readonly trace?: Trace,
+  ) {
+    // A signal that is none is refused by `begin`.
+    this.ends = new Ends(signal);
+    try {
+      const { handle, integers } = trace === undefined ? begin() : trace.begin(begin);
+      if (handle === FAILED) {
+        throw new FlatwaterError(native.failure());
+      }
+      this.handle = handle;
+      this.integers = integers;
+      unused.register(this, handle, this);
+    } catch (error) {
+      this.failure = { error };
+    }
+  }
+
+  /** Reads one part; undefined at the end. @internal */
+  protected abstract reader(): Reader<T | undefined>;
+
+  /** The next part. Several may be awaited: they come one after the other. */
+  next(): Promise<IteratorResult<T, undefined>> {
+    return this.steps.add(() => this.step());
+  }
+
+  private async step(): Promise<IteratorResult<T, undefined>> {
+    if (!this.isOver) {
+      try {
+        if (this.failure !== undefined) {
+          throw this.failure.error;
+        }
+        this.ends.throwIfAborted();
+        const reader = this.reader();
+        const part = await settle(native.next(this.handle, this.integers, place()), reader, this.ends, this.trace);
+        const due = dueTurn();
+        if (due !== undefined) {
+          await due;
+        }
+        if (part !== undefined && !this.isOver) {
+          return { done: false, value: part };
+        }
+      } catch (error) {
+        if (!this.isOver) {
+          this.close({ error });
+          throw error;
+        }
+      }
+      this.close();
+    }
+    return { done: true, value: undefined };
+  }
+
+  /** Ends it, and lets go of what it holds. */
+  async return(): Promise<IteratorResult<T, undefined>> {
+    this.close();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+  }
+
+  /** @internal */
+  protected close(failure?: { error: unknown }): void {
+    if (!this.isOver) {
+      this.isOver = true;
+      this.ends.end();
+      unused.unregister(this);
+      native.release(this.handle);
+      this.trace?.hear();
+      if (failure === undefined) {
+        this.trace?.ended();
+      } else {
+        this.trace?.failed(failure.error);
+      }
+    }
+  }
+}

@@ -1,0 +1,212 @@
+/**
+ * The database.
+ *
+ * Owns: opening and closing, and what only a database has. Invariants: a call that was made before `close` is finished; one that is made
+ * after it fails with kind `closed`. Leaves out: the operations that it shares with transactions (`session`).
+ */
+
+import { INTEGERS, integersOf, nothing, number, textOf, timeoutOf, valuesOf, value } from "../calls/calls.js";
+import type { CallOptions, Integers, Statement } from "../calls/calls.js";
+import { refused } from "../calls/calls.js";
+import { MIGRATE_OPTIONS, switchOf } from "../calls/given.js";
+import { native } from "../native/addon.js";
+import { FlatwaterError, misuse, whole } from "../native/errors.js";
+import { place } from "../native/flow.js";
+import { cells, settle } from "../native/loop.js";
+import { debug, Origin } from "../native/tracing.js";
+import { unused } from "../native/unused.js";
+import { copiedRow } from "../values/copied.js";
+import type { Params } from "../values/sql.js";
+import { Live, liveGroup, type LiveOptions, type LiveStatement } from "./live.js";
+import type { Migrations, Options } from "./options.js";
+import { Session, type Row } from "./session.js";
+import { PreparedStatement } from "./statement.js";
+import type { Stats } from "./stats.js";
+import { transact, type Transaction } from "./transaction.js";
+
+const PREPARE = 7;
+const SNAPSHOT = 11;
+const BACKUP = 12;
+const CHECKPOINT = 13;
+const VACUUM = 14;
+const VACUUM_INTO = 15;
+const INCREMENTAL_VACUUM = 16;
+const SERIALIZE = 17;
+
+/** How much of the WAL a checkpoint waits for, as in SQLite. */
+export type CheckpointMode = "passive" | "full" | "restart" | "truncate";
+
+export interface MigrateOptions extends CallOptions {
+  /** Migrations that were applied and are not in the list are no error: the database is newer than the program. */
+  ignoreMissing?: boolean | undefined;
+}
+
+/** Reads at one point in time. */
+export class Snapshot extends Session {
+  /** Gives the connection back. */
+  close(): void {
+    unused.unregister(this);
+    native.release(this.handle);
+    this.handle = -1;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+  }
+}
+
+/** An open database. Calls run side by side; nothing blocks the event loop. */
+export class Database extends Session {
+  /** @internal */
+  constructor(
+    handle: number,
+    integers: number,
+    /** As it was given; the address of a server without its user and its settings. */
+    readonly path: string,
+    /** @internal */
+    readonly isServer: boolean,
+  ) {
+    super(handle, integers, new Origin(handle, path));
+    unused.register(this, handle, this);
+  }
+
+  /**
+   * Runs a function in a transaction, which commits when the function's promise is fulfilled, and rolls back otherwise. It takes the
+   * writer at once, so it never fails because somebody else has written.
+   */
+  transaction<T>(body: (tx: Transaction) => Promise<T> | T, options?: CallOptions): Promise<T> {
+    return transact(this, body, options);
+  }
+
+  /** Resolves with what reads at one point in time, until it is closed. */
+  async snapshot(options?: CallOptions): Promise<Snapshot> {
+    const handle = await this.run(SNAPSHOT, "", undefined, options, number);
+    const snapshot = new Snapshot(handle, this.integers, this.origin);
+    unused.register(snapshot, snapshot["handle"], snapshot);
+    return snapshot;
+  }
+
+  /** Compiles a statement, so that an error in it is reported. */
+  async prepare<T = Row>(sql: string, options?: CallOptions): Promise<PreparedStatement<T>> {
+    await this.run(PREPARE, sql, undefined, options, nothing);
+    return new PreparedStatement<T>(this, sql);
+  }
+
+  /** Yields the result of a query, and yields it again whenever a commit has changed it. */
+  live<T = Row>(statement: Statement, params?: Params, options: LiveOptions = {}): Live<T> {
+    const query = (): unknown[] => [textOf(statement), copiedRow(valuesOf(statement, params))];
+    return new Live<T>(this.handle, query, options, this.integers);
+  }
+
+  /** Yields the results of several queries, of one point in time. */
+  liveGroup(
+    statements: readonly LiveStatement[],
+    options: LiveOptions = {},
+  ): AsyncIterableIterator<Row[][]> & AsyncDisposable {
+    return liveGroup(this.handle, statements, options, this.integers);
+  }
+
+  /** Applies the migrations that were not applied yet, and resolves with their names. */
+  migrate(migrations: Migrations, options?: MigrateOptions): Promise<string[]> {
+    const migrate = () => {
+      const ignores = switchOf(options, "ignoreMissing");
+      return native.migrate(this.handle, migrations, ignores, timeoutOf(options), place());
+    };
+    return this.attempt(
+      "migrate",
+      undefined,
+      options,
+      MIGRATE_OPTIONS,
+      { ...value, commitsSeveral: true },
+      migrate,
+    ) as Promise<string[]>;
+  }
+
+  /** Copies the database to a new file, while it is used. */
+  backup(path: string, options?: CallOptions): Promise<void> {
+    return this.copy(BACKUP, path, options);
+  }
+
+  /** Copies the WAL into the database file, and resolves with the frames in the WAL and those of them that are copied. */
+  checkpoint(mode: CheckpointMode = "passive", options?: CallOptions): Promise<{ frames: number; copied: number }> {
+    const reader = { end: () => ({ frames: cells[0]!, copied: cells[1]! }) };
+    if (!["passive", "full", "restart", "truncate"].includes(mode)) {
+      return refused(misuse(`the mode of a checkpoint is "passive", "full", "restart" or "truncate"`));
+    }
+    return this.run(CHECKPOINT, mode, undefined, options, reader);
+  }
+
+  /** Gives the space of free pages back to the file system. Other writes wait for it. */
+  vacuum(options?: CallOptions): Promise<void> {
+    return this.run(VACUUM, "", undefined, options, nothing);
+  }
+
+  /** Writes a compact copy to a new file, while the database is used. */
+  vacuumInto(path: string, options?: CallOptions): Promise<void> {
+    return this.copy(VACUUM_INTO, path, options);
+  }
+
+  private copy(operation: number, path: string, options: CallOptions | undefined): Promise<void> {
+    if (typeof path !== "string" || !path.isWellFormed()) {
+      return refused(misuse("the path must be a string without halves of surrogate pairs"));
+    }
+    return this.run(operation, path, undefined, options, nothing);
+  }
+
+  /** Gives back at most so many free pages, and resolves with their number. It needs `autoVacuum: "incremental"`. */
+  incrementalVacuum(pages: number, options?: CallOptions): Promise<number> {
+    if (!Number.isInteger(pages) || pages < 0) {
+      return refused(misuse("the number of pages must be a whole number"));
+    }
+    return this.run(INCREMENTAL_VACUUM, String(pages), undefined, options, number);
+  }
+
+  /** Resolves with the database as the bytes of a file. */
+  serialize(options?: CallOptions): Promise<Buffer> {
+    return this.run(SERIALIZE, "", undefined, options, value) as Promise<unknown> as Promise<Buffer>;
+  }
+
+  /** The counters of the database. Times that end in `Us` are in microseconds, others in milliseconds. */
+  stats(): Stats {
+    const stats = native.stats(this.handle);
+    if (typeof stats === "number") {
+      throw new FlatwaterError(native.failure());
+    }
+    return stats as Stats;
+  }
+
+  /** Finishes the calls that were made, and closes the database. It may be called more than once. */
+  async close(): Promise<void> {
+    await settle(native.close(this.handle, place()), nothing);
+    debug("closed %s", this.path);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/**
+ * Opens or creates a database. `rqlite://host:4001` and `libsql://host` are databases on servers: they have the methods that run
+ * statements, and are asked before the promise is fulfilled.
+ */
+export async function open(path: string | URL, options: Options = {}): Promise<Database> {
+  const integers = integersOf(options.integers as Integers | undefined, INTEGERS.number);
+  const file = path instanceof URL ? path.href : path;
+  if (typeof file !== "string") {
+    throw misuse("the path must be a string or a URL");
+  }
+  const handle = await settle(native.open(whole(file, "the path"), options), number);
+  const server = native.name(handle);
+  const database = new Database(handle, integers, server ?? file, server !== undefined);
+  if (server !== undefined) {
+    try {
+      await database.query("SELECT 1");
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
+  }
+  debug("opened %s", database.path);
+  return database;
+}

@@ -1,0 +1,42 @@
+/**
+ * Names of other libraries, answered with those of this one.
+ *
+ * Owns: the table, and what is said. Invariant: only names that do not exist are answered. Leaves out: misspelt options, which the
+ * native module knows.
+ */
+
+import { misuse } from "../native/errors.js";
+
+const INSTEAD: Record<string, string> = {
+  all: "`query` resolves with all rows; a prepared statement has `all`",
+  get: "`queryOne` or `queryOptional` resolves with the first row; a prepared statement has `get`",
+  run: "`execute` runs a statement; a prepared statement has `run`",
+  exec: "`executeScript` runs the statements of a text",
+  each: "`stream` yields the rows one by one",
+  pragma: "run the PRAGMA with `query`; what belongs to a connection is an option of `open`",
+  table: "virtual tables can be defined in Rust only",
+  unsafeMode: "there is no unsafe mode",
+  serialize: "calls need not be serialized: `transaction` makes several statements one",
+  parallelize: "calls run side by side by themselves",
+  function: "functions can be defined in Rust only",
+  aggregate: "functions can be defined in Rust only",
+  loadExtension: "`open` has the option `loadExtension`",
+  defaultSafeIntegers: "the option `integers` of `open` says what integers become",
+  commit: "a transaction commits when its function returns",
+  rollback: "a transaction rolls back when its function throws",
+  begin: "`transaction(async tx => ...)` begins one",
+};
+
+/** Makes the names of other libraries throw what to use instead. */
+export function unknownNames(prototype: object): void {
+  for (const [name, hint] of Object.entries(INSTEAD)) {
+    if (!(name in prototype)) {
+      Object.defineProperty(prototype, name, {
+        configurable: true,
+        get(): never {
+          throw misuse(`there is no \`${name}\` here`, hint);
+        },
+      });
+    }
+  }
+}

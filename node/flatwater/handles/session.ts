@@ -1,0 +1,351 @@
+/**
+ * The operations that databases, transactions and snapshots share.
+ *
+ * Owns: each of them, once. Every one begins at the call, never throws, and returns a promise. Leaves out: what only one of them has.
+ */
+
+import { BatchReader, type BatchResult } from "../calls/batch.js";
+import { Batches, type BatchesOptions, type RowStream } from "../calls/batches.js";
+import { BlobHandle } from "../calls/blob.js";
+import {
+  allMadeAs,
+  checkAs,
+  executed,
+  formOf,
+  integersOf,
+  madeAs,
+  nothing,
+  number,
+  refused,
+  textOf,
+  timeoutOf,
+  valuesOf,
+  value,
+  type BatchStatement,
+  type CallOptions,
+  type ExecuteResult,
+  type QueryOptions,
+  type Statement,
+} from "../calls/calls.js";
+import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, type Known } from "../calls/given.js";
+import { embeddedOf, formOfJson, jsonStream, type JsonOptions } from "../calls/json.js";
+import { checkGiven, collect, ROWS, STATEMENTS, takesPlace, type Given, type Many } from "../calls/many.js";
+import { native, type Answer } from "../native/addon.js";
+import { FlatwaterError, throwIfAborted, whole } from "../native/errors.js";
+import { place } from "../native/flow.js";
+import { cells, FAILED, settle, type Reader } from "../native/loop.js";
+import { isTraced, Trace, type Origin } from "../native/tracing.js";
+import { FirstReader, RowsReader, ValuesReader } from "../values/rows.js";
+import { sql, Sql, type Params, type SqlValue } from "../values/sql.js";
+import { unknownNames } from "./names.js";
+
+const EXECUTE = 0;
+export const QUERY = 1;
+const OPTIONAL = 2;
+const ONE = 3;
+const VALUE = 4;
+const OPTIONAL_VALUE = 5;
+const SCRIPT = 6;
+
+/** The names of all operations of the native module. */
+const OPERATIONS = [
+  ...["execute", "query", "queryOptional", "queryOne", "queryValue", "queryOptionalValue", "executeScript", "prepare"],
+  ...["", "", "begin", "snapshot", "backup", "checkpoint", "vacuum", "vacuumInto", "incrementalVacuum", "serialize"],
+  "columns",
+];
+/** Those whose text is SQL. */
+const HAVE_SQL = new Set([EXECUTE, QUERY, OPTIONAL, ONE, VALUE, OPTIONAL_VALUE, SCRIPT, 7, 18]);
+
+/** A row as an object. */
+export type Row = Record<string, unknown>;
+
+/** Runs statements: a database, an open transaction, or a snapshot. */
+export abstract class Session {
+  /** @internal */
+  protected handle: number;
+  /** @internal */
+  protected readonly integers: number;
+
+  /** @internal */
+  protected readonly origin: Origin;
+
+  /** @internal */
+  constructor(handle: number, integers: number, origin: Origin) {
+    this.handle = handle;
+    this.integers = integers;
+    this.origin = origin;
+  }
+
+  /** A transaction. @internal */
+  protected get isInside(): boolean {
+    return false;
+  }
+
+  /** Runs one statement that returns no rows. */
+  execute(statement: Statement, params?: Params, options?: CallOptions): Promise<ExecuteResult> {
+    return this.run(EXECUTE, statement, params, options, executed);
+  }
+
+  /**
+   * Runs one statement for each row of parameters, all of them or none. The rows are those of the moment of the call, and are read in
+   * slices, so a large array does not hold the loop; calls that are made meanwhile come after this one. An async iterable is
+   * collected first, and then the call takes its place. Resolves with the changes.
+   */
+  executeMany(statement: string, rows: Given<Params>, options?: CallOptions): Promise<number> {
+    return this.runMany("executeMany", statement, rows, options, number, ROWS);
+  }
+
+  /** Runs several statements, all of them or none, and resolves with a result for each. They are taken as the rows of `executeMany`. */
+  batch(statements: Given<BatchStatement>, options?: CallOptions): Promise<BatchResult[]> {
+    return this.runMany("batch", undefined, statements, options, new BatchReader(), STATEMENTS);
+  }
+
+  /** Runs the statements of a text, without parameters, all of them or none. */
+  executeScript(script: string, options?: CallOptions): Promise<void> {
+    return this.run(SCRIPT, script, undefined, options, nothing);
+  }
+
+  /** Resolves with all rows. */
+  query<T = Row>(statement: Statement, params?: Params, options?: QueryOptions<T>): Promise<T[]> {
+    try {
+      const as = options?.as;
+      checkAs(as);
+      const reader = new RowsReader(formOf(options));
+      const rows = this.run(QUERY, statement, params, options, reader, options);
+      // The outcome of a write is known by then.
+      const signal = () => (reader.isOfWrite ? undefined : options?.signal);
+      const made = as === undefined ? rows : rows.then((all) => allMadeAs(as, all, signal()));
+      return made as Promise<T[]>;
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** Resolves with the first row. Fails with kind `row_not_found` if there is none. */
+  queryOne<T = Row>(statement: Statement, params?: Params, options?: QueryOptions<T>): Promise<T> {
+    return this.first(ONE, statement, params, options) as Promise<T>;
+  }
+
+  /** Resolves with the first row, or with undefined. */
+  queryOptional<T = Row>(statement: Statement, params?: Params, options?: QueryOptions<T>): Promise<T | undefined> {
+    return this.first(OPTIONAL, statement, params, options);
+  }
+
+  /** Resolves with the first value of the first row. Fails with kind `row_not_found` if there is none. */
+  queryValue<T = SqlValue>(statement: Statement, params?: Params, options?: QueryOptions): Promise<T> {
+    return this.run(VALUE, statement, params, options, new FirstReader("array", true), options) as Promise<T>;
+  }
+
+  /** Resolves with the first value of the first row, or with undefined if there is no row. */
+  queryOptionalValue<T = SqlValue>(
+    statement: Statement,
+    params?: Params,
+    options?: QueryOptions,
+  ): Promise<T | undefined> {
+    return this.run(OPTIONAL_VALUE, statement, params, options, new FirstReader("array", true), options) as Promise<
+      T | undefined
+    >;
+  }
+
+  /** Resolves with the first value of each row. */
+  queryValues<T = SqlValue>(statement: Statement, params?: Params, options?: QueryOptions): Promise<T[]> {
+    return this.run(QUERY, statement, params, options, new ValuesReader(), options) as Promise<T[]>;
+  }
+
+  /** Resolves with the rows as JSON in UTF-8: an array of objects. No object is made of a row. */
+  queryJson(statement: Statement, params?: Params, options?: JsonOptions): Promise<Buffer> {
+    return this.attempt("queryJson", statement, options, JSON_OPTIONS, value, () => {
+      const [text, values] = [textOf(statement), valuesOf(statement, params)];
+      const [form, embedded] = [formOfJson(options), embeddedOf(options)];
+      return native.queryJson(this.handle, text, values, timeoutOf(options), place(), form, embedded);
+    }) as Promise<unknown> as Promise<Buffer>;
+  }
+
+  /**
+   * The same as a stream of bytes, in bounded memory: `new Response(db.streamJson("SELECT * FROM notes"))`. An error ends the stream,
+   * and what was read before it is then a part of a document.
+   */
+  streamJson(
+    statement: Statement,
+    params?: Params,
+    options?: Omit<JsonOptions, "timeout">,
+  ): ReadableStream<Uint8Array> {
+    const begin = () => {
+      const [form, embedded] = [formOfJson(options), embeddedOf(options)];
+      const values = valuesOf(statement, params);
+      return native.batches(this.handle, textOf(statement), values, place(), form, embedded);
+    };
+    return jsonStream(begin, options, isTraced() ? this.trace("streamJson", statement) : undefined);
+  }
+
+  /** Yields the rows in arrays, as they are needed. Leaving the loop frees the connection. */
+  batches<T = Row>(statement: Statement, params?: Params, options?: BatchesOptions): Batches<T> {
+    return this.inBatches<T>(statement, () => params, options);
+  }
+
+  /** Yields the rows, one by one. Leaving the loop frees the connection. */
+  stream<T = Row>(statement: Statement, params?: Params, options?: BatchesOptions): RowStream<T> {
+    return this.batches<T>(statement, params, options).rows();
+  }
+
+  /** What is wrong with the parameters is told by the first batch. @internal */
+  protected inBatches<T>(
+    statement: Statement,
+    params: () => Params | undefined,
+    options: BatchesOptions | undefined,
+  ): Batches<T> {
+    const begin = () => native.batches(this.handle, textOf(statement), valuesOf(statement, params()), place());
+    return new Batches<T>(begin, this.integers, options, isTraced() ? this.trace("batches", statement) : undefined);
+  }
+
+  /** Opens a text or a blob of one row, to read and write it in parts. */
+  async openBlob(table: string, column: string, rowid: number | bigint, options?: CallOptions): Promise<BlobHandle> {
+    const reader = { end: (): [number, number] => [cells[0]!, cells[1]!] };
+    const open = () => {
+      const [of, name] = [whole(table, "the name of the table"), whole(column, "the name of the column")];
+      return native.openBlob(this.handle, of, name, BigInt(rowid), timeoutOf(options), place());
+    };
+    const [handle, length] = await this.attempt("openBlob", undefined, options, CALL_OPTIONS, reader, open);
+    return new BlobHandle(handle, length);
+  }
+
+  /** A query of a template: ``await db.sql`SELECT * FROM users WHERE id = ${id}` ``. */
+  sql<T = Row>(strings: TemplateStringsArray, ...inserted: readonly (SqlValue | Sql)[]): Promise<T[]> {
+    return this.query<T>(sql(strings, ...inserted));
+  }
+
+  /** @internal */
+  protected run<T>(
+    operation: number,
+    statement: Statement,
+    params: Params | undefined,
+    options: CallOptions | undefined,
+    reader: Reader<T>,
+    query?: QueryOptions,
+  ): Promise<T> {
+    if (isTraced()) {
+      const trace = this.trace(OPERATIONS[operation]!, HAVE_SQL.has(operation) ? statement : undefined);
+      return trace.around(() => this.call(operation, statement, params, options, reader, query, trace));
+    }
+    return this.call(operation, statement, params, options, reader, query);
+  }
+
+  private call<T>(
+    operation: number,
+    statement: Statement,
+    params: Params | undefined,
+    options: CallOptions | undefined,
+    reader: Reader<T>,
+    query?: QueryOptions,
+    trace?: Trace,
+  ): Promise<T> {
+    try {
+      check(options, query === undefined ? CALL_OPTIONS : QUERY_OPTIONS);
+      const text = textOf(statement);
+      const integers = integersOf(query?.integers, this.integers);
+      const values = valuesOf(statement, params);
+      const answer = native.run(operation, this.handle, text, values, timeoutOf(options), place(), integers);
+      return settle(answer, reader, options?.signal, trace);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** The same for other functions of the native module. @internal */
+  protected attempt<T>(
+    operation: string,
+    statement: Statement | undefined,
+    options: CallOptions | undefined,
+    known: Known,
+    reader: Reader<T>,
+    call: () => Answer,
+  ): Promise<T> {
+    const begin = (trace?: Trace): Promise<T> => {
+      try {
+        check(options, known);
+        return settle(call(), reader, options?.signal, trace);
+      } catch (error) {
+        return refused(error);
+      }
+    };
+    if (isTraced()) {
+      const trace = this.trace(operation, statement);
+      return trace.around(() => begin(trace));
+    }
+    return begin();
+  }
+
+  /** @internal */
+  protected trace(operation: string, statement: Statement | undefined): Trace {
+    const sql = statement instanceof Sql ? statement.text : statement;
+    return new Trace(this.origin, operation, typeof sql === "string" ? sql : undefined, this.isInside);
+  }
+
+  private first<T>(
+    operation: number,
+    statement: Statement,
+    params: Params | undefined,
+    options: QueryOptions<T> | undefined,
+  ): Promise<T | undefined> {
+    try {
+      const as = options?.as;
+      checkAs(as);
+      const reader = new FirstReader(formOf(options), false);
+      const row = this.run(operation, statement, params, options, reader, options);
+      const made = as === undefined ? row : row.then((row) => (row === undefined ? undefined : madeAs(as, row)));
+      return made as Promise<T | undefined>;
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** @internal */
+  protected runMany<T, R>(
+    operation: string,
+    statement: Statement | undefined,
+    given: Given<T>,
+    options: CallOptions | undefined,
+    reader: Reader<R>,
+    of: Many<T>,
+  ): Promise<R> {
+    if (isTraced()) {
+      const trace = this.trace(operation, statement);
+      return trace.around(() => this.callMany(statement, given, options, reader, of, trace));
+    }
+    return this.callMany(statement, given, options, reader, of);
+  }
+
+  private async callMany<T, R>(
+    statement: Statement | undefined,
+    given: Given<T>,
+    options: CallOptions | undefined,
+    reader: Reader<R>,
+    of: Many<T>,
+    trace?: Trace,
+  ): Promise<R> {
+    const text = statement === undefined ? undefined : textOf(statement);
+    check(options, CALL_OPTIONS);
+    checkGiven(given);
+    const [at, timeout, signal] = [place(), timeoutOf(options), options?.signal];
+    const many = native.rows(this.handle, takesPlace(given), text);
+    if (many === FAILED) {
+      throw new FlatwaterError(native.failure());
+    }
+    let isMade = false;
+    try {
+      const rest = collect(many, given, signal, of);
+      if (rest !== undefined) {
+        await rest;
+        throwIfAborted(signal);
+      }
+      isMade = true;
+      return await settle(native.runMany(many, timeout, at, this.integers), reader, signal, trace);
+    } finally {
+      if (!isMade) {
+        native.release(many);
+      }
+    }
+  }
+}
+
+unknownNames(Session.prototype);

@@ -1,0 +1,123 @@
+/**
+ * The native module.
+ *
+ * Owns: finding and loading it, and the types of its functions. Each copy of this module has one of its own, with its own state.
+ * Leaves out: what its answers mean (`loop`).
+ */
+
+/** A token from 0 on, one of the codes of `loop`, the text of a chunk of rows, or a value. */
+export type Answer = number | string | Uint8Array | string[];
+
+/** A statement of a script: its text; what it does, in upper case; of a PRAGMA its name, in lower case, and whether it is set on or off. */
+export type ScriptStatement = readonly [text: string, verb: string, pragma: string, value: "" | "on" | "off"];
+
+/** What an error of the engine consists of. */
+export interface Fields {
+  message: string;
+  kind: string;
+  code?: string;
+  errcode?: number;
+  sql?: string;
+  offset?: number;
+  hint?: string;
+  applied?: "no" | "yes" | "unknown";
+  retryable?: boolean;
+  /** An error of the operating system. */
+  cause?: { message: string; errno?: number; code?: string };
+}
+
+export interface Native {
+  begin(cells: Float64Array, woken: () => void): void;
+  drain(most: number): number;
+  poll(token: number): Answer;
+  giveUp(token: number): boolean;
+  hadTurn(): void;
+  keepAlive(on: boolean): void;
+  ended(): void;
+  failure(): Fields;
+  columns(schema: number): string[];
+  declaredTypes(schema: number): string[];
+  bytes(): Uint8Array;
+  unknown(what: string, name: string, known: string[]): string;
+  hasRows(sql: string): boolean;
+  statements(script: string): ScriptStatement[];
+  listen(target: number, on: boolean): void;
+  event(): object | undefined;
+  openBlob(target: number, table: string, column: string, rowid: bigint, timeout: number, place: number): Answer;
+  readBlob(blob: number, position: number, bytes: number, timeout: number, place: number): Answer;
+  writeBlob(blob: number, position: number, bytes: unknown, timeout: number, place: number): Answer;
+  open(path: string, options: unknown): Answer;
+  close(database: number, place: number): Answer;
+  run(
+    operation: number,
+    target: number,
+    sql: string,
+    params: unknown,
+    timeout: number,
+    place: number,
+    integers: number,
+  ): Answer;
+  queryJson(
+    target: number,
+    sql: string,
+    params: unknown,
+    timeout: number,
+    place: number,
+    form: number,
+    embedded: readonly string[] | undefined,
+  ): Answer;
+  end(transaction: number, commits: boolean, timeout: number): Answer;
+  inTransaction(handle: number): boolean;
+  connection(database: number, place: number): number;
+  release(handle: number): number;
+  migrate(target: number, migrations: unknown, ignores: boolean, timeout: number, place: number): Answer;
+  batches(
+    target: number,
+    sql: string,
+    params: unknown,
+    place: number,
+    form?: number,
+    embedded?: readonly string[],
+  ): number;
+  live(database: number, queries: unknown[], debounce: number, throttle: number, changes: boolean): number;
+  next(handle: number, integers: number, place: number): Answer;
+  rows(target: number, takesPlace: boolean, sql: string | undefined): number;
+  addRows(rows: number, from: readonly unknown[], at: number): number;
+  addPlain(many: number, numbers: Float64Array, count: number, text: string): number;
+  runMany(rows: number, timeout: number, place: number, integers: number): Answer;
+  stats(database: number): number | object;
+  name(database: number): string | undefined;
+  allocated(): number | undefined;
+  setMaxOpen(databases: number): void;
+}
+
+/** The package of this platform that has the native module. */
+function platform(): string {
+  const { platform, arch, report } = process;
+  if (platform !== "linux") {
+    return `${platform}-${arch}`;
+  }
+  const header = (report.getReport() as { header?: { glibcVersionRuntime?: string } }).header;
+  return `linux-${arch}-${header?.glibcVersionRuntime ? "gnu" : "musl"}`;
+}
+
+function load(): Native {
+  try {
+    // Beside the package's own code: built in place.
+    return require("../flatwater.node") as Native;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "MODULE_NOT_FOUND") {
+      throw error;
+    }
+  }
+  const name = `@flatwater/${platform()}`;
+  try {
+    return require(name) as Native;
+  } catch (error) {
+    throw new Error(`flatwater has no native module for this platform: the package ${name} is not installed`, {
+      cause: error,
+    });
+  }
+}
+
+export const native: Native = load();
