@@ -88,7 +88,7 @@ impl Host {
             Output::Migrated(names) => env.array(names.iter().map(|name| env.text(name))),
             Output::Flag(flag) => self.numbers(env, &[f64::from(u8::from(flag))]),
             // Lists were answered above, and the end of what goes on has none.
-            Output::Done | Output::Rows(_) | Output::Live(_) | Output::Change(_) | Output::Batch(_) => {
+            Output::Done(()) | Output::Rows(_) | Output::Live(_) | Output::Change(_) | Output::Batch(_) => {
                 self.numbers(env, &[0.0, 0.0])
             }
         }

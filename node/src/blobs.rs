@@ -2,7 +2,7 @@
 //!
 //! Owns: the arguments of each. Runs on the loop's thread. Leaves out: where the position is, which JavaScript keeps.
 
-use flatwater::bindings::{read_blob, write_blob};
+use flatwater::bindings::FrontCall;
 
 use crate::calls::{gone, set_place, timed};
 use crate::capi::function::Call;
@@ -32,7 +32,7 @@ pub(crate) fn read<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let (env, host) = (call.env, call.host);
     let (position, bytes) = (call.number::<1>()? as usize, call.number::<2>()? as usize);
     let reading = match host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Blob(blob)) => read_blob(blob, position, bytes),
+        Some(Handle::Blob(blob)) => FrontCall::from(blob.read_at(position, bytes)),
         _ => return host.failed(env, gone()),
     };
     let mut reading = timed(reading, call.number::<3>()?);
@@ -48,7 +48,7 @@ pub(crate) fn write<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
         return host.failed(env, Failure::misuse("what is written must be a Uint8Array or an ArrayBuffer", None));
     };
     let writing = match host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Blob(blob)) => write_blob(blob, position, bytes),
+        Some(Handle::Blob(blob)) => FrontCall::from(blob.write_at(position, bytes)),
         _ => return host.failed(env, gone()),
     };
     let mut writing = timed(writing, call.number::<3>()?);

@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use flatwater::Params;
 use flatwater::bindings::{self, FrontCall, Needed, Target, Unbegun, server};
 use flatwater::calls::CheckpointMode;
 use flatwater::options::JsonOptions;
-use flatwater::{Params, Transaction};
 use flatwater_bridge::{Integers, Opened};
 use flatwater_remote::is_address;
 
@@ -76,7 +76,6 @@ const BEGIN: u32 = 10;
 const SNAPSHOT: u32 = 11;
 
 fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result<FrontCall, Failure> {
-    let params = Ok(params);
     Ok(match operation {
         0 => target.execute(sql, params),
         1 => target.query_in_parts("query", sql, params),
@@ -86,23 +85,20 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
         5 => target.query("queryOptionalValue", sql, params, Needed::First),
         6 => target.execute_script(sql),
         7 => target.prepare(sql),
-        BEGIN => target.begin(),
+        BEGIN => target.begin(None),
         SNAPSHOT => target.snapshot(),
         12 => target.backup(Path::new(sql)),
-        13 => bindings::checkpoint(
-            target,
-            match sql {
-                "full" => CheckpointMode::Full,
-                "restart" => CheckpointMode::Restart,
-                "truncate" => CheckpointMode::Truncate,
-                _ => CheckpointMode::Passive,
-            },
-        ),
-        14 => bindings::vacuum(target),
-        15 => bindings::vacuum_into(target, Path::new(sql)),
-        16 => bindings::incremental_vacuum(target, sql.parse().unwrap_or(0)),
-        17 => bindings::serialize(target),
-        18 => bindings::columns(target, sql),
+        13 => target.checkpoint(match sql {
+            "full" => CheckpointMode::Full,
+            "restart" => CheckpointMode::Restart,
+            "truncate" => CheckpointMode::Truncate,
+            _ => CheckpointMode::Passive,
+        }),
+        14 => target.vacuum(),
+        15 => target.vacuum_into(Path::new(sql)),
+        16 => target.incremental_vacuum(sql.parse().unwrap_or(0)),
+        17 => target.serialize(),
+        18 => target.columns(sql),
         _ => return Err(Failure::misuse("there is no such operation", None)),
     })
 }
@@ -118,7 +114,7 @@ pub(crate) fn query_json<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     };
     let options = json_options(env, form, call.argument::<6>())?;
     let handle = host.handles.get(number);
-    let made = handle.as_deref().and_then(Handle::target).map(|target| target.query_json(&sql, Ok(params), options));
+    let made = handle.as_deref().and_then(Handle::target).map(|target| target.query_json(&sql, params, options));
     drop(handle);
     let Some(made) = made else { return host.failed(env, gone()) };
     let mut made = timed(made, timeout);
@@ -201,7 +197,7 @@ pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         };
     }
     match options::of(env, &path, call.argument::<1>()) {
-        Ok(options) => host.call(env, bindings::open(options)),
+        Ok(options) => host.call(env, options.open().into()),
         Err(failure) => host.failed(env, failure),
     }
 }
@@ -224,11 +220,11 @@ pub(crate) fn close<'e>(call: &Call<'e, Host>) -> Answer<'e> {
 pub(crate) fn end<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let commits = env.as_bool(call.argument::<1>())?;
-    let end: fn(Transaction<'static>) -> FrontCall = if commits { bindings::commit } else { bindings::rollback };
     match host.handles.take(call.number::<0>()?) {
         Some(Handle::Transaction { transaction, target, .. }) => {
             drop(target);
-            host.call(env, timed(end(transaction), call.number::<2>()?))
+            let end: FrontCall = if commits { transaction.commit().into() } else { transaction.rollback().into() };
+            host.call(env, timed(end, call.number::<2>()?))
         }
         _ => host.failed(env, gone()),
     }
@@ -276,7 +272,7 @@ pub(crate) fn batches<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         Err(failure) => return host.failed(env, failure.of(Some(&sql))),
     };
     let batches =
-        host.handles.get(number).as_deref().and_then(Handle::target).map(|target| target.batches(&sql, Ok(params)));
+        host.handles.get(number).as_deref().and_then(Handle::target).map(|target| target.batches(&sql, params));
     let Some(mut batches) = batches else { return host.failed(env, gone()) };
     set_place(host, bindings::unbegun(&mut batches), call.number::<3>()?);
     let batches = match call.number::<4>() {

@@ -107,16 +107,16 @@ impl Handle {
     /// Polls for the next part of what goes on. `None` if it does not go on.
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Option<Poll<flatwater::Result<Output>>> {
         fn output<T>(next: Option<flatwater::Result<T>>, of: fn(T) -> Output) -> flatwater::Result<Output> {
-            next.map_or(Ok(Output::Done), |next| next.map(of))
+            next.map_or(Ok(Output::Done(())), |next| next.map(of))
         }
         match self {
             Self::Batches(batches) => {
                 let next = poll_batch(batches, context);
-                Some(next.map(|batch| batch.map(|rows| rows.map_or(Output::Done, Output::Rows))))
+                Some(next.map(|batch| batch.map(|rows| rows.map_or(Output::Done(()), Output::Rows))))
             }
             Self::Json(batches, options) => {
                 let json = |rows: Option<Rows>| {
-                    rows.map_or(Ok(Output::Done), |rows| json_of(&rows, options).map(Output::Json))
+                    rows.map_or(Ok(Output::Done(())), |rows| json_of(&rows, options).map(Output::Json))
                 };
                 Some(poll_batch(batches, context).map(|batch| batch.and_then(json)))
             }

@@ -108,7 +108,7 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let Some(Handle::Many(many)) = host.handles.take(call.number::<0>()?) else { return host.failed(env, gone()) };
     let Many { of, target, spot } = *many;
     let made = match of {
-        ManyOf::Rows { sql, rows, .. } => target.execute_many(&sql, Ok(rows)),
+        ManyOf::Rows { sql, rows, .. } => target.execute_many(&sql, rows),
         ManyOf::Statements(all) => target.batch(all),
         ManyOf::Taken => target.batch(BatchStatements::default()),
     };

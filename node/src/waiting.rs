@@ -107,10 +107,10 @@ impl Waiting {
                 match next {
                     Some(Poll::Ready(result)) => Step::Ready(result),
                     Some(Poll::Pending) => Step::Waits,
-                    None => Step::Ready(Ok(Output::Done)),
+                    None => Step::Ready(Ok(Output::Done(()))),
                 }
             }
-            Source::Over => Step::Ready(Ok(Output::Done)),
+            Source::Over => Step::Ready(Ok(Output::Done(()))),
         }
     }
 

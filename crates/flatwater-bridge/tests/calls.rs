@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flatwater::bindings::{FrontCall, Mailbox, Needed, Output, Polled, Target, close, commit, open};
+use flatwater::bindings::{FrontCall, Mailbox, Needed, Output, Polled, Target, close};
 use flatwater::{Database, Error, ErrorKind, Options, Params};
 use flatwater_bridge::Inbox;
 
@@ -59,12 +59,12 @@ impl Loop {
     }
 }
 
-fn params(values: &[i64]) -> Result<Params, Error> {
-    Params::positional(values)
+fn params(values: &[i64]) -> Params {
+    Params::positional(values).unwrap()
 }
 
 fn database(events: &Loop) -> (Database, Target) {
-    let Ok(Output::Database(database)) = events.run(open(Options::new(":memory:"))) else { panic!("it opens") };
+    let Ok(Output::Database(database)) = events.run(Options::new(":memory:").open().into()) else { panic!("it opens") };
     let target = Target::of(&database);
     assert!(matches!(events.run(target.execute("CREATE TABLE t (a)", params(&[]))), Ok(Output::Executed(_))));
     (database, target)
@@ -109,7 +109,7 @@ fn calls_are_told_and_the_order_of_their_first_polls_is_that_of_their_writes() {
 fn a_write_that_waits_is_withdrawn_and_one_from_inside_the_transaction_is_refused() {
     let events = Loop::new();
     let (_database, target) = database(&events);
-    let Ok(Output::Transaction(transaction)) = events.run(target.begin()) else { panic!("it begins") };
+    let Ok(Output::Transaction(transaction)) = events.run(target.begin(None)) else { panic!("it begins") };
     let inside = Target::of(&transaction);
     assert!(events.run(inside.execute("INSERT INTO t VALUES (?)", params(&[1]))).is_ok());
     let mut waits = target.execute("INSERT INTO t VALUES (?)", params(&[2]));
@@ -119,7 +119,7 @@ fn a_write_that_waits_is_withdrawn_and_one_from_inside_the_transaction_is_refuse
     inner.unbegun().unwrap().set_inside_body();
     let refused = events.run(inner);
     assert!(refused.is_err_and(|error| error.message().contains("transaction")));
-    assert!(events.run(commit(transaction)).is_ok());
+    assert!(events.run(transaction.commit().into()).is_ok());
     assert_eq!(count(&events, &target), 1);
 }
 
@@ -139,7 +139,7 @@ fn a_write_that_is_given_up_while_its_connection_opens_is_answered() {
         }
         Ok(())
     });
-    let Ok(Output::Database(database)) = events.run(open(options)) else { panic!("it opens") };
+    let Ok(Output::Database(database)) = events.run(options.open().into()) else { panic!("it opens") };
     let target = Target::of(&database);
     assert!(events.run(target.execute("CREATE TABLE t (a)", params(&[]))).is_ok());
     is_armed.store(true, Ordering::SeqCst);
@@ -164,14 +164,14 @@ fn a_write_that_is_given_up_while_its_connection_opens_is_answered() {
 fn a_nested_transaction_that_is_dropped_is_undone_and_the_outer_one_goes_on() {
     let events = Loop::new();
     let (_database, target) = database(&events);
-    let Ok(Output::Transaction(outer)) = events.run(target.begin()) else { panic!("it begins") };
+    let Ok(Output::Transaction(outer)) = events.run(target.begin(None)) else { panic!("it begins") };
     let outside = Target::of(&outer);
     assert!(events.run(outside.execute("INSERT INTO t VALUES (?)", params(&[1]))).is_ok());
-    let Ok(Output::Transaction(nested)) = events.run(outside.begin()) else { panic!("it begins") };
+    let Ok(Output::Transaction(nested)) = events.run(outside.begin(None)) else { panic!("it begins") };
     assert!(events.run(Target::of(&nested).execute("INSERT INTO t VALUES (?)", params(&[2]))).is_ok());
     drop(nested);
     assert_eq!(count(&events, &outside), 1);
-    assert!(events.run(commit(outer)).is_ok());
+    assert!(events.run(outer.commit().into()).is_ok());
     assert_eq!(count(&events, &target), 1);
 }
 
@@ -181,7 +181,7 @@ const FEW: &str = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM 
 fn in_parts(events: &Loop, sql: &str) -> (tempfile::TempDir, Database, FrontCall) {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::new(folder.path().join("a.db")).readers(1);
-    let Ok(Output::Database(database)) = events.run(open(options)) else { panic!("it opens") };
+    let Ok(Output::Database(database)) = events.run(options.open().into()) else { panic!("it opens") };
     let call = Target::of(&database).query_in_parts("query", sql, params(&[]));
     (folder, database, call)
 }

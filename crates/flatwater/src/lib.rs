@@ -85,7 +85,7 @@ pub mod calls {
     pub use crate::api::blob::{Blob, BlobTable};
     pub use crate::api::execute_many::ExecuteMany;
     pub use crate::api::functions::Functions;
-    pub use crate::api::maintenance::IntegrityCheck;
+    pub use crate::api::integrity_check::IntegrityCheck;
     pub use crate::api::stream::RowStream;
     pub use crate::engine::cancelled::CancelOutcome;
     pub use crate::error::TimeoutEffect;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use flatwater::bindings::connection::{AuthEvent, Authorize, Progress, Trace, Verdict};
+use flatwater::bindings::functions::{AuthEvent, Authorize, Progress, Trace, Verdict};
 use pyo3::prelude::*;
 
 use crate::capi::thread_state::called_by_database;

@@ -35,7 +35,7 @@ impl NativeBatches {
             place::begin(py, call)?;
         }
         let next = Next::new(&self.0, |batches, context| {
-            let output = |rows: Option<_>| rows.map_or(Output::Done, Output::Rows);
+            let output = |rows: Option<_>| rows.map_or(Output::Done(()), Output::Rows);
             poll_batch(batches, context).map(|batch| batch.map(output))
         });
         new_call(py, Body::other("batches", Ok(Box::new(next)), Shape::Plain).with(self.1.clone()))

@@ -3,7 +3,7 @@
 //! Owns: the calls, each of which has its position as an argument. Runs on the loop's thread; no work runs here. Leaves
 //! out: the position of a program in the value, which is Python's (`flatwater._blob`).
 
-use flatwater::bindings::{Output, read_blob, write_blob};
+use flatwater::bindings::Output;
 use flatwater::calls::Blob;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -43,7 +43,7 @@ impl NativeBlob {
         bytes: usize,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let call = inside(py, || timed(read_blob(&self.blob, position, bytes), timeout));
+        let call = inside(py, || timed(self.blob.read_at(position, bytes).into(), timeout));
         new_call(py, Body::call("read", call, Shape::Plain))
     }
 
@@ -57,7 +57,7 @@ impl NativeBlob {
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = inside(py, || {
             let bytes = PyBuffer::<u8>::get(data)?.to_vec(py)?;
-            timed(write_blob(&self.blob, position, bytes), timeout)
+            timed(self.blob.write_at(position, bytes).into(), timeout)
         });
         new_call(py, Body::call("write", call, Shape::Plain))
     }

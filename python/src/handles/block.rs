@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use flatwater::ErrorKind;
-use flatwater::bindings::{FrontCall, Mailbox, Output, Polled, commit, rollback};
+use flatwater::bindings::{FrontCall, Mailbox, Output, Polled};
 use pyo3::exceptions::PyGeneratorExit;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -94,7 +94,7 @@ impl TransactionBlock {
             Self::entered(&this, waits, frame, output).map(|()| this.into_any().unbind())
         };
         let (outer, shape) = (block.outer.get(), Shape::Handle(Box::new(entered)));
-        outer.make(py, "transaction", block.timeout, shape, |target| Ok(target.begin()))
+        outer.make(py, "transaction", block.timeout, shape, |target| Ok(target.begin(None)))
     }
 
     /// Returns the end of the block, if its transaction is not over. One whose code is closed cannot be awaited.
@@ -136,8 +136,8 @@ impl TransactionBlock {
             End::Rollback | End::Raised => self.is_undone.store(true, Ordering::Relaxed),
         }
         match (guard.get().take(), end) {
-            (Some(transaction), End::Commit) => Ok(Some(commit(transaction))),
-            (Some(transaction), _) => Ok(Some(rollback(transaction))),
+            (Some(transaction), End::Commit) => Ok(Some(transaction.commit().into())),
+            (Some(transaction), _) => Ok(Some(transaction.rollback().into())),
             (None, End::Raised) => Ok(None),
             (None, _) => Err(is_over(py)),
         }
@@ -270,10 +270,10 @@ impl Pending for Ending {
             self.has_begun = true;
             self.call = block.end(py, self.end)?;
         }
-        let Some(call) = &mut self.call else { return Ok(Polled::Ready(Ok(Output::Done))) };
+        let Some(call) = &mut self.call else { return Ok(Polled::Ready(Ok(Output::Done(())))) };
         let polled = Pending::poll(call, py, address)?;
         Ok(match polled {
-            Polled::Ready(Err(_)) if self.end == End::Raised => Polled::Ready(Ok(Output::Done)),
+            Polled::Ready(Err(_)) if self.end == End::Raised => Polled::Ready(Ok(Output::Done(()))),
             Polled::Ready(Err(error)) => {
                 if self.end == End::Commit && error.kind() != ErrorKind::CommitUnknown {
                     block.is_undone.store(true, Ordering::Relaxed);
@@ -298,7 +298,7 @@ struct Nothing;
 
 impl Pending for Nothing {
     fn poll(&mut self, _: Python<'_>, _: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
-        Ok(Polled::Ready(Ok(Output::Done)))
+        Ok(Polled::Ready(Ok(Output::Done(()))))
     }
 
     fn give_up(&mut self) -> bool {

@@ -5,8 +5,7 @@
 //! (`callbacks`).
 
 use flatwater::Connection;
-use flatwater::bindings::connection::set_callbacks;
-use flatwater::bindings::{Target, close_connection, functions};
+use flatwater::bindings::{Target, functions};
 use pyo3::prelude::*;
 
 use crate::capi::call_type::new_call;
@@ -36,7 +35,7 @@ impl NativeConnection {
 impl NativeConnection {
     /// Closes the connection, and rolls back what is open on it.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        new_call(py, Body::call("close", Ok(close_connection(&self.0)), Shape::Plain))
+        new_call(py, Body::call("close", Ok(self.0.close().into()), Shape::Plain))
     }
 
     /// True while a transaction is open.
@@ -82,19 +81,19 @@ impl NativeConnection {
 
     /// Calls `code` for what a statement does, while it is prepared.
     fn set_authorizer(&self, code: Option<Py<PyAny>>) {
-        set_callbacks(&self.0, |callbacks| callbacks.authorize = code.map(callbacks::authorize));
+        functions::set_callbacks(&self.0, |callbacks| callbacks.authorize = code.map(callbacks::authorize));
     }
 
     /// Calls `code` after so many steps of a statement.
     fn set_progress_handler(&self, code: Option<Py<PyAny>>, steps: i32) {
         let code = code.filter(|_| steps > 0);
-        set_callbacks(&self.0, |callbacks| {
+        functions::set_callbacks(&self.0, |callbacks| {
             callbacks.progress = code.map(|code| (steps, callbacks::progress(code)));
         });
     }
 
     /// Calls `code` with each statement that begins to run.
     fn set_trace_callback(&self, code: Option<Py<PyAny>>) {
-        set_callbacks(&self.0, |callbacks| callbacks.trace = code.map(callbacks::trace));
+        functions::set_callbacks(&self.0, |callbacks| callbacks.trace = code.map(callbacks::trace));
     }
 }

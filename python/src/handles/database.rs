@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flatwater::bindings::{
-    FrontCall, Mailbox, Needed, Output, Polled, Target, checkpoint, close, enforces_foreign_keys, export, functions,
-    has_key, incremental_vacuum, joining, open_with, rekey, serialize, set_listener, vacuum, vacuum_into,
+    FrontCall, Mailbox, Needed, Output, Polled, Target, close, enforces_foreign_keys, functions, joining, open_with,
+    set_listener,
 };
 use flatwater::calls::CheckpointMode;
 use flatwater::{ConnectionOptions, Params, Session};
@@ -127,7 +127,7 @@ fn connect_to_server<'py>(
     });
     let (call, shape) = match remote {
         Ok(remote) => {
-            let call = Target::of(&remote).query("connect", "SELECT 1", Ok(Params::default()), Needed::First);
+            let call = Target::of(&remote).query("connect", "SELECT 1", Params::default(), Needed::First);
             (Ok(call), Shape::Handle(Box::new(move |py, _answer| NativeDatabase::of_server(py, remote))))
         }
         Err(error) => (Err(error), Shape::Plain),
@@ -313,13 +313,13 @@ impl NativeDatabase {
         path: AnyPath,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "vacuum_into", timed(vacuum_into(&self.target(), &path.0), timeout))
+        self.call(py, "vacuum_into", timed(self.target().vacuum_into(&path.0), timeout))
     }
 
     /// Rebuilds the database without its free pages.
     #[pyo3(signature = (timeout))]
     fn vacuum<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "vacuum", timed(vacuum(&self.target()), timeout))
+        self.call(py, "vacuum", timed(self.target().vacuum(), timeout))
     }
 
     /// Gives free pages back. Returns how many.
@@ -332,14 +332,14 @@ impl NativeDatabase {
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = self
             .database(py, "an incremental vacuum")
-            .and_then(|_| timed(incremental_vacuum(&self.target(), pages), timeout));
+            .and_then(|_| timed(self.target().incremental_vacuum(pages), timeout));
         self.call(py, "incremental_vacuum", call)
     }
 
     /// Returns the database as bytes.
     #[pyo3(signature = (timeout))]
     fn serialize<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "serialize", timed(serialize(&self.target()), timeout))
+        self.call(py, "serialize", timed(self.target().serialize(), timeout))
     }
 
     /// Copies the database into a new file with another key, or without one.
@@ -353,14 +353,14 @@ impl NativeDatabase {
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = self
             .database(py, "an export")
-            .and_then(|_| timed(export(&self.target(), &path.0, key.map(|key| key.0)), timeout));
+            .and_then(|_| timed(self.target().export(&path.0, key.map(|key| key.0)), timeout));
         self.call(py, "export", call)
     }
 
     /// Encrypts the database with another key.
     #[pyo3(signature = (key, timeout))]
     fn rekey<'py>(&self, py: Python<'py>, key: AnyKey, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        let call = self.database(py, "another key").and_then(|_| timed(rekey(&self.target(), key.0), timeout));
+        let call = self.database(py, "another key").and_then(|_| timed(self.target().rekey(key.0), timeout));
         self.call(py, "rekey", call)
     }
 
@@ -368,7 +368,7 @@ impl NativeDatabase {
     #[pyo3(signature = (key, timeout))]
     fn has_key<'py>(&self, py: Python<'py>, key: AnyKey, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         let call =
-            self.database(py, "a question about the key").and_then(|_| timed(has_key(&self.target(), key.0), timeout));
+            self.database(py, "a question about the key").and_then(|_| timed(self.target().has_key(key.0), timeout));
         self.call(py, "has_key", call)
     }
 
@@ -381,7 +381,7 @@ impl NativeDatabase {
             "truncate" => Ok(CheckpointMode::Truncate),
             _ => Err(PyValueError::new_err("the mode is \"passive\", \"full\", \"restart\" or \"truncate\"")),
         };
-        self.call(py, "checkpoint", mode.map(|mode| checkpoint(&self.target(), mode)))
+        self.call(py, "checkpoint", mode.map(|mode| self.target().checkpoint(mode)))
     }
 }
 

@@ -104,8 +104,8 @@ impl Executor {
         self.make(sql.py(), name, timeout, Shape::Rows(into), |target| {
             let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
             Ok(match in_parts {
-                true => target.query_in_parts(name, &sql, Ok(params)),
-                false => target.query(name, &sql, Ok(params), Needed::All),
+                true => target.query_in_parts(name, &sql, params),
+                false => target.query(name, &sql, params, Needed::All),
             })
         })
     }
@@ -123,7 +123,7 @@ impl Executor {
         let call = inside(py, || {
             let target = self.target(py)?;
             let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
-            timed(target.query(name, &sql, Ok(params), needed), timeout)
+            timed(target.query(name, &sql, params, needed), timeout)
         });
         new_call(py, Body::call(name, call, shape).with(self.converters()))
     }
@@ -174,7 +174,7 @@ impl Executor {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.make(sql.py(), "execute", timeout, Shape::Plain, |target| {
             let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
-            Ok(target.execute(&sql, Ok(params)))
+            Ok(target.execute(&sql, params))
         })
     }
 
@@ -199,7 +199,7 @@ impl Executor {
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let empty = |datetimes| Ok(ManyRows::new(sql.to_str()?.to_owned(), datetimes, first));
-        let call = |target: &Target, many: ManyRows| target.execute_many(&many.sql, Ok(many.rows));
+        let call = |target: &Target, many: ManyRows| target.execute_many(&many.sql, many.rows);
         self.make_of_many("executemany", rows, timeout, false, empty, call)
     }
 
@@ -211,7 +211,7 @@ impl Executor {
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let empty = |datetimes| Ok(ManyRows::new(sql.to_str()?.to_owned(), datetimes, 0));
-        let call = |target: &Target, many: ManyRows| target.keeping_rows().execute_many(&many.sql, Ok(many.rows));
+        let call = |target: &Target, many: ManyRows| target.keeping_rows().execute_many(&many.sql, many.rows);
         self.make_of_many("executemany", rows, None, true, empty, call)
     }
 
@@ -316,7 +316,7 @@ impl Executor {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.make(sql.py(), "query_columns", timeout, Shape::Columns(Box::default()), |target| {
             let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
-            Ok(target.query_in_parts("query_columns", &sql, Ok(params)))
+            Ok(target.query_in_parts("query_columns", &sql, params))
         })
     }
 
@@ -335,7 +335,7 @@ impl Executor {
         let options = embed.into_iter().flatten().fold(options, JsonOptions::embed);
         self.make(sql.py(), "query_json", timeout, Shape::Plain, |target| {
             let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
-            Ok(target.query_json(&sql, Ok(params), options))
+            Ok(target.query_json(&sql, params, options))
         })
     }
 
@@ -356,8 +356,8 @@ impl Executor {
         let target = self.target(sql.py())?;
         let Statement { sql: text, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(target)))?;
         let batches = match timeout.map(Seconds::duration).transpose()? {
-            Some(timeout) => target.timeout(timeout).batches(&text, Ok(params)),
-            None => target.batches(&text, Ok(params)),
+            Some(timeout) => target.timeout(timeout).batches(&text, params),
+            None => target.batches(&text, params),
         };
         Ok(NativeBatches::new(batches, self.converters()))
     }
@@ -392,7 +392,7 @@ impl Executor {
             Some(guard) => guard.get().fill(py, output).map(|()| guard.into_any()),
             None => TransactionGuard::of(py, output),
         };
-        self.make(py, "transaction", timeout, Shape::Handle(Box::new(begun)), |target| Ok(target.begin_after(rowid)))
+        self.make(py, "transaction", timeout, Shape::Handle(Box::new(begun)), |target| Ok(target.begin(rowid)))
     }
 
     /// Opens a snapshot. Returns its guard.

@@ -6,10 +6,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use flatwater::bindings::{
-    FrontCall, Output, Target, commit, commit_or_stay, release, rollback, rollback_to, savepoint,
-};
-use flatwater::{Snapshot, Transaction};
+use flatwater::bindings::{Output, Target, commit_or_stay};
+use flatwater::{Call, Snapshot, Transaction};
 use pyo3::prelude::*;
 
 use crate::capi::call_type::new_call;
@@ -22,9 +20,10 @@ fn end<'py>(
     py: Python<'py>,
     name: &'static str,
     guard: &TransactionGuard,
-    end: fn(Transaction<'static>) -> FrontCall,
+    end: fn(Transaction<'static>) -> Call<()>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    new_call(py, Body::call(name, guard.take().map(end).ok_or_else(|| is_over(py)), Shape::Plain))
+    let ending = guard.take().map(|open| end(open).into());
+    new_call(py, Body::call(name, ending.ok_or_else(|| is_over(py)), Shape::Plain))
 }
 
 fn step<'py>(
@@ -32,9 +31,9 @@ fn step<'py>(
     operation: &'static str,
     guard: &TransactionGuard,
     name: &str,
-    step: fn(&Target, &str) -> FrontCall,
+    step: fn(&Transaction<'static>, &str) -> Call<()>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    new_call(py, Body::call(operation, guard.target(py).map(|target| step(&target, name)), Shape::Plain))
+    new_call(py, Body::call(operation, guard.of_open(py, |open| step(open, name).into()), Shape::Plain))
 }
 
 impl TransactionGuard {
@@ -59,27 +58,27 @@ impl TransactionGuard {
 
     /// Commits the transaction.
     fn commit<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        end(py, "commit", self, commit)
+        end(py, "commit", self, Transaction::commit)
     }
 
     /// Rolls the transaction back.
     fn rollback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        end(py, "rollback", self, rollback)
+        end(py, "rollback", self, Transaction::rollback)
     }
 
     /// Opens a savepoint of this name.
     fn savepoint<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        step(py, "savepoint", self, name, savepoint)
+        step(py, "savepoint", self, name, Transaction::savepoint)
     }
 
     /// Closes the savepoint of this name, and keeps its changes.
     fn release<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        step(py, "release", self, name, release)
+        step(py, "release", self, name, Transaction::release)
     }
 
     /// Undoes what was changed since the savepoint of this name.
     fn rollback_to<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        step(py, "rollback_to", self, name, rollback_to)
+        step(py, "rollback_to", self, name, Transaction::rollback_to)
     }
 
     /// Rolls the transaction back, without waiting for that.

@@ -65,7 +65,7 @@ impl NativeLive {
 impl Kind {
     fn poll(&mut self, kept: &Kept, context: &mut Context<'_>) -> Poll<Result<Output>> {
         fn output<T>(next: Option<Result<T>>, of: fn(T) -> Output) -> Result<Output> {
-            next.map_or(Ok(Output::Done), |next| next.map(of))
+            next.map_or(Ok(Output::Done(())), |next| next.map(of))
         }
         if let Some(change) = kept.take() {
             return Poll::Ready(Ok(Output::Change(change)));

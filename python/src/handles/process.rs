@@ -28,8 +28,7 @@ use crate::waiting::polls::Next;
 pub(crate) fn close_all(py: Python<'_>, wait: Seconds) -> PyResult<Bound<'_, PyAny>> {
     let close = |wait| {
         let call = Arc::new(Mutex::new(Some(flatwater::process::close_all(wait))));
-        let poll =
-            |call: &mut Call<()>, context: &mut Context<'_>| Pin::new(call).poll(context).map_ok(|()| Output::Done);
+        let poll = |call: &mut Call<()>, context: &mut Context<'_>| Pin::new(call).poll(context).map_ok(Output::Done);
         Box::new(Next::new(&call, poll)) as Box<dyn Pending>
     };
     new_call(py, Body::other("close_all", wait.duration().map(close), Shape::Plain))

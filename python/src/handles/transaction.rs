@@ -57,8 +57,13 @@ impl TransactionGuard {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes something of the transaction, which must be open.
+    pub(crate) fn of_open<T>(&self, py: Python<'_>, make: impl FnOnce(&Transaction<'static>) -> T) -> PyResult<T> {
+        self.lock().open().map(make).ok_or_else(|| is_over(py))
+    }
+
     pub(crate) fn target(&self, py: Python<'_>) -> PyResult<Target> {
-        self.lock().open().map(|open| Target::of(open)).ok_or_else(|| is_over(py))
+        self.of_open(py, |open| Target::of(open))
     }
 
     /// The flow that begins the call is inside this nested transaction. Returns true if that is where the call runs, or

@@ -198,7 +198,7 @@ fn plain(py: Python<'_>, output: Output, converters: Option<&Converters>) -> PyR
             let results = results.into_iter().map(|result| Bound::new(py, BatchResult::new(py, result, converters)?));
             Ok(PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
         }
-        Output::Done => Ok(py.None()),
+        Output::Done(()) => Ok(py.None()),
         Output::Checkpointed(done) => object(py, CheckpointInfo::from(done)),
         Output::Migrated(names) => Ok(PyList::new(py, names)?.into_any().unbind()),
         _ => Err(unexpected()),

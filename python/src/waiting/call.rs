@@ -178,7 +178,7 @@ impl Body {
                 polled = work.as_pending().poll(py, Some(thread.address()))?;
             }
             match polled {
-                Polled::Ready(_) if self.cancelled.is_some() => break Output::Done,
+                Polled::Ready(_) if self.cancelled.is_some() => break Output::Done(()),
                 Polled::Ready(result) => break result.map_err(|error| raised_blocking(py, &error))?,
                 Polled::Part(rows) => {
                     self.add(py, rows)?;
@@ -194,7 +194,7 @@ impl Body {
                     if let Err(error) = waited {
                         self.cancelled = Some(error);
                         if !work.as_pending().give_up() {
-                            break Output::Done;
+                            break Output::Done(());
                         }
                     }
                 }

@@ -251,7 +251,7 @@ struct Coming(Line, u64);
 
 impl Pending for Coming {
     fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
-        Ok(if self.0.waits(self.1, py, address)? { Polled::Waits } else { Polled::Ready(Ok(Output::Done)) })
+        Ok(if self.0.waits(self.1, py, address)? { Polled::Waits } else { Polled::Ready(Ok(Output::Done(()))) })
     }
 
     fn give_up(&mut self) -> bool {

@@ -42,7 +42,7 @@ where
 {
     fn poll(&mut self, _: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(of) = &mut *of else { return Ok(Polled::Ready(Ok(Output::Done))) };
+        let Some(of) = &mut *of else { return Ok(Polled::Ready(Ok(Output::Done(())))) };
         if std::mem::take(&mut self.gave_turn) {
             turn_was_given();
         } else if address.is_none() && turn_is_due() {

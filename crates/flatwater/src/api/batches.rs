@@ -138,12 +138,12 @@ impl Batches {
 
     /// The origin of what was not begun yet.
     pub(crate) fn unbegun(&mut self) -> Option<&mut Caller> {
-        if let Next::Fetching(first) = &mut self.next { first.unbegun() } else { None }
+        if let Next::Fetching(first) = &mut self.next { first.pending.unbegun() } else { None }
     }
 
     /// The queue in which what was not begun yet takes its place.
     pub(crate) fn line(&mut self) -> Option<usize> {
-        if let Next::Fetching(first) = &mut self.next { first.line() } else { None }
+        if let Next::Fetching(first) = &mut self.next { first.pending.line() } else { None }
     }
 
     /// True if nothing is left to fetch.

@@ -7,12 +7,10 @@
 use std::io::SeekFrom;
 use std::sync::Arc;
 
-use crate::api::call::{Call, Read};
+use crate::api::call::Call;
 use crate::api::session::Session;
 use crate::connection::run::blobs::{BlobPlace, BlobStep, BlobUse};
-use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
-use crate::workers::Answer;
 use crate::workers::work::Work;
 
 /// A BLOB or a TEXT of one row, of which parts are read and written, made by [`Session::open_blob`].
@@ -58,7 +56,11 @@ impl Session {
     pub fn open_blob<'t>(&self, table: impl Into<BlobTable<'t>>, column: &str, rowid: i64) -> Call<Blob> {
         let BlobTable { database, table } = table.into();
         let work = Work::Blob(Box::new(BlobUse::open(database, table, column, rowid)));
-        self.call("open_blob", Ok(work), Blob::opened)
+        self.call("open_blob", Ok(work), |answer, caller| {
+            let opened = answer.blob()?;
+            let session = Session(caller.ok_or_else(Error::closed)?.clone());
+            Ok(Blob { session, place: opened.place, length: opened.length, position: 0 })
+        })
     }
 }
 
@@ -154,8 +156,8 @@ impl Blob {
     /// `Misuse` if the value has another length than when it was opened; `RowNotFound` if its row is gone; and as
     /// [`Session::query`](crate::Session::query).
     pub fn read_at(&self, position: usize, bytes: usize) -> Call<Vec<u8>> {
-        self.session
-            .call("read_blob", Ok(self.to_read(position, bytes)), |answer, _| answer.blob().map(|used| used.bytes))
+        let work = self.work(BlobStep::Read { at: position, bytes, length: self.length });
+        self.session.call("read_blob", Ok(work), |answer, _| answer.blob().map(|used| used.bytes))
     }
 
     /// Writes all bytes from this position on. Does not move the position.
@@ -168,32 +170,10 @@ impl Blob {
     /// opened, in a snapshot, and for a read-only database; `RowNotFound` if its row is gone; `Sql` if the column has
     /// an index or is a foreign key; and as [`Session::execute`](crate::Session::execute).
     pub fn write_at(&self, position: usize, bytes: impl Into<Vec<u8>>) -> Call<()> {
-        self.call("write_blob", self.to_write(position, bytes.into()), |answer, _| answer.blob().map(drop))
-    }
-
-    /// Reads the answer of a blob that was opened.
-    pub(crate) fn opened(answer: Answer, caller: Option<&Caller>) -> Result<Self> {
-        let opened = answer.blob()?;
-        let session = Session(caller.ok_or_else(Error::closed)?.clone());
-        Ok(Self { session, place: opened.place, length: opened.length, position: 0 })
-    }
-
-    pub(crate) fn session(&self) -> &Session {
-        &self.session
-    }
-
-    pub(crate) fn to_read(&self, at: usize, bytes: usize) -> Work {
-        self.work(BlobStep::Read { at, bytes, length: self.length })
-    }
-
-    pub(crate) fn to_write(&self, at: usize, bytes: Vec<u8>) -> Work {
-        self.work(BlobStep::Write { at, bytes, length: self.length })
-    }
-
-    /// A blob may outlive the borrow of its transaction, and be used while a nested one is open. So the call is not one
-    /// that is made now (`Caller::now`), which would take the nested one for ended and undo it: it is refused.
-    fn call<T>(&self, operation: &'static str, work: Work, read: Read<T, Error>) -> Call<T> {
-        Call::new(self.session.0.clone(), operation, Ok(work), read)
+        let work = self.work(BlobStep::Write { at: position, bytes: bytes.into(), length: self.length });
+        // A blob may outlive the borrow of its transaction, and be used while a nested one is open. So the call is not one that is
+        // made now (`Caller::now`), which would take the nested one for ended and undo it: it is refused.
+        Call::new(self.session.0.clone(), "write_blob", Ok(work), |answer, _| answer.blob().map(drop))
     }
 
     fn work(&self, step: BlobStep) -> Work {

@@ -6,12 +6,11 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::api::call::{Call, Read};
+use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
 use crate::engine::own_connections::own_connection;
-use crate::error::Error;
 use crate::workers::own_connections::OwnGuard;
 use crate::workers::work::Work;
 
@@ -95,11 +94,7 @@ impl Connection {
     /// # Errors
     /// `Misuse` inside a closure or a function of the database.
     pub fn close(&self) -> Call<()> {
-        self.close_as(|answer, _| answer.done())
-    }
-
-    pub(crate) fn close_as<T>(&self, read: Read<T, Error>) -> Call<T> {
-        self.session.call("close", Ok(Work::Leave), read)
+        self.session.call("close", Ok(Work::Leave), |answer, _| answer.done())
     }
 
     /// Interrupts the statement that runs now, or waits for the writer: it fails with `Cancelled`. In a transaction a write that

@@ -7,12 +7,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
-
-use crate::api::call::{Call, Read};
-use crate::api::prepared::Prepared;
-use crate::api::session::Session;
-use crate::api::snapshot::Snapshot;
+use crate::api::call::Call;
+use crate::api::prepared::{Prepared, prepare};
+use crate::api::session::{Session, with_json, with_options};
+use crate::api::snapshot::{self, Snapshot};
 use crate::api::statement::Statement;
 use crate::api::transaction::{self, Transaction};
 use crate::engine::dispatch::{Awaited, Caller, Submitted};
@@ -22,12 +20,10 @@ use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::options::json_options::JsonOptions;
 use crate::queue::reply::reply;
-use crate::queue::ticket::CallOptions;
 use crate::stats::Stats;
 use crate::thread::block_on::in_closure;
 use crate::thread::reentrancy::is_inside;
 use crate::workers::shared_errors::waits_for_itself;
-use crate::workers::work::Work;
 
 /// A SQLite database: one writer, several readers, any number of callers. Its operations are those of a [`Session`].
 /// Cloning it is cheap; all clones are one handle. When the last clone, call and transaction is dropped, the database is closed in the background.
@@ -66,7 +62,7 @@ impl Database {
     #[doc(alias = "alone")]
     #[must_use]
     pub fn ungrouped(&self) -> Self {
-        with_options(self, CallOptions { alone: true, ..self.session.0.options })
+        of(self, with_options(&self.session, |options| options.alone = true))
     }
 
     /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. For one call there is
@@ -77,7 +73,7 @@ impl Database {
     #[doc(alias = "timeout")]
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
-        with_options(self, CallOptions { timeout: Some(timeout), ..self.session.0.options })
+        of(self, with_options(&self.session, |options| options.timeout = Some(timeout)))
     }
 
     /// Returns a handle whose [`query_json`](Session::query_json) writes rows as `options` say. Its transactions and prepared
@@ -85,8 +81,7 @@ impl Database {
     #[doc(alias = "json")]
     #[must_use]
     pub fn with_json(&self, options: JsonOptions) -> Self {
-        let session = Session(Caller { json: Some(Arc::new(options)), ..self.session.0.clone() });
-        Self { session, engine: self.engine.clone() }
+        of(self, with_json(&self.session, options))
     }
 
     /// Looks up `sql` once, for a loop that runs it many times, and compiles it on one of the database's connections, so
@@ -99,7 +94,7 @@ impl Database {
     /// `Sql` from SQLite; `Misuse` for more than one statement, for SQL that no call accepts, and in a process that was
     /// forked while the database was open; `Busy`, `Io`, `Closed`.
     pub fn prepare(&self, sql: impl Statement) -> Call<Prepared> {
-        Prepared::call(&self.session, sql)
+        prepare(&self.session, &sql)
     }
 
     /// Begins a transaction with BEGIN IMMEDIATE. The transaction holds the writer until it ends, so other writes wait
@@ -109,7 +104,7 @@ impl Database {
     /// # Errors
     /// `Busy` if another process keeps holding the write lock; `Timeout`, `Closed`, `Io`.
     pub fn begin(&self) -> Call<Transaction<'static>> {
-        transaction::begin(&self.session)
+        transaction::begin(&self.session, None)
     }
 
     /// Runs `body` in a transaction. Commits if `body` returns `Ok`; rolls back if it returns an error, panics, or is
@@ -157,28 +152,7 @@ impl Database {
     /// `Timeout`, `Closed`, `Io`. If all [`Tuning::extra_readers`](crate::options::Tuning::extra_readers) are held, the call
     /// waits.
     pub fn snapshot(&self) -> Call<Snapshot> {
-        self.session.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
-            caller.map(|caller| Snapshot::new(caller, answer)).unwrap_or_else(|| Err(Error::closed()))
-        })
-    }
-
-    /// Runs a checkpoint of the main database now, and returns how many frames its WAL has and how many of them are
-    /// copied into the database (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>). You do not have to call this: see
-    /// [`Checkpoint`](crate::options::Checkpoint).
-    ///
-    /// The checkpoint is queued among the writes, and later writes wait for it. If another checkpoint blocks it, or in
-    /// all modes but [`Passive`](CheckpointMode::Passive) a reader or another process, it waits until
-    /// [`Options::busy_timeout`](crate::Options::busy_timeout) or the deadline ends. In a journal mode other than WAL
-    /// it returns 0 frames. In a file that has Litestream's tables a small commit may follow, so that Litestream notices what
-    /// was copied while it was not running. If the call is dropped while it waits, the wait ends; frames that it has copied stay
-    /// copied.
-    ///
-    /// # Errors
-    /// `Busy` or `Timeout` if another checkpoint, a reader or another process blocked it for that long; `Misuse` on
-    /// a read-only handle; `Io`, `Full`, `Closed`. After a failed sync, writes are refused until the database is opened
-    /// again.
-    pub fn checkpoint(&self, mode: CheckpointMode) -> Call<CheckpointInfo> {
-        self.session.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed())
+        snapshot::begin(&self.session)
     }
 
     /// Returns what the database has done since it was opened, through all its handles. Does not block. In a process
@@ -204,7 +178,7 @@ impl Database {
     /// stays open until that ends, and cannot be reopened before. If SQLite fails to close the file, the file is left
     /// as after a crash, and the next open recovers it.
     pub fn close(&self) -> Call<()> {
-        close_as(&self.session, |answer, _| answer.done())
+        close(&self.session)
     }
 }
 
@@ -219,13 +193,13 @@ pub(crate) fn database(handle: Handle) -> Result<Database> {
     Ok(Database { session: session_of(handle), engine })
 }
 
-fn with_options(database: &Database, options: CallOptions) -> Database {
-    let session = Session(Caller { options, ..database.session.0.clone() });
+/// Another handle of the same.
+fn of(database: &Database, session: Session) -> Database {
     Database { session, engine: database.engine.clone() }
 }
 
 /// Closes the handle of a session.
-pub(crate) fn close_as<T>(session: &Session, read: Read<T, Error>) -> Call<T> {
+pub fn close(session: &Session) -> Call<()> {
     let handle = session.0.handle.clone();
     let start = move |_| {
         handle.refuse_inherited()?;
@@ -239,12 +213,12 @@ pub(crate) fn close_as<T>(session: &Session, read: Read<T, Error>) -> Call<T> {
         handle.close(Some(promise));
         Ok(Submitted::Waits(Awaited::Close, ended))
     };
-    Call::starting(Some(&session.0), "close", Box::new(start), read)
+    Call::starting(Some(&session.0), "close", Box::new(start), |answer, _| answer.done())
 }
 
 impl Clone for Database {
     fn clone(&self) -> Self {
-        Self { session: self.session.share(), engine: self.engine.clone() }
+        of(self, self.session.share())
     }
 }
 

@@ -62,7 +62,7 @@ where
                 let (params, pause) = (ParamRows::default(), Pause::default());
                 Progress::Collecting(Box::new(Collecting { caller, text, rows, params, pause }))
             }
-            Err(error) => Progress::Running(Box::new(call(caller, Err(error)))),
+            Err(error) => Progress::Running(Box::new(many(caller, Err(error), ParamRows::default()))),
         })
     }
 
@@ -134,11 +134,13 @@ where
 
     fn call(self, collected: Result<()>) -> Call<u64> {
         let Self { caller, text, params, .. } = self;
-        call(caller, collected.map(|()| Work::Many { text, rows: params }))
+        many(caller, collected.map(|()| text), params)
     }
 }
 
-fn call(caller: Caller, work: Result<Work>) -> Call<u64> {
+/// Runs a statement once per row.
+pub(crate) fn many(caller: Caller, text: Result<Arc<StatementInfo>>, rows: ParamRows) -> Call<u64> {
+    let work = text.map(|text| Work::Many { text, rows });
     Call::new(caller, "execute_many", work, |answer, _| answer.changes())
 }
 

@@ -1,33 +1,19 @@
-//! Care of a database that is open: giving space back, and checking it.
+//! Care of a database that is open: giving space back, checkpoints, migrations.
 //!
-//! Owns: the calls, and the stream of problems. Runs on callers' threads. Invariant: a problem is yielded once, and a
-//! database without problems yields none. Leaves out: serving the calls, which the workers do.
+//! Owns: the calls. Runs on callers' threads. Leaves out: serving them, which the workers do, copies (`copies`), and looking for damage
+//! (`integrity_check`).
 
-use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 
-use futures_core::Stream;
-
-use crate::api::batch::statements_of;
-use crate::api::batches::Batches;
 use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
-use crate::inline::pause::Pause;
-use crate::sql::tokens::quoted;
+use crate::migrations::Migrations;
 use crate::values::executed::BatchResult;
 use crate::workers::Answer;
-use crate::workers::work::{Wanted, Work};
-
-/// So many problems are found. SQLite finds 100 by default, and collects those of the trees of pages before it returns
-/// the first.
-const MOST: u32 = 10_000;
+use crate::workers::work::Work;
 
 impl Database {
     /// Rebuilds the database without its free pages, and gives their space back to the file system
@@ -45,8 +31,7 @@ impl Database {
     /// `Full` if there is not enough space; `Busy` if another process keeps the lock; `Misuse` on a read-only handle;
     /// `Timeout`, `Io`, `Closed`; `CommitUnknown`. After an error the database is as it was.
     pub fn vacuum(&self) -> Call<()> {
-        let work = self.session.text("VACUUM").map(Work::Vacuum);
-        self.session.call("vacuum", work, |answer, _| answer.done())
+        vacuum(&self.session)
     }
 
     /// Gives up to so many free pages back to the file system, 0 for all, and returns how many there were. The file
@@ -61,51 +46,83 @@ impl Database {
     /// `Misuse` if the database has [`AutoVacuum::None`](crate::options::AutoVacuum::None); and as
     /// [`Session::execute`](crate::Session::execute).
     pub fn incremental_vacuum(&self, pages: u32) -> Call<u64> {
-        let work = incremental_vacuum(&self.session, pages);
-        self.session.call("incremental_vacuum", work, |answer, _| pages_freed(answer))
+        incremental_vacuum(&self.session, pages)
     }
 
-    /// Checks the main database, and yields a sentence for each problem: pages that are lost or used twice, rows out of
-    /// order, missing index entries, two equal ones of a UNIQUE index, NULL where none may be
-    /// (<https://sqlite.org/pragma.html#pragma_integrity_check>). At most 10,000 problems are found.
+    /// Runs a checkpoint of the main database now, and returns how many frames its WAL has and how many of them are
+    /// copied into the database (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>). You do not have to call this: see
+    /// [`Checkpoint`](crate::options::Checkpoint).
     ///
-    /// Foreign keys are not checked; `PRAGMA foreign_key_check` does that. Neither are CHECK constraints, unless the
-    /// database has one connection: SQLite does not keep them on a connection that only reads.
+    /// The checkpoint is queued among the writes, and later writes wait for it. If another checkpoint blocks it, or in
+    /// all modes but [`Passive`](CheckpointMode::Passive) a reader or another process, it waits until
+    /// [`Options::busy_timeout`](crate::Options::busy_timeout) or the deadline ends. In a journal mode other than WAL
+    /// it returns 0 frames. In a file that has Litestream's tables a small commit may follow, so that Litestream notices what
+    /// was copied while it was not running. If the call is dropped while it waits, the wait ends; frames that it has copied stay
+    /// copied.
     ///
-    /// It reads all pages in one snapshot, on a connection beyond those of other reads, so no read and no write waits
-    /// for it in a file in WAL mode. It blocks a restart of the WAL meanwhile, as a stream does: check a large database
-    /// [table by table](IntegrityCheck::table). In a database with one connection all other calls wait. Dropping the
-    /// stream ends the check.
+    /// # Errors
+    /// `Busy` or `Timeout` if another checkpoint, a reader or another process blocked it for that long; `Misuse` on
+    /// a read-only handle; `Io`, `Full`, `Closed`. After a failed sync, writes are refused until the database is opened
+    /// again.
+    pub fn checkpoint(&self, mode: CheckpointMode) -> Call<CheckpointInfo> {
+        checkpoint(&self.session, mode)
+    }
+
+    /// Applies the migrations that the database does not have yet, in the order of their numbers, and returns the names
+    /// of those that this call applied.
     ///
-    /// If pages of an encrypted file cannot be decrypted, these are the problems, as SQLCipher finds them in the file.
+    /// Each migration runs in a transaction of its own, with BEGIN IMMEDIATE, together with a row in the table
+    /// `_flatwater_migrations`. So each is applied once, even if several processes start at the same time. Other writes
+    /// wait until all are applied.
     ///
-    /// ```no_run
-    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
-    /// let mut problems = db.integrity_check();
-    /// while let Some(problem) = problems.next().await {
-    ///     println!("{}", problem?);
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub fn integrity_check(&self) -> IntegrityCheck {
-        let (session, database) = (self.session.share(), "main".to_owned());
-        let what = What { session, database, table: None, quick: false };
-        IntegrityCheck { state: State::New(what), problems: VecDeque::new(), pause: Pause::default() }
+    /// A migration whose first line begins with `-- no-transaction` runs outside of a transaction, for VACUUM and other
+    /// statements that need this. Its statements are committed one by one, with foreign keys as the options say and
+    /// without a check after it. Flatwater records it after its last statement. So it runs again from its start if it
+    /// failed or its process died, and processes that start at the same time may all run it.
+    ///
+    /// Foreign keys are off while any other migration runs, so that tables can be rebuilt
+    /// (<https://sqlite.org/lang_altertable.html#otheralter>); `PRAGMA foreign_keys` has no effect there. Afterwards
+    /// Flatwater checks the tables with foreign keys, which reads all their rows
+    /// ([`ForeignKeyCheck`](crate::calls::ForeignKeyCheck) can limit that). A migration fails if it adds a violation.
+    ///
+    /// If the database has sqlx's migration table and not Flatwater's, Flatwater copies sqlx's rows.
+    ///
+    /// Dropping the call, and the deadline of [`with_timeout`](Database::with_timeout), end a wait for locks, and roll
+    /// back the migration that runs, until its commit begins; earlier ones stay applied.
+    ///
+    /// # Errors
+    /// The error of the migration that failed, with its name, the line and the statement; earlier ones stay applied.
+    /// `Constraint` if one leaves a row without its parent. `Misuse` for a migration that was changed after it was
+    /// applied, for a database that is newer than the list ([`Migrations::ignore_missing`]), and for a list that is not
+    /// in order. `Busy` or `Timeout` if another process keeps the write lock; `Full`, `Io`, `Closed`, `CommitUnknown`.
+    pub fn migrate(&self, migrations: impl Into<Migrations>) -> Call<Vec<String>> {
+        migrate(&self.session, migrations.into())
     }
 }
 
-/// Returns the work of an incremental vacuum.
-pub(crate) fn incremental_vacuum(session: &Session, pages: u32) -> Result<Work> {
+pub(crate) fn vacuum(of: &Session) -> Call<()> {
+    of.call("vacuum", of.0.text("VACUUM").map(Work::Vacuum), |answer, _| answer.done())
+}
+
+pub(crate) fn checkpoint(of: &Session, mode: CheckpointMode) -> Call<CheckpointInfo> {
+    of.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed())
+}
+
+/// Applies the migrations that the database does not have yet.
+pub fn migrate(of: &Session, migrations: Migrations) -> Call<Vec<String>> {
+    of.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned())
+}
+
+pub(crate) fn incremental_vacuum(of: &Session, pages: u32) -> Call<u64> {
     let pages = pages.min(i32::MAX as u32);
     let vacuum = format!("PRAGMA main.incremental_vacuum({pages})");
     let free = "PRAGMA main.freelist_count";
-    let texts = ["PRAGMA main.auto_vacuum", free, &vacuum, free];
-    let texts = texts.map(|sql| (sql, ()));
-    statements_of(texts, |sql| session.text(sql), |sql, none| session.bind(sql, none)).map(Work::Batch)
+    let texts = ["PRAGMA main.auto_vacuum", free, &vacuum, free].map(|sql| (sql, ()));
+    of.call("incremental_vacuum", of.0.bind_each(texts).map(Work::Batch), |answer, _| pages_freed(answer))
 }
 
 /// Returns how many pages the work gave back.
-pub(crate) fn pages_freed(answer: Answer) -> Result<u64> {
+fn pages_freed(answer: Answer) -> Result<u64> {
     let results = answer.batch()?;
     let number = |at: usize| results.get(at).map_or(Ok(0), first_number);
     if number(0)? == 0 {
@@ -120,197 +137,4 @@ pub(crate) fn pages_freed(answer: Answer) -> Result<u64> {
 
 fn first_number(result: &BatchResult) -> Result<u64> {
     result.rows.as_ref().map_or(Ok(0), |rows| rows.read_value::<u64>())
-}
-
-/// The problems of a database: a [`Stream`] of sentences. [`next`](Self::next) needs no other crate. Made by
-/// [`Database::integrity_check`].
-#[must_use = "the check begins when it is polled"]
-pub struct IntegrityCheck {
-    state: State,
-    problems: VecDeque<String>,
-    pause: Pause,
-}
-
-enum State {
-    New(What),
-    /// With what is checked, if SQLCipher is to be asked for the pages once there is a problem.
-    Runs(Box<Batches>, Option<What>),
-    /// SQLCipher is asked. Of the check before there is the error, if it ended with one.
-    Pages(Box<Call<Vec<String>>>, What, Option<Error>),
-    Over,
-}
-
-/// What is checked.
-struct What {
-    session: Session,
-    database: String,
-    table: Option<String>,
-    quick: bool,
-}
-
-impl IntegrityCheck {
-    /// Does not compare indexes with their tables, and does not check UNIQUE. That takes much less time
-    /// (<https://sqlite.org/pragma.html#pragma_quick_check>).
-    pub fn quick(mut self) -> Self {
-        if let State::New(what) = &mut self.state {
-            what.quick = true;
-        }
-        self
-    }
-
-    /// Checks this attached database instead of the main one.
-    pub fn database(mut self, name: &str) -> Self {
-        if let State::New(what) = &mut self.state {
-            name.clone_into(&mut what.database);
-        }
-        self
-    }
-
-    /// Checks only this table and its indexes. Pages that are lost, or that two tables use, are not found. At most 100
-    /// problems are.
-    pub fn table(mut self, name: &str) -> Self {
-        if let State::New(what) = &mut self.state {
-            what.table = Some(name.to_owned());
-        }
-        self
-    }
-
-    /// Returns the next problem, or `None` after the last. If the future is dropped, no problem is lost.
-    ///
-    /// # Errors
-    /// `Corrupt` if the database is so damaged that SQLite cannot check it; and as [`Batches::next`]. After an error
-    /// there are no more problems.
-    #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
-    pub async fn next(&mut self) -> Option<Result<String>> {
-        poll_fn(|context| self.poll_problem(context)).await
-    }
-
-    fn poll_problem(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<String>>> {
-        if !matches!(self.state, State::New(_)) {
-            ready!(self.pause.poll(Instant::now(), context));
-        }
-        loop {
-            if let Some(problem) = self.problems.pop_front() {
-                return Poll::Ready(Some(Ok(problem)));
-            }
-            if let State::Pages(pages, ..) = &mut self.state {
-                let Poll::Ready(damaged) = Pin::new(&mut **pages).poll(context) else { return Poll::Pending };
-                if let Some(error) = self.told_of_pages(damaged.unwrap_or_default()) {
-                    return Poll::Ready(Some(Err(error)));
-                }
-                continue;
-            }
-            if matches!(self.state, State::New(_))
-                && let State::New(what) = std::mem::replace(&mut self.state, State::Over)
-            {
-                let batches = begin(&what);
-                self.state = State::Runs(Box::new(batches), Some(what).filter(|what| is_encrypted(&what.session)));
-            }
-            let State::Runs(batches, what) = &mut self.state else { return Poll::Ready(None) };
-            let Poll::Ready(fetched) = batches.poll_batch(context) else { return Poll::Pending };
-            let found = fetched.and_then(|rows| {
-                let Some(rows) = rows else { return Ok(false) };
-                for row in &rows {
-                    self.problems.extend(problems(&row.get::<String>(0)?));
-                }
-                Ok(true)
-            });
-            if (found.is_err() || !self.problems.is_empty())
-                && let Some(what) = what.take()
-            {
-                // The connection is given back first: it may be the only one.
-                self.problems.clear();
-                self.state = State::Over;
-                let pages = what.session.query_values(pages_sql(&what.database), ());
-                self.state = State::Pages(Box::new(pages), what, found.err());
-                continue;
-            }
-            match found {
-                Ok(true) => {}
-                Ok(false) => self.state = State::Over,
-                Err(error) => {
-                    (self.state, self.problems) = (State::Over, VecDeque::new());
-                    return Poll::Ready(Some(Err(error)));
-                }
-            }
-        }
-    }
-}
-
-impl IntegrityCheck {
-    /// Goes on when SQLCipher has said which pages it cannot decrypt. Returns the error that ends the check. If there are
-    /// such pages, all that was found before follows from that.
-    fn told_of_pages(&mut self, damaged: Vec<String>) -> Option<Error> {
-        let State::Pages(_, what, error) = std::mem::replace(&mut self.state, State::Over) else { return None };
-        if !damaged.is_empty() {
-            self.problems = damaged.into();
-        } else if error.is_some() {
-            return error;
-        } else {
-            self.state = State::Runs(Box::new(begin(&what)), None);
-        }
-        None
-    }
-}
-
-impl Stream for IntegrityCheck {
-    type Item = Result<String>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.get_mut().poll_problem(context)
-    }
-}
-
-impl std::fmt::Debug for IntegrityCheck {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IntegrityCheck").finish_non_exhaustive()
-    }
-}
-
-/// Returns the SQL of a check.
-pub(crate) fn check_sql(database: &str, table: Option<&str>, quick: bool) -> String {
-    let pragma = if quick { "quick_check" } else { "integrity_check" };
-    let what = table.map_or_else(|| MOST.to_string(), quoted);
-    format!("PRAGMA {}.{pragma}({what})", quoted(database))
-}
-
-fn begin(What { session, database, table, quick }: &What) -> Batches {
-    let sql = check_sql(database, table.as_deref(), *quick);
-    Batches::new(&session.0.now(), "integrity_check", session.read(&sql, (), Wanted::Batches))
-}
-
-/// Returns true if the check of a database asks SQLCipher for the pages that it cannot decrypt, when there is a problem.
-pub(crate) fn is_encrypted(session: &Session) -> bool {
-    session.0.handle.context().options.key.is_some()
-}
-
-/// Returns the SQL of that question. SQLCipher answers it when it prepares the statement, from the file alone, and ignores
-/// the argument; so each text is another one, or the next answer would be that of before.
-pub(crate) fn pages_sql(database: &str) -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!("PRAGMA {}.cipher_integrity_check({number})", quoted(database))
-}
-
-/// Returns the problems of a row. The first row has all that the pages have, after a line with the name of the
-/// database.
-pub(crate) fn problems(row: &str) -> impl Iterator<Item = String> {
-    let is_problem = |line: &&str| !line.is_empty() && *line != "ok" && !line.starts_with("*** in database ");
-    row.lines().filter(is_problem).map(str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_problems_of_a_row_are_its_lines_and_ok_is_none() {
-        let of = |row| problems(row).collect::<Vec<_>>();
-        assert_eq!(of("ok"), [""; 0]);
-        assert_eq!(
-            of("*** in database main ***\nPage 3: never used\nPage 4: never used"),
-            ["Page 3: never used", "Page 4: never used"]
-        );
-        assert_eq!(of("row 1 missing from index by_a"), ["row 1 missing from index by_a"]);
-    }
 }

@@ -3,27 +3,23 @@
 //! Runs on callers' threads. Invariant: nothing here blocks but what says so, and no work begins before a call is polled.
 //! Leaves out: serving calls (`engine`), and the interface for front ends in other languages (`bindings`).
 
-mod backup;
-mod batch;
 pub(crate) mod batches;
 pub(crate) mod blob;
-mod blocking;
 pub(crate) mod call;
 pub(crate) mod closures;
 pub(crate) mod connection;
+pub(crate) mod copies;
 pub(crate) mod database;
-mod encryption;
 pub(crate) mod execute_many;
 pub(crate) mod functions;
+pub(crate) mod integrity_check;
 pub(crate) mod live;
 pub(crate) mod maintenance;
-mod migrate;
 pub(crate) mod open;
+pub(crate) mod pending;
 pub(crate) mod prepared;
 pub mod process;
-mod query_plan;
 pub(crate) mod report;
-pub(crate) mod savepoints;
 pub(crate) mod session;
 pub(crate) mod snapshot;
 pub(crate) mod statement;

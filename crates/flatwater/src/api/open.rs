@@ -3,8 +3,9 @@
 //! Owns: the call that opens. Its work runs on a thread of its own, or on the caller's if that may block. Invariant: if the
 //! caller has left, no wait goes on, and the database is closed again. Leaves out: what opening does (`engine`).
 
-use crate::api::call::{Call, Read};
+use crate::api::call::Call;
 use crate::api::database::{Database, database};
+use crate::api::maintenance::migrate;
 use crate::connection::functions::registration::Registration;
 use crate::engine::dispatch::{Awaited, Submitted};
 use crate::engine::handle::Handle;
@@ -12,7 +13,6 @@ use crate::engine::opening::Opening;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::workers::Answer;
-use crate::workers::work::Work;
 
 impl Options {
     /// Opens the database on a separate thread, so the caller's thread does not block. If this process has the file
@@ -28,27 +28,24 @@ impl Options {
     /// the path, the file or its directory cannot be used; `Key` if the [`key`](Self::key) does not open the file;
     /// `Busy` if another process keeps it locked; `Io` if the file was replaced while it was open.
     pub fn open(self) -> Call<Database> {
-        self.open_as(Vec::new(), |answer, _| opened(answer))
-    }
-
-    /// Also registers these functions and collations, before anything but `on_open` runs.
-    pub(crate) fn open_as<T>(self, functions: Vec<Registration>, read: Read<T, Error>) -> Call<T> {
-        let start = move |may_block| {
-            let opening = Opening::new();
-            let awaited = Awaited::Opening(opening.clone());
-            // If the caller drops the call meanwhile, the database is dropped with the answer, which closes it.
-            let open = move || Ok(Answer::Returned(Box::new(open_migrated(self, functions, &opening)), None));
-            Submitted::blocking(may_block, awaited, open)
-        };
-        Call::starting(None, "open", Box::new(start), read)
+        open_with(self, Vec::new())
     }
 }
 
-/// Returns the handle to the caller that opened the database.
-pub(crate) fn opened(answer: Answer) -> Result<Database> {
-    let db = answer.returned::<Database, Error>()?;
-    db.session.0.handle.deliver();
-    Ok(db)
+/// Also registers these functions and collations, before anything but `on_open` runs.
+pub(crate) fn open_with(options: Options, functions: Vec<Registration>) -> Call<Database> {
+    let start = move |may_block| {
+        let opening = Opening::new();
+        let awaited = Awaited::Opening(opening.clone());
+        // If the caller drops the call meanwhile, the database is dropped with the answer, which closes it.
+        let open = move || Ok(Answer::Returned(Box::new(open_migrated(options, functions, &opening)), None));
+        Submitted::blocking(may_block, awaited, open)
+    };
+    Call::starting(None, "open", Box::new(start), |answer, _| {
+        let db = answer.returned::<Database, Error>()?;
+        db.session.0.handle.deliver();
+        Ok(db)
+    })
 }
 
 /// Opens the database, registers the functions, and applies the migrations of its options. Blocks.
@@ -60,9 +57,7 @@ fn open_migrated(options: Options, functions: Vec<Registration>, opening: &Openi
         db.session.0.register(|| Ok(function))?;
     }
     if let Some(migrations) = migrations {
-        let migrate: Call<Vec<String>> =
-            db.session.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned());
-        migrate.wait_within(opening)?;
+        migrate(&db.session, migrations).wait_within(opening)?;
     }
     Ok(db)
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::api::call::Call;
+use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
 use crate::api::session::Session;
 use crate::api::statement::{Given, IsGiven, Known, Statement};
@@ -38,16 +38,6 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Returns the call of `prepare`.
-    pub(crate) fn call(session: &Session, sql: impl Statement) -> Call<Self> {
-        let text = session.only_text(&sql).inspect(|text| text.mark_used_again());
-        session.call("prepare", text.map(Work::Prepare), |answer, caller| {
-            let text = answer.prepared()?;
-            let caller = caller.ok_or_else(Error::closed)?;
-            Ok(Self { session: Session(caller.clone()), text })
-        })
-    }
-
     /// The SQL text, as it was given to `prepare`.
     #[must_use]
     pub fn sql(&self) -> &str {
@@ -123,6 +113,20 @@ impl Prepared {
     pub fn query_json(&self, params: impl IntoParams) -> Call<String> {
         self.session.query_json(self, params)
     }
+}
+
+pub(crate) fn prepare(on: &Session, sql: &impl Statement) -> Call<Prepared> {
+    compile(on, "prepare", sql, |answer, caller| {
+        let text = answer.prepared()?;
+        let caller = caller.ok_or_else(Error::closed)?;
+        Ok(Prepared { session: Session(caller.clone()), text })
+    })
+}
+
+/// Compiles a statement, without running it.
+pub(crate) fn compile<T>(on: &Session, operation: &'static str, sql: &impl Statement, read: Read<T>) -> Call<T> {
+    let text = on.0.only_text(sql).inspect(|text| text.mark_used_again());
+    on.call(operation, text.map(Work::Prepare), read)
 }
 
 impl IsGiven for &Prepared {

@@ -6,22 +6,23 @@
 
 use std::sync::Arc;
 
-use crate::api::batch::statements_of;
 use crate::api::batches::Batches;
 use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
-use crate::api::statement::{Given, Statement, bound, bound_twice, has_values};
+use crate::api::statement::Statement;
 use crate::api::stream::RowStream;
 use crate::engine::dispatch::Caller;
 use crate::error::of_rows::OPTIONAL_ROW;
 use crate::error::{Error, Result};
+use crate::options::json_options::JsonOptions;
+use crate::queue::ticket::CallOptions;
 use crate::sql::statement_info::StatementInfo;
+use crate::values::batch_statements::BatchStatements;
 use crate::values::convert::FromSql;
 use crate::values::decoded::{decode_first_column, decode_rows};
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::from_row::FromRow;
 use crate::values::into_params::IntoParams;
-use crate::values::params::Params;
 use crate::values::row::{Row, Rows};
 use crate::workers::work::{Wanted, Work};
 
@@ -62,7 +63,7 @@ impl Session {
     /// statement, or for a statement that returns rows; `Busy`, `Full`, `Io`, `Closed`; `CommitUnknown` if the outcome
     /// cannot be known.
     pub fn execute(&self, sql: impl Statement, params: impl IntoParams) -> Call<ExecuteResult> {
-        let work = self.bind(&sql, params).map(|(text, params)| Work::execute(text, params));
+        let work = self.0.bind(&sql, params).map(|(text, params)| Work::execute(text, params));
         self.call("execute", work, |answer, _| answer.executed())
     }
 
@@ -80,7 +81,7 @@ impl Session {
         I: IntoIterator,
         I::Item: IntoParams,
     {
-        ExecuteMany::new(&self.0, self.only_text(&sql), rows.into_iter())
+        ExecuteMany::new(&self.0, self.0.only_text(&sql), rows.into_iter())
     }
 
     /// Runs several statements with their parameters, all or nothing, in one request. Returns one result per statement,
@@ -97,8 +98,7 @@ impl Session {
         S: Statement,
         P: IntoParams,
     {
-        let statements = statements_of(statements, |sql| self.text(sql), |sql, params| self.bind(sql, params));
-        self.call("batch", statements.map(Work::batch), |answer, _| answer.batch())
+        batch(self, self.0.bind_each(statements))
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing. Any rows they return are
@@ -112,7 +112,7 @@ impl Session {
     /// As [`execute`](Self::execute); if one statement fails, all statements are undone. `Constraint` if a dump leaves a row
     /// without its parent. `Misuse` for an [`Sql`](crate::Sql) that has values.
     pub fn execute_script(&self, sql: impl Statement) -> Call<()> {
-        self.call("execute_script", self.only_text(&sql).map(Work::Script), |answer, _| answer.done())
+        self.call("execute_script", self.0.only_text(&sql).map(Work::Script), |answer, _| answer.done())
     }
 
     /// Runs one statement and returns all its rows. A write is allowed here if it has a RETURNING clause.
@@ -301,41 +301,8 @@ impl Session {
         Call::new(self.0.now(), operation, work, read)
     }
 
-    /// Returns the entry of a text.
-    pub(crate) fn text(&self, sql: &str) -> Result<Arc<StatementInfo>> {
-        let handle = &self.0.handle;
-        // A forked child process would block forever on the catalogue's lock if another thread of the parent held it.
-        handle.refuse_inherited()?;
-        Ok(handle.context().catalogue.text(sql))
-    }
-
-    /// Returns the entry of a statement, which has no values of its own.
-    pub(crate) fn only_text(&self, sql: &impl Statement) -> Result<Arc<StatementInfo>> {
-        match sql.given() {
-            Given::Text(text) => self.text(text),
-            Given::Sql(sql) => {
-                let (text, params) = (sql.text(), sql.params()?);
-                if params.is_empty() { self.text(text) } else { Err(has_values()) }
-            }
-            Given::Known(known) if known.database == self.0.handle.id() => Ok(known.text.clone()),
-            Given::Known(known) => self.text(&known.text.sql),
-        }
-    }
-
-    /// Returns the entry of a statement, and its parameters.
-    pub(crate) fn bind(&self, sql: &impl Statement, params: impl IntoParams) -> Result<(Arc<StatementInfo>, Params)> {
-        let Given::Sql(sql) = sql.given() else { return bound(self.only_text(sql)?, params) };
-        let (own, (text, given)) = (sql.params()?, bound(self.text(sql.text())?, params)?);
-        let params = match (own.is_empty(), given.is_empty()) {
-            (_, true) => own,
-            (true, false) => given,
-            (false, false) => return Err(bound_twice()),
-        };
-        Ok((text, params))
-    }
-
     pub(crate) fn read(&self, sql: &impl Statement, params: impl IntoParams, wanted: Wanted) -> Result<Work> {
-        self.bind(sql, params).map(|(text, params)| Work::query(text, params, wanted))
+        self.0.bind(sql, params).map(|(text, params)| Work::query(text, params, wanted))
     }
 
     /// Another handle to the same. Not `Clone`: the outer transaction is not used while a nested one is open.
@@ -346,4 +313,22 @@ impl Session {
 
 fn in_batches(on: &Session, operation: &'static str, sql: &impl Statement, params: impl IntoParams) -> Batches {
     Batches::new(&on.0.now(), operation, on.read(sql, params, Wanted::Batches))
+}
+
+/// Runs the statements of a batch.
+pub(crate) fn batch(on: &Session, statements: Result<BatchStatements<Arc<StatementInfo>>>) -> Call<Vec<BatchResult>> {
+    on.call("batch", statements.map(Work::batch), |answer, _| answer.batch())
+}
+
+/// The same, whose calls have other options.
+pub(crate) fn with_options(of: &Session, set: impl FnOnce(&mut CallOptions)) -> Session {
+    let mut caller = of.0.clone();
+    set(&mut caller.options);
+    Session(caller)
+}
+
+/// The same, which writes JSON as `options` say.
+#[must_use]
+pub fn with_json(of: &Session, options: JsonOptions) -> Session {
+    Session(Caller { json: Some(Arc::new(options)), ..of.0.clone() })
 }

@@ -7,13 +7,15 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::api::call::Call;
 use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
 use crate::workers::kept::connection::SnapshotGuard;
 use crate::workers::nesting::{Inside, TransactionGuard};
+use crate::workers::work::Work;
 
 /// One point in time of the database: all reads of it see the same state, whatever is committed meanwhile.
 ///
@@ -40,7 +42,7 @@ enum Guard {
 }
 
 impl Snapshot {
-    pub(crate) fn new(caller: &Caller, answer: Answer) -> Result<Self> {
+    fn new(caller: &Caller, answer: Answer) -> Result<Self> {
         let options = CallOptions { read_only: true, ..caller.options };
         let caller = Caller { options, ..caller.clone() };
         let (caller, guard) = match answer {
@@ -53,6 +55,13 @@ impl Snapshot {
         };
         Ok(Self { session: Session(caller), _guard: guard })
     }
+}
+
+/// Opens a snapshot.
+pub(crate) fn begin(of: &Session) -> Call<Snapshot> {
+    of.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
+        caller.map(|caller| Snapshot::new(caller, answer)).unwrap_or_else(|| Err(Error::closed()))
+    })
 }
 
 impl Deref for Snapshot {

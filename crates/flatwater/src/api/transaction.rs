@@ -1,20 +1,21 @@
-//! Interactive transactions and their savepoints.
+//! Interactive transactions, those nested in them, and savepoints with names.
 //!
 //! Owns: the caller's side of an open transaction; its methods run on the caller's thread. Invariant: a transaction
 //! that goes out of scope without `commit` is rolled back, however that happens; a savepoint's parent cannot be used
-//! while the savepoint is open. Leaves out: serving the transaction, which the writer does.
+//! while the savepoint is open. Leaves out: serving the transaction, and the
+//! stack of its savepoints, which the writer has.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::api::call::{Call, Read};
+use crate::api::call::Call;
 use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::thread::reentrancy;
 use crate::workers::nesting::{Inside, Level, TransactionGuard};
-use crate::workers::work::Work;
+use crate::workers::work::{NamedStep, Work};
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///
@@ -36,14 +37,14 @@ pub struct Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(caller: &Caller, guard: TransactionGuard) -> Self {
+    fn new(caller: &Caller, guard: TransactionGuard) -> Self {
         let inside = Inside { transaction: guard.0.clone(), savepoints: Vec::new() };
         let session = Session(Caller { inside: Some(Arc::new(inside)), ..caller.clone() });
         Self { session, level: Level::Outermost(guard), parent: PhantomData }
     }
 
     /// Creates the handle of the savepoint `number`, nested in the transaction of `caller`.
-    pub(crate) fn nested(caller: &Caller, number: u64) -> Self {
+    fn nested(caller: &Caller, number: u64) -> Self {
         let mut caller = caller.clone();
         if let Some(inside) = &mut caller.inside {
             Arc::make_mut(inside).savepoints.push(number);
@@ -57,11 +58,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// `Misuse`, with the reason, if the transaction is over.
     pub fn begin(&mut self) -> Call<Transaction<'_>> {
-        let number = self.session.0.inside.as_ref().map_or(0, |inside| inside.transaction.next_savepoint());
-        self.session.call("begin", Ok(Work::Savepoint(number)), |answer, caller| {
-            let number = answer.savepoint()?;
-            caller.map(|caller| Transaction::nested(caller, number)).ok_or_else(|| Error::misuse("no transaction"))
-        })
+        begin(&self.session, None)
     }
 
     /// Runs `body` in a nested transaction. Its changes are kept if `body` returns `Ok`, and undone if it returns an
@@ -109,7 +106,7 @@ impl<'a> Transaction<'a> {
     /// `Constraint` for a deferred foreign key; `Io`, `Full`; `CommitUnknown` if the outcome cannot be known. After any
     /// error the transaction is rolled back.
     pub fn commit(self) -> Call<()> {
-        self.commit_as(|answer, _| answer.done())
+        self.end("commit", Work::Commit, Work::Release)
     }
 
     /// Rolls back the transaction, or the changes since the savepoint began. Dropping the transaction does the same
@@ -118,29 +115,76 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// `Misuse` in a closure on a connection, and in a forked process; `Closed` if the database was closed and its threads have ended.
     pub fn rollback(self) -> Call<()> {
-        self.rollback_as(|answer, _| answer.done())
+        self.end("rollback", Work::Rollback, Work::Undo)
     }
 
-    pub(crate) fn commit_as<T>(self, read: Read<T, Error>) -> Call<T> {
-        self.end("commit", Work::Commit, Work::Release, read)
-    }
-
-    pub(crate) fn rollback_as<T>(self, read: Read<T, Error>) -> Call<T> {
-        self.end("rollback", Work::Rollback, Work::Undo, read)
-    }
-
-    fn end<T>(self, operation: &'static str, outermost: Work, savepoint: Work, read: Read<T, Error>) -> Call<T> {
+    fn end(self, operation: &'static str, outermost: Work, savepoint: Work) -> Call<()> {
         let Self { session, level, .. } = self;
         let work = if matches!(level, Level::Nested(_)) { savepoint } else { outermost };
-        session.call(operation, Ok(work), read).ending(level)
+        session.call(operation, Ok(work), |answer, _| answer.done()).ending(level)
     }
 }
 
-/// Begins a transaction of a database.
-pub(crate) fn begin(session: &Session) -> Call<Transaction<'static>> {
-    session.call("begin", Ok(Work::Begin(None)), |answer, caller| {
-        let guard = answer.transaction()?;
-        caller.map(|caller| Transaction::new(caller, guard)).ok_or_else(Error::closed)
+/// Savepoints with names, for code that has no scopes to nest.
+impl Transaction<'_> {
+    /// Opens a savepoint, to which [`rollback_to`](Self::rollback_to) returns.
+    ///
+    /// Savepoints form a stack, as [SQLite's](https://sqlite.org/lang_savepoint.html) do. A name may be any text that
+    /// is not empty, and may be used again: it then refers to the newest savepoint of this name. Names are compared
+    /// without regard to the case of ASCII letters. A savepoint ends with its transaction at the latest. To nest
+    /// transactions by scopes instead, use [`transaction`](Self::transaction).
+    ///
+    /// If the call is dropped before it completes, it is undefined whether the savepoint was opened.
+    ///
+    /// # Errors
+    /// `Misuse` for an empty name, or if the transaction is over.
+    pub fn savepoint(&self, name: &str) -> Call<()> {
+        self.named("savepoint", NamedStep::Open, name)
+    }
+
+    /// Closes the savepoint of this name and all that were opened after it, and keeps their changes. The transaction
+    /// stays open, even if this is its first savepoint. If the call is dropped before it completes, it is undefined
+    /// whether they were closed.
+    ///
+    /// # Errors
+    /// `Misuse` if there is no such savepoint in this transaction, or if the transaction is over. A nested transaction
+    /// does not see the savepoints of the outer one.
+    pub fn release(&self, name: &str) -> Call<()> {
+        self.named("release", NamedStep::Release, name)
+    }
+
+    /// Undoes all changes since the savepoint of this name was opened. The savepoint stays open; those that were opened
+    /// after it are closed. If the call is dropped before it completes, it is undefined whether the changes
+    /// were undone.
+    ///
+    /// # Errors
+    /// As [`release`](Self::release).
+    pub fn rollback_to(&self, name: &str) -> Call<()> {
+        self.named("rollback_to", NamedStep::RollbackTo, name)
+    }
+
+    fn named(&self, operation: &'static str, step: NamedStep, name: &str) -> Call<()> {
+        let work = if name.is_empty() {
+            Err(Error::misuse("the name of a savepoint is empty").with_hint("name it, or nest with `begin`"))
+        } else {
+            Ok(Work::Named(step, name.into()))
+        };
+        self.session.call(operation, work, |answer, _| answer.done())
+    }
+}
+
+/// Begins a transaction, or in a transaction a nested one. In one that is not nested `last_insert_rowid()` tells `rowid` until a row is
+/// inserted.
+pub(crate) fn begin(session: &Session, rowid: Option<i64>) -> Call<Transaction<'static>> {
+    let Some(inside) = &session.0.inside else {
+        return session.call("begin", Ok(Work::Begin(rowid)), |answer, caller| {
+            let guard = answer.transaction()?;
+            caller.map(|caller| Transaction::new(caller, guard)).ok_or_else(Error::closed)
+        });
+    };
+    session.call("begin", Ok(Work::Savepoint(inside.transaction.next_savepoint())), |answer, caller| {
+        let number = answer.savepoint()?;
+        caller.map(|caller| Transaction::nested(caller, number)).ok_or_else(Error::closed)
     })
 }
 

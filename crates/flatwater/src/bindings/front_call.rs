@@ -1,8 +1,9 @@
-//! A call of a front end: one type of result, and polled without a waker.
+//! A call of a front end: any call of the API, with one type of result, and polled without a waker.
 //!
-//! Owns: how such a call is polled and told, and what a poll came to. Runs on the thread of the host's event loop, and
-//! never blocks there. Invariants: all parts of a result come before its last one; after an error there are none. Leaves
-//! out: making calls (`bindings`).
+//! Owns: which results there are, how such a call is polled and told, and what a front end says of the flow of the program that begins
+//! it. Runs on the thread of the host's event loop, and never blocks there. Invariants: it does what the call of the API does; all parts
+//! of a result come before its last one; after an error there are none; a call that has begun is not moved into another transaction.
+//! Leaves out: what calls do (`api`), and knowing the flow, which is the host's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,53 +11,73 @@ use std::time::Duration;
 use flatwater_sqlite::CheckpointInfo;
 
 use crate::api::blob::Blob;
-use crate::api::call::{Call, Leaving, Stepped};
+use crate::api::call::{Call, Read};
 use crate::api::database::Database;
 use crate::api::live::LiveRows;
 use crate::api::live::row_changes::Change;
-use crate::bindings::call_nesting::Unbegun;
-use crate::error::Result;
-use crate::inline::budget;
-
+use crate::api::pending::{Leaving, Pending, Stepped};
 use crate::api::snapshot::Snapshot;
 use crate::api::transaction::Transaction;
+use crate::engine::dispatch::Caller;
+use crate::error::Result;
+use crate::inline::budget;
 use crate::queue::parts::Parts;
 use crate::queue::reply::Mailbox;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::Rows;
+use crate::workers::Answer;
 
-/// The result of any call.
-pub enum Output {
-    Executed(ExecuteResult),
-    Changes(u64),
-    /// All rows, or those that no [`Polled::Part`] had.
-    Rows(Rows),
-    Json(String),
-    Batch(Vec<BatchResult>),
-    Done,
-    Flag(bool),
-    Database(Database),
-    Transaction(Transaction<'static>),
-    Snapshot(Snapshot),
-    Blob(Blob),
-    Bytes(Vec<u8>),
-    Checkpointed(CheckpointInfo),
-    Migrated(Vec<String>),
+/// Defines the results, and for each that a call of the API has how it is read.
+macro_rules! outputs {
+    (of calls: { $($(#[$note:meta])* $name:ident($type:ty),)* } $($(#[$also_note:meta])* $also:ident($also_type:ty),)*) => {
+        /// The result of any call.
+        pub enum Output {
+            $($(#[$note])* $name($type),)*
+            $($(#[$also_note])* $also($also_type),)*
+        }
+
+        /// How the call that was made reads its answer.
+        enum ReadAs {
+            $($name(Read<$type>),)*
+        }
+
+        impl ReadAs {
+            fn read(&self, answer: Answer, caller: Option<&Caller>) -> Result<Output> {
+                match self {
+                    $(Self::$name(read) => read(answer, caller).map(Output::$name),)*
+                }
+            }
+        }
+
+        $(impl From<Call<$type>> for FrontCall {
+            fn from(Call { pending, read }: Call<$type>) -> Self {
+                Self::new(pending, ReadAs::$name(read))
+            }
+        })*
+    };
+}
+
+outputs! {
+    of calls: {
+        Executed(ExecuteResult),
+        Changes(u64),
+        /// All rows, or those that no [`Polled::Part`] had.
+        Rows(Rows),
+        Json(String),
+        Batch(Vec<BatchResult>),
+        Done(()),
+        Flag(bool),
+        Database(Database),
+        Transaction(Transaction<'static>),
+        Snapshot(Snapshot),
+        Blob(Blob),
+        Bytes(Vec<u8>),
+        Checkpointed(CheckpointInfo),
+        Migrated(Vec<String>),
+    }
     /// The newest results of a live query, one for each statement.
     Live(Vec<LiveRows>),
     Change(Change),
-}
-
-/// Which rows of a query a call returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needed {
-    All,
-    /// The first, if there is one.
-    First,
-    /// The first, which must be there.
-    Row,
-    /// The same, for its first value.
-    Value,
 }
 
 /// What a poll came to.
@@ -73,7 +94,8 @@ pub enum Polled {
 
 /// A call of a front end. It begins when it is first polled.
 pub struct FrontCall {
-    pub(super) call: Call<Output>,
+    pub(super) call: Pending,
+    read: ReadAs,
     /// Present if the result may come in parts. Boxed, because most calls have none.
     parts: Option<Box<InParts>>,
 }
@@ -86,22 +108,31 @@ struct InParts {
 }
 
 impl FrontCall {
-    pub(crate) fn new(call: Call<Output>) -> Self {
-        Self { call, parts: None }
+    fn new(mut call: Pending, read: ReadAs) -> Self {
+        call.keep_nested();
+        Self { call, read, parts: None }
     }
 
-    /// A query whose worker hands over parts.
-    pub(crate) fn in_parts(call: Call<Output>, parts: Arc<Parts<Rows>>) -> Self {
-        Self { call, parts: Some(Box::new(InParts { parts, end: None })) }
+    /// The same of a query whose worker hands over parts.
+    pub(super) fn in_parts(self, parts: Arc<Parts<Rows>>) -> Self {
+        Self { parts: Some(Box::new(InParts { parts, end: None })), ..self }
+    }
+
+    /// The same, which a front end calls by another name.
+    pub(super) fn named(mut self, operation: &'static str) -> Self {
+        self.call.operation = operation;
+        self
     }
 
     /// Polls the call. Without a mailbox it only looks. If the call waits, it is polled with one at once; the mailbox
     /// is then told, with the token, when the call is to be polled once more.
     pub fn poll(&mut self, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> Polled {
-        let Some(InParts { parts, end }) = self.parts.as_deref_mut() else { return step(&mut self.call, mailbox) };
+        let Some(InParts { parts, end }) = self.parts.as_deref_mut() else {
+            return step(&mut self.call, &self.read, mailbox);
+        };
         if end.is_none() {
             // Before the parts are looked at: what was handed over before the reply is found there.
-            match step(&mut self.call, mailbox) {
+            match step(&mut self.call, &self.read, mailbox) {
                 Polled::Ready(Ok(output)) => *end = Some(Ok(output)),
                 Polled::Waits => return parts.take(mailbox).map_or(Polled::Waits, Polled::Part),
                 polled => return polled,
@@ -134,19 +165,21 @@ impl FrontCall {
 
     /// See [`Call::timeout`].
     #[must_use]
-    pub fn timeout(self, timeout: Duration) -> Self {
-        Self { call: self.call.timeout(timeout), ..self }
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.call.set_option(|options| options.timeout = Some(timeout));
+        self
     }
 }
 
-fn step(call: &mut Call<Output>, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> Polled {
+fn step(call: &mut Pending, read: &ReadAs, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> Polled {
     let stepped = call.step(|reply| match mailbox {
         Some((mailbox, token)) => reply.poll_for(mailbox, token),
         None => reply.look(),
     });
     let polled = match stepped {
         Stepped::Ready(answer) => {
-            return Polled::Ready(call.finish(answer).map_err(|error| error.in_operation(call.operation)));
+            let output = call.end(answer).and_then(|answer| read.read(answer, call.caller.as_ref()));
+            return Polled::Ready(output.map_err(|error| error.in_operation(call.operation)));
         }
         Stepped::Yields => Polled::Yields,
         Stepped::Waits => Polled::Waits,
@@ -156,4 +189,46 @@ fn step(call: &mut Call<Output>, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> P
         budget::renew();
     }
     polled
+}
+
+/// A call that was not begun yet.
+pub struct Unbegun<'a>(pub(crate) &'a mut Caller);
+
+impl Unbegun<'_> {
+    /// The number that identifies the open database, for a call that belongs to no transaction, snapshot or cursor.
+    #[must_use]
+    pub fn database(&self) -> Option<usize> {
+        (self.0.inside.is_none() && self.0.kept.is_none()).then(|| self.0.handle.id())
+    }
+
+    /// The number that identifies the open database.
+    #[must_use]
+    pub fn open_database(&self) -> usize {
+        self.0.handle.id()
+    }
+
+    /// True for a call of a transaction in which nested ones were begun.
+    #[must_use]
+    pub fn may_be_nested(&self) -> bool {
+        self.0.inside.as_ref().is_some_and(|inside| inside.transaction.savepoints_begun() > 0)
+    }
+
+    /// The flow that begins the call has a transaction open on the same database. If the call would wait for the end of
+    /// that, it is refused.
+    pub fn set_inside_body(&mut self) {
+        self.0.options.inside_body = true;
+    }
+
+    /// The flow that begins the call is inside this nested transaction: a call of one around it runs there too. Returns
+    /// false for a nested transaction of another one.
+    pub fn set_nested(&mut self, nested: &Transaction<'_>) -> bool {
+        let (Some(own), Some(nested)) = (&self.0.inside, &nested.session.0.inside) else { return false };
+        if !Arc::ptr_eq(&own.transaction, &nested.transaction) {
+            return false;
+        }
+        if nested.savepoints.starts_with(&own.savepoints) {
+            self.0.inside = Some(nested.clone());
+        }
+        true
+    }
 }

@@ -1,20 +1,20 @@
-//! SQL functions and collations that are written in another language.
+//! Code of another language that SQLite calls: functions, collations, and what the caller of a connection is asked and told.
 //!
-//! Owns: what a front end makes of one before a database has it, and giving it to a database. Usable on any thread; its code
+//! Owns: what a front end makes of a function before a database has it, and giving it to a database. Usable on any thread; its code
 //! is called on each that runs statements. Invariant: the thread that polls a call, which may have the lock of the host's
 //! interpreter, calls one only if it is timed, and then while it holds no lock of the engine. Leaves out: calling the host.
 
 use std::cmp::Ordering;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::time::Duration;
 
+pub use flatwater_sqlite::{AuthEvent, Authorize, Callbacks, Progress, Trace, Verdict};
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
 
 use crate::api::connection::Connection;
 use crate::api::database::Database;
 use crate::connection::functions::registration::Registration;
 use crate::error::Result;
-use crate::thread::run_time;
+pub use crate::thread::run_time::waited as waited_for_host;
 
 /// An error of the host's code: the source of the error of the statement.
 pub type OwnError = Box<dyn std::error::Error + Send + Sync>;
@@ -97,12 +97,6 @@ impl Function {
     }
 }
 
-/// Says that this thread has waited for so long for the lock of the host's interpreter, to call a function: that is no time of
-/// its statement.
-pub fn waited_for_host(time: Duration) {
-    run_time::waited(time);
-}
-
 /// Gives it to a connection of the caller's own, in the place of what has its name there. Waits for nothing.
 ///
 /// # Errors
@@ -117,4 +111,10 @@ pub fn create_on(connection: &Connection, function: Function) -> Result<()> {
 /// `Misuse` inside of a closure or a function; `Closed`.
 pub fn create(database: &Database, function: Function) -> Result<()> {
     database.session.0.register(|| Ok(function.0))
+}
+
+/// Changes what the caller of a connection is asked and told, from its next statement on. A callback runs on a thread
+/// of the database, and must not call it.
+pub fn set_callbacks(connection: &Connection, set: impl FnOnce(&mut Callbacks)) {
+    connection.guard.0.set_callbacks(set);
 }

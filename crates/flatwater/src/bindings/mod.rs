@@ -1,28 +1,19 @@
 //! What the front ends in other languages need beyond the API. Not for programs: it may change in any version.
 //!
-//! Owns: making the calls of a front end; hints in the words of another language. Runs on the caller's thread.
-//! Invariant: a call of a front end does what the call of the API does. Leaves out: polling a call (`front_call`), where it
-//! begins (`call_nesting`), calls that are held back (`held`), rows of parameters (`param_rows`), opening a database (`open`),
-//! connections of callers (`connection`), reading a result (`results`), savepoints by name (`savepoints`), functions of the host
-//! (`functions`), what a text is (`texts`), what goes on beside calls (`turns`), telling the host's event loop
-//! (`flatwater-bridge`).
+//! Owns: on what a front end makes its calls, which are those of the API; hints in the words of another language. Runs on the caller's
+//! thread. Leaves out: polling a call (`front_call`), calls that are held back (`held`), what is given to a call (`given`), reading a
+//! result (`results`), functions and callbacks of the host (`functions`), what goes on beside calls (`turns`), servers (`server`),
+//! telling the host's event loop (`flatwater-bridge`).
 
 mod asked;
-mod call_nesting;
-pub mod connection;
 mod front_call;
 pub mod functions;
+mod given;
 mod held;
-mod maintenance;
-mod open;
-mod param_rows;
 mod results;
-mod savepoints;
 pub mod server;
 mod server_checks;
-mod server_cursor;
 mod server_transaction;
-mod texts;
 mod turns;
 
 use std::any::Any;
@@ -31,49 +22,45 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use call_nesting::Unbegun;
-pub use connection::close_connection;
+use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
-pub use front_call::{FrontCall, Needed, Output, Polled};
+pub use front_call::{FrontCall, Output, Polled, Unbegun};
+pub use given::{
+    BatchStatements, add_row, add_values, number_from, rows_added, rows_of_next, statements, statements_added, take_row,
+};
 pub use held::{Held, line_of};
-pub use maintenance::{
-    check_sql, checkpoint, export, has_key, incremental_vacuum, pages_sql, problems, read_blob, rekey, serialize,
-    vacuum, vacuum_into, write_blob,
-};
-pub use open::{enforces_foreign_keys, joining, open, open_with};
-pub use param_rows::{
-    BatchStatements, add_row, add_values, number_from, rows_added, rows_of_next, statements_added, take_row,
-};
 pub use results::{
-    ChangedRows, Schema, cell, cells, changed_rows, columns, is_of_write, json_of, position, rows_of, shared_rows,
+    ChangedRows, Schema, cell, cells, changed_rows, is_of_write, json_of, position, rows_of, shared_rows,
 };
-pub use savepoints::{release, rollback_to, savepoint};
-pub use texts::{looks_like_rows, parameter_names, shown, statements, tokens};
-pub use turns::{
-    host_tells_of_turns, host_turns_between_polls, loop_had_turn, poll_batch, poll_live, turn_is_due, turn_was_given,
-};
+pub use turns::{poll_batch, poll_live, turn_is_due};
 
 use crate::api::batches::Batches;
-use crate::api::blob::Blob;
-use crate::api::call::{Call, Read};
-use crate::api::database::close_as;
+use crate::api::call::Read;
+use crate::api::database::{self, Database};
+use crate::api::execute_many::many;
+use crate::api::integrity_check;
+pub use crate::api::integrity_check::{check_sql, problems};
 use crate::api::live::Live;
-use crate::api::session::Session;
-use crate::api::snapshot::Snapshot;
-use crate::api::transaction::Transaction;
-use crate::connection::exclusive::copy::Copy;
-use crate::connection::exclusive::page_copy::Target as BackupTarget;
-use crate::connection::run::blobs::BlobUse;
-use crate::engine::dispatch::Caller;
+use crate::api::prepared::compile;
+use crate::api::session::{Session, batch, with_json, with_options};
+use crate::api::{copies, maintenance, open, snapshot, transaction};
+use crate::bindings::functions::Function;
 use crate::engine::registry;
+use crate::error::Error;
 pub use crate::error::names::Name;
 use crate::error::of_rows::{OPTIONAL_ROW, OPTIONAL_VALUE};
-use crate::error::{Error, Result};
+pub use crate::error::shorten as shown;
 use crate::events::statement_event::{Listener, StatementEvent};
+pub use crate::inline::budget::{
+    had_turn as loop_had_turn, host_tells as host_tells_of_turns, renew as turn_was_given,
+    turns_between_polls as host_turns_between_polls,
+};
 use crate::migrations::Migrations;
 use crate::options::json_options::JsonOptions;
+use crate::options::{Key, Options};
 pub use crate::queue::reply::Mailbox;
-use crate::queue::ticket::CallOptions;
+pub use crate::sql::parameters::names as parameter_names;
+pub use crate::sql::tokens::{looks_like_rows, with_gaps as tokens};
 pub use crate::thread::background::dispose;
 pub use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
@@ -84,6 +71,18 @@ use crate::workers::work::{Wanted, Work};
 #[must_use]
 pub fn hint(error: &Error, spell: impl Fn(Name) -> &'static str) -> Option<Cow<'_, str>> {
     error.hint_spelled(spell)
+}
+
+/// Which rows of a query a call returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    All,
+    /// The first, if there is one.
+    First,
+    /// The first, which must be there.
+    Row,
+    /// The same, for its first value.
+    Value,
 }
 
 /// What a front end's calls are made on: a database, a transaction or a snapshot. It does not keep a transaction open.
@@ -135,144 +134,143 @@ impl Target {
     /// The same, whose calls have a deadline.
     #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
-        let caller = &self.0.0;
-        Self(Session(Caller { options: CallOptions { timeout: Some(timeout), ..caller.options }, ..caller.clone() }))
+        Self(with_options(&self.0, |options| options.timeout = Some(timeout)))
     }
 
     /// The same, whose `execute_many` and `batch` keep what is before a row or a statement that fails, in a transaction or on a
     /// connection of a caller.
     #[must_use]
     pub fn keeping_rows(&self) -> Self {
-        let caller = &self.0.0;
-        Self(Session(Caller { options: CallOptions { keeps_rows: true, ..caller.options }, ..caller.clone() }))
+        Self(with_options(&self.0, |options| options.keeps_rows = true))
     }
 
-    fn call(&self, operation: &'static str, work: Result<Work>, read: Read<Output, Error>) -> FrontCall {
-        // Not as one of the API: a front end may use a transaction while a nested one is open.
-        FrontCall::new(Call::new(self.0.0.clone(), operation, work, read))
+    pub fn execute(&self, sql: &str, params: Params) -> FrontCall {
+        self.0.execute(sql, params).into()
     }
 
-    pub fn execute(&self, sql: &str, params: Result<Params>) -> FrontCall {
-        let work = || Ok(Work::execute(self.0.text(sql)?, params?));
-        self.call("execute", work(), |answer, _| answer.executed().map(Output::Executed))
-    }
-
-    pub fn execute_many(&self, sql: &str, rows: Result<ParamRows>) -> FrontCall {
-        let work = || Ok(Work::Many { text: self.0.text(sql)?, rows: rows? });
-        self.call("executemany", work(), |answer, _| answer.changes().map(Output::Changes))
+    pub fn execute_many(&self, sql: &str, rows: ParamRows) -> FrontCall {
+        FrontCall::from(many(self.0.0.clone(), self.0.0.text(sql), rows)).named("executemany")
     }
 
     pub fn execute_script(&self, sql: &str) -> FrontCall {
-        let work = self.0.text(sql).map(Work::Script);
-        self.call("executescript", work, |answer, _| answer.done().map(|()| Output::Done))
+        FrontCall::from(self.0.execute_script(sql)).named("executescript")
     }
 
     pub fn batch(&self, statements: BatchStatements) -> FrontCall {
-        let work = statements.find(|sql| self.0.text(&sql)).map(Work::batch);
-        self.call("batch", work, |answer, _| answer.batch().map(Output::Batch))
+        batch(&self.0, statements.find(|sql| self.0.0.text(&sql))).into()
     }
 
     /// The rows of a query, or its first only.
-    pub fn query(&self, operation: &'static str, sql: &str, params: Result<Params>, rows: Needed) -> FrontCall {
-        let (wanted, read): (_, Read<Output, Error>) = match rows {
-            Needed::All => (Wanted::All, |answer, _| answer.rows().map(Output::Rows)),
-            Needed::First => (Wanted::First, |answer, _| answer.rows().map(Output::Rows)),
-            Needed::Row => (Wanted::First, |answer, _| answer.needed_rows(OPTIONAL_ROW).map(Output::Rows)),
-            Needed::Value => (Wanted::First, |answer, _| answer.needed_rows(OPTIONAL_VALUE).map(Output::Rows)),
+    pub fn query(&self, operation: &'static str, sql: &str, params: Params, rows: Needed) -> FrontCall {
+        let (wanted, read): (_, Read<Rows>) = match rows {
+            Needed::All => (Wanted::All, |answer, _| answer.rows()),
+            Needed::First => (Wanted::First, |answer, _| answer.rows()),
+            Needed::Row => (Wanted::First, |answer, _| answer.needed_rows(OPTIONAL_ROW)),
+            Needed::Value => (Wanted::First, |answer, _| answer.needed_rows(OPTIONAL_VALUE)),
         };
-        self.call(operation, self.0.read(&sql, params, wanted), read)
+        self.0.call(operation, self.0.read(&sql, params, wanted), read).into()
     }
 
     /// All rows of a query. A reader hands them over in parts while the query runs.
-    pub fn query_in_parts(&self, operation: &'static str, sql: &str, params: Result<Params>) -> FrontCall {
+    pub fn query_in_parts(&self, operation: &'static str, sql: &str, params: Params) -> FrontCall {
         let parts = Arc::default();
         let work = self.0.read(&sql, params, Wanted::Parts(Arc::clone(&parts)));
-        FrontCall::in_parts(self.0.call(operation, work, |answer, _| answer.rows().map(Output::Rows)), parts)
+        FrontCall::from(self.0.call(operation, work, |answer, _| answer.rows())).in_parts(parts)
     }
 
-    pub fn query_json(&self, sql: &str, params: Result<Params>, options: JsonOptions) -> FrontCall {
-        let work = self.0.read(&sql, params, Wanted::Json(Arc::new(options)));
-        self.call("query_json", work, |answer, _| answer.json().map(Output::Json))
+    pub fn query_json(&self, sql: &str, params: Params, options: JsonOptions) -> FrontCall {
+        with_json(&self.0, options).query_json(sql, params).into()
     }
 
     /// Compiles a statement, so that an error in it is reported.
     pub fn prepare(&self, sql: &str) -> FrontCall {
-        let text = self.0.text(sql).inspect(|text| text.mark_used_again());
-        self.call("prepare", text.map(Work::Prepare), |answer, _| answer.prepared().map(|_| Output::Done))
+        compile(&self.0, "prepare", &sql, |answer, _| answer.prepared().map(drop)).into()
     }
 
-    /// Begins a transaction, or in a transaction a nested one.
-    pub fn begin(&self) -> FrontCall {
-        self.begin_after(None)
-    }
-
-    /// The same. In a transaction that is not nested `last_insert_rowid()` tells this rowid until a row is inserted.
-    pub fn begin_after(&self, rowid: Option<i64>) -> FrontCall {
-        let Some(inside) = &self.0.0.inside else {
-            return self.call("begin", Ok(Work::Begin(rowid)), |answer, caller| {
-                let guard = answer.transaction()?;
-                caller.map(|caller| Output::Transaction(Transaction::new(caller, guard))).ok_or_else(Error::closed)
-            });
-        };
-        self.call("begin", Ok(Work::Savepoint(inside.transaction.next_savepoint())), |answer, caller| {
-            let number = answer.savepoint()?;
-            caller.map(|caller| Output::Transaction(Transaction::nested(caller, number))).ok_or_else(Error::closed)
-        })
-    }
-
-    pub fn snapshot(&self) -> FrontCall {
-        self.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
-            let snapshot = |caller| Snapshot::new(caller, answer).map(Output::Snapshot);
-            caller.map_or_else(|| Err(Error::closed()), snapshot)
-        })
-    }
-
-    pub fn migrate(&self, migrations: Migrations) -> FrontCall {
-        self.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned().map(Output::Migrated))
-    }
-
-    pub fn backup(&self, path: &Path) -> FrontCall {
-        let work = BackupTarget::new(path).map(|target| Work::Copy(Box::new(Copy::Pages(target))));
-        self.call("backup", work, |answer, _| answer.done().map(|()| Output::Done))
+    /// The columns that a statement would return, as rows: the name, and the column of a table that it returns unchanged, with the
+    /// table, the database and the declared type. What does not apply is NULL. The statement does not run.
+    ///
+    /// # Errors
+    /// Those of [`prepare`](Self::prepare); `Misuse` for one that returns no rows, and one whose columns are known only when it runs.
+    pub fn columns(&self, sql: &str) -> FrontCall {
+        compile(&self.0, "columns", &sql, |answer, _| results::described(answer.columns()?)).into()
     }
 
     /// Opens the value of a row, whose table is that of a database.
-    pub fn open_blob(&self, (database, table): (&str, &str), column: &str, rowid: i64) -> FrontCall {
-        let work = Work::Blob(Box::new(BlobUse::open(database, table, column, rowid)));
-        self.call("open_blob", Ok(work), |answer, caller| Blob::opened(answer, caller).map(Output::Blob))
+    pub fn open_blob(&self, table: (&str, &str), column: &str, rowid: i64) -> FrontCall {
+        self.0.open_blob(table, column, rowid).into()
     }
 
     /// A result in batches; see [`poll_batch`].
-    pub fn batches(&self, sql: &str, params: Result<Params>) -> Batches {
+    pub fn batches(&self, sql: &str, params: Params) -> Batches {
         Batches::new(&self.0.0, "batches", self.0.read(&sql, params, Wanted::Batches))
     }
+}
+
+/// Calls of the API, on whatever the target is.
+macro_rules! calls_of_api {
+    ($($(#[$note:meta])* $name:ident($($given:ident: $type:ty),*) = $call:path;)*) => {
+        impl Target {
+            $($(#[$note])* pub fn $name(&self, $($given: $type),*) -> FrontCall {
+                $call(&self.0, $($given),*).into()
+            })*
+        }
+    };
+}
+
+calls_of_api! {
+    /// Begins a transaction, or in a transaction a nested one. In one that is not nested `last_insert_rowid()` tells `rowid` until a
+    /// row is inserted.
+    begin(rowid: Option<i64>) = transaction::begin;
+    snapshot() = snapshot::begin;
+    migrate(migrations: Migrations) = maintenance::migrate;
+    vacuum() = maintenance::vacuum;
+    incremental_vacuum(pages: u32) = maintenance::incremental_vacuum;
+    checkpoint(mode: CheckpointMode) = maintenance::checkpoint;
+    backup(path: &Path) = copies::backup;
+    vacuum_into(path: &Path) = copies::vacuum_into;
+    export(path: &Path, key: Option<Key>) = copies::export;
+    serialize() = copies::serialize;
+    rekey(key: Key) = copies::rekey;
+    has_key(key: Key) = copies::has_key;
+}
+
+/// Opens a database, which has these functions when its migrations are applied.
+#[must_use]
+pub fn open_with(options: Options, functions: Vec<Function>) -> FrontCall {
+    open::open_with(options, functions.into_iter().map(|function| function.0).collect()).into()
+}
+
+/// Options that do not hold if this process has the file open already: those of who opened it first do.
+pub fn joining(options: Options) -> Options {
+    Options { joins: true, ..options }
+}
+
+/// True if the database enforces foreign keys.
+#[must_use]
+pub fn enforces_foreign_keys(database: &Database) -> bool {
+    database.session.0.handle.context().options.foreign_keys
 }
 
 /// Closes a database, or the connection to a server.
 #[must_use]
 pub fn close(session: &Session) -> FrontCall {
-    FrontCall::new(close_as(session, |answer, _| answer.done().map(|()| Output::Done)))
-}
-
-/// Commits a transaction, or keeps a nested one.
-#[must_use]
-pub fn commit(transaction: Transaction<'static>) -> FrontCall {
-    FrontCall::new(transaction.commit_as(|answer, _| answer.done().map(|()| Output::Done)))
+    database::close(session).into()
 }
 
 /// Commits the transaction, whose guard stays with the caller. If its COMMIT fails and SQLite leaves it open, it is open.
 #[must_use]
 pub fn commit_or_stay(target: &Target) -> FrontCall {
-    let caller = &target.0.0;
-    let options = CallOptions { keeps_open: true, ..caller.options };
-    let keeping = Target(Session(Caller { options, ..caller.clone() }));
-    keeping.call("commit", Ok(Work::Commit), |answer, _| answer.done().map(|()| Output::Done))
+    let keeping = with_options(&target.0, |options| options.keeps_open = true);
+    keeping.call("commit", Ok(Work::Commit), |answer, _| answer.done()).into()
 }
 
-/// Rolls back a transaction, or a nested one.
+/// The SQL that tells which pages of an encrypted database cannot be decrypted, a problem in each row; `None` if it is not
+/// encrypted. To be asked when a check found a problem, or failed, and its connection was given back: if there are such pages,
+/// they are the problems.
 #[must_use]
-pub fn rollback(transaction: Transaction<'static>) -> FrontCall {
-    FrontCall::new(transaction.rollback_as(|answer, _| answer.done().map(|()| Output::Done)))
+pub fn pages_sql(on: &Target, database: &str) -> Option<String> {
+    integrity_check::is_encrypted(&on.0).then(|| integrity_check::pages_sql(database))
 }
 
 /// Keeps something of the front end with a handle, once: [`Target::mark`] has it in all that belongs to the handle. It is

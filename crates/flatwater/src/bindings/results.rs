@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
 
-use super::Target;
-use super::front_call::{FrontCall, Output};
 use crate::api::live::LiveRows;
 use crate::api::live::row_changes::RowChanges;
 use crate::encode;
@@ -19,7 +17,6 @@ use crate::values::difference::Difference;
 use crate::values::document::Document;
 use crate::values::params::Params;
 use crate::values::row::Rows;
-use crate::workers::work::Work;
 
 /// The value of a cell, which the result must have.
 #[inline]
@@ -60,18 +57,8 @@ pub fn is_of_write(rows: &Rows) -> bool {
     rows.names.is_of_write
 }
 
-/// The columns that a statement would return, as rows: the name, and the column of a table that it returns unchanged, with the
-/// table, the database and the declared type. What does not apply is NULL. The statement does not run.
-///
-/// # Errors
-/// Those of [`Target::prepare`]; `Misuse` for one that returns no rows, and one whose columns are known only when it runs.
-#[must_use]
-pub fn columns(on: &Target, sql: &str) -> FrontCall {
-    let text = on.0.text(sql).inspect(|text| text.mark_used_again());
-    on.call("columns", text.map(Work::Prepare), |answer, _| described(answer.columns()?).map(Output::Rows))
-}
-
-fn described(names: Option<Names>) -> Result<Rows> {
+/// The columns of a statement, as rows: of each the name, and what it returns unchanged.
+pub(super) fn described(names: Option<Names>) -> Result<Rows> {
     let names = names.ok_or_else(|| {
         Error::misuse("the columns of this statement are known only when it runs")
             .with_hint("run it, and look at a row")

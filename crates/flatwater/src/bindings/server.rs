@@ -1,10 +1,12 @@
 //! Sessions on a server: what the crate that reaches one needs. Part of the interface that `bindings` is, and with it not for programs.
 //!
-//! Owns: a session whose calls go to a server, and its errors. Runs on callers' threads and on those of the other crate. Leaves out:
+//! Owns: a session whose calls go to a server, its errors, and a caller's right to the rest of a result that comes in parts. Runs on
+//! callers' threads and on those of the other crate. Invariant: when nobody wants the rest any more, the crate is told once. Leaves out:
 //! what is asked and answered (`asked`), what is told of a text without a connection (`server_checks`), transactions
 //! (`server_transaction`), and the way to the server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flatwater_sqlite::SqliteError;
@@ -13,28 +15,30 @@ pub use super::asked::{Answered, One, RowsRead, What, executed};
 pub use super::server_checks::{
     asks_for_earlier, changing_pragma, check_nul, check_parameters, control_as_text, returns_no_rows, returns_rows,
 };
-pub use super::server_cursor::Rest;
 pub use super::server_transaction::{SavepointStep, ServerTransaction, Turn, begin, run};
-use crate::api::call::Call;
-use crate::api::database::{close_as, session_of};
-use crate::api::live::forms::{LiveQueries, group_of};
-use crate::api::live::{Live, live_of};
-use crate::api::session::Session;
-use crate::api::statement::Statement;
-use crate::engine::dispatch::Caller;
+pub use crate::api::database::close;
+use crate::api::database::session_of;
+pub use crate::api::live::forms::group_of as live_group;
+pub use crate::api::live::live_of as live;
+pub use crate::api::maintenance::migrate;
+pub use crate::api::session::with_json;
+use crate::api::session::{Session, with_options};
 use crate::engine::handle::Handle;
 pub use crate::engine::server::{Asked, Changes, Server};
-use crate::error::location::in_row;
-use crate::error::{Error, ErrorKind, Result, TimeoutEffect, after_the_write};
+pub use crate::error::after_the_write as result_lost;
+pub use crate::error::location::in_row as of_row;
+use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::plan::{Applied, next};
 use crate::migrations::{Migrations, Step};
 use crate::options::Options;
-use crate::options::json_options::JsonOptions;
-use crate::queue::ticket::CallOptions;
+use crate::queue::reply::Teller;
 use crate::thread::start::start;
-use crate::values::into_params::IntoParams;
+use crate::values::row::Rows;
+use crate::workers::Answer;
+use crate::workers::kept::connection::{CursorGuard, KeptConnection};
+use crate::workers::request::Request;
 use crate::workers::shared_errors::not_on_a_server;
-use crate::workers::work::Work;
+use crate::workers::work::{Wanted, Work};
 
 /// Returns a session whose calls go to this server. `path` is its name in events. While it has live queries, the server is told to look
 /// for commits every `live_poll`.
@@ -60,47 +64,19 @@ pub fn share(session: &Session) -> Session {
 /// The same, whose calls have this time.
 #[must_use]
 pub fn with_timeout(session: &Session, timeout: Duration) -> Session {
-    let options = CallOptions { timeout: Some(timeout), ..session.0.options };
-    Session(Caller { options, ..session.0.clone() })
+    with_options(session, |options| options.timeout = Some(timeout))
 }
 
 /// The same, whose calls go this way: a number for the server.
 #[must_use]
 pub fn with_way(session: &Session, way: u16) -> Session {
-    let options = CallOptions { way, ..session.0.options };
-    Session(Caller { options, ..session.0.clone() })
-}
-
-/// The same, which writes JSON as `options` say.
-#[must_use]
-pub fn with_json(session: &Session, options: JsonOptions) -> Session {
-    Session(Caller { json: Some(Arc::new(options)), ..session.0.clone() })
-}
-
-/// As `Database::live`.
-pub fn live(session: &Session, sql: impl Statement, params: impl IntoParams) -> Live {
-    live_of(session, &sql, params)
-}
-
-/// As `Database::live_group`.
-pub fn live_group<Q: LiveQueries>(session: &Session, queries: Q) -> Live<Q::Results> {
-    group_of(session, queries)
+    with_options(session, |options| options.way = way)
 }
 
 /// Returns an error if calls of this session are refused: it was closed, or this process was forked meanwhile.
 pub fn usable(session: &Session) -> Result<()> {
     session.0.handle.refuse_inherited()?;
     if session.0.handle.is_closed() { Err(Error::closed()) } else { Ok(()) }
-}
-
-/// Applies the migrations that the database does not have yet.
-pub fn migrate(session: &Session, migrations: Migrations) -> Call<Vec<String>> {
-    session.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned())
-}
-
-/// Closes the handle of a session.
-pub fn close(session: &Session) -> Call<()> {
-    close_as(session, |answer, _| answer.done())
 }
 
 /// Returns the error of SQLite with this code, as the server tells it: its message, and the byte of the SQL where it was found.
@@ -127,12 +103,6 @@ pub fn timeout(message: String, applied: TimeoutEffect) -> Error {
     Error::timeout(message, applied)
 }
 
-/// Returns the error of a result that cannot be made any more, after the statement was committed.
-#[must_use]
-pub fn result_lost(error: Error) -> Error {
-    after_the_write(error)
-}
-
 /// The same error for this statement.
 #[must_use]
 pub fn of_statement(error: Error, sql: &str) -> Error {
@@ -143,12 +113,6 @@ pub fn of_statement(error: Error, sql: &str) -> Error {
 #[must_use]
 pub fn of_script(error: Error) -> Error {
     if error.sqlite_code().is_none() { error.with_other_hint("a script has no parameters") } else { error }
-}
-
-/// The same error for a row of an `execute_many`, which are counted from 0.
-#[must_use]
-pub fn of_row(error: Error, row: usize) -> Error {
-    in_row(error, row)
 }
 
 /// A row of the history of migrations: version, name, checksum.
@@ -188,4 +152,63 @@ pub fn next_migration(migrations: &Migrations, applied: Vec<AppliedMigration>) -
         checksum,
         in_transaction: *in_transaction,
     }))
+}
+
+/// What comes for the rest of a result.
+pub enum Rest {
+    /// The next part is wanted.
+    Next(Asked),
+    /// Nobody wants the rest.
+    Ended,
+}
+
+/// Takes what comes, and returns false if the rest is not there any more.
+type Tell = Box<dyn Fn(Rest) -> bool + Send + Sync>;
+
+struct Cursor {
+    tell: Tell,
+    has_ended: AtomicBool,
+}
+
+impl KeptConnection for Cursor {
+    fn send(&self, request: Request) -> Result<()> {
+        if (self.tell)(Rest::Next(Asked { request, changes: None, kept: None })) {
+            return Ok(());
+        }
+        let message = "the rest of the result was given up, because none of it was fetched for too long";
+        Err(Error::timeout(message, TimeoutEffect::No))
+    }
+
+    fn end_cursor(&self, _: u64) {
+        self.end();
+    }
+
+    fn end(&self) {
+        if !self.has_ended.swap(true, Ordering::AcqRel) {
+            (self.tell)(Rest::Ended);
+        }
+    }
+
+    fn touch(&self) {}
+}
+
+impl Asked {
+    /// Returns true for a query whose rows are wanted in parts.
+    #[must_use]
+    pub fn wants_parts(&self) -> bool {
+        matches!(self.request.work, Work::Query { wanted: Wanted::Batches, .. })
+    }
+
+    /// Answers it with the first part of its rows, after which there are more.
+    pub fn answer_first(self, rows: Rows, tell: impl Fn(Rest) -> bool + Send + Sync + 'static) {
+        let cursor = Arc::new(Cursor { tell: Box::new(tell), has_ended: AtomicBool::new(false) });
+        let first = Answer::Begun(Box::new((rows, CursorGuard::new(cursor, 0))));
+        self.request.reply_to.fill(Ok(first), &mut Teller::default());
+    }
+
+    /// Answers a further part, and whether there are more.
+    pub fn answer_next(self, part: Result<(Rows, bool)>) {
+        let answer = part.map(|part| Answer::Fetched(Box::new(part)));
+        self.request.reply_to.fill(answer, &mut Teller::default());
+    }
 }

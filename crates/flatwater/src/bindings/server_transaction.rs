@@ -29,7 +29,7 @@ use crate::workers::work::Work;
 
 /// Begins a transaction on the server of a session.
 pub fn begin(session: &Session) -> Call<Transaction<'static>> {
-    transaction::begin(session)
+    transaction::begin(session, None)
 }
 
 /// Runs `body` in a transaction that was begun, as `Database::transaction` does.

@@ -22,32 +22,10 @@ pub fn poll_live<T>(live: &mut Live<T>, context: &mut Context<'_>) -> Poll<Optio
     live.poll_item(Instant::now(), context)
 }
 
-/// Says of this thread that other tasks go on when one suspends, before the event loop has its turn: [`loop_had_turn`] tells
-/// when it had. Until then each call yields once the results of this thread have used up their share.
-pub fn host_tells_of_turns() {
-    budget::host_tells();
-}
-
-/// Says of this thread that its event loop, and each task that is ready, has its turn between two polls of a task. Then a call
-/// yields once, and the more of them have yielded, the shorter are their shares of the thread.
-pub fn host_turns_between_polls() {
-    budget::turns_between_polls();
-}
-
-/// The event loop of this thread had its turn.
-pub fn loop_had_turn() {
-    budget::had_turn();
-}
-
 /// Counts something that was there at once and that no call returns. Returns true if this thread has used up its share:
-/// other tasks are to have their turn, and then [`turn_was_given`] is called.
+/// other tasks are to have their turn, and then [`turn_was_given`](super::turn_was_given) is called.
 #[must_use]
 pub fn turn_is_due() -> bool {
     budget::count(Instant::now());
     budget::is_spent()
-}
-
-/// A task that suspended for the others goes on.
-pub fn turn_was_given() {
-    budget::renew();
 }

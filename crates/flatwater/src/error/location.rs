@@ -15,7 +15,7 @@ pub(crate) fn in_script(mut error: Error, sql: &str, statement: usize) -> Error 
 
 /// Names the row of `execute_many` that failed.
 #[must_use]
-pub(crate) fn in_row(error: Error, row: usize) -> Error {
+pub fn in_row(error: Error, row: usize) -> Error {
     let message = format!("row {row}, counted from 0: {}", error.0.message);
     error.with_message(message)
 }

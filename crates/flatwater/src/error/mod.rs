@@ -223,7 +223,7 @@ impl Error {
 }
 
 /// Returns the SQL, cut to `SQL_SHOWN_BYTES` if it is longer.
-pub(crate) fn shorten(sql: &str) -> Cow<'_, str> {
+pub fn shorten(sql: &str) -> Cow<'_, str> {
     shorten_around(sql, 0)
 }
 
@@ -307,7 +307,7 @@ impl std::error::Error for Error {
 
 /// Of a result that cannot be made: says that its statement was executed.
 #[must_use]
-pub(crate) fn after_the_write(mut error: Error) -> Error {
+pub fn after_the_write(mut error: Error) -> Error {
     error.0.applied = Some(TimeoutEffect::Yes);
     error.0.message = format!("{}; the call was executed", error.0.message).into();
     error

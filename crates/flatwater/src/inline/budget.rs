@@ -224,7 +224,7 @@ pub(crate) fn goes_on(suspended: &mut Suspended, now: Instant) -> bool {
 
 /// Gives this thread another share: a task gave up what had suspended it, or nothing else runs here. Does nothing where the host
 /// says itself when its event loop had its turn.
-pub(crate) fn renew() {
+pub fn renew() {
     if EVENT_LOOP.get() != EventLoop::HostTells {
         HELD.set(None);
     }
@@ -232,17 +232,17 @@ pub(crate) fn renew() {
 
 /// A task of this thread that suspends does not return to the event loop: other tasks go on before that. From now on only
 /// [`had_turn`] gives this thread another share.
-pub(crate) fn host_tells() {
+pub fn host_tells() {
     EVENT_LOOP.set(EventLoop::HostTells);
 }
 
 /// The event loop of this thread has its turn between two polls of the same task, and so have all tasks that are ready.
-pub(crate) fn turns_between_polls() {
+pub fn turns_between_polls() {
     EVENT_LOOP.set(EventLoop::BetweenPolls);
 }
 
 /// The event loop of this thread had its turn.
-pub(crate) fn had_turn() {
+pub fn had_turn() {
     HELD.set(None);
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use super::tokens::words;
 
 /// Returns the names of the parameters, without their sign, in the order of the text. One that is used twice comes twice.
-pub(crate) fn names(sql: &str) -> impl Iterator<Item = &str> {
+pub fn names(sql: &str) -> impl Iterator<Item = &str> {
     named(sql).map(|(_, name)| name)
 }
 

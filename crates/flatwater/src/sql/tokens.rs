@@ -34,7 +34,7 @@ pub(crate) fn looks_like_a_write(sql: &str) -> bool {
 
 /// Guesses whether a text that was never prepared returns rows. A wrong guess is safe where the engine refuses a statement in
 /// the wrong call.
-pub(crate) fn looks_like_rows(sql: &str) -> bool {
+pub fn looks_like_rows(sql: &str) -> bool {
     verb(sql).is_some_and(|verb| is_any(verb, READS)) || words(sql).any(|word| is_any(word, &["RETURNING"]))
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn names(sql: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the tokens of the text, each with its kind and the white space and comments before it, and an empty one at the end.
-pub(crate) fn with_gaps(sql: &str) -> impl Iterator<Item = (&'static str, &str, &str)> {
+pub fn with_gaps(sql: &str) -> impl Iterator<Item = (&'static str, &str, &str)> {
     let (mut tokens, mut rest) = (tokens(sql), Some(sql));
     std::iter::from_fn(move || {
         let behind = rest.take()?;

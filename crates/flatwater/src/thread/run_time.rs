@@ -11,7 +11,7 @@ thread_local! {
 }
 
 /// Adds a wait of this thread.
-pub(crate) fn waited(time: Duration) {
+pub fn waited(time: Duration) {
     WAITED.set(WAITED.get() + time);
 }
 

@@ -36,7 +36,7 @@ impl Database {
 }
 
 /// Makes a live query of several.
-pub(crate) fn group_of<Q: LiveQueries>(session: &Session, queries: Q) -> Live<Q::Results> {
+pub fn group_of<Q: LiveQueries>(session: &Session, queries: Q) -> Live<Q::Results> {
     let results = Results::new(session, queries.parts(session));
     Live::of(results, |_, (parts, _)| Q::Results::results(parts))
 }

@@ -143,19 +143,19 @@ impl Database {
     /// [`Tuning::live_poll`](crate::options::Tuning::live_poll). The order of rows without ORDER BY is SQLite's choice,
     /// and may differ from one result to the next.
     pub fn live(&self, sql: impl Statement, params: impl IntoParams) -> Live {
-        live_of(&self.session, &sql, params)
+        live_of(&self.session, sql, params)
     }
 }
 
 /// Makes a live query.
-pub(crate) fn live_of(session: &Session, sql: &impl Statement, params: impl IntoParams) -> Live {
-    let part = session.live_part(sql, params);
+pub fn live_of(session: &Session, sql: impl Statement, params: impl IntoParams) -> Live {
+    let part = session.live_part(&sql, params);
     Live::of(Results::new(session, part.map(|part| Box::from([part]))), |_, (parts, _)| LiveRows::of(parts))
 }
 
 impl Session {
     fn live_part(&self, sql: &impl Statement, params: impl IntoParams) -> Result<LivePart> {
-        self.bind(sql, params).map(|(text, params)| LivePart { text, params })
+        self.0.bind(sql, params).map(|(text, params)| LivePart { text, params })
     }
 }
 

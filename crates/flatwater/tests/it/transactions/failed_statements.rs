@@ -243,9 +243,7 @@ async fn a_commit_of_a_front_end_that_fails_leaves_the_transaction_open(place: &
 async fn a_transaction_of_a_front_end_begins_with_the_rowid_that_it_tells(place: &Place) {
     let db = open(place).await;
     db.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
-    let Ok(Output::Transaction(tx)) = output(Target::of(&db).begin_after(Some(41))).await else {
-        panic!("no transaction")
-    };
+    let Ok(Output::Transaction(tx)) = output(Target::of(&db).begin(Some(41))).await else { panic!("no transaction") };
     assert_eq!(tx.query_value::<i64>("SELECT last_insert_rowid()", ()).await.unwrap(), 41);
     tx.execute("INSERT INTO u VALUES (2)", ()).await.unwrap();
     assert_eq!(tx.query_value::<i64>("SELECT last_insert_rowid()", ()).await.unwrap(), 2);

@@ -1,11 +1,12 @@
-//! Rows of parameters, and statements with theirs, that a front end fills in slices.
+//! What front ends give to calls: rows of parameters, and statements with theirs, filled in slices; and the statements of a script.
 //!
-//! Owns: adding rows and statements. Runs on the caller's thread. Leaves out: how they are kept (`values`).
+//! Owns: adding rows and statements. Runs on the caller's thread. Leaves out: how they are kept (`values`), and reading texts (`sql`).
 
 use std::convert::Infallible;
 
 use rusqlite::types::ValueRef;
 
+use crate::sql::{script, tokens};
 use crate::values::batch_statements;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
@@ -50,4 +51,13 @@ pub fn number_from(rows: &mut ParamRows, first: usize) {
 #[must_use]
 pub fn rows_added(rows: &ParamRows) -> usize {
     rows.len()
+}
+
+/// The statements of a script: of each its text, the word that says what it does, and of a PRAGMA its name and, if it is set,
+/// whether one that is on or off is on with this value.
+pub fn statements(script: &str) -> impl Iterator<Item = (&str, &str, Option<(&str, Option<bool>)>)> {
+    script::statements(script).map(|sql| {
+        let pragma = tokens::pragma(sql).map(|(name, value)| (name, value.map(|value| !tokens::is_off(value))));
+        (sql, tokens::verb(sql).unwrap_or_default(), pragma)
+    })
 }
