@@ -1,7 +1,7 @@
 //! The caller's side of a result that is fetched in batches.
 //!
-//! Owns: the fetches, one of which is under way while the caller uses the batch before. Runs on the thread that polls it,
-//! and never blocks there. Invariants: at most two batches are in memory; a dropped future of `next` loses no rows;
+//! Owns: the fetches, one of which is under way while the caller uses the batch before. Runs on the thread that polls
+//! it, and never blocks there. Invariants: at most two batches are in memory; a dropped future of `next` loses no rows;
 //! what is dropped gives its reader back. Leaves out: fetching, which the readers do.
 
 use std::future::{Future, poll_fn};

@@ -1,8 +1,8 @@
 //! The future that every operation returns.
 //!
-//! Owns: reading the answer as the type of the operation, and waiting for it with a runtime or without. Runs on the thread that polls
-//! it, never blocks there, and depends on no runtime. Invariant: a thread that could deadlock is refused before it blocks. Leaves out:
-//! the states of a call (`pending`).
+//! Owns: reading the answer as the type of the operation, and waiting for it with a runtime or without. Runs on the
+//! thread that polls it, never blocks there, and depends on no runtime. Invariant: a thread that could deadlock is
+//! refused before it blocks. Leaves out: the states of a call (`pending`).
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! Closures on a connection of the database: the program's, for what rusqlite can do and Flatwater does not offer, and the one that asks
-//! how SQLite would run a statement.
+//! Closures on a connection of the database: the program's, for what rusqlite can do and Flatwater does not offer, and
+//! the one that asks how SQLite would run a statement.
 //!
 //! Owns: sending a closure to a connection's thread, where it runs, and returning its result to the caller. Leaves out:
 //! restoring the connection after the closure.

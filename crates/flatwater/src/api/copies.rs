@@ -1,7 +1,7 @@
 //! Copies of an open database (of its pages, of its rows, as bytes, with another key), and its own key.
 //!
-//! Owns: the calls. Runs on callers' threads. Leaves out: copying and encrypting (`connection::exclusive`), and opening with a key
-//! (`options::key`).
+//! Owns: the calls. Runs on callers' threads. Leaves out: copying and encrypting (`connection::exclusive`), and opening
+//! with a key (`options::key`).
 
 use std::path::Path;
 

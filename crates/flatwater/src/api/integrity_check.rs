@@ -1,7 +1,7 @@
 //! The check of a database that is open for damage.
 //!
-//! Owns: the stream of problems. Runs on the thread that polls it. Invariant: a problem is yielded once, and a database without
-//! problems yields none. Leaves out: the check itself, which SQLite does.
+//! Owns: the stream of problems. Runs on the thread that polls it. Invariant: a problem is yielded once, and a database
+//! without problems yields none. Leaves out: the check itself, which SQLite does.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};

@@ -1,7 +1,7 @@
 //! Care of a database that is open: giving space back, checkpoints, migrations.
 //!
-//! Owns: the calls. Runs on callers' threads. Leaves out: serving them, which the workers do, copies (`copies`), and looking for damage
-//! (`integrity_check`).
+//! Owns: the calls. Runs on callers' threads. Leaves out: serving them, which the workers do, copies (`copies`), and
+//! looking for damage (`integrity_check`).
 
 use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 

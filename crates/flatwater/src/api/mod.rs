@@ -1,7 +1,7 @@
 //! The API: what a program calls. Each public type is one file, and each operation is defined once, in `session`.
 //!
-//! Runs on callers' threads. Invariant: nothing here blocks but what says so, and no work begins before a call is polled.
-//! Leaves out: serving calls (`engine`), and the interface for front ends in other languages (`bindings`).
+//! Runs on callers' threads. Invariant: nothing here blocks but what says so, and no work begins before a call is
+//! polled. Leaves out: serving calls (`engine`), and the interface for front ends in other languages (`bindings`).
 
 pub(crate) mod batches;
 pub(crate) mod blob;

@@ -1,7 +1,7 @@
 //! Opening a database: from its options to a handle.
 //!
-//! Owns: the call that opens. Its work runs on a thread of its own, or on the caller's if that may block. Invariant: if the
-//! caller has left, no wait goes on, and the database is closed again. Leaves out: what opening does (`engine`).
+//! Owns: the call that opens. Its work runs on a thread of its own, or on the caller's if that may block. Invariant: if
+//! the caller has left, no wait goes on, and the database is closed again. Leaves out: what opening does (`engine`).
 
 use crate::api::call::Call;
 use crate::api::database::{Database, database};

@@ -1,10 +1,10 @@
 //! The states of one call, whatever the type of its result.
 //!
-//! Owns: how a call begins, waits for its answer and returns it, and what happens if its caller leaves it in any of these states. Runs
-//! on the thread that polls it or drops it, and never blocks there but to begin a call that may. Invariants: nothing begins before the
-//! first poll; after the caller has left, a waiting request never runs, what runs ends early, and a write that cannot end any more is
-//! finished; a caller that wants the outcome of a write gets it, however the write ends. Leaves out: which worker serves it
-//! (`engine::dispatch`), and reading the answer (`call`).
+//! Owns: how a call begins, waits for its answer and returns it, and what happens if its caller leaves it in any of
+//! these states. Runs on the thread that polls it or drops it, and never blocks there but to begin a call that may.
+//! Invariants: nothing begins before the first poll; after the caller has left, a waiting request never runs, what runs
+//! ends early, and a write that cannot end any more is finished; a caller that wants the outcome of a write gets it,
+//! however the write ends. Leaves out: which worker serves it (`engine::dispatch`), and reading the answer (`call`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;

@@ -1,7 +1,7 @@
 //! A statement whose SQL was looked up once, for hot loops.
 //!
-//! Owns: the handle, whose operations are those of its session. Leaves out: compiling the SQL, which one connection does
-//! for `prepare`, and each other connection when it first runs it.
+//! Owns: the handle, whose operations are those of its session. Leaves out: compiling the SQL, which one connection
+//! does for `prepare`, and each other connection when it first runs it.
 
 use std::sync::Arc;
 

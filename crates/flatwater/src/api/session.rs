@@ -1,8 +1,8 @@
 //! The operations that databases, transactions and snapshots share.
 //!
-//! Owns: their signatures and documentation, and the request of each. Runs on the caller's thread. Invariant: no work runs
-//! here; a call begins when it is polled. Leaves out: what only one of them has (`database`, `transaction`), and how a
-//! request is served.
+//! Owns: their signatures and documentation, and the request of each. Runs on the caller's thread. Invariant: no work
+//! runs here; a call begins when it is polled. Leaves out: what only one of them has (`database`, `transaction`), and
+//! how a request is served.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::api::execute_many::ExecuteMany;
 use crate::api::statement::Statement;
 use crate::api::stream::RowStream;
 use crate::engine::dispatch::Caller;
-use crate::error::of_rows::OPTIONAL_ROW;
+use crate::error::location::OPTIONAL_ROW;
 use crate::error::{Error, Result};
 use crate::options::json_options::JsonOptions;
 use crate::queue::ticket::CallOptions;

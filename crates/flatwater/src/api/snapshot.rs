@@ -1,8 +1,8 @@
 //! Several reads of one point in time.
 //!
-//! Owns: the caller's side of a snapshot; its methods run on the caller's thread. Invariant: a snapshot that goes out of
-//! scope ends, and gives its reader back. Leaves out: serving it, which the readers do, or the writer in a database with
-//! one connection.
+//! Owns: the caller's side of a snapshot; its methods run on the caller's thread. Invariant: a snapshot that goes out
+//! of scope ends, and gives its reader back. Leaves out: serving it, which the readers do, or the writer in a database
+//! with one connection.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! What can be passed as SQL, and the entry of its text with its parameters.
 //!
-//! Owns: the trait, looking texts up, making parameters owned, and refusing a statement that brings its values where it must not.
-//! Runs on the caller's thread. Invariant: in a batch a text that follows itself is looked up once. Leaves out: the calls (`session`).
+//! Owns: the trait, looking texts up, making parameters owned, and refusing a statement that brings its values where it
+//! must not. Runs on the caller's thread. Invariant: in a batch a text that follows itself is looked up once. Leaves
+//! out: the calls (`session`).
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The rows of a result one by one, as a `Stream`.
 //!
-//! Owns: the batch whose rows are being yielded. Runs on the thread that polls it, and never blocks there. Invariant: rows
-//! come in the order of the result; after an error of a fetch there are none, after one of reading a row the next follows.
-//! Leaves out: fetching batches (`batches`).
+//! Owns: the batch whose rows are being yielded. Runs on the thread that polls it, and never blocks there. Invariant:
+//! rows come in the order of the result; after an error of a fetch there are none, after one of reading a row the next
+//! follows. Leaves out: fetching batches (`batches`).
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use std::time::Instant;
 use futures_core::Stream;
 
 use crate::api::batches::Batches;
-use crate::error::of_rows::{after_rows, at_row};
+use crate::error::location::{after_rows, at_row};
 use crate::error::{Error, Result};
 use crate::inline::pause::Pause;
 use crate::values::from_row::{Cells, Found, FromRow};

@@ -1,9 +1,10 @@
 //! A call of a front end: any call of the API, with one type of result, and polled without a waker.
 //!
-//! Owns: which results there are, how such a call is polled and told, and what a front end says of the flow of the program that begins
-//! it. Runs on the thread of the host's event loop, and never blocks there. Invariants: it does what the call of the API does; all parts
-//! of a result come before its last one; after an error there are none; a call that has begun is not moved into another transaction.
-//! Leaves out: what calls do (`api`), and knowing the flow, which is the host's.
+//! Owns: which results there are, how such a call is polled and told, and what a front end says of the flow of the
+//! program that begins it. Runs on the thread of the host's event loop, and never blocks there. Invariants: it does
+//! what the call of the API does; all parts of a result come before its last one; after an error there are none; a call
+//! that has begun is not moved into another transaction. Leaves out: what calls do (`api`), and knowing the flow, which
+//! is the host's.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,10 @@
-//! Code of another language that SQLite calls: functions, collations, and what the caller of a connection is asked and told.
+//! Code of another language that SQLite calls: functions, collations, and what the caller of a connection is asked and
+//! told.
 //!
-//! Owns: what a front end makes of a function before a database has it, and giving it to a database. Usable on any thread; its code
-//! is called on each that runs statements. Invariant: the thread that polls a call, which may have the lock of the host's
-//! interpreter, calls one only if it is timed, and then while it holds no lock of the engine. Leaves out: calling the host.
+//! Owns: what a front end makes of a function before a database has it, and giving it to a database. Usable on any
+//! thread; its code is called on each that runs statements. Invariant: the thread that polls a call, which may have the
+//! lock of the host's interpreter, calls one only if it is timed, and then while it holds no lock of the engine. Leaves
+//! out: calling the host.
 
 use std::cmp::Ordering;
 use std::panic::{RefUnwindSafe, UnwindSafe};

@@ -1,16 +1,23 @@
-//! Calls of a front end that were made and are held back, because one that was made before is not complete yet.
+//! What goes on beside the polls of calls: calls that were made and are held back, because one that was made before is
+//! not complete yet; the next part of a result; and the turn of other tasks, which a front end gives them then.
 //!
-//! Owns: which calls have an order, and the deadline of one that is held. Runs on the thread of the host's event loop, and never
-//! blocks there. Invariants: a call that is held has not begun; its deadline counts from when it was made. Leaves out: the order,
-//! which the front end keeps.
+//! Owns: which calls have an order, and the deadline of one that is held; counting what is there at once. Runs on the
+//! thread of the host's event loop, and never blocks there. Invariants: a call that is held has not begun; its deadline
+//! counts from when it was made. Leaves out: the order, and suspending a task, which the front end does; calls, which
+//! count themselves (`front_call`).
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use super::{FrontCall, Mailbox, Target};
 use crate::api::batches::Batches;
+use crate::api::live::Live;
+use crate::error::Result;
+use crate::inline::budget;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
+use crate::values::row::Rows;
 
 /// A call that was made at this time, and is held.
 pub struct Held {
@@ -67,4 +74,22 @@ impl Target {
 /// As [`FrontCall::line`].
 pub fn line_of(batches: &mut Batches) -> Option<usize> {
     batches.line()
+}
+
+/// Polls for the next batch of rows, as [`Batches::next`] does. The front end gives other tasks their turn.
+pub fn poll_batch(batches: &mut Batches, context: &mut Context<'_>) -> Poll<Result<Option<Rows>>> {
+    batches.poll_batch(context)
+}
+
+/// Polls for the next item of a live query, as [`Live::next`] does. The front end gives other tasks their turn.
+pub fn poll_live<T>(live: &mut Live<T>, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+    live.poll_item(Instant::now(), context)
+}
+
+/// Counts something that was there at once and that no call returns. Returns true if this thread has used up its share:
+/// other tasks are to have their turn, and then [`turn_was_given`](super::turn_was_given) is called.
+#[must_use]
+pub fn turn_is_due() -> bool {
+    budget::count(Instant::now());
+    budget::is_spent()
 }

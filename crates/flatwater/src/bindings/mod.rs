@@ -1,9 +1,9 @@
 //! What the front ends in other languages need beyond the API. Not for programs: it may change in any version.
 //!
-//! Owns: on what a front end makes its calls, which are those of the API; hints in the words of another language. Runs on the caller's
-//! thread. Leaves out: polling a call (`front_call`), calls that are held back (`held`), what is given to a call (`given`), reading a
-//! result (`results`), functions and callbacks of the host (`functions`), what goes on beside calls (`turns`), servers (`server`),
-//! telling the host's event loop (`flatwater-bridge`).
+//! Owns: on what a front end makes its calls, which are those of the API; hints in the words of another language. Runs
+//! on the caller's thread. Leaves out: polling a call (`front_call`), calls that are held back and what else goes on
+//! beside calls (`held`), what is given to a call (`given`), reading a result (`results`), functions and callbacks of
+//! the host (`functions`), servers (`server`), telling the host's event loop (`flatwater-bridge`).
 
 mod asked;
 mod front_call;
@@ -14,7 +14,6 @@ mod results;
 pub mod server;
 mod server_checks;
 mod server_transaction;
-mod turns;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -28,11 +27,10 @@ pub use front_call::{FrontCall, Output, Polled, Unbegun};
 pub use given::{
     BatchStatements, add_row, add_values, number_from, rows_added, rows_of_next, statements, statements_added, take_row,
 };
-pub use held::{Held, line_of};
+pub use held::{Held, line_of, poll_batch, poll_live, turn_is_due};
 pub use results::{
     ChangedRows, Schema, cell, cells, changed_rows, is_of_write, json_of, position, rows_of, shared_rows,
 };
-pub use turns::{poll_batch, poll_live, turn_is_due};
 
 use crate::api::batches::Batches;
 use crate::api::call::Read;
@@ -47,8 +45,8 @@ use crate::api::{copies, maintenance, open, snapshot, transaction};
 use crate::bindings::functions::Function;
 use crate::engine::registry;
 use crate::error::Error;
+use crate::error::location::{OPTIONAL_ROW, OPTIONAL_VALUE};
 pub use crate::error::names::Name;
-use crate::error::of_rows::{OPTIONAL_ROW, OPTIONAL_VALUE};
 pub use crate::error::shorten as shown;
 use crate::events::statement_event::{Listener, StatementEvent};
 pub use crate::inline::budget::{

@@ -1,7 +1,8 @@
-//! Results as front ends read them, without a `Row`. Part of the interface that `bindings` is, and with it not for programs.
+//! Results as front ends read them, without a `Row`. Part of the interface that `bindings` is, and with it not for
+//! programs.
 //!
-//! Owns: cells, columns by name, and the rows in which two results differ. Runs on any thread. Invariant: nothing is copied.
-//! Leaves out: making values of the host's language.
+//! Owns: cells, columns by name, and the rows in which two results differ. Runs on any thread. Invariant: nothing is
+//! copied. Leaves out: making values of the host's language.
 
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
-//! Sessions on a server: what the crate that reaches one needs. Part of the interface that `bindings` is, and with it not for programs.
+//! Sessions on a server: what the crate that reaches one needs. Part of the interface that `bindings` is, and with it
+//! not for programs.
 //!
-//! Owns: a session whose calls go to a server, its errors, and a caller's right to the rest of a result that comes in parts. Runs on
-//! callers' threads and on those of the other crate. Invariant: when nobody wants the rest any more, the crate is told once. Leaves out:
-//! what is asked and answered (`asked`), what is told of a text without a connection (`server_checks`), transactions
-//! (`server_transaction`), and the way to the server.
+//! Owns: a session whose calls go to a server, its errors, and a caller's right to the rest of a result that comes in
+//! parts. Runs on callers' threads and on those of the other crate. Invariant: when nobody wants the rest any more, the
+//! crate is told once. Leaves out: what is asked and answered (`asked`), what is told of a text without a connection
+//! (`server_checks`), transactions (`server_transaction`), and the way to the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,7 @@ pub use crate::error::after_the_write as result_lost;
 pub use crate::error::location::in_row as of_row;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::plan::{Applied, next};
-use crate::migrations::{Migrations, Step};
+use crate::migrations::{Migrations, Step, line};
 use crate::options::Options;
 use crate::queue::reply::Teller;
 use crate::thread::start::start;
@@ -132,9 +133,7 @@ impl NextMigration<'_> {
     #[must_use]
     pub fn explain(&self, error: Error) -> Error {
         let failed = error.sql().and_then(|sql| self.sql.find(sql).map(|at| (at, sql.len() - sql.trim_start().len())));
-        let place = failed.map_or_else(String::new, |(at, blank)| {
-            format!(", line {}", self.sql[..at + blank].matches('\n').count() + 1)
-        });
+        let place = failed.map_or_else(String::new, |(at, blank)| format!(", line {}", line(self.sql, at + blank)));
         let message = format!("migration {}{place}: {}", self.name, error.message());
         error.with_message(message)
     }

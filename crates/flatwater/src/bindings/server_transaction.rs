@@ -1,9 +1,9 @@
-//! An open transaction on a server, as the crate that reaches the server serves it. Part of the interface that `bindings` is, and with it
-//! not for programs.
+//! An open transaction on a server, as the crate that reaches the server serves it. Part of the interface that
+//! `bindings` is, and with it not for programs.
 //!
-//! Owns: the order of its calls, and its savepoints. Runs on the thread of that crate. Invariants: calls are served in the order in which
-//! they were sent; a step with a savepoint needs no request of its own, because it goes with the next one that is sent; when this is gone
-//! nobody waits for an answer. Leaves out: the server's own transaction.
+//! Owns: the order of its calls, and its savepoints. Runs on the thread of that crate. Invariants: calls are served in
+//! the order in which they were sent; a step with a savepoint needs no request of its own, because it goes with the
+//! next one that is sent; when this is gone nobody waits for an answer. Leaves out: the server's own transaction.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,8 @@
-//! The kinds of failure.
+//! The kinds of failure, and the names of SQLite's result codes (<https://sqlite.org/rescode.html>).
 //!
-//! Owns: the kinds, and the mapping from SQLite's result codes to kinds. Pure, on any thread. Invariant: every result
-//! code has a kind. Leaves out: all other parts of an error.
+//! Owns: the kinds, the mapping from SQLite's result codes to kinds, and the list of their names. Pure, on any thread.
+//! Invariants: every result code has a kind; an extended code that is not listed gets the name of its primary code.
+//! Leaves out: all other parts of an error.
 
 use rusqlite::ffi;
 
@@ -119,4 +120,47 @@ pub(crate) fn is_passing(code: i32) -> bool {
 /// Returns true if a sync failed. The content of the disk is then unknown.
 pub(crate) fn is_failed_sync(code: i32) -> bool {
     matches!(code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
+}
+
+macro_rules! code_names {
+    ($($name:ident)*) => {
+        pub(crate) fn code_name(code: i32) -> &'static str {
+            match code {
+                $(ffi::$name => stringify!($name),)*
+                // An extended code that is not in the list has a primary code that is.
+                _ if code > 0xff => code_name(code & 0xff),
+                _ => "SQLITE_UNKNOWN",
+            }
+        }
+    };
+}
+
+code_names! {
+    SQLITE_ERROR SQLITE_INTERNAL SQLITE_PERM SQLITE_ABORT SQLITE_BUSY SQLITE_LOCKED SQLITE_NOMEM SQLITE_READONLY
+    SQLITE_INTERRUPT SQLITE_IOERR SQLITE_CORRUPT SQLITE_NOTFOUND SQLITE_FULL SQLITE_CANTOPEN SQLITE_PROTOCOL
+    SQLITE_EMPTY SQLITE_SCHEMA SQLITE_TOOBIG SQLITE_CONSTRAINT SQLITE_MISMATCH SQLITE_MISUSE SQLITE_NOLFS SQLITE_AUTH
+    SQLITE_FORMAT SQLITE_RANGE SQLITE_NOTADB SQLITE_NOTICE SQLITE_WARNING
+    SQLITE_ERROR_MISSING_COLLSEQ SQLITE_ERROR_RETRY SQLITE_ERROR_SNAPSHOT
+    SQLITE_IOERR_READ SQLITE_IOERR_SHORT_READ SQLITE_IOERR_WRITE SQLITE_IOERR_FSYNC SQLITE_IOERR_DIR_FSYNC
+    SQLITE_IOERR_TRUNCATE SQLITE_IOERR_FSTAT SQLITE_IOERR_UNLOCK SQLITE_IOERR_RDLOCK SQLITE_IOERR_DELETE
+    SQLITE_IOERR_NOMEM SQLITE_IOERR_ACCESS SQLITE_IOERR_LOCK SQLITE_IOERR_CLOSE SQLITE_IOERR_SHMOPEN
+    SQLITE_IOERR_SHMSIZE SQLITE_IOERR_SHMLOCK SQLITE_IOERR_SHMMAP SQLITE_IOERR_SEEK SQLITE_IOERR_MMAP
+    SQLITE_IOERR_CORRUPTFS SQLITE_LOCKED_SHAREDCACHE SQLITE_LOCKED_VTAB SQLITE_BUSY_RECOVERY SQLITE_BUSY_SNAPSHOT
+    SQLITE_BUSY_TIMEOUT SQLITE_CANTOPEN_ISDIR SQLITE_CANTOPEN_FULLPATH SQLITE_CANTOPEN_SYMLINK SQLITE_CORRUPT_VTAB
+    SQLITE_CORRUPT_SEQUENCE SQLITE_CORRUPT_INDEX SQLITE_READONLY_RECOVERY SQLITE_READONLY_CANTLOCK
+    SQLITE_READONLY_ROLLBACK SQLITE_READONLY_DBMOVED SQLITE_READONLY_CANTINIT SQLITE_READONLY_DIRECTORY
+    SQLITE_ABORT_ROLLBACK SQLITE_CONSTRAINT_CHECK SQLITE_CONSTRAINT_COMMITHOOK SQLITE_CONSTRAINT_FOREIGNKEY
+    SQLITE_CONSTRAINT_FUNCTION SQLITE_CONSTRAINT_NOTNULL SQLITE_CONSTRAINT_PRIMARYKEY SQLITE_CONSTRAINT_TRIGGER
+    SQLITE_CONSTRAINT_UNIQUE SQLITE_CONSTRAINT_VTAB SQLITE_CONSTRAINT_ROWID SQLITE_CONSTRAINT_PINNED
+    SQLITE_CONSTRAINT_DATATYPE SQLITE_AUTH_USER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unlisted_extended_code_gets_its_primary_name() {
+        assert_eq!(code_name(ffi::SQLITE_IOERR | (200 << 8)), "SQLITE_IOERR");
+    }
 }

@@ -5,13 +5,11 @@
 //! those modules.
 
 pub(crate) mod cause;
-mod code;
 pub(crate) mod hidden_keys;
 pub(crate) mod hint;
 pub(crate) mod kind;
 pub(crate) mod location;
 pub(crate) mod names;
-pub(crate) mod of_rows;
 pub(crate) mod of_sqlite;
 pub(crate) mod panics;
 pub(crate) mod system;
@@ -22,10 +20,10 @@ use std::fmt;
 use flatwater_sqlite::SystemFailure;
 
 use cause::Cause;
-use code::code_name;
 use hidden_keys::without_key;
 use hint::Hint;
 pub use kind::ErrorKind;
+use kind::code_name;
 use names::Name;
 
 /// The result of a Flatwater call.

@@ -1,12 +1,13 @@
-//! The budget of a thread: for how long results that were there at once have held it, so that the event loop gets its turn.
+//! The budget of a thread: for how long results that were there at once have held it, so that the event loop gets its
+//! turn.
 //!
-//! Owns: the end of each thread's share, and of the turn of others after it. An inline run counts, and so does the time between two
-//! results if it is short: the thread did not return to its event loop in between, or only for a moment. Of a longer time between
-//! them counts what the thread worked: a task that computes between its calls holds the event loop as well. Runs on the thread that
-//! polls. Invariants: once the share is used up, each result suspends its task; the thread gets another share when the others
-//! had their turn, and the event loop itself too (`EventLoop`). So a task that polls several futures suspends when all of them have.
-//! What has suspended first goes on first.
-//! Leaves out: waking, what runs, and what suspends (`pause`, and the calls).
+//! Owns: the end of each thread's share, and of the turn of others after it. An inline run counts, and so does the time
+//! between two results if it is short: the thread did not return to its event loop in between, or only for a moment. Of
+//! a longer time between them counts what the thread worked: a task that computes between its calls holds the event
+//! loop as well. Runs on the thread that polls. Invariants: once the share is used up, each result suspends its task;
+//! the thread gets another share when the others had their turn, and the event loop itself too (`EventLoop`). So a task
+//! that polls several futures suspends when all of them have. What has suspended first goes on first. Leaves out:
+//! waking, what runs, and what suspends (`pause`, and the calls).
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The list of migrations: scripts that bring a database to the schema a program needs.
 //!
-//! Owns: reading a list from memory or from a folder, checking its names, and the checksums. Runs on callers' threads;
+//! Owns: reading a list from memory or from a folder, checking its names, the checksums, and in which line of a
+//! script an error is. Runs on callers' threads;
 //! only `from_dir` reads files. Invariant: the steps of a list have different versions and are in their order. Leaves
 //! out: which step is next (`plan`), and running them.
 
-pub(crate) mod line_number;
 pub(crate) mod plan;
 
 use std::path::Path;
@@ -179,6 +179,11 @@ fn in_order(steps: Vec<Step>) -> Result<Vec<Step>> {
     }
 }
 
+/// Returns the number of the line at byte `at`, beginning with 1.
+pub(crate) fn line(sql: &str, at: usize) -> usize {
+    1 + sql.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,5 +252,10 @@ mod tests {
         assert!(!of("-- no-transaction: VACUUM needs it\nVACUUM") && !of("-- no-transaction"));
         assert!(of("-- no-transactions\nSELECT 1") && of(" -- no-transaction"));
         assert!(of("") && of("VACUUM -- no-transaction") && of("\n-- no-transaction"));
+    }
+
+    #[test]
+    fn lines_are_counted_from_one() {
+        assert_eq!((line("a\nb\n", 0), line("a\nb\n", 2), line("a\nb\n", 100)), (1, 2, 3));
     }
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::events::statement_event::Listener;
 pub use crate::inline::limits::{Inline, InlineLimits};
 use crate::migrations::Migrations;
-use crate::thread::cores::cores;
+use crate::thread::cores;
 pub use choices::{
     AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, SecondCopy, TempStore,
 };

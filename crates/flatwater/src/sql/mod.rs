@@ -4,8 +4,6 @@ pub(crate) mod bracket;
 pub(crate) mod catalogue;
 pub(crate) mod change_functions;
 pub(crate) mod class;
-pub(crate) mod dump_start;
-pub(crate) mod expected_size;
 pub(crate) mod grouping;
 pub(crate) mod in_force;
 pub(crate) mod lru;

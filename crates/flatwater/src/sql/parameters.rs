@@ -1,7 +1,7 @@
 //! The parameters of a text.
 //!
-//! Owns: finding their names, and how many there are, without a connection. Pure. Leaves out: checking what was given for them, which
-//! `flatwater-sqlite` does where there is a connection.
+//! Owns: finding their names, and how many there are, without a connection. Pure. Leaves out: checking what was given
+//! for them, which `flatwater-sqlite` does where there is a connection.
 
 use std::collections::HashSet;
 

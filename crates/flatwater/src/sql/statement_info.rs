@@ -1,9 +1,10 @@
 //! One SQL text, and what is known about it.
 //!
-//! Owns: `StatementInfo`, shared by all connections of a database. Any thread may use it. Invariants: what was learned under
-//! another schema counts as unknown; a write that is not known to be short and groupable, by itself or by texts that differ from
-//! it only in their literals, runs ungrouped. Leaves out: which texts are kept (`catalogue`); prepared statements, which belong
-//! to a connection; what makes a text groupable (`grouping`), and for which values it has a stable form (`stable_form`).
+//! Owns: `StatementInfo`, shared by all connections of a database, and the size of the results of a text, which is a
+//! hint. Any thread may use it. Invariants: what was learned under another schema counts as unknown; a write that is
+//! not known to be short and groupable, by itself or by texts that differ from it only in their literals, runs
+//! ungrouped. Leaves out: which texts are kept (`catalogue`); prepared statements, which belong to a connection; what
+//! makes a text groupable (`grouping`), and for which values it has a stable form (`stable_form`).
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,7 +16,6 @@ use hashlink::DefaultHashBuilder;
 
 use super::bracket::{Bracket, bracket};
 use super::class::{Class, Route};
-use super::expected_size::ExpectedSize;
 use super::grouping::Grouping;
 use super::stable_form::StablePlace;
 use super::tokens::{looks_like_a_write, tells_of_its_prepare, without_literals};
@@ -246,4 +246,46 @@ impl Hash for StatementInfo {
 pub(super) fn hash_without_literals(sql: &str) -> Option<u64> {
     let mut hasher = HASHER.build_hasher();
     without_literals(sql, |token| token.hash(&mut hasher)).then(|| hasher.finish())
+}
+
+/// The number of cells and bytes of the largest recent result.
+#[derive(Debug, Default)]
+pub(crate) struct ExpectedSize {
+    cells: AtomicU32,
+    bytes: AtomicU32,
+}
+
+impl ExpectedSize {
+    /// Returns the number of cells and bytes to expect of a result.
+    pub(crate) fn get(&self) -> (usize, usize) {
+        (self.cells.load(Ordering::Relaxed) as usize, self.bytes.load(Ordering::Relaxed) as usize)
+    }
+
+    /// Records the size of a result. A larger size counts at once; a smaller one lowers the expected size gradually.
+    pub(crate) fn had(&self, cells: usize, bytes: usize) {
+        for (seen, now) in [(&self.cells, cells), (&self.bytes, bytes)] {
+            let before = seen.load(Ordering::Relaxed);
+            let now = u32::try_from(now).unwrap_or(u32::MAX);
+            let next = if now >= before { now } else { before - (before - now).div_ceil(8) };
+            if next != before {
+                seen.store(next, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_expected_size_follows_the_largest_recent_result() {
+        let size = ExpectedSize::default();
+        size.had(800, 80);
+        assert_eq!(size.get(), (800, 80));
+        for _ in 0..200 {
+            size.had(1, 0);
+        }
+        assert_eq!(size.get(), (1, 0));
+    }
 }

@@ -6,7 +6,6 @@
 
 mod counters;
 pub(crate) mod inline_counters;
-pub(crate) mod lease_counters;
 pub(crate) mod live_counters;
 pub(crate) mod reader_counters;
 pub(crate) mod turn_counters;
@@ -21,9 +20,9 @@ use hdrhistogram::Histogram;
 use counters::{Counter, counters};
 use inline_counters::InlineRecorder;
 pub use inline_counters::InlineStats;
-use lease_counters::LeaseRecorder;
-pub use lease_counters::LeaseStats;
 pub use live_counters::LiveStats;
+use reader_counters::LeaseRecorder;
+pub use reader_counters::LeaseStats;
 use reader_counters::ReaderCounters;
 use turn_counters::TurnRecorder;
 pub use turn_counters::TurnStats;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flatwater_sqlite::PerProcess;
 
-use super::cores::cores;
+use super::cores;
 
 /// How long a thread lingers that has a place. Starting a thread takes longer than waking one.
 const LONG: Duration = Duration::from_secs(10);

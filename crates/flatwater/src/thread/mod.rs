@@ -1,9 +1,21 @@
-//! Threads. How they start, whether the current one may wait or is inside a transaction, and how many are of use.
+//! Threads: how they start, whether the current one may wait or is inside a transaction, and how many are of use.
+//!
+//! Owns: the number of processors that the process may use. Any thread may ask; the first one blocks for a few reads of
+//! small files of the system. Leaves out: changes of it while the process runs.
 
 pub(crate) mod background;
 pub(crate) mod block_on;
-pub(crate) mod cores;
 pub(crate) mod linger;
 pub(crate) mod reentrancy;
 pub(crate) mod run_time;
 pub(crate) mod start;
+
+use std::sync::OnceLock;
+use std::thread::available_parallelism;
+
+/// Returns the number of processors; `None` if the system does not tell. It is counted once, because on Linux this reads
+/// the files of the process's control group.
+pub(crate) fn cores() -> Option<usize> {
+    static CORES: OnceLock<Option<usize>> = OnceLock::new();
+    *CORES.get_or_init(|| available_parallelism().ok().map(std::num::NonZero::get))
+}

@@ -1,7 +1,7 @@
 //! How long a run takes on this thread, but for waiting for the lock of a host's interpreter.
 //!
-//! Owns: how long this thread has waited for such a lock. A function of the host takes it for each call, and what waits then is
-//! not the function: on the thread of its caller, which has the lock, it would not wait. Leaves out: the lock.
+//! Owns: how long this thread has waited for such a lock. A function of the host takes it for each call, and what waits
+//! then is not the function: on the thread of its caller, which has the lock, it would not wait. Leaves out: the lock.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

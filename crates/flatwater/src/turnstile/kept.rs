@@ -1,16 +1,17 @@
-//! A turn that is kept from one slot to the next.
+//! A turn that is kept from one slot to the next, and whether one is held when no request waits: the caller that was
+//! answered last may write again at once, or not for long.
 //!
-//! Owns: whether it is kept, on the thread that releases the slot, and its end if nothing comes, on the writer's thread. Does
-//! not block. Invariants: while a turn is kept the writer's thread wakes to end it, or is told that it has to; the queue's
-//! lock is not taken under that of the ticket, for the writer's thread takes that one under the queue's. Leaves out: how long a
-//! turn lasts and is held (`turn`), and for which callers (`holds`).
-
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+//! Owns: whether it is kept, on the thread that releases the slot, and its end if nothing comes, on the writer's
+//! thread; and the decision to hold, by what came of earlier holds (pure). Does not block. Invariants: while a turn is
+//! kept the writer's thread wakes to end it, or is told that it has to; the queue's lock is not taken under that of the
+//! ticket, for the writer's thread takes that one under the queue's. Leaves out: how long a turn lasts and is held
+//! (`turn`).
 
 use super::turn::{HOLD, Rest};
-use super::turn_ticket::{Stage, Ticket};
+use super::turn::{Stage, Ticket};
 use super::{Turnstile, lock};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// What became of the turn when a slot was released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,12 +98,37 @@ impl Turnstile {
     }
 }
 
+/// After two holds in a row in which nothing came, the next turn is not held, after three of them the next three, and so on up
+/// to `2^(MOST_IN_VAIN - 1) - 1`. A single one says little: a caller that writes in a loop may be late once.
+const MOST_IN_VAIN: u32 = 7;
+
+/// Whether it is worth holding a turn when no request waits.
+#[derive(Debug, Default)]
+pub(super) struct Holds {
+    /// How many in a row were in vain.
+    in_vain: u32,
+    /// The turns that are not held yet.
+    skips: u32,
+}
+
+impl Holds {
+    pub(super) fn is_worth_it(&mut self) -> bool {
+        let skipped = self.skips;
+        self.skips = skipped.saturating_sub(1);
+        skipped == 0
+    }
+
+    pub(super) fn was(&mut self, used: bool) {
+        self.in_vain = if used { 0 } else { (self.in_vain + 1).min(MOST_IN_VAIN) };
+        self.skips = (1 << self.in_vain.saturating_sub(1)) - 1;
+    }
+}
+
 #[cfg(all(test, target_os = "linux", not(flatwater_loom)))]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::options::Options;
+    use std::sync::Arc;
 
     #[test]
     fn who_asks_the_queue_holds_no_lock_of_the_turnstile() {
@@ -113,5 +139,19 @@ mod tests {
         let are_more = || *is_free.insert(turnstile.mine.try_lock().is_ok());
         assert_eq!(turnstile.left_slot(false, are_more), LeftTurn::Over);
         assert_eq!(is_free, Some(true));
+    }
+
+    #[test]
+    fn holds_in_vain_become_rare_and_one_that_is_used_makes_them_the_rule() {
+        let mut holds = Holds::default();
+        let mut until_the_next = || (0..).take_while(|_| !holds.is_worth_it()).count();
+        assert_eq!(until_the_next(), 0);
+        let after = |holds: &mut Holds, used| {
+            holds.was(used);
+            (0..).take_while(|_| !holds.is_worth_it()).count()
+        };
+        let skipped: Vec<_> = (0..8).map(|_| after(&mut holds, false)).collect();
+        assert_eq!(skipped, [0, 1, 3, 7, 15, 31, 63, 63]);
+        assert_eq!(after(&mut holds, true), 0);
     }
 }

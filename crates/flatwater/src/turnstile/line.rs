@@ -1,11 +1,12 @@
 //! The line of the processes that want to write: drawing a ticket, waiting for its turn, and passing the turn on.
 //!
-//! Owns: the algorithm, over any place that has two counters and a lock for each ticket. Runs on the thread that wants to
-//! write; `wait` blocks it. Invariants: a ticket is drawn by locking it, so whoever has died or given up holds none; tickets
-//! get their turns in the order in which they were drawn; a turn that nobody takes is passed on by its predecessor, or taken
-//! by the next one within a slice. The counters are only hints: whatever they are, and whoever sets them, the locks decide,
-//! and the worst is that somebody comes before his turn, or a slice late: so after one who gives up has set `served` back.
-//! Leaves out: who needs a ticket at all (`turnstile`), and when the next one is called (`turn`).
+//! Owns: the algorithm, over any place that has two counters and a lock for each ticket. Runs on the thread that wants
+//! to write; `wait` blocks it. Invariants: a ticket is drawn by locking it, so whoever has died or given up holds none;
+//! tickets get their turns in the order in which they were drawn; a turn that nobody takes is passed on by its
+//! predecessor, or taken by the next one within a slice. The counters are only hints: whatever they are, and whoever
+//! sets them, the locks decide, and the worst is that somebody comes before his turn, or a slice late: so after one who
+//! gives up has set `served` back. Leaves out: who needs a ticket at all (`turnstile`), and when the next one is called
+//! (`turn`).
 //!
 //! ```text
 //! who passes the turn on                   who gives up while he waits
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Counters, TurnFile, Word};
 
-use crate::thread::cores::cores;
+use crate::thread::cores;
 
 /// How long who waits sleeps at most before he looks whether those ahead of him are there: a slice for each of them, `STILL` at
 /// most. A look takes the processor from who has the turn.

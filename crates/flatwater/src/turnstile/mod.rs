@@ -1,11 +1,12 @@
 //! The turnstile: processes that write to one file take turns, in the order in which they came.
 //!
 //! Owns: the turn that this process has in one open database, and when it needs one. Runs on the thread that holds the
-//! writer slot; `before_write` and `found_busy` may block it, in slices in which the caller's deadline and cancellation are
-//! seen. Invariants: SQLite's own lock stays the authority, so whatever fails here costs fairness only; no mutex is held
-//! while a turn is waited for; a turn ends when its slot is released, or, if it is kept for the next slots (`kept`), after
-//! the quantum (`turn`) or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), commits that are told
-//! through it (`commits`), waiting without a line (`busy_handler`), what is done in a turn (`workers::writer`).
+//! writer slot; `before_write` and `found_busy` may block it, in slices in which the caller's deadline and cancellation
+//! are seen. Invariants: SQLite's own lock stays the authority, so whatever fails here costs fairness only; no mutex is
+//! held while a turn is waited for; a turn ends when its slot is released, or, if it is kept for the next slots
+//! (`kept`), after the quantum (`turn`) or when nothing comes. Leaves out: the line (`line`), its file (`side_file`),
+//! commits that are told through it (`commits`), waiting without a line (`busy_handler`), what is done in a turn
+//! (`workers::writer`).
 //!
 //! A process that always gets the lock never gets BUSY. So whoever writes looks for the file of those who did:
 //!
@@ -19,27 +20,23 @@
 //! ```
 
 mod commits;
-mod holds;
 mod kept;
 mod line;
-mod quiet;
 mod side_file;
 mod turn;
-mod turn_ticket;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Origin, TurnFile};
-use holds::Holds;
+use kept::Holds;
 pub(crate) use kept::LeftTurn;
 use line::Came;
-use quiet::Quiet;
 use side_file::SideFile;
 use turn::Turn;
-use turn_ticket::{Stage, Ticket};
+use turn::{Stage, Ticket};
 
 use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};
@@ -265,6 +262,33 @@ impl Turnstile {
             Stage::Turn(_) => line::pass(&*file, number),
         };
         self.file.unless_failed(passed);
+    }
+}
+
+/// Until when nobody is in line, as far as is known: a write reads it without a lock.
+struct Quiet {
+    made: Instant,
+    /// Nanoseconds after `made`.
+    until: AtomicU64,
+}
+
+impl Quiet {
+    fn new() -> Self {
+        Self { made: Instant::now(), until: AtomicU64::new(0) }
+    }
+
+    fn is_at(&self, now: Instant) -> bool {
+        let nanos = now.saturating_duration_since(self.made).as_nanos();
+        nanos < u128::from(self.until.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, until: Instant) {
+        let nanos = until.saturating_duration_since(self.made).as_nanos();
+        self.until.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.until.store(0, Ordering::Relaxed);
     }
 }
 

@@ -1,9 +1,14 @@
-//! How long a turn lasts and is held, and when the next one in line is called ahead.
+//! How long a turn lasts and is held, when the next one in line is called ahead, and the ticket of this process.
 //!
-//! Owns: these decisions, by what the turn has served so far. Pure. Leaves out: passing the turn on (`line`), and whether it
-//! is held at all when no request waits (`holds`).
+//! Owns: these decisions, by what the turn has served so far (pure), and what has become of the ticket. Leaves out:
+//! waiting for it and passing it on (`line`), and whether a turn is held at all when no request waits (`kept`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use flatwater_sqlite::TurnFile;
+
+use super::line;
 
 /// A turn serves one slot after the other for so long, while others wait.
 const QUANTUM: Duration = Duration::from_millis(1);
@@ -84,6 +89,44 @@ impl Turn {
     /// Notes that a slot was released.
     pub(super) fn has_served(&mut self, now: Instant) {
         (self.used, self.slots, self.is_running) = (now, self.slots.saturating_add(1), false);
+    }
+}
+
+/// The ticket of this process.
+#[derive(Debug, Clone)]
+pub(super) struct Ticket {
+    /// In which it was drawn. There may be another one at its path by now.
+    pub(super) file: Arc<TurnFile>,
+    pub(super) number: u32,
+    pub(super) stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It waits for its turn, and has not got the lock.
+    InLine,
+    /// It waits, and tries the lock once.
+    Tries,
+    Turn(Turn),
+}
+
+impl Ticket {
+    pub(super) fn has_turn(&self) -> bool {
+        matches!(self.stage, Stage::Turn(_))
+    }
+
+    /// Returns true if it is its turn, and not for too long.
+    pub(super) fn may_go_on(&self, now: Instant) -> bool {
+        matches!(self.stage, Stage::Turn(turn) if turn.may_go_on(now))
+    }
+
+    /// Called when a slot begins. If it is the turn's last one, as far as can be told, the next one in line is called.
+    pub(super) fn begins_slot(&mut self, now: Instant) {
+        if let Stage::Turn(turn) = &mut self.stage
+            && turn.calls_next(now)
+        {
+            line::call(&*self.file, self.number);
+        }
     }
 }
 

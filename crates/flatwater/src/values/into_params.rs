@@ -4,9 +4,9 @@
 //! Invariant: values keep their order. Leaves out: the values themselves.
 
 use super::convert::ToSql;
+use super::convert::add;
 use super::param_rows::ParamRows;
 use super::params::Params;
-use super::value::add;
 use crate::error::location::at_parameter;
 use crate::error::{Error, Result};
 

@@ -24,7 +24,6 @@ pub(crate) mod row_iter;
 pub(crate) mod serde;
 #[cfg(feature = "serde")]
 mod serde_error;
-mod spare_blocks;
 pub(crate) mod sql;
 #[cfg(feature = "serde_json")]
 pub(crate) mod stored_json;
@@ -32,7 +31,6 @@ pub(crate) mod stored_json;
 mod time;
 #[cfg(feature = "uuid")]
 mod uuid;
-pub(crate) mod value;
 
 pub use column::{Column, ColumnIndex};
 pub use convert::Rusqlite;

@@ -1,15 +1,14 @@
 //! The parameters of many runs of one statement.
 //!
-//! Owns: these parameters, as blocks of many rows, so that a row costs no allocation, neither where it is made nor on the
-//! thread that drops it. Invariants: rows keep their order; no block grows beyond a limit, because growing a large one
-//! would copy all of it in one go, on a thread that must not be held up. Leaves out: checking whether they fit the
+//! Owns: these parameters, as blocks of many rows, so that a row costs no allocation, neither where it is made nor on
+//! the thread that drops it. Invariants: rows keep their order; no block grows beyond a limit, because growing a large
+//! one would copy all of it in one go, on a thread that must not be held up. Leaves out: checking whether they fit the
 //! statement.
 
 use rusqlite::types::ValueRef;
 
-use super::block::Block;
+use super::block::{Block, keep_spare, take_spare};
 use super::params::{ParamNames, ParamRow, Params};
-use super::spare_blocks;
 
 /// Rows of parameters, each made from a type that implements [`IntoParams`](crate::values::IntoParams).
 #[derive(Default)]
@@ -90,7 +89,7 @@ impl ParamRows {
         // After a full part of the same form another full one is likely.
         let full = self.parts.last().filter(|part| part.has_form(width, names));
         let block = match full.map(|part| (part.block.cells(), part.block.bytes())) {
-            Some((cells, bytes)) => spare_blocks::take().unwrap_or_else(|| Block::with_room(cells, bytes)),
+            Some((cells, bytes)) => take_spare().unwrap_or_else(|| Block::with_room(cells, bytes)),
             None => Block::default(),
         };
         self.parts.push(Part { rows: 0, width, names: names.clone(), block });
@@ -128,7 +127,7 @@ impl ParamRows {
 impl Drop for ParamRows {
     fn drop(&mut self) {
         if self.parts.len() > 1 {
-            spare_blocks::keep(self.parts.drain(1..).map(|part| part.block));
+            keep_spare(self.parts.drain(1..).map(|part| part.block));
         }
     }
 }

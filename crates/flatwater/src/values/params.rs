@@ -1,7 +1,7 @@
 //! The parameters of one statement: positional or named, owned, ready to cross threads.
 //!
-//! Owns: `Params`, the ways to make it, and the row that a statement is bound to. Runs on the caller's thread and on the
-//! thread that runs the statement. Invariant: every value is one that SQLite stores unchanged. Leaves out: checking
+//! Owns: `Params`, the ways to make it, and the row that a statement is bound to. Runs on the caller's thread and on
+//! the thread that runs the statement. Invariant: every value is one that SQLite stores unchanged. Leaves out: checking
 //! whether the values fit the statement, which `flatwater-sqlite` does before anything runs.
 
 use std::hash::{Hash, Hasher};
@@ -11,8 +11,7 @@ use flatwater_sqlite::Bindings;
 use rusqlite::types::ValueRef;
 
 use super::block::Block;
-use super::convert::ToSql;
-use super::value::add;
+use super::convert::{ToSql, add};
 use crate::error::location::{at_named, at_parameter};
 use crate::error::{Error, Result};
 

@@ -1,13 +1,13 @@
 //! Reading a result, or one of its rows, as a type.
 //!
-//! Owns: the operations of `Rows` and `Row` that do it. Runs on the thread that reads the rows. Invariant: the columns of
-//! the type are looked up once for a result, also if it has no row. Leaves out: the types (`from_row`).
+//! Owns: the operations of `Rows` and `Row` that do it. Runs on the thread that reads the rows. Invariant: the columns
+//! of the type are looked up once for a result, also if it has no row. Leaves out: the types (`from_row`).
 
 use super::convert::FromSql;
 use super::from_row::{Cells, Columns, Found, FromRow};
 use super::row::{Row, Rows};
 use crate::error::Result;
-use crate::error::of_rows::{OPTIONAL_AS, OPTIONAL_VALUE, row_not_found};
+use crate::error::location::{OPTIONAL_AS, OPTIONAL_VALUE, row_not_found};
 
 impl Rows {
     /// Converts every row to a `T`. The columns of `T` are looked up once.

@@ -1,7 +1,7 @@
 //! Results: one flat row-major block of cells with a shared schema, and rows as views into it.
 //!
-//! Owns: `Rows`, `Row`, and their cells. Runs on the caller's thread. Invariant: the block has a cell for each column of
-//! each row. Leaves out: filling the block, which a sink does; iterating (`row_iter`); reading whole rows as a type
+//! Owns: `Rows`, `Row`, and their cells. Runs on the caller's thread. Invariant: the block has a cell for each column
+//! of each row. Leaves out: filling the block, which a sink does; iterating (`row_iter`); reading whole rows as a type
 //! (`read`).
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::block::Block;
 use super::column::{Column, ColumnIndex, ColumnNames, Names};
 use super::convert::FromSql;
 use super::mismatch::mismatch;
-use crate::error::of_rows::at_row;
+use crate::error::location::at_row;
 use crate::error::{Error, Result};
 
 /// The rows of one query, in order.

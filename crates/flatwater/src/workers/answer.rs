@@ -12,7 +12,7 @@ use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;
 use crate::connection::run::execute::{Collected, Outcome};
 use crate::error::hint::Sentence;
-use crate::error::of_rows::row_not_found;
+use crate::error::location::row_not_found;
 use crate::error::{Error, Result, after_the_write};
 use crate::queue::run_metrics::Counts;
 use crate::sql::class::Route;

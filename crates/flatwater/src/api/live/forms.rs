@@ -1,7 +1,12 @@
-//! What a live query yields: results or changes, of one query or of a group whose results are of one snapshot.
+//! What a live query yields: results or changes, of one query or of a group whose results are of one snapshot, or
+//! values of the caller's type.
 //!
-//! Owns: these forms, and the calls that choose one. Runs on the thread that polls it. Invariant: all results of one item are of one point
-//! in time, for the group is one live query of several statements. Leaves out: everything else (`live`).
+//! Owns: these forms, the calls that choose one, and on which thread values are made. Runs on the thread that polls it,
+//! and makes many values on a thread of their own. Invariants: all results of one item are of one point in time, for
+//! the group is one live query of several statements; a result whose values were not yielded yet is yielded by the next
+//! call. Leaves out: everything else (`live`).
+
+pub(crate) use sealed::{IsQueries, IsResult};
 
 use super::row_changes::{Change, changes};
 use super::{Live, LiveRows, Results};
@@ -9,7 +14,12 @@ use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::api::statement::Statement;
 use crate::error::{Error, Result};
+use crate::queue::reply::{reply, wake};
+use crate::thread::background;
+use crate::values::decoded::decode_shared;
+use crate::values::from_row::FromRow;
 use crate::values::into_params::IntoParams;
+use crate::workers::outbox::FEW;
 use crate::workers::work::LivePart;
 
 impl Database {
@@ -102,8 +112,6 @@ pub trait LiveResult: IsResult + Sized {
     #[doc(hidden)]
     fn changes(parts: Vec<Change>) -> Result<Self::Changes>;
 }
-
-pub(crate) use sealed::{IsQueries, IsResult};
 
 mod sealed {
     use super::{LivePart, LiveRows, Result, Session};
@@ -236,4 +244,45 @@ tuples! {
     (A P 0, B Q 1, C R 2, D S 3, E T 4, F U 5)
     (A P 0, B Q 1, C R 2, D S 3, E T 4, F U 5, G V 6)
     (A P 0, B Q 1, C R 2, D S 3, E T 4, F U 5, G V 6, H W 7)
+}
+
+impl Live {
+    /// The same as [`next`](Self::next), with each row as a `T`. More than 256 rows are read as `T` on a separate
+    /// thread. If `T` panics, the call does.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); `Misuse` if a row cannot be read as a `T`.
+    pub async fn next_as<T: FromRow + Send + 'static>(&mut self) -> Option<Result<Vec<T>>> {
+        let rows = match self.next().await? {
+            Ok(rows) => rows,
+            Err(error) => return Some(Err(error)),
+        };
+        let read = if rows.len() > FEW {
+            self.results.unread = Some(rows.clone());
+            let read = read_elsewhere(&rows).await;
+            self.results.unread = None;
+            read
+        } else {
+            rows.read()
+        };
+        Some(read.map_err(|error| error.in_operation("live")))
+    }
+}
+
+/// Reads every row on another thread, or here if none can be started.
+async fn read_elsewhere<T: FromRow + Send + 'static>(rows: &LiveRows) -> Result<Vec<T>> {
+    let (promise, reply) = reply();
+    let shared = rows.rows.clone();
+    let read = move || {
+        // The values of a call that was dropped are dropped here; their code may panic.
+        if let Ok(waker) = promise.fill(decode_shared::<T>(&shared)) {
+            wake(waker);
+        }
+    };
+    background::run("fw-decode", read, || {});
+    // Without a thread there is no reply.
+    match reply.await {
+        Some(decoded) => decoded.get(),
+        None => rows.read(),
+    }
 }

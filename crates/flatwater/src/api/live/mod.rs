@@ -6,7 +6,6 @@
 
 pub(crate) mod forms;
 pub(crate) mod row_changes;
-mod typed;
 
 use std::future::poll_fn;
 use std::ops::Deref;

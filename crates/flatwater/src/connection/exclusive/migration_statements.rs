@@ -13,7 +13,7 @@ use crate::connection::run::failed_writes::explain_write;
 use crate::dependencies::writes::{Unreported, Writes};
 use crate::error::{Error, Result};
 use crate::migrations::Step;
-use crate::migrations::line_number::line;
+use crate::migrations::line;
 use crate::sql::policy;
 
 /// A statement of a step, by its place in the script.

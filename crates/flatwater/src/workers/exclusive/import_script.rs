@@ -19,7 +19,7 @@ use crate::connection::run::prepare::refuse_nul;
 use crate::error::location::in_script;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
-use crate::sql::dump_start::Dump;
+use crate::sql::script::Dump;
 use crate::sql::script::terminated;
 use crate::sql::statement_info::StatementInfo;
 use crate::workers::Answer;
