@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import process
-from ._database import Connecting, Database, connect
 from ._errors import (
     DatabaseError,
     DataError,
@@ -31,8 +30,10 @@ from ._errors import (
     TimeoutError,
     Warning,
 )
-from ._functions import Functions
-from ._names import of_module
+from ._given.functions import Functions
+from ._handles.database import Connecting, Database, connect
+from ._handles.reads import Batches, Stream
+from ._handles.scopes import Snapshot, Transaction
 from ._native import (
     BatchResult,
     Call,
@@ -46,18 +47,17 @@ from ._native import (
     sqlite_version,
 )
 from ._native import version as __version__
-from ._reads import Batches, Stream
-from ._scopes import Snapshot, Transaction
+from ._told.names import of_module
 
 if TYPE_CHECKING:
-    from ._blob import Blob
-    from ._connection import Connection
-    from ._live import Live, Subscription
-    from ._prepared import Prepared
+    from ._given.types import Options, Params, Seconds, SqlLike, Tuning
+    from ._given.values import register_adapter
+    from ._handles.blob import Blob
+    from ._handles.connection import Connection
+    from ._handles.live import Live, Subscription
+    from ._handles.prepared import Prepared
     from ._sql import Sql
-    from ._stats import CallStats, InlineStats, LeaseStats, LiveStats, Stats, TurnStats, WalBlocker, WalStats
-    from ._types import Options, Params, Seconds, SqlLike, Tuning
-    from ._values import register_adapter
+    from ._told.stats import CallStats, InlineStats, LeaseStats, LiveStats, Stats, TurnStats, WalBlocker, WalStats
 
 __all__ = [
     "BatchResult",
@@ -121,14 +121,14 @@ Sequence.register(Rows)  # pyright: ignore[reportAttributeAccessIssue]
 if not TYPE_CHECKING:
     # What many programs do not use is imported when they do: this takes as long as all the rest.
     _LATER = {
-        "_blob": {"Blob"},
-        "_connection": {"Connection"},
-        "_live": {"Live", "Subscription"},
-        "_prepared": {"Prepared"},
+        "_given.types": {"Options", "Params", "Seconds", "SqlLike", "Tuning"},
+        "_given.values": {"register_adapter"},
+        "_handles.blob": {"Blob"},
+        "_handles.connection": {"Connection"},
+        "_handles.live": {"Live", "Subscription"},
+        "_handles.prepared": {"Prepared"},
         "_sql": {"Sql"},
-        "_stats": {"WalBlocker", *(name for name in __all__ if name.endswith("Stats"))},
-        "_types": {"Options", "Params", "Seconds", "SqlLike", "Tuning"},
-        "_values": {"register_adapter"},
+        "_told.stats": {"WalBlocker", *(name for name in __all__ if name.endswith("Stats"))},
     }
 
     def __getattr__(name: str) -> Any:

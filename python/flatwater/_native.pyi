@@ -7,8 +7,8 @@ from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar, final, overl
 
 from typing_extensions import Buffer, Self, disjoint_base
 
-from ._stats import Stats
-from ._types import AnyPath, Options, Params, Seconds, SqlLike
+from ._given.types import AnyPath, Options, Params, Seconds, SqlLike
+from ._told.stats import Stats
 
 __all__ = [
     "BatchResult",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from . import _native
 
 if TYPE_CHECKING:
+    from ._given.types import Seconds
     from ._native import Call
-    from ._types import Seconds
 
 __all__ = ["close_all", "set_max_open"]
 

@@ -11,7 +11,8 @@ import pytest
 from conftest import SECONDS
 
 import flatwater
-from flatwater import _names, blocking
+from flatwater import blocking
+from flatwater._told import names
 
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
 
@@ -117,8 +118,8 @@ def test_names_of_other_libraries_are_answered_with_a_hint():
 
 @pytest.mark.parametrize("table", ["_HINTS", "_IN_TRANSACTION", "_OF_RESULT", "_OF_ROWS", "_OF_BATCHES", "_OF_MODULE"])
 def test_hints_of_names_are_for_code_with_and_without_an_event_loop(table):
-    for hint in getattr(_names, table).values():
-        awaiting, waiting = _names._said(hint, blocking=False), _names._said(hint, blocking=True)
+    for hint in getattr(names, table).values():
+        awaiting, waiting = names._said(hint, blocking=False), names._said(hint, blocking=True)
         assert "{" not in awaiting + waiting
         assert not any(word in waiting for word in ("await", "async"))
 

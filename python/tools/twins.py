@@ -4,7 +4,7 @@
 
 Owns: the files of `TWINS`, which a test compares with what this makes. Runs in the environment of the tests, which has
 ruff. Invariant: a call, its overloads and its documentation are written once. Leaves out: the calls that `Executor` in
-`blocking.py` has of its own.
+`flatwater.blocking` has of its own.
 """
 
 from __future__ import annotations
@@ -130,35 +130,35 @@ def formatted(code: str) -> str:
 
 
 TWINS = {
-    "_prepared.py": Twin(
+    "_handles/prepared.py": Twin(
         head="A statement that was compiled once, whose errors are known before it runs.\n\n"
         "Owns the handle. Leaves out running it: its database does that, and finds the compiled statement by its text.",
-        imports="from ._native import Call, Columns, ExecuteResult, Row, Rows\n\n"
+        imports="from .._native import Call, Columns, ExecuteResult, Row, Rows\n\n"
         "if TYPE_CHECKING:\n"
-        "    from ._scopes import Reads\n"
-        "    from ._types import Params, Seconds",
+        "    from .._given.types import Params, Seconds\n"
+        "    from .scopes import Reads",
         class_=PREPARED.format(await_="await ", on="Reads", name="flatwater.Prepared"),
         without=("executescript", "batch"),
         waits=False,
         has_sql=True,
     ),
-    "_blocking_prepared.py": Twin(
+    "blocking/_prepared.py": Twin(
         head="The prepared statements of `flatwater.blocking`.\n\nOwns the handle. Leaves out running it.",
-        imports="from ._native import Columns, ExecuteResult, Row, Rows\n\n"
+        imports="from .._native import Columns, ExecuteResult, Row, Rows\n\n"
         "if TYPE_CHECKING:\n"
-        "    from ._types import Params, Seconds\n"
-        "    from .blocking import Executor",
+        "    from .._given.types import Params, Seconds\n"
+        "    from . import Executor",
         class_=PREPARED.format(await_="", on="Executor", name="flatwater.blocking.Prepared"),
         without=("executescript", "batch"),
         waits=True,
         has_sql=True,
     ),
-    "_blocking_calls.py": Twin(
+    "blocking/_calls.py": Twin(
         head="The calls of `flatwater.blocking` that wait for those of the same name.\n\n"
         "Owns the wait. Leaves out `executemany`, which takes the rows of a generator in parts (`blocking`).",
-        imports="from ._native import BatchResult, Columns, ExecuteResult, Executor, Row, Rows, wait\n\n"
+        imports="from .._native import BatchResult, Columns, ExecuteResult, Executor, Row, Rows, wait\n\n"
         "if TYPE_CHECKING:\n"
-        "    from ._types import Params, Seconds, SqlLike",
+        "    from .._given.types import Params, Seconds, SqlLike",
         class_='class Calls:\n    """The calls that run SQL, and wait for it."""\n\n    _on: Executor\n',
         without=("executemany",),
         waits=True,

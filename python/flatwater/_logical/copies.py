@@ -16,8 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from .._dump import Ask, Lines, dump
 from .._errors import make
+from .._handles.dump import Ask, Lines, dump
 from .._native import Executor
 from .connection import Logical
 from .steps import Running, Step, Steps

@@ -14,11 +14,12 @@ from threading import Lock
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode
 
-from .. import _logging, _native
-from .._database import Opened
+from .. import _native
 from .._errors import make
-from .._functions import collect
+from .._given.functions import collect
+from .._handles.database import Opened
 from .._native import Executor
+from .._told import logging as _logging
 from .steps import Steps
 
 # A transaction of an interactive program may wait for its user.

@@ -16,7 +16,7 @@ from typing import Any
 
 from .._errors import make
 from .._native import Executor, NativeBatches, Rows, Turns, converters_of, tuples, turn_is_due
-from .._pause import Pause, is_due
+from .._waiting.pause import Pause, is_due
 from .rows import Description
 from .statement import Kind, Statement
 from .steps import Running, Steps, Whole

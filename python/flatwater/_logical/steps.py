@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from .._errors import Error
 from .._native import drive, turn_is_due
-from .._pause import Pause
+from .._waiting.pause import Pause
 from .errors import as_of_sqlite3, interrupted
 
 T = TypeVar("T")

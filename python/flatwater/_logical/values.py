@@ -12,7 +12,7 @@ from typing import Any
 
 from .._errors import make, name_of_type
 from .._native import parameters_of
-from .._pause import Pause, is_due
+from .._waiting.pause import Pause, is_due
 from .steps import Steps
 
 PLAIN = (int, str, bytes, type(None))

@@ -17,7 +17,7 @@ from .._logical import Closed, Logical, LogicalCursor, RowFactory, Settings, awa
 from .._logical.callbacks import create_function, give, has_extensions, load_extension
 from .._logical.copies import Progress, backup, iterdump
 from .._native import Turns
-from .._pause import Pause, is_due
+from .._waiting.pause import Pause, is_due
 from .context import contextmanager
 from .cursor import Cursor
 

@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .._logical import NOT_THERE, Description, LogicalCursor, RowFactory, awaited
-from .._pause import Pause, is_due
+from .._waiting.pause import Pause, is_due
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .core import Connection
+    from . import Connection
 
 
 class Cursor:

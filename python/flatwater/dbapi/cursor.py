@@ -13,7 +13,7 @@ from .._logical import NOT_THERE, Description, LogicalCursor, RowFactory, waited
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .connection import Connection
+    from . import Connection
 
 
 class Cursor:

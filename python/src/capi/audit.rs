@@ -2,7 +2,7 @@
 //!
 //! Owns: the hook, which cannot be removed again. The interpreter calls it for every audited event of the process, so it
 //! does nothing but compare the name of the event. Runs on the thread of the event. Leaves out: which files are refused
-//! (`flatwater._second_copy`).
+//! (`flatwater._told.second_copy`).
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +37,7 @@ pub(crate) fn watch(py: Python<'_>) -> PyResult<()> {
         let known = Known {
             interpreter: this_interpreter(),
             is_finalizing: py.import("sys")?.getattr("is_finalizing")?.unbind(),
-            opens: py.import("flatwater._second_copy")?.getattr("opens")?.unbind(),
+            opens: py.import("flatwater._told.second_copy")?.getattr("opens")?.unbind(),
         };
         // SAFETY: the interpreter is attached, the hook lives as long as the process, and it uses no data.
         match unsafe { PySys_AddAuditHook(hook, null_mut()) } {

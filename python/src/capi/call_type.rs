@@ -287,8 +287,9 @@ fn unknown_attribute(py: Python<'_>, name: &Bound<'_, PyAny>, error: PyErr) -> P
     if !error.is_instance_of::<PyAttributeError>(py) {
         return error;
     }
-    let hint =
-        || -> PyResult<Option<String>> { py.import("flatwater._names")?.getattr("of_call")?.call1((name,))?.extract() };
+    let hint = || -> PyResult<Option<String>> {
+        py.import("flatwater._told.names")?.getattr("of_call")?.call1((name,))?.extract()
+    };
     match hint() {
         Ok(Some(hint)) => PyAttributeError::new_err(hint),
         _ => error,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the object, from `create_function` to the database that has it. Made on the caller's thread. Invariants: only code
 //! that can be called is taken; an object is given to one database. Leaves out: calling it (`calls_python`, `aggregates`), and
-//! the methods for programs, which are Python's (`flatwater._functions`).
+//! the methods for programs, which are Python's (`flatwater._given.functions`).
 
 use std::sync::{Mutex, PoisonError};
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: which columns of a result have a converter, by the rules of the `sqlite3` module, and calling one. Runs on the
 //! thread that touches a value. Invariants: a result without such columns is as one of a database without converters; the
-//! bytes of a value are those that the `sqlite3` module passes. Leaves out: what programs give (`flatwater._forms`), and
+//! bytes of a value are those that the `sqlite3` module passes. Leaves out: what programs give (`flatwater._given.forms`), and
 //! whose results (`forms`).
 
 use std::sync::Arc;

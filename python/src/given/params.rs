@@ -2,7 +2,7 @@
 //!
 //! Owns: which types are bound, and in which form. Runs on the loop's thread, when the call is made. Invariants: a
 //! value is stored unchanged or refused; nothing of Python is kept. Leaves out: dates, times, UUIDs and adapters, which
-//! are rare enough for Python (`flatwater._values`), as are bytes in another form and numbers of other libraries.
+//! are rare enough for Python (`flatwater._given.values`), as are bytes in another form and numbers of other libraries.
 
 use std::collections::BTreeSet;
 
@@ -214,7 +214,7 @@ fn bind_other(
         Datetimes::Utc => (&ADAPT[0], "adapt"),
         Datetimes::Sqlite3 => (&ADAPT[1], "adapt_as_sqlite3"),
     };
-    let adapted = adapt.import(value.py(), "flatwater._values", name)?.call1((value,))?;
+    let adapted = adapt.import(value.py(), "flatwater._given.values", name)?.call1((value,))?;
     if let Ok(number) = adapted.cast::<PyInt>() {
         bound(ValueRef::Integer(integer(number)?))
     } else if let Ok(text) = adapted.cast::<PyString>() {

@@ -1,7 +1,7 @@
 //! A result that is fetched in batches.
 //!
 //! Owns: the native side of `Stream` and `Batches`. Runs on the loop's thread. Invariant: closing gives the reader back.
-//! Leaves out: blocks and loops, which are in Python (`flatwater._reads`).
+//! Leaves out: blocks and loops, which are in Python (`flatwater._handles.reads`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! A large value that is read and written in parts.
 //!
 //! Owns: the calls, each of which has its position as an argument. Runs on the loop's thread; no work runs here. Leaves
-//! out: the position of a program in the value, which is Python's (`flatwater._blob`).
+//! out: the position of a program in the value, which is Python's (`flatwater._handles.blob`).
 
 use flatwater::bindings::Output;
 use flatwater::calls::Blob;

@@ -1,7 +1,7 @@
 //! Live queries.
 //!
 //! Owns: the native side of `Live` and of its changes. Runs on the loop's thread. Invariant: closing leaves the query.
-//! Leaves out: the results and changes as objects (`shape`, `changes`); blocks and loops, which are in Python (`flatwater._live`).
+//! Leaves out: the results and changes as objects (`shape`, `changes`); blocks and loops, which are in Python (`flatwater._handles.live`).
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};

@@ -1,6 +1,6 @@
 //! The counters of a database, as dictionaries.
 //!
-//! Owns: their values as Python's, of which `flatwater._stats` has the types. Runs on the caller's thread. Leaves out: their names,
+//! Owns: their values as Python's, of which `flatwater._told.stats` has the types. Runs on the caller's thread. Leaves out: their names,
 //! which are those of the API (`flatwater-bridge`, `test_stats_have_the_names_of_rust`), and what is counted.
 
 use flatwater::stats::Stats;

@@ -64,10 +64,10 @@ fn make<'py>(py: Python<'py>, error: &Error, language: Language) -> PyResult<Bou
 }
 
 /// Returns the exception for an attribute that an object of the package does not have. `hints` is a function of
-/// `flatwater._names`, which raises it.
+/// `flatwater._told.names`, which raises it.
 #[cold]
 pub(crate) fn unknown_attribute(hints: &str, owner: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyErr {
-    let raise = || owner.py().import("flatwater._names")?.getattr(hints)?.call1((owner, name));
+    let raise = || owner.py().import("flatwater._told.names")?.getattr(hints)?.call1((owner, name));
     match raise() {
         Err(error) => error,
         Ok(_) => PyAttributeError::new_err(format!("there is no attribute {name}")),

@@ -2,7 +2,7 @@
 //!
 //! Owns: the object, and making it of an event of the engine. Runs on the thread that ends the call, with the
 //! interpreter's lock. Invariant: it contains no bound value. Leaves out: the loggers, and where they run
-//! (`flatwater._logging`).
+//! (`flatwater._told.logging`).
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! Owns: the events that are not logged yet, and which event loops are woken for them. Any thread tells; a thread of
 //! Python logs: that of an event loop, or one whose call has waited. Invariants: telling takes no lock of the
 //! interpreter; no more than `LIMIT` events are kept, and those that were lost are counted. Leaves out: the loggers,
-//! which are Python's (`flatwater._logging`).
+//! which are Python's (`flatwater._told.logging`).
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -82,7 +82,7 @@ fn log(py: Python<'_>) -> PyResult<()> {
         std::mem::take(&mut *told)
     };
     let lost = LOST.swap(0, Ordering::Relaxed);
-    WRITE.import(py, "flatwater._logging", "write")?.call1((told, lost))?;
+    WRITE.import(py, "flatwater._told.logging", "write")?.call1((told, lost))?;
     Ok(())
 }
 

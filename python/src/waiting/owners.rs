@@ -3,7 +3,7 @@
 //! Owns: who has the open transaction of a database. Runs on the loop's thread, or on the thread that waits, with the
 //! interpreter's lock. Invariants: a note is as old as its transaction's guard, and counts for as long as the transaction
 //! is open, whoever ends it; it keeps neither a task nor a frame. Leaves out: what a frame's
-//! block is (`flatwater._with_blocks`); telling a call where it begins (`place`).
+//! block is (`flatwater._waiting.with_blocks`); telling a call where it begins (`place`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -106,7 +106,7 @@ impl Who {
             }
             Self::Block(frame) => {
                 static IS_RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-                IS_RUNNING.import(py, "flatwater._with_blocks", "is_running")?.call1((*frame,))?.extract()
+                IS_RUNNING.import(py, "flatwater._waiting.with_blocks", "is_running")?.call1((*frame,))?.extract()
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The turn of other tasks, for what is there without a call: rows that are in memory, and work that has nothing to wait for.
 //!
 //! Owns: asking for it. Runs on the loop's thread. Leaves out: suspending the task, which the code of Python does
-//! (`flatwater._pause`), and the share of a thread, which the engine counts.
+//! (`flatwater._waiting.pause`), and the share of a thread, which the engine counts.
 
 use flatwater::bindings;
 use pyo3::prelude::*;

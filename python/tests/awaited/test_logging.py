@@ -14,7 +14,7 @@ import weakref
 import pytest
 
 import flatwater
-from flatwater import _logging
+from flatwater._told import logging as records
 
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
 
@@ -280,5 +280,5 @@ def test_without_a_loop_records_come_with_the_calls(file, caplog):
 
 
 def test_events_that_were_lost_are_counted(caplog):
-    _logging.write([], 3)
+    records.write([], 3)
     assert "3 events were not logged" in caplog.text

@@ -1,0 +1,131 @@
+"""A statement that was compiled once, whose errors are known before it runs.
+
+Owns the handle. Leaves out running it: its database does that, and finds the compiled statement by its text.
+
+Made by `python/tools/twins.py` from `_native.pyi`: change that, and run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from .._native import Call, Columns, ExecuteResult, Row, Rows
+
+if TYPE_CHECKING:
+    from .._given.types import Params, Seconds
+    from .scopes import Reads
+
+_T = TypeVar("_T")
+
+
+class Prepared:
+    """A statement of a database: `statement = await db.prepare(sql)`. Its calls do not belong to a transaction."""
+
+    __slots__ = ("_on", "sql")
+
+    def __init__(self, on: Reads, sql: str) -> None:
+        self._on = on
+        self.sql = sql
+
+    def __repr__(self) -> str:
+        return f"<flatwater.Prepared {self.sql!r}>"
+
+    def execute(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[ExecuteResult]:
+        """As `Database.execute`."""
+        return self._on.execute(self.sql, params, timeout=timeout)
+
+    def executemany(self, rows: Iterable[Params], *, timeout: Seconds | None = None) -> Call[int]:
+        """As `Database.executemany`."""
+        return self._on.executemany(self.sql, rows, timeout=timeout)
+
+    @overload
+    def query(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Call[Rows]: ...
+    @overload
+    def query(
+        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> Call[list[dict[str, Any]]]: ...
+    @overload
+    def query(
+        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> Call[list[tuple[Any, ...]]]: ...
+    @overload
+    def query(
+        self, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+    ) -> Call[list[_T]]: ...
+    def query(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
+        """As `Database.query`."""
+        return self._on.query(self.sql, params, into=into, timeout=timeout)
+
+    @overload
+    def query_one(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Call[Row]: ...
+    @overload
+    def query_one(
+        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> Call[dict[str, Any]]: ...
+    @overload
+    def query_one(
+        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> Call[tuple[Any, ...]]: ...
+    @overload
+    def query_one(
+        self, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+    ) -> Call[_T]: ...
+    def query_one(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
+        """As `Database.query_one`."""
+        return self._on.query_one(self.sql, params, into=into, timeout=timeout)
+
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+    ) -> Call[Row | None]: ...
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> Call[dict[str, Any] | None]: ...
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> Call[tuple[Any, ...] | None]: ...
+    @overload
+    def query_optional(
+        self, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+    ) -> Call[_T | None]: ...
+    def query_optional(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
+        """As `Database.query_optional`."""
+        return self._on.query_optional(self.sql, params, into=into, timeout=timeout)
+
+    def query_value(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[Any]:
+        """As `Database.query_value`."""
+        return self._on.query_value(self.sql, params, timeout=timeout)
+
+    def query_optional_value(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[Any]:
+        """As `Database.query_optional_value`."""
+        return self._on.query_optional_value(self.sql, params, timeout=timeout)
+
+    def query_values(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[list[Any]]:
+        """As `Database.query_values`."""
+        return self._on.query_values(self.sql, params, timeout=timeout)
+
+    def query_columns(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[Columns]:
+        """As `Database.query_columns`."""
+        return self._on.query_columns(self.sql, params, timeout=timeout)
+
+    def query_json(
+        self,
+        params: Params = None,
+        *,
+        arrays: bool = False,
+        big_integers_as_strings: bool = False,
+        embed: list[str] | None = None,
+        timeout: Seconds | None = None,
+    ) -> Call[str]:
+        """As `Database.query_json`."""
+        return self._on.query_json(
+            self.sql,
+            params,
+            arrays=arrays,
+            big_integers_as_strings=big_integers_as_strings,
+            embed=embed,
+            timeout=timeout,
+        )

@@ -1,0 +1,143 @@
+"""The calls of `flatwater.blocking` that wait for those of the same name.
+
+Owns the wait. Leaves out `executemany`, which takes the rows of a generator in parts (`blocking`).
+
+Made by `python/tools/twins.py` from `_native.pyi`: change that, and run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from .._native import BatchResult, Columns, ExecuteResult, Executor, Row, Rows, wait
+
+if TYPE_CHECKING:
+    from .._given.types import Params, Seconds, SqlLike
+
+_T = TypeVar("_T")
+
+
+class Calls:
+    """The calls that run SQL, and wait for it."""
+
+    _on: Executor
+
+    def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> ExecuteResult:
+        """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
+        return wait(self._on.execute(sql, params, timeout=timeout))
+
+    def executescript(self, sql: str, *, timeout: Seconds | None = None) -> None:
+        """Runs several statements without parameters, separated by semicolons, all or nothing."""
+        wait(self._on.executescript(sql, timeout=timeout))
+
+    def batch(
+        self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: Seconds | None = None
+    ) -> list[BatchResult]:
+        """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
+        return wait(self._on.batch(statements, timeout=timeout))
+
+    @overload
+    def query(
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+    ) -> Rows: ...
+    @overload
+    def query(
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    def query(
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> list[tuple[Any, ...]]: ...
+    @overload
+    def query(
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+    ) -> list[_T]: ...
+    def query(self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
+        """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
+        return wait(self._on.query(sql, params, into=into, timeout=timeout))
+
+    @overload
+    def query_one(
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+    ) -> Row: ...
+    @overload
+    def query_one(
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> dict[str, Any]: ...
+    @overload
+    def query_one(
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> tuple[Any, ...]: ...
+    @overload
+    def query_one(
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+    ) -> _T: ...
+    def query_one(
+        self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None
+    ) -> Any:
+        """Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` if there is
+        no row."""
+        return wait(self._on.query_one(sql, params, into=into, timeout=timeout))
+
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+    ) -> Row | None: ...
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> dict[str, Any] | None: ...
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> tuple[Any, ...] | None: ...
+    @overload
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+    ) -> _T | None: ...
+    def query_optional(
+        self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None
+    ) -> Any:
+        """Runs one statement and returns its first row, or what `into` makes of it; None if there is no row."""
+        return wait(self._on.query_optional(sql, params, into=into, timeout=timeout))
+
+    def query_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Any:
+        """Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` if there
+        is no row."""
+        return wait(self._on.query_value(sql, params, timeout=timeout))
+
+    def query_optional_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Any:
+        """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
+        return wait(self._on.query_optional_value(sql, params, timeout=timeout))
+
+    def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> list[Any]:
+        """Runs one statement and returns the first value of every row."""
+        return wait(self._on.query_values(sql, params, timeout=timeout))
+
+    def query_columns(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Columns:
+        """Runs one statement and returns its result as columns, for libraries that read Arrow, such as pandas. Raises
+        if a column has values of several types."""
+        return wait(self._on.query_columns(sql, params, timeout=timeout))
+
+    def query_json(
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        arrays: bool = False,
+        big_integers_as_strings: bool = False,
+        embed: list[str] | None = None,
+        timeout: Seconds | None = None,
+    ) -> str:
+        """Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays."""
+        return wait(
+            self._on.query_json(
+                sql,
+                params,
+                arrays=arrays,
+                big_integers_as_strings=big_integers_as_strings,
+                embed=embed,
+                timeout=timeout,
+            )
+        )
