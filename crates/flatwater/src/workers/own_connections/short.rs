@@ -1,13 +1,11 @@
 //! Short statements of a connection of a caller: which run on the thread of their call, and running one.
 //!
-//! Owns: the rules for reads, for writes and for what begins and ends a transaction, and the slot that they take. Runs on
+//! Owns: what else holds for such a connection: its schema, its transaction, and the slot that its writes take. Runs on
 //! callers' threads, which have taken the connection out of the inbox. Invariants: a statement waits for nothing, neither for
 //! the slot nor for a lock of the file, and prepares nothing; what fails leaves nothing behind, unless it may have been committed.
-//! Leaves out: the inbox, and giving the slot back (`inline`); the limits of such a run (`writer::inline_access`).
+//! Leaves out: the inbox, and giving the slot back (`inline`); how long a statement takes (`short::gate`), the limits of such a run (`writer::inline_access`).
 
 use std::sync::Arc;
-
-use flatwater_sqlite::WalHeader;
 
 use super::lent_slot::LentSlot;
 use super::runner::Runner;
@@ -21,9 +19,10 @@ use crate::sql::schema_seen::LeftWal;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::executed::ExecuteResult;
 use crate::workers::Answer;
-use crate::workers::short::statement::{run_short, short_statement};
-use crate::workers::short::transaction::{begin, is_one};
-use crate::workers::short::write::{Ended, Write, short_write};
+use crate::workers::short::gate::{self, Place};
+use crate::workers::short::run::run_short;
+use crate::workers::short::transaction::begin;
+use crate::workers::short::write::{Ended, Write};
 use crate::workers::work::Work;
 use crate::workers::writer::Writer;
 use crate::workers::writer::inline_access::run_inline;
@@ -66,7 +65,9 @@ impl ShortRun<'_> {
         if !self.knows_schema(left) || !only_reads && self.runner.effects.wrote_virtual == Some(true) {
             return None;
         }
-        let ready = short_statement(self.runner.connection.as_mut()?, text, only_reads, self.permit.limits)?;
+        let (own, limits) = (self.runner.connection.as_mut()?, self.permit.limits);
+        let ready =
+            if only_reads { gate::read(own, text, limits) } else { gate::write(own, text, Place::Inside, limits) }?;
         if !only_reads && self.runner.slot.is_none() {
             self.take_slot(false)?;
             // Somebody may have changed it meanwhile.
@@ -105,11 +106,12 @@ impl ShortRun<'_> {
     /// Runs a write that commits by itself.
     fn write_alone(&mut self, text: &StatementInfo, work: &Work) -> Option<Ran> {
         let permit = self.permit;
-        let ready = short_write(self.runner.connection.as_mut()?, text, permit.limits).filter(is_undone_if_it_fails)?;
+        let own = self.runner.connection.as_mut()?;
+        let ready = gate::write(own, text, Place::Alone, permit.limits).filter(is_undone_if_it_fails)?;
         self.take_slot(true)?;
         let commits_slowly = self.runner.commits_slowly;
         let own = self.runner.connection.as_mut()?;
-        let (state, _) = own.wal_now().filter(|(_, wal)| !commits_slowly && only_appends(own, wal))?;
+        let (state, _) = gate::commit(own).filter(|_| !commits_slowly)?;
         // A connection whose reads were refused would have to be replaced.
         let write = Write { text, work, permit, read_time: None };
         Some(match self.writer.0.write(own, &write, &ready, &state)? {
@@ -145,16 +147,13 @@ impl ShortRun<'_> {
     /// Commits the open transaction or rolls it back, if that is short.
     fn end(&mut self, commits: bool) -> Option<Ran> {
         let (runner, permit) = (&mut *self.runner, self.permit);
-        let is_short = runner.slot.is_some()
-            && runner.worked <= permit.limits.together()
-            && !runner.effects.go_beyond_tables()
-            && !(commits && runner.commits_slowly);
+        let (slot, done) = (runner.slot.is_some(), (runner.worked, &runner.effects));
         let own = runner.connection.as_mut()?;
-        let (state, wal) = own.wal_now()?;
         let writes = own.connection.as_ref()?.sqlite.handle().is_writing();
-        if writes && !(is_short && is_one(own) && (!commits || only_appends(own, &wal))) {
-            return None;
-        }
+        let state = match writes {
+            true => gate::end(own, done, (commits, runner.commits_slowly), permit.limits).filter(|_| slot)?,
+            false => own.wal_now()?.0,
+        };
         let (ended, is_over) = control(own, permit, |Connection { sqlite, control, .. }| match commits {
             true => control.commit(sqlite),
             false => control.rollback(sqlite),
@@ -196,9 +195,4 @@ fn ran(control: Result<()>) -> Ran {
 /// Returns true if SQLite undoes all of the write when it fails, in autocommit.
 fn is_undone_if_it_fails(ready: &Arc<CachedStatement>) -> bool {
     ready.class.groupable
-}
-
-/// Returns true if a commit only appends to the WAL: it does not start it over, and is not refused.
-fn only_appends(own: &WriterConnection, wal: &WalHeader) -> bool {
-    own.refusal().is_none() && wal.copied < wal.max_frame
 }

@@ -9,10 +9,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{PageRefusal, ReadTime, WalState};
+use flatwater_sqlite::{PageRefusal, ReadTime};
 
-use super::transaction::{begin, commits_shortly, run_end};
-use super::write::{Ended, INELIGIBLE, is_from_commit, short_write, tell};
+use super::gate::{self, Place};
+use super::transaction::{begin, run_end};
+use super::write::{Ended, INELIGIBLE, is_from_commit, tell};
 use crate::connection::Connection;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
@@ -79,7 +80,7 @@ impl Rows<'_> {
     /// Runs the rows, and leaves the slot as it is to be released. Returns how they ended, how long that took, and the
     /// change counter from before a commit that is unsettled; `None` if they did not begin.
     fn run_in(&self, shared: &WriterShared, writer: &mut WriterConnection) -> Option<(Ended, Duration, u32)> {
-        short_commit(shared, writer)?;
+        gate::commit(writer)?;
         let statements = eligible(writer, self)?;
         if let Err(why) = begin(shared, writer, self.permit)? {
             return Some((Ended::Fallback(why), self.permit.began.elapsed(), 0));
@@ -108,7 +109,7 @@ impl Rows<'_> {
             return fallback(Fallback::SchemaChanged);
         }
         // Whether the WAL starts over was decided by BEGIN, whatever is copied out of it from now on.
-        let Some(state) = short_commit(shared, writer) else { return fallback(Fallback::Locked) };
+        let Some((state, _)) = gate::commit(writer) else { return fallback(Fallback::Locked) };
         let read_time = ReadTime { began: self.permit.began, time: self.time, refusal: PageRefusal::Failure };
         let ran = run_inline(writer, self.permit, Some(read_time), |writer| run_rows(writer, self, statements));
         let answer = match ran {
@@ -140,15 +141,11 @@ impl Rows<'_> {
 fn eligible(writer: &mut WriterConnection, rows: &Rows<'_>) -> Option<Vec<Arc<CachedStatement>>> {
     let may_return_rows = matches!(rows.work, Work::Batch(_));
     let is_eligible = |ready: &Arc<CachedStatement>| {
-        !ready.is_bounded() && ready.class.told_of_earlier.is_none() && (may_return_rows || ready.class.columns == 0)
+        ready.class.told_of_earlier.is_none() && (may_return_rows || ready.class.columns == 0)
     };
-    texts(rows.work).map(|(text, _)| short_write(writer, text, rows.permit.limits).filter(is_eligible)).collect()
-}
-
-/// Returns the state of the WAL, if a commit would neither sync it nor start it over.
-fn short_commit(shared: &WriterShared, writer: &mut WriterConnection) -> Option<WalState> {
-    let (state, wal) = writer.wal_now()?;
-    commits_shortly(shared, writer, &wal).then_some(state)
+    texts(rows.work)
+        .map(|(text, _)| gate::write(writer, text, Place::Inside, rows.permit.limits).filter(is_eligible))
+        .collect()
 }
 
 /// Runs the statements of the work. Returns `None` if they take too long.

@@ -6,12 +6,10 @@
 //! still open; nobody else gets the slot until the transaction is over. Leaves out: the statements between
 //! (`statement`, `perform::transaction`).
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::WalHeader;
-
-use super::statement;
+use super::{gate, statement};
 use crate::connection::Connection;
 use crate::connection::learn::schema::Known;
 use crate::error::Result;
@@ -46,7 +44,7 @@ impl Side for OnWriter {
         permit: &Permit<'_>,
     ) -> (InlineRun<Result<Answer>>, Step) {
         if work.describe().ends() {
-            return end(&self.0, at, savepoints, work, permit);
+            return end(at, savepoints, work, permit);
         }
         statement::run_inline(at, work, savepoints, permit)
     }
@@ -104,7 +102,7 @@ pub(crate) fn begin(
     permit: &Permit<'_>,
 ) -> Option<Result<(), Fallback>> {
     let is_refused = writer.refusal().is_some() || writer.is_suspect || shared.is_left();
-    if is_refused || writer.wal_now().is_none() || !is_one(writer) || writer.connection.as_ref()?.is_behind() {
+    if is_refused || writer.wal_now().is_none() || !gate::is_one(writer) || writer.connection.as_ref()?.is_behind() {
         return None;
     }
     writer.end_lease();
@@ -126,7 +124,6 @@ pub(crate) fn begin(
 
 /// Commits the transaction or rolls it back, if that is short.
 fn end(
-    shared: &Weak<WriterShared>,
     at: &mut OpenState,
     savepoints: &Savepoints,
     work: &Work,
@@ -134,14 +131,9 @@ fn end(
 ) -> (InlineRun<Result<Answer>>, Step) {
     let commits = matches!(work, Work::Commit);
     let ineligible = (InlineRun::Ineligible(NotTried::Other), Step::Stays);
-    let is_short = at.worked <= permit.limits.together() && !at.effects.go_beyond_tables();
-    let is_short = is_short && at.savepoints.is_at(savepoints) && is_one(&at.writer);
-    let Some((shared, (state, wal))) = shared.upgrade().filter(|_| is_short).zip(at.writer.wal_now()) else {
-        return ineligible;
-    };
-    if commits && !commits_shortly(&shared, &at.writer, &wal) {
-        return ineligible;
-    }
+    let is_slow = at.writer.context.options.durability != Durability::Normal;
+    let short = gate::end(&at.writer, (at.worked, &at.effects), (commits, is_slow), permit.limits);
+    let Some(state) = short.filter(|_| at.savepoints.is_at(savepoints)) else { return ineligible };
     let error = match run_end(&mut at.writer, commits, permit) {
         Some(Ok(())) => return (InlineRun::Done(Ok(Answer::Done), permit.held_until_now()), Step::Ends),
         Some(Err(error)) => error,
@@ -167,16 +159,6 @@ pub(crate) fn run_end(writer: &mut WriterConnection, commits: bool, permit: &Per
         Ok(())
     })?;
     Some(ended)
-}
-
-/// Returns true if a transaction consists of the main database alone.
-pub(crate) fn is_one(writer: &WriterConnection) -> bool {
-    writer.connection.as_ref().is_some_and(|connection| connection.attached.names.is_empty())
-}
-
-/// Returns true if a COMMIT only appends to the WAL: neither syncs it, nor starts it over.
-pub(crate) fn commits_shortly(shared: &WriterShared, writer: &WriterConnection, wal: &WalHeader) -> bool {
-    shared.context.options.durability == Durability::Normal && writer.refusal().is_none() && wal.copied < wal.max_frame
 }
 
 /// Releases the slot of a transaction that is over, and answers what it will not serve.

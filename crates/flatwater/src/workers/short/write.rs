@@ -1,11 +1,11 @@
 //! Inline runs of writes: one short write in plain autocommit, while no other write runs or waits.
 //!
-//! Owns: one write in the writer slot, and which writes are eligible for an inline run. Runs on the thread that polls a
+//! Owns: one write in the writer slot. Runs on the thread that polls a
 //! call. Never waits, neither for the slot nor for a lock of the file. Invariants: the write ends early only before its
 //! commit: at a page that it would read too late, or in a loop that takes too long; it never pays for a checkpoint, nor,
 //! unless the last checkpoint ends in just that moment, for the sync of a WAL that starts over; a write that fails runs again
-//! on a worker, which reports the failure, unless the failure may have come from the commit itself. Leaves out: whether
-//! an inline run or the queue is cheaper (`inline::router`).
+//! on a worker, which reports the failure, unless the failure may have come from the commit itself. Leaves out: which
+//! writes are short (`gate`), whether an inline run or the queue is cheaper (`inline::router`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,15 +13,13 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{PageRefusal, ReadTime, WalState, refused};
 use rusqlite::ffi;
 
-use crate::bytecode::analysis::Ending;
+use super::gate::{self, Place};
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Error;
 use crate::error::kind::is_damage;
-use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, Held, InlineRun, NotTried};
 use crate::inline::permit::Permit;
-use crate::options::Durability;
 use crate::queue::reply::reply;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::write_count::PendingWrite;
@@ -43,7 +41,7 @@ impl Writer {
     pub(crate) fn run_inline(&self, work: &Work, permit: &Permit<'_>, options: CallOptions) -> Tried {
         let shared = &*self.0;
         let Some((text, _)) = work.statement() else { return INELIGIBLE };
-        if !shared.is_short(text, permit) {
+        if !gate::may_write(shared, text, permit) {
             return INELIGIBLE;
         }
         let _pending = PendingWrite::new(&*shared.pending_writes);
@@ -102,18 +100,12 @@ pub(crate) enum Ended {
 }
 
 impl WriterShared {
-    /// Returns true if, as far as is known, the write takes no longer than an inline run may.
-    fn is_short(&self, text: &StatementInfo, permit: &Permit<'_>) -> bool {
-        self.context.options.durability == Durability::Normal
-            && text.is_groupable(self.context.catalogue.epoch(), permit.limits.time)
-            && !self.pauses_writes(permit.began)
-    }
-
     /// Runs the write, and leaves the slot as it is to be released. Returns how the write ended, how long it took, and
     /// the change counter from before it; `None` if the write did not begin.
     fn write_in(&self, writer: &mut WriterConnection, write: &Write<'_>) -> Option<(Ended, Duration, u32)> {
         let Write { text, permit, .. } = *write;
-        let (ready, state) = eligible(writer, text, permit.limits)?;
+        let (state, _) = gate::commit(writer).filter(|_| !writer.is_suspect)?;
+        let ready = gate::write(writer, text, Place::Alone, permit.limits)?;
         self.record(writer);
         let ended = self.write(writer, write, &ready, &state)?;
         let now = Instant::now();
@@ -185,42 +177,4 @@ pub(crate) fn is_from_commit(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR);
     let is_of_files = matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_NOMEM) || is_damage(code);
     refused(code).is_none() && is_of_files
-}
-
-/// Returns the statement of `text` and the state of the WAL, if the statement is prepared here and short, and
-/// nothing prevents a write now.
-fn eligible(
-    writer: &mut WriterConnection,
-    text: &StatementInfo,
-    limits: &InlineLimits,
-) -> Option<(Arc<CachedStatement>, WalState)> {
-    if writer.refusal().is_some() || writer.is_suspect {
-        return None;
-    }
-    let (state, wal) = writer.wal_now()?;
-    // The first write into a WAL that starts over writes the WAL's header and syncs it.
-    let would_start_over = wal.copied >= wal.max_frame;
-    if would_start_over {
-        return None;
-    }
-    // Inside of a transaction it may have been accepted.
-    let ready = short_write(writer, text, limits).filter(|ready| ready.class.told_of_earlier.is_none())?;
-    Some((ready, state))
-}
-
-/// Returns the statement of `text`, if it is prepared here and known to be a short write. An existing row may be
-/// long and take time to free, and a loop may change many rows between two checks of the time; only the text's history shows
-/// whether it does. And one that only inserts may read many pages that are not in the cache, as those of its indexes: it is not
-/// short while its history shows that.
-pub(crate) fn short_write(
-    writer: &mut WriterConnection,
-    text: &StatementInfo,
-    limits: &InlineLimits,
-) -> Option<Arc<CachedStatement>> {
-    let ready = writer.known(text)?;
-    let write = ready.inline_write()?;
-    let needs_history = write.changes_existing_rows || write.ending == Ending::Bounded;
-    let is_short =
-        if needs_history { text.has_short_history(limits.time) } else { !text.has_long_history(limits.time) };
-    is_short.then_some(ready)
 }
