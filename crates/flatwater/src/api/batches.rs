@@ -16,7 +16,7 @@ use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::inline::pause::Pause;
 use crate::values::row::Rows;
-use crate::workers::kept::connection::CursorGuard;
+use crate::workers::kept::CursorGuard;
 use crate::workers::work::Work;
 
 /// A part of a result.

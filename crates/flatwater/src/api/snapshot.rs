@@ -13,7 +13,7 @@ use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
-use crate::workers::kept::connection::SnapshotGuard;
+use crate::workers::kept::SnapshotGuard;
 use crate::workers::nesting::{Inside, TransactionGuard};
 use crate::workers::work::Work;
 

@@ -36,7 +36,7 @@ use crate::queue::reply::Teller;
 use crate::thread::start::start;
 use crate::values::row::Rows;
 use crate::workers::Answer;
-use crate::workers::kept::connection::{CursorGuard, KeptConnection};
+use crate::workers::kept::{CursorGuard, KeptConnection};
 use crate::workers::request::Request;
 use crate::workers::shared_errors::not_on_a_server;
 use crate::workers::work::{Wanted, Work};

@@ -25,7 +25,7 @@ use crate::thread::background;
 use crate::thread::block_on::in_closure;
 use crate::thread::reentrancy::is_inside;
 use crate::workers::Answer;
-use crate::workers::kept::connection::KeptConnection;
+use crate::workers::kept::KeptConnection;
 use crate::workers::nesting::Inside;
 use crate::workers::readers::Readers;
 use crate::workers::request::Request;

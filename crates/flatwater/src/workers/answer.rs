@@ -21,7 +21,7 @@ use crate::values::column::Names;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
 use crate::workers::Answer;
-use crate::workers::kept::connection::CursorGuard;
+use crate::workers::kept::CursorGuard;
 use crate::workers::nesting::TransactionGuard;
 
 impl From<Outcome> for Answer {

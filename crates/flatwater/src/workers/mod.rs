@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use flatwater_sqlite::CheckpointInfo;
 
-use kept::connection::{CursorGuard, SnapshotGuard};
+use kept::{CursorGuard, SnapshotGuard};
 use nesting::TransactionGuard;
 
 use crate::connection::learn::live_query::LiveRun;

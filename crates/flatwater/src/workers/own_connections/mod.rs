@@ -33,7 +33,7 @@ use crate::options::Options;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::recurring::Recurring;
 use crate::workers::context::Context;
-use crate::workers::kept::connection::KeptConnection;
+use crate::workers::kept::KeptConnection;
 use crate::workers::kept::inbox;
 use crate::workers::kept::inbox::{End, Inbox, Posted};
 use crate::workers::request::Request;

@@ -22,7 +22,7 @@ use crate::thread::background::run_waiting;
 use crate::thread::block_on::mark_closure;
 use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::workers::Answer;
-use crate::workers::kept::connection::KeptConnection;
+use crate::workers::kept::KeptConnection;
 use crate::workers::kept::inbox::End;
 use crate::workers::open_transaction;
 use crate::workers::outbox::Outbox;

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::queue::ticket::CallOptions;
-use crate::workers::kept::connection::KeptConnection;
+use crate::workers::kept::KeptConnection;
 use crate::workers::kept::inbox::End;
 use crate::workers::request::Request;
 use crate::workers::tried::Tried;

@@ -26,7 +26,7 @@ use crate::thread::block_on::{block_on, mark_closure};
 use crate::values::row::Rows;
 use crate::workers::Answer;
 use crate::workers::handoff::TakesOver;
-use crate::workers::kept::connection::{CursorGuard, SnapshotGuard};
+use crate::workers::kept::{CursorGuard, SnapshotGuard};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::{opened_to_read, too_late, waits_for_itself};

@@ -20,7 +20,7 @@ use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::Ticket;
 use crate::thread::block_on::mark_closure;
 use crate::workers::Answer;
-use crate::workers::kept::connection::CursorGuard;
+use crate::workers::kept::CursorGuard;
 use crate::workers::kept::inbox::End;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;

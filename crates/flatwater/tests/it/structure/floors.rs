@@ -84,7 +84,7 @@ fn paths(rest: &str) -> Vec<Vec<String>> {
 }
 
 /// Returns the imports of a file, as paths from the root: `crate::` and `super::`, at any place, including groups.
-fn imports(module: &[String], text: &str) -> Vec<Vec<String>> {
+pub(crate) fn imports(module: &[String], text: &str) -> Vec<Vec<String>> {
     let code = code(text);
     let begins = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || "_$:".contains(c));
     let absolute = code

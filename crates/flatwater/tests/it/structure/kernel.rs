@@ -1,0 +1,135 @@
+//! Checks the wall between the kernel and the features: what each feature may be named by in the kernel.
+//!
+//! The kernel is the queue, the slot, readers, kept connections, short runs, checkpoints, the connection, SQL and bytecode. A feature
+//! hangs on hooks: a connection was opened, a statement prepared, the slot left, a call ended, the database closes. The files of the
+//! kernel that name one are listed here, and the lists only become shorter.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::floors::{imports, module, sources};
+
+/// The rooms of the kernel, without those of features inside them.
+const KERNEL: &[&str] =
+    &["busy_handler", "bytecode", "connection", "inline", "lease", "queue", "sql", "thread", "time", "workers"];
+
+/// A feature, its rooms, and the files of the kernel that name it.
+type Feature = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+const FEATURES: &[Feature] = &[
+    (
+        "live queries",
+        &["api::live", "connection::learn::live_query", "dependencies", "engine::connect_live", "workers::live"],
+        &[
+            "connection::learn::schema_tables",
+            "connection::run::failed_writes",
+            "connection::run::recording",
+            "sql::class",
+            "sql::unreported_changes",
+            "workers",
+            "workers::answer",
+            "workers::commit_listeners",
+            "workers::readers::inline_live",
+            "workers::readers::perform_read",
+            "workers::rounds::alone",
+            "workers::work",
+            "workers::writer::publish",
+        ],
+    ),
+    ("the turnstile", &["turnstile"], &["workers::context", "workers::writer::slot"]),
+    (
+        "functions of the program",
+        &["connection::functions"],
+        &[
+            "connection::learn::strange",
+            "connection::open",
+            "workers::context",
+            "workers::kept",
+            "workers::own_connections",
+            "workers::writer::state",
+        ],
+    ),
+    (
+        "work that needs the connection for itself",
+        &["connection::exclusive", "migrations", "workers::exclusive"],
+        &[
+            "workers::own_connections::statements",
+            "workers::readers::reader",
+            "workers::readers::serve_backup",
+            "workers::readers::serve_closure",
+            "workers::rounds::alone",
+            "workers::work",
+            "workers::writer::effects",
+            "workers::writer::writer_connection",
+        ],
+    ),
+    (
+        "events",
+        &["events"],
+        &[
+            "queue::run_metrics",
+            "queue::ticket",
+            "workers::kept::transaction",
+            "workers::own_connections::serve_inbox",
+            "workers::perform::transaction",
+            "workers::readers::serve",
+            "workers::readers::serve_session",
+            "workers::rounds::round",
+        ],
+    ),
+    (
+        "blobs",
+        &["connection::run::blobs"],
+        &[
+            "workers",
+            "workers::answer",
+            "workers::own_connections::statements",
+            "workers::perform::statements",
+            "workers::readers::run_query",
+            "workers::rounds::alone",
+            "workers::work",
+        ],
+    ),
+    ("parking", &["engine::parking", "engine::eviction", "workers::writer::park_database"], &[]),
+];
+
+fn is_in(module: &str, rooms: &[&str]) -> bool {
+    rooms.iter().any(|room| module == *room || module.strip_prefix(room).is_some_and(|rest| rest.starts_with("::")))
+}
+
+/// Returns the files of the kernel that name each feature.
+fn doors() -> BTreeMap<&'static str, BTreeSet<String>> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut doors: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut files = 0;
+    for file in sources(&src) {
+        let path = module(&src, &file);
+        let name = path.join("::");
+        let is_feature = FEATURES.iter().any(|(_, rooms, _)| is_in(&name, rooms));
+        if !is_in(&name, KERNEL) || is_feature || name.ends_with("_tests") {
+            continue;
+        }
+        files += 1;
+        let named = imports(&path, &std::fs::read_to_string(&file).unwrap());
+        for (feature, rooms, _) in FEATURES {
+            if named.iter().any(|import| is_in(&import.join("::"), rooms)) {
+                doors.entry(feature).or_default().insert(name.clone());
+            }
+        }
+    }
+    assert!(files > 150, "only {files} files of the kernel were seen");
+    doors
+}
+
+#[test]
+fn the_kernel_names_features_only_where_they_hang_on_it() {
+    let mut doors = doors();
+    let mut faults = Vec::new();
+    for (feature, _, allowed) in FEATURES {
+        let found = doors.remove(feature).unwrap_or_default();
+        let allowed: BTreeSet<String> = allowed.iter().map(|file| (*file).to_owned()).collect();
+        faults.extend(found.difference(&allowed).map(|file| format!("{file} names {feature}: hang it on a hook")));
+        faults.extend(allowed.difference(&found).map(|file| format!("{file} names {feature} no more: take it off")));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
