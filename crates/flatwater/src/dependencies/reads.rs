@@ -86,15 +86,7 @@ impl Reads {
         if uses_attached || has_impure_function(events, tables) {
             return Ok(Self::EveryCommit);
         }
-        let mut columns: HashMap<&str, Columns> = HashMap::new();
-        for event in reads() {
-            let Some(table) = event.first.as_deref() else { return Ok(Self::EveryCommit) };
-            let read = columns.entry(table).or_insert(Columns::NONE);
-            // A table of which no column is read has an event with an empty name, which may be the name of a column.
-            if let Some(column) = &event.second {
-                read.add(column);
-            }
-        }
+        let Some(mut columns) = columns_of(reads()) else { return Ok(Self::EveryCommit) };
         let mut read = Vec::with_capacity(columns.len());
         if tables.joins_by_name && program.iter().any(|op| &*op.opcode == "VOpen") {
             return Ok(Self::EveryCommit);
@@ -129,6 +121,19 @@ impl Reads {
         read.dedup_by(|one, other| one == other);
         Ok(Self::Tables(read))
     }
+}
+
+/// Returns the columns of each table that the events read. `None`: one does not say of which table.
+fn columns_of<'a>(reads: impl Iterator<Item = &'a AuthEvent>) -> Option<HashMap<&'a str, Columns>> {
+    let mut columns: HashMap<&str, Columns> = HashMap::new();
+    for event in reads {
+        let read = columns.entry(event.first.as_deref()?).or_insert(Columns::NONE);
+        // A table of which no column is read has an event with an empty name, which may be the name of a column.
+        if let Some(column) = &event.second {
+            read.add(column);
+        }
+    }
+    Some(columns)
 }
 
 /// Returns true for SQLite's own tables. What is written to them is not reported.

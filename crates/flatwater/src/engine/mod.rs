@@ -89,22 +89,7 @@ impl Engine {
         let is_over = || opening.is_wanted().is_err() || Instant::now() >= until;
         let wait = || parking::wait_for_room(&is_over);
         let _permit = may_be_parked.then(wait).transpose()?;
-        let readers = |writer: Option<Arc<dyn TakesOver>>| Readers::new(context.clone(), writer);
-        let (writer, readers, journal) = if options.read_only {
-            let readers = readers(None);
-            let journal = readers.open_one(&opening.ticket)?;
-            (None, Some(readers), journal)
-        } else {
-            let writer = Writer::open(&context, &opening.ticket)?;
-            let journal = writer.journal().to_owned();
-            let readers = (journal == "wal").then(|| readers(Some(Arc::new(writer.clone()))));
-            let opens_plainly = options.attach.is_empty() && !options.has_foreign_code() && options.on_open.is_empty();
-            if let Some(readers) = readers.as_ref().filter(|_| !opens_plainly) {
-                // Opens one reader, so that an error that only readers find occurs at open and not at the first read.
-                readers.open_one(&opening.ticket)?;
-            }
-            (Some(writer), readers, journal)
-        };
+        let (writer, readers, journal) = workers(&context, opening)?;
         if let Some(watch) = watch.as_ref().filter(|_| journal == "wal" && !options.read_only) {
             watch.guard()?;
         }
@@ -205,4 +190,25 @@ impl Engine {
     fn hold(&self) -> MutexGuard<'_, Hold> {
         self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Opens the connections of a new engine. Returns the worker that writes, unless the database is only read, the one that reads,
+/// if there are readers, and the journal mode in lower case.
+fn workers(context: &Arc<Context>, opening: &Opening) -> Result<(Option<Writer>, Option<Readers>, String)> {
+    let options = &context.options;
+    let readers = |writer: Option<Arc<dyn TakesOver>>| Readers::new(context.clone(), writer);
+    if options.read_only {
+        let readers = readers(None);
+        let journal = readers.open_one(&opening.ticket)?;
+        return Ok((None, Some(readers), journal));
+    }
+    let writer = Writer::open(context, &opening.ticket)?;
+    let journal = writer.journal().to_owned();
+    let readers = (journal == "wal").then(|| readers(Some(Arc::new(writer.clone()))));
+    let opens_plainly = options.attach.is_empty() && !options.has_foreign_code() && options.on_open.is_empty();
+    if let Some(readers) = readers.as_ref().filter(|_| !opens_plainly) {
+        // Opens one reader, so that an error that only readers find occurs at open and not at the first read.
+        readers.open_one(&opening.ticket)?;
+    }
+    Ok((Some(writer), readers, journal))
 }

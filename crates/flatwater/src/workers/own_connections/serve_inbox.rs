@@ -127,28 +127,7 @@ impl OwnConnection {
         let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.run(&mut runner, &request))));
         match ran {
             Ok(Step::NeedsSlot) => self.wait_for_slot(runner, request, outbox),
-            Ok(Step::Answered(result)) => {
-                let was_in_transaction = self.in_transaction.load(Ordering::Relaxed);
-                let state = runner.rest();
-                self.note(state);
-                if let Some(writer) = &self.given.writer {
-                    runner.see_schema(&writer.0.context.catalogue.left);
-                }
-                let error = result.as_ref().err().cloned();
-                let has_left = request.ticket.is_interrupted();
-                answer(*request, result, outbox);
-                if let Some(error) = error {
-                    if state.is_gone {
-                        self.close(runner, End::Lost(error), None, outbox);
-                        return None;
-                    }
-                    // The statement took the transaction along, and its caller does not learn of it.
-                    if was_in_transaction && !state.in_transaction && has_left {
-                        self.lock().ended = Some(open_transaction::ended(&End::Lost(error)));
-                    }
-                }
-                Some(runner)
-            }
+            Ok(Step::Answered(result)) => answered(self, runner, *request, result, outbox),
             Err(_) => {
                 let error = fault();
                 answer(*request, Err(error.clone()), outbox);
@@ -250,6 +229,36 @@ impl OwnConnection {
             self.look_later();
         }
     }
+}
+
+/// Answers a request that has run, and lets the connection be as it left it. Returns `None` if it is gone.
+fn answered(
+    own: &OwnConnection,
+    mut runner: Box<Runner>,
+    request: Request,
+    result: Result<Answer>,
+    outbox: &mut Outbox<'_>,
+) -> Option<Box<Runner>> {
+    let was_in_transaction = own.in_transaction.load(Ordering::Relaxed);
+    let state = runner.rest();
+    own.note(state);
+    if let Some(writer) = &own.given.writer {
+        runner.see_schema(&writer.0.context.catalogue.left);
+    }
+    let error = result.as_ref().err().cloned();
+    let has_left = request.ticket.is_interrupted();
+    answer(request, result, outbox);
+    if let Some(error) = error {
+        if state.is_gone {
+            own.close(runner, End::Lost(error), None, outbox);
+            return None;
+        }
+        // The statement took the transaction along, and its caller does not learn of it.
+        if was_in_transaction && !state.in_transaction && has_left {
+            own.lock().ended = Some(open_transaction::ended(&End::Lost(error)));
+        }
+    }
+    Some(runner)
 }
 
 /// A slot that came for it is given back.

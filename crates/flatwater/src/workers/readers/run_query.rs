@@ -46,14 +46,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
         // Whether it compiles under the schema of the snapshot makes no difference.
         return Performed::Write(work, None);
     }
-    let interrupts = &reader.connection.sqlite.hooks().interrupts;
-    if interrupts.has_limits() {
-        // A view of strangers may be long to prepare.
-        interrupts.arm(interrupt.clone());
-    }
-    let ready = reader.connection.ready(text, policy::statement, &SchemaFacts::default());
-    reader.connection.sqlite.hooks().interrupts.disarm();
-    let ready = match ready {
+    let ready = match prepare(reader, text, interrupt) {
         Ok(ready) => ready,
         Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),
         Err(error) => return Performed::Answered(Err(error)),
@@ -80,19 +73,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
     } else if ready.class.columns == 0 && !ready.class.asks {
         Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
     } else if in_batches {
-        reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
-        // What is learnt afterwards may end the transaction, which a snapshot needs.
-        let is_to_learn = reader.in_snapshot.is_none() && !ready.is_known();
-        let started = reader.cursors.start(&mut reader.connection, ready, params.clone());
-        reader.connection.sqlite.hooks().interrupts.disarm();
-        if is_to_learn && matches!(started, Ok(Batch { cursor: None, .. })) {
-            learn_again(reader, text, params);
-        }
-        return match started {
-            Ok(Batch { rows, cursor: Some(number) }) => Performed::Opened(Some((rows, number))),
-            Ok(Batch { rows, cursor: None }) => Performed::Answered(Ok(Answer::Rows(rows))),
-            Err(error) => Performed::Answered(Err(error)),
-        };
+        return run_in_batches(reader, text, ready, params, interrupt);
     } else {
         reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
         let time = RunTime::begin();
@@ -106,6 +87,44 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
     };
     reader.connection.done_with(&ready);
     result.map_or(Performed::Write(work, None), Performed::Answered)
+}
+
+/// Returns the statement of a text. A view of strangers may be long to prepare.
+fn prepare(
+    reader: &mut Reader,
+    text: &Arc<StatementInfo>,
+    interrupt: &Arc<dyn Interrupt>,
+) -> Result<Arc<CachedStatement>> {
+    let interrupts = &reader.connection.sqlite.hooks().interrupts;
+    if interrupts.has_limits() {
+        interrupts.arm(interrupt.clone());
+    }
+    let ready = reader.connection.ready(text, policy::statement, &SchemaFacts::default());
+    reader.connection.sqlite.hooks().interrupts.disarm();
+    ready
+}
+
+/// Runs a query whose rows are fetched in batches, up to the end of the first.
+fn run_in_batches(
+    reader: &mut Reader,
+    text: &Arc<StatementInfo>,
+    ready: Arc<CachedStatement>,
+    params: &Params,
+    interrupt: &Arc<dyn Interrupt>,
+) -> Performed {
+    reader.connection.sqlite.hooks().interrupts.arm(interrupt.clone());
+    // What is learnt afterwards may end the transaction, which a snapshot needs.
+    let is_to_learn = reader.in_snapshot.is_none() && !ready.is_known();
+    let started = reader.cursors.start(&mut reader.connection, ready, params.clone());
+    reader.connection.sqlite.hooks().interrupts.disarm();
+    if is_to_learn && matches!(started, Ok(Batch { cursor: None, .. })) {
+        learn_again(reader, text, params);
+    }
+    match started {
+        Ok(Batch { rows, cursor: Some(number) }) => Performed::Opened(Some((rows, number))),
+        Ok(Batch { rows, cursor: None }) => Performed::Answered(Ok(Answer::Rows(rows))),
+        Err(error) => Performed::Answered(Err(error)),
+    }
 }
 
 /// Counts a use of a text whose cursor has ended, as `learn` does: its next batches may run inline.

@@ -119,15 +119,7 @@ impl ReadersShared {
         outbox: &mut Outbox<'_>,
     ) -> Served {
         if !request.ticket.start() {
-            let Request { ticket, work, reply_to, .. } = request;
-            let kind = work.describe().kind;
-            // Dropping a closure of the user may panic.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
-            if ticket.is_interrupted() {
-                outbox.answer(kind, &ticket, reply_to, Err(left_request()));
-            } else {
-                self.context.recorder.counts.abandoned.count();
-            }
+            abandon(self, request, outbox);
             // `None` here is the right to open a connection, returned unused.
             return Served::Returned(reader);
         }
@@ -220,6 +212,19 @@ impl ReadersShared {
             (None, Some(error)) => Err(error),
             (None, None) => Err(opened_to_read(&self.context.options.path)),
         }
+    }
+}
+
+/// The request is not run: its caller is gone, or has interrupted it.
+fn abandon(shared: &ReadersShared, request: Request, outbox: &mut Outbox<'_>) {
+    let Request { ticket, work, reply_to, .. } = request;
+    let kind = work.describe().kind;
+    // Dropping a closure of the user may panic.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
+    if ticket.is_interrupted() {
+        outbox.answer(kind, &ticket, reply_to, Err(left_request()));
+    } else {
+        shared.context.recorder.counts.abandoned.count();
     }
 }
 

@@ -66,24 +66,7 @@ pub(crate) fn run_group(
     choice: &mut Choice,
     outbox: &mut Outbox<'_>,
 ) {
-    let waited = writer.busy_timeout.waited();
-    let begun = begin(writer, shared, members);
-    let lock = writer.busy_timeout.waited().saturating_sub(waited);
-    if let Err(error) = begun {
-        let now = Instant::now();
-        members.iter().for_each(|member| member.ticket.note_member(lock, now, Duration::ZERO));
-        return could_not_begin(shared, members, outbox, &error);
-    }
-    match knows_schema(writer) {
-        Ok(true) => {}
-        _ => {
-            writer.rollback();
-            shared.context.catalogue.next_epoch();
-            // If this fails, no text is known to be groupable, so each member runs alone and gets the failure itself.
-            let _ = learn_schema(writer);
-            return put_back(shared, members);
-        }
-    }
+    let Some(lock) = begin_group(writer, shared, members, outbox) else { return };
     let began_with = members.len();
     let mut results = Vec::with_capacity(began_with);
     let mut effects = Effects::default();
@@ -131,6 +114,34 @@ pub(crate) fn run_group(
     // If the commit failed, the group is still in `members`, and goes back before the rest.
     members.append(&mut rest);
     put_back(shared, members);
+}
+
+/// Begins the transaction of a group, and returns how long it waited for the lock. `None`: it could not, or the schema is
+/// another one, and the members are answered or put back.
+fn begin_group(
+    writer: &mut WriterConnection,
+    shared: &WriterShared,
+    members: &mut Vec<Request>,
+    outbox: &mut Outbox<'_>,
+) -> Option<Duration> {
+    let waited = writer.busy_timeout.waited();
+    let begun = begin(writer, shared, members);
+    let lock = writer.busy_timeout.waited().saturating_sub(waited);
+    if let Err(error) = begun {
+        let now = Instant::now();
+        members.iter().for_each(|member| member.ticket.note_member(lock, now, Duration::ZERO));
+        could_not_begin(shared, members, outbox, &error);
+        return None;
+    }
+    if !knows_schema(writer).unwrap_or(false) {
+        writer.rollback();
+        shared.context.catalogue.next_epoch();
+        // If this fails, no text is known to be groupable, so each member runs alone and gets the failure itself.
+        let _ = learn_schema(writer);
+        put_back(shared, members);
+        return None;
+    }
+    Some(lock)
 }
 
 /// Returns true if more writes have joined the group, which waits for them for a moment where some are expected.

@@ -47,7 +47,7 @@ pub(crate) fn module(src: &Path, file: &Path) -> Vec<String> {
 }
 
 /// Returns a file without its tests. An item for tests may stand before them.
-fn before_tests(text: &str) -> &str {
+pub(crate) fn before_tests(text: &str) -> &str {
     text.split("#[cfg(test)]\nmod ").next().unwrap().split("#[cfg(all(test").next().unwrap()
 }
 

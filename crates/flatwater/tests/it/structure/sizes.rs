@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::floors::sources;
+use super::floors::{before_tests, sources};
 
 /// The number of files that stand beside each other in one folder.
 const FILES: usize = 25;
@@ -104,6 +104,37 @@ mod inside {
     assert_eq!(fault("x", 3, (2, 0)).as_deref(), Some("x: 3, and may be 2"));
     assert_eq!(fault("x", 1, (5, 3)).as_deref(), Some("x: 1, which is below 5: lower the bound"));
     assert_eq!([fault("x", 2, (2, 0)), fault("x", 2, (5, 3))], [None, None]);
+}
+
+/// The lines of a function that one can see whole.
+const FUNCTION: usize = 60;
+
+#[test]
+fn no_function_is_longer_than_one_can_see() {
+    let (mut longer, mut functions) = (Vec::new(), 0);
+    for file in sources(&root().join(ENGINE)) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines: Vec<&str> = before_tests(&text).lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let code = line.trim_start();
+            let head = code.strip_prefix("pub(crate) ").or(code.strip_prefix("pub ")).unwrap_or(code);
+            let head =
+                ["const ", "async ", "unsafe "].iter().fold(head, |head, word| head.strip_prefix(word).unwrap_or(head));
+            if !head.starts_with("fn ") || code.ends_with(['}', ';']) {
+                continue;
+            }
+            functions += 1;
+            let indent = &line[..line.len() - code.len()];
+            let ends = [format!("{indent}}}"), format!("{indent});")];
+            let length =
+                lines[at..].iter().position(|line| ends.iter().any(|end| line == end)).map_or(0, |end| end + 1);
+            if length > FUNCTION {
+                longer.push(format!("{}: {code} {length} lines", file.display()));
+            }
+        }
+    }
+    assert!(functions > 2_000, "only {functions} functions were seen");
+    assert!(longer.is_empty(), "{longer:#?}");
 }
 
 #[test]
