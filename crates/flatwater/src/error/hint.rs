@@ -1,8 +1,8 @@
 //! What an error says to do.
 //!
 //! Owns: the hint, and the sentences that name something of the API, of which the names are parts. Pure, on any thread.
-//! Invariant: a sentence is a constant, and its text in Rust too, so that a hint costs nothing. Leaves out: the names
-//! (`names`), and which error has which hint.
+//! Invariant: a sentence is a constant, and joined where an error needs it. Leaves out: the names (`names`), and which
+//! error has which hint.
 
 use std::borrow::Cow;
 
@@ -10,18 +10,14 @@ use super::names::Name;
 
 /// What an error says to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Hint {
-    /// It names nothing of the API.
-    Plain(Cow<'static, str>),
-    Sentence(&'static Sentence),
+pub(crate) struct Hint {
+    rust: Cow<'static, str>,
+    /// Of one that names something of the API.
+    parts: &'static Sentence,
 }
 
 /// A hint that may name something of the API. Made by `hint!`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Sentence {
-    rust: &'static str,
-    parts: &'static [Part],
-}
+pub(crate) type Sentence = [Part];
 
 /// A part of a sentence.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,11 +29,8 @@ pub(crate) enum Part {
 /// Makes a sentence of texts and names: `hint!["set " BusyTimeout " higher"]`.
 macro_rules! hint {
     ($($part:tt)*) => {{
-        use $crate::error::hint::{Part, Sentence, joined, length};
-        const PARTS: &[Part] = &[$($crate::error::hint::hint_part!($part)),*];
-        const RUST: &[u8] = &joined::<{ length(PARTS) }>(PARTS);
-        const SENTENCE: Sentence = Sentence::new(PARTS, RUST);
-        &SENTENCE
+        const SENTENCE: &$crate::error::hint::Sentence = &[$($crate::error::hint::hint_part!($part)),*];
+        SENTENCE
     }};
 }
 
@@ -52,91 +45,41 @@ macro_rules! hint_part {
 
 pub(crate) use {hint, hint_part};
 
-impl Part {
-    /// Returns the part as it is for Rust.
-    const fn rust(&self) -> &'static str {
-        match self {
-            Self::Said(said) => said,
-            Self::Name(name) => name.rust(),
-        }
-    }
-}
-
-/// Returns the number of bytes of a sentence in Rust.
-pub(crate) const fn length(parts: &[Part]) -> usize {
-    let (mut length, mut part) = (0, 0);
-    while part < parts.len() {
-        length += parts[part].rust().len();
-        part += 1;
-    }
-    length
-}
-
-/// Returns the bytes of a sentence in Rust, of which there are so many.
-pub(crate) const fn joined<const LENGTH: usize>(parts: &[Part]) -> [u8; LENGTH] {
-    let mut joined = [0; LENGTH];
-    let (mut end, mut part) = (0, 0);
-    while part < parts.len() {
-        let (text, mut at) = (parts[part].rust().as_bytes(), 0);
-        while at < text.len() {
-            joined[end] = text[at];
-            (end, at) = (end + 1, at + 1);
-        }
-        part += 1;
-    }
-    joined
-}
-
-impl Sentence {
-    pub(crate) const fn new(parts: &'static [Part], rust: &'static [u8]) -> Self {
-        match std::str::from_utf8(rust) {
-            Ok(rust) => Self { rust, parts },
-            Err(_) => panic!("texts are UTF-8"),
-        }
-    }
+fn joined(parts: &Sentence, spell: impl Fn(Name) -> &'static str) -> String {
+    let part = |part: &Part| match part {
+        Part::Said(said) => *said,
+        Part::Name(name) => spell(*name),
+    };
+    parts.iter().map(part).collect()
 }
 
 impl Hint {
     /// Returns the hint as it is for Rust.
     pub(crate) fn rust(&self) -> &str {
-        match self {
-            Self::Plain(text) => text,
-            Self::Sentence(sentence) => sentence.rust,
-        }
+        &self.rust
     }
 
     /// Returns the hint with the names as `spell` has them.
     pub(crate) fn spelled(&self, spell: impl Fn(Name) -> &'static str) -> Cow<'_, str> {
-        match self {
-            Self::Plain(text) => Cow::Borrowed(text),
-            Self::Sentence(sentence) => sentence
-                .parts
-                .iter()
-                .map(|part| match part {
-                    Part::Said(said) => *said,
-                    Part::Name(name) => spell(*name),
-                })
-                .collect::<String>()
-                .into(),
-        }
+        if self.parts.is_empty() { Cow::Borrowed(&self.rust) } else { joined(self.parts, spell).into() }
     }
 }
 
 impl From<&'static Sentence> for Hint {
-    fn from(sentence: &'static Sentence) -> Self {
-        Self::Sentence(sentence)
+    fn from(parts: &'static Sentence) -> Self {
+        Self { rust: joined(parts, Name::rust).into(), parts }
     }
 }
 
 impl From<&'static str> for Hint {
     fn from(text: &'static str) -> Self {
-        Self::Plain(text.into())
+        Self { rust: text.into(), parts: &[] }
     }
 }
 
 impl From<String> for Hint {
     fn from(text: String) -> Self {
-        Self::Plain(text.into())
+        Self { rust: text.into(), parts: &[] }
     }
 }
 
@@ -156,7 +99,8 @@ mod tests {
     #[test]
     fn rust_spells_the_parts_of_a_sentence_as_its_text_has_them() {
         let sentence = hint!["take " Changes " of the result of " Execute ", or RETURNING"];
-        assert_eq!(sentence.rust, "take `changes` of the result of `execute`, or RETURNING");
-        assert_eq!(Hint::from(sentence).spelled(Name::rust), sentence.rust);
+        let hint = Hint::from(sentence);
+        assert_eq!(hint.rust(), "take `changes` of the result of `execute`, or RETURNING");
+        assert_eq!(hint.spelled(Name::rust), hint.rust());
     }
 }
