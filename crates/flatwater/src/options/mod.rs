@@ -1,28 +1,24 @@
 //! Every setting of a database and its default.
 //!
-//! Owns: `Options`, a plain value, usable on any thread. Invariant: the defaults are part of the API. Leaves out:
-//! checking which settings contradict each other (`resolve`), and applying them, which connections, workers and the
-//! engine do.
+//! Owns: `Options`, a plain value, usable on any thread, and the setters of the first tier. Invariant: the defaults are
+//! part of the API. Leaves out: the second tier (`tuning`), checking which settings contradict each other (`resolve`),
+//! and applying them, which connections, workers and the engine do.
 
 mod choices;
-mod file_settings;
 pub(crate) mod foreign_code;
 pub(crate) mod image;
 pub(crate) mod json_options;
 pub(crate) mod key;
-mod reader_settings;
 pub(crate) mod resolve;
 mod setters;
-mod statement_listeners;
 mod tuning;
-mod untrusted;
 pub(crate) mod uri;
-mod url;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::events::statement_event::Listener;
+use crate::events::statement_event::{Listener, StatementEvent};
 pub use crate::inline::limits::{Inline, InlineLimits};
 use crate::migrations::Migrations;
 use crate::thread::cores;
@@ -33,76 +29,82 @@ use foreign_code::{Extension, OnConnect};
 use image::Image;
 pub use json_options::JsonOptions;
 pub use key::Key;
-use setters::setters;
+use setters::{setters, settings};
 pub use tuning::Tuning;
 use uri::Mode;
 
-/// How to open a database. The path is required; every other setting has a default. [`tuning`](Self::tuning) has the
-/// settings that most programs leave as they are.
-///
-/// ```no_run
-/// # async fn example() -> flatwater::Result<()> {
-/// use flatwater::options::Durability;
-/// use flatwater::Options;
-/// let db = Options::new("app.db").durability(Durability::Full).readers(4).open().await?;
-/// # Ok(()) }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub struct Options {
-    pub(crate) path: PathBuf,
-    pub(crate) key: Option<Key>,
-    pub(crate) read_only: bool,
-    /// The program asked to write.
-    pub(crate) writes: bool,
-    pub(crate) untrusted: bool,
-    pub(crate) step_limit: Option<u32>,
-    pub(crate) result_limit: Option<usize>,
-    pub(crate) memory_limit: Option<usize>,
-    pub(crate) create: bool,
-    pub(crate) durability: Durability,
-    pub(crate) foreign_keys: bool,
-    pub(crate) double_quoted_strings: bool,
-    pub(crate) readers: usize,
-    pub(crate) extra_readers: usize,
-    pub(crate) stream_idle: Duration,
-    pub(crate) live_poll: Duration,
-    pub(crate) snapshot_age: Duration,
-    pub(crate) queue: usize,
-    pub(crate) group: Option<GroupLimits>,
-    pub(crate) statement_cache: usize,
-    pub(crate) writer_cache_bytes: usize,
-    pub(crate) reader_cache_bytes: usize,
-    pub(crate) spill_bytes: usize,
-    pub(crate) temp_store: TempStore,
-    pub(crate) mmap_bytes: usize,
-    pub(crate) page_size: Option<u32>,
-    pub(crate) auto_vacuum: AutoVacuum,
-    pub(crate) optimize_every: Option<Duration>,
-    pub(crate) busy_timeout: Duration,
-    pub(crate) fairness: Fairness,
-    pub(crate) transaction_idle: Duration,
-    pub(crate) close_wait: Duration,
-    pub(crate) timeout: Option<Duration>,
-    /// Whoever has the file open already may have other options: they hold.
-    pub(crate) joins: bool,
-    pub(crate) attach: Vec<Attached>,
-    pub(crate) journal: Journal,
-    pub(crate) immutable: bool,
-    pub(crate) vfs: Option<String>,
-    pub(crate) network_filesystem: bool,
-    pub(crate) second_copy: SecondCopy,
-    pub(crate) on_open: Vec<String>,
-    pub(crate) load_extension: Vec<Extension>,
-    pub(crate) on_connect: Vec<OnConnect>,
-    pub(crate) checkpoint: Checkpoint,
-    pub(crate) read_limit: Option<Duration>,
-    pub(crate) leases: bool,
-    pub(crate) inline: Inline,
-    pub(crate) migrations: Option<Migrations>,
-    pub(crate) on_statement: Option<Listener>,
-    pub(crate) slow_statement: Option<Duration>,
-    pub(crate) image: Image,
+settings! {
+    /// How to open a database. The path is required; every other setting has a default. [`tuning`](Self::tuning) has the
+    /// settings that most programs leave as they are.
+    ///
+    /// ```no_run
+    /// # async fn example() -> flatwater::Result<()> {
+    /// use flatwater::options::Durability;
+    /// use flatwater::Options;
+    /// let db = Options::new("app.db").durability(Durability::Full).readers(4).open().await?;
+    /// # Ok(()) }
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    #[must_use]
+    pub struct Options;
+
+    of the file {
+        key: Option<Key> = None;
+        untrusted: bool = false;
+        step_limit: Option<u32> = None;
+        result_limit: Option<usize> = None;
+        memory_limit: Option<usize> = None;
+        durability: Durability = Durability::Normal;
+        foreign_keys: bool = true;
+        double_quoted_strings: bool = false;
+        readers: usize = cores().map_or(2, |cores| cores.clamp(2, 8));
+        extra_readers: usize = 8;
+        stream_idle: Duration = Duration::from_secs(30);
+        live_poll: Duration = Duration::from_millis(20);
+        snapshot_age: Duration = Duration::from_secs(300);
+        queue: usize = 1024;
+        group: Option<GroupLimits> = Some(GroupLimits::default());
+        statement_cache: usize = 128;
+        writer_cache_bytes: usize = 16 << 20;
+        reader_cache_bytes: usize = 4 << 20;
+        spill_bytes: usize = 64 << 20;
+        temp_store: TempStore = TempStore::Auto;
+        mmap_bytes: usize = 0;
+        page_size: Option<u32> = None;
+        auto_vacuum: AutoVacuum = AutoVacuum::None;
+        optimize_every: Option<Duration> = None;
+        busy_timeout: Duration = Duration::from_secs(30);
+        fairness: Fairness = Fairness::Auto;
+        transaction_idle: Duration = Duration::from_secs(30);
+        close_wait: Duration = Duration::from_secs(5);
+        attach: Vec<Attached> = Vec::new();
+        journal: Journal = Journal::Wal;
+        immutable: bool = false;
+        vfs: Option<String> = None;
+        second_copy: SecondCopy = SecondCopy::Refuse;
+        on_open: Vec<String> = Vec::new();
+        load_extension: Vec<Extension> = Vec::new();
+        on_connect: Vec<OnConnect> = Vec::new();
+        checkpoint: Checkpoint = Checkpoint::default();
+        read_limit: Option<Duration> = None;
+        leases: bool = true;
+        inline: Inline = Inline::default();
+        on_statement: Option<Listener> = None;
+        slow_statement: Option<Duration> = None;
+    }
+    of a handle {
+        path: PathBuf = PathBuf::new();
+        read_only: bool = false;
+        /// The program asked to write.
+        writes: bool = false;
+        create: bool = true;
+        timeout: Option<Duration> = None;
+        /// Whoever has the file open already may have other options: they hold.
+        joins: bool = false;
+        network_filesystem: bool = false;
+        migrations: Option<Migrations> = None;
+        image: Image = Image::default();
+    }
 }
 
 /// Another database file that is attached on every connection.
@@ -146,6 +148,14 @@ setters! {
     /// Sets how long `close` waits for submitted calls. Then it rolls an open transaction back, interrupts reads, and
     /// returns within two more seconds, even if a closure still runs. Default 5 s.
     close_wait: Duration;
+
+    /// Sets the deadline of every call on the handle that this `open` returns, as
+    /// [`Database::with_timeout`](crate::Database::with_timeout) does. Other handles of the file may have other
+    /// deadlines. Default: none.
+    timeout: Duration => Some;
+
+    /// Sets the maximum number of reader connections. Default: the number of cores, at least 2 and at most 8.
+    readers: usize;
 }
 
 impl Options {
@@ -155,73 +165,13 @@ impl Options {
     /// `memory`), `immutable` and `vfs`. Opening fails if it has any other key, and for the URLs of other libraries, such
     /// as `sqlite:app.db`.
     pub fn new(path: impl AsRef<Path>) -> Self {
-        Self {
-            path: path.as_ref().to_owned(),
-            key: None,
-            read_only: false,
-            writes: false,
-            untrusted: false,
-            step_limit: None,
-            result_limit: None,
-            memory_limit: None,
-            create: true,
-            durability: Durability::Normal,
-            foreign_keys: true,
-            double_quoted_strings: false,
-            readers: cores().map_or(2, |cores| cores.clamp(2, 8)),
-            extra_readers: 8,
-            stream_idle: Duration::from_secs(30),
-            live_poll: Duration::from_millis(20),
-            snapshot_age: Duration::from_secs(300),
-            queue: 1024,
-            group: Some(GroupLimits::default()),
-            statement_cache: 128,
-            writer_cache_bytes: 16 << 20,
-            reader_cache_bytes: 4 << 20,
-            spill_bytes: 64 << 20,
-            temp_store: TempStore::Auto,
-            mmap_bytes: 0,
-            page_size: None,
-            auto_vacuum: AutoVacuum::None,
-            optimize_every: None,
-            busy_timeout: Duration::from_secs(30),
-            fairness: Fairness::Auto,
-            transaction_idle: Duration::from_secs(30),
-            close_wait: Duration::from_secs(5),
-            timeout: None,
-            joins: false,
-            attach: Vec::new(),
-            journal: Journal::Wal,
-            immutable: false,
-            vfs: None,
-            network_filesystem: false,
-            second_copy: SecondCopy::Refuse,
-            on_open: Vec::new(),
-            load_extension: Vec::new(),
-            on_connect: Vec::new(),
-            checkpoint: Checkpoint::default(),
-            read_limit: None,
-            leases: true,
-            inline: Inline::default(),
-            migrations: None,
-            on_statement: None,
-            slow_statement: None,
-            image: Image::default(),
-        }
+        Self { path: path.as_ref().to_owned(), ..Self::with_defaults() }
     }
 
     /// Opens the database read-only: the file must exist and is never written. Default off, except for a file that is
     /// [`untrusted`](Self::untrusted).
     pub fn read_only(mut self, on: bool) -> Self {
         (self.read_only, self.writes) = (on, !on);
-        self
-    }
-
-    /// Sets the deadline of every call on the handle that this `open` returns, as
-    /// [`Database::with_timeout`](crate::Database::with_timeout) does. Other handles of the file may have other
-    /// deadlines. Default: none.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
         self
     }
 
@@ -248,6 +198,30 @@ impl Options {
     /// none.
     pub fn migrations(mut self, migrations: impl Into<Migrations>) -> Self {
         self.migrations = Some(migrations.into());
+        self
+    }
+
+    /// Calls `listener` once for each call that ends, with its SQL, its times and its outcome: for a log of queries, for
+    /// metrics, or for a list of slow statements. Without a listener nothing is measured. Default: none.
+    ///
+    /// The listener runs on the thread that polls the call to its end, or drops it, before the call returns. A slow
+    /// listener delays everything on that thread, and in a transaction all other writes. It may call the database;
+    /// these calls are not reported. It must not wait for the database while its own task has a transaction, a snapshot
+    /// or a stream open. If the listener holds a handle, the database stays open until
+    /// [`close`](crate::Database::close). If it panics, the call still returns its result. To open the file again in
+    /// this process, pass a clone of these options.
+    ///
+    /// ```no_run
+    /// # async fn example() -> flatwater::Result<()> {
+    /// use flatwater::events::StatementEvent;
+    /// use flatwater::Options;
+    ///
+    /// let log = |event: &StatementEvent<'_>| println!("{:?} {}", event.total, event.sql.unwrap_or(event.operation));
+    /// let db = Options::new("app.db").on_statement(log).open().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn on_statement(mut self, listener: impl Fn(&StatementEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.on_statement = Some(Listener::new(Arc::new(listener)));
         self
     }
 }

@@ -7,7 +7,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::untrusted::{UNTRUSTED_MEMORY, UNTRUSTED_RESULT, UNTRUSTED_STEPS};
 use super::uri::{self, Mode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options, TempStore};
@@ -16,14 +15,12 @@ const MAX_ATTACHED: usize = 10;
 const SMALLEST_WAL: u64 = 256 << 10;
 /// The maximum number of symbolic links to follow, the same as in SQLite.
 const MAX_LINKS: usize = 100;
-
-/// Returns the name of the first field in which two options differ. Names every field, so that a new one is not forgotten.
-macro_rules! first_difference {
-    ($one:expr, $other:expr, except: $($excepted:ident),*; $($field:ident,)*) => {{
-        let Options { $($excepted: _,)* $($field,)* } = $one;
-        [$((stringify!($field), *$field != $other.$field)),*].into_iter().find_map(|(name, differs)| differs.then_some(name))
-    }};
-}
+/// How many steps a statement takes at most on an untrusted file. SQLite makes some ten millions in a second.
+const UNTRUSTED_STEPS: u32 = 1_000_000_000;
+/// How many bytes a result has at most on an untrusted file.
+const UNTRUSTED_RESULT: usize = 64 << 20;
+/// How much memory SQLite takes at most for one statement on an untrusted file.
+const UNTRUSTED_MEMORY: usize = 128 << 20;
 
 impl Options {
     pub(crate) fn is_memory(&self) -> bool {
@@ -205,17 +202,9 @@ impl Options {
         if other.joins {
             return (self.key != other.key).then_some("key");
         }
-        let first = first_difference!(
-            self, other, except: path, read_only, writes, create, network_filesystem, timeout, joins, migrations, image;
-            key, untrusted, step_limit, result_limit, memory_limit, durability, foreign_keys, double_quoted_strings, readers,
-            extra_readers, stream_idle, live_poll, snapshot_age,
-            queue, group, statement_cache, writer_cache_bytes, reader_cache_bytes, spill_bytes, temp_store, mmap_bytes, page_size,
-            auto_vacuum, optimize_every, busy_timeout,
-            fairness, transaction_idle, close_wait, attach, journal, immutable, vfs, second_copy, on_open, load_extension, on_connect,
-            checkpoint, read_limit, leases, inline, on_statement, slow_statement,
-        );
         // A handle that only reads cannot apply any.
-        first.or_else(|| (!other.read_only && self.migrations != other.migrations).then_some("migrations"))
+        let migrations = || (!other.read_only && self.migrations != other.migrations).then_some("migrations");
+        self.first_difference(other).or_else(migrations)
     }
 }
 

@@ -1,9 +1,11 @@
-//! The settings that most programs leave as they are.
+//! The settings that most programs leave as they are, and files from strangers, for which some of them have limits.
 //!
-//! Owns: their setters; those of reads and of files are in `reader_settings` and `files`. Plain values, usable on any thread.
-//! Invariant: the defaults are part of the API. Leaves out: applying them.
+//! Owns: their setters. Plain values, usable on any thread. Invariant: the defaults are part of the API. Leaves out:
+//! applying them, and what protects a connection (`connection::open::untrusted`).
 
-use super::choices::{Checkpoint, Fairness, GroupLimits, Journal, SecondCopy, TempStore};
+use std::time::Duration;
+
+use super::choices::{AutoVacuum, Checkpoint, Fairness, GroupLimits, Journal, SecondCopy, TempStore};
 use super::setters::setters;
 use super::{Inline, Options};
 
@@ -23,6 +25,26 @@ impl Options {
     /// ```
     pub fn tuning(self, set: impl FnOnce(Tuning) -> Tuning) -> Self {
         set(Tuning(self)).0
+    }
+
+    /// Opens a file that a stranger may have made, such as an upload (<https://sqlite.org/security.html>). Default off.
+    ///
+    /// - It is opened [`read_only`](Self::read_only), unless that is set to false.
+    /// - Its schema runs no function and no virtual table that has effects or is not known to have none: functions of
+    ///   the program in its views, triggers, indexes and constraints fail unless they are
+    ///   [`SQLITE_INNOCUOUS`](https://sqlite.org/c3ref/c_deterministic.html). The program's own statements may call
+    ///   them.
+    /// - No SQL writes its schema or its pages directly, and each page is checked when it is read.
+    /// - Lengths (16 MiB), columns (500), the depth of expressions (100) and other sizes have low limits, beyond which
+    ///   a statement fails. A statement ends after 1,000,000,000 steps, or after [`Tuning::step_limit`].
+    /// - A result has at most 64 MiB, or [`Tuning::result_limit`]. A stream may be longer: its parts may not.
+    /// - SQLite takes at most 128 MiB of memory for a statement, or [`Tuning::memory_limit`].
+    ///
+    /// It does not limit time: set a [`timeout`](Self::timeout).
+    /// [`integrity_check`](crate::Database::integrity_check) says whether it is damaged.
+    pub fn untrusted(mut self) -> Self {
+        self.untrusted = true;
+        self
     }
 }
 
@@ -79,6 +101,83 @@ setters! {
     /// If a page is not in
     /// the cache, the polling thread reads it from the disk. Default [`Inline::Auto`] with a limit of 50 us.
     inline: Inline;
+
+    /// Sets how many connections beyond [`Options::readers`] may be held by read closures, snapshots, streams
+    /// and backups, so that other reads never wait for them. They are opened when needed. When all are held, further
+    /// such calls wait. Default 8.
+    extra_readers: usize;
+
+    /// Sets how long a [stream](crate::Session::stream) may stay without its rows being fetched before it ends with
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) and its reader is given back. Default 30 s.
+    stream_idle: Duration;
+
+    /// Sets how often Flatwater checks for commits of programs that do not use Flatwater, while a live query exists.
+    /// Default 20 ms. A check takes less than a microsecond. Commits of this process, and of others that use Flatwater
+    /// and take turns ([`fairness`](Self::fairness)), are reported at once.
+    live_poll: Duration;
+
+    /// Sets how long a [snapshot](crate::Database::snapshot) may be open before it ends with
+    /// [`ErrorKind::SnapshotTooOld`](crate::ErrorKind::SnapshotTooOld), because it blocks a restart of the WAL.
+    /// Default 5 minutes.
+    snapshot_age: Duration;
+
+    /// Lets a reader keep its read transaction open for the next read, for milliseconds, while there is no commit. The
+    /// next read then needs no lock. In the same way the writer keeps its read transaction open for the next short
+    /// write; each write is still committed when it ends. Results are the same either way. There are no leases with
+    /// attached files, with an external checkpointer ([`Checkpoint::External`](crate::options::Checkpoint::External), or
+    /// Litestream), or in a journal mode other than WAL. Default on.
+    leases: bool;
+
+    /// Ends a read that has been running for longer than this *and* prevents the WAL from restarting
+    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>). The read fails with
+    /// [`ErrorKind::SnapshotTooOld`](crate::ErrorKind::SnapshotTooOld). A read that does not block a WAL restart continues.
+    /// Default: no read is ended.
+    read_limit: Duration => Some;
+
+    /// Sets whether a file that is created gives the space of deleted rows back. A file that exists, and is not empty,
+    /// keeps its setting. Default [`AutoVacuum::None`].
+    auto_vacuum: AutoVacuum;
+
+    /// Sets the number of bytes of the file to map into memory. Default 0, because SQLite unmaps the file at every
+    /// commit while there are writes.
+    mmap_bytes: usize;
+
+    /// Brings the statistics of SQLite's query planner up to date, with [`PRAGMA
+    /// optimize`](https://sqlite.org/pragma.html#pragma_optimize), when the database is closed and this often while it
+    /// is open, such as once a day. Default: never.
+    ///
+    /// A table whose size has changed much, or with an index that has no statistics, is analysed: a few thousand rows
+    /// of each index are read, and the table `sqlite_stat1` is written. It holds the writer for a second at most, and a
+    /// close for 200 ms at most; then it is undone. Live queries run once more if it wrote. It never runs for a
+    /// read-only database, after a failed sync, or where another program copies the WAL.
+    optimize_every: Duration => Some;
+
+    /// Sets the page size of a file that is created, in bytes: a power of two from 512 to 65,536. A file that exists,
+    /// and is not empty, keeps the page size it has (<https://sqlite.org/pragma.html#pragma_page_size>). Default:
+    /// SQLite's, 4,096.
+    page_size: u32 => Some;
+
+    /// Ends a statement after about so many steps of SQLite's virtual machine, with
+    /// [`ErrorKind::Sql`](crate::ErrorKind::Sql). Of a stream this counts for each fetch. Default: no limit, except for
+    /// a file that is [`untrusted`](Options::untrusted).
+    step_limit: u32 => Some;
+
+    /// Ends a statement whose result takes more than so many bytes of memory, with [`ErrorKind::Sql`](crate::ErrorKind::Sql):
+    /// 16 bytes for each value, and the bytes of texts and blobs; or the length of the JSON. Of a stream this counts for
+    /// each fetch. A write that returns too much is executed, and the error says so. Default: no limit, except for a file
+    /// that is [`untrusted`](Options::untrusted).
+    result_limit: usize => Some;
+
+    /// Ends a statement for which SQLite takes more than so many bytes of memory, with
+    /// [`ErrorKind::Sql`](crate::ErrorKind::Sql): values that it computes, what it gathers, and the pages that it reads into the
+    /// cache, so it has to be larger than the caches. Of a stream this counts for each fetch. SQLite ends a transaction or a
+    /// snapshot with such a statement. It has no effect in a program that used SQLite before its first use of Flatwater. Default:
+    /// no limit, except for a file that is [`untrusted`](Options::untrusted).
+    memory_limit: usize => Some;
+
+    /// Sets the duration from which a call counts as slow: then [`is_slow`](crate::events::StatementEvent::is_slow) is true, and its event for
+    /// `tracing` has the level `warn` instead of `debug`. Default: no call is slow.
+    slow_statement: Duration => Some;
 }
 
 impl Tuning {

@@ -1,14 +1,16 @@
-//! `file:` URIs (<https://sqlite.org/uri.html>): parsing and writing them.
+//! `file:` URIs (<https://sqlite.org/uri.html>), and the URLs that other libraries take instead of a path:
+//! `sqlite::memory:`, `sqlite://app.db`.
 //!
-//! Owns: parsing a URI into its path and settings, and writing one for SQLite. Pure, on any thread. Invariant: an
-//! unknown key or value is refused, where SQLite itself would ignore it. Leaves out: checking which settings contradict
-//! each other, which the options do.
+//! Owns: parsing a URI into its path and settings, and writing one for SQLite; recognising a URL, and the form that
+//! opens the same database here. Pure, on any thread. Invariants: an unknown key or value of a URI is refused, where
+//! SQLite itself would ignore it; a URL is refused, which would be the name of a new file. Leaves out: checking which
+//! settings contradict each other, which the options do.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::url;
+use super::MEMORY;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
 
@@ -36,7 +38,7 @@ pub(crate) fn is_uri(path: &Path) -> bool {
 /// Parses a URI; a path that is not a URI is returned unchanged. A URL of another library is refused.
 pub(crate) fn parse(text: &Path) -> Result<Uri> {
     if !is_uri(text) {
-        url::refuse(text)?;
+        refuse_url(text)?;
         return Ok(Uri { path: text.to_owned(), ..Uri::default() });
     }
     let bytes = &text.as_os_str().as_encoded_bytes()["file:".len()..];
@@ -155,6 +157,54 @@ fn encode(path: &OsStr) -> Cow<'_, str> {
     }
     let encode = |byte: &u8| if is_plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
     bytes.iter().map(encode).collect::<String>().into()
+}
+
+/// Refuses a path that is a URL of another library.
+fn refuse_url(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    let Some((scheme, rest)) = split_url(&text) else { return Ok(()) };
+    let hint = match forms(&scheme, rest).as_slice() {
+        [form, of_sqlalchemy] => format!("write {form:?}, or {of_sqlalchemy:?} if the URL is one of SQLAlchemy"),
+        [form] if text.contains('/') => format!("write {form:?}"),
+        [form] => format!("write {form:?}, or \"./{text}\" if the file has that name"),
+        _ => "write the path of the file, or \":memory:\" for a database in memory".to_owned(),
+    };
+    Err(Error::misuse(format!("{text:?} is neither a path nor a `file:` URI")).with_hint(hint).in_operation("open"))
+}
+
+/// Returns the scheme, if it is `sqlite:` or its like, and what follows it. A name that begins with a colon, which SQLite
+/// reserves, has none.
+fn split_url(text: &str) -> Option<(String, &str)> {
+    if text.starts_with(':') {
+        return (text != MEMORY).then(|| (String::new(), text));
+    }
+    let text = text.strip_prefix("jdbc:").unwrap_or(text);
+    let (scheme, rest) = text.split_once(':')?;
+    let scheme = scheme.to_ascii_lowercase();
+    (matches!(&*scheme, "sqlite" | "sqlite3") || scheme.starts_with("sqlite+")).then_some((scheme, rest))
+}
+
+/// Returns the paths or `file:` URIs that name the same database, most likely one first, if the URL names one. In a URL
+/// of SQLAlchemy the third slash is no part of the path; only such a URL has a driver in its scheme.
+fn forms(scheme: &str, rest: &str) -> Vec<String> {
+    match rest.strip_prefix("///") {
+        None => path_of_url(rest.strip_prefix("//").unwrap_or(rest)).into_iter().collect(),
+        Some("") => Vec::new(),
+        Some(rest) if rest.starts_with(['/', ':']) || rest.starts_with("file:") || scheme.contains('+') => {
+            path_of_url(rest).into_iter().collect()
+        }
+        Some(relative) => [path_of_url(&format!("/{relative}")), path_of_url(relative)].into_iter().flatten().collect(),
+    }
+}
+
+/// Returns the path or the `file:` URI for the path of a URL.
+fn path_of_url(text: &str) -> Option<String> {
+    match text {
+        "" => None,
+        _ if text.starts_with(':') => Some(MEMORY.to_owned()),
+        _ if text.starts_with("file:") || !text.contains(['?', '%', '#']) => Some(text.to_owned()),
+        _ => Some(format!("file:{text}")),
+    }
 }
 
 #[cfg(test)]
