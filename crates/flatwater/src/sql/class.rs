@@ -151,21 +151,9 @@ fn is_writing_pragma(event: &AuthEvent) -> bool {
 
 /// Returns whether the event is a PRAGMA that lists objects of the schema, or reads one as a table.
 pub(crate) fn lists_schema(event: &AuthEvent) -> bool {
-    const LISTS: &[&str] = &[
-        "foreign_key_check",
-        "foreign_key_list",
-        "index_info",
-        "index_list",
-        "index_xinfo",
-        "integrity_check",
-        "quick_check",
-        "table_info",
-        "table_list",
-        "table_xinfo",
-    ];
     let name = event.first.as_deref().unwrap_or_default();
     match event.action {
-        ffi::SQLITE_PRAGMA => LISTS.iter().any(|lists| name.eq_ignore_ascii_case(lists)),
+        ffi::SQLITE_PRAGMA => pragma::lists_schema(name),
         ffi::SQLITE_READ => name.get(.."pragma_".len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case("pragma_")),
         _ => false,
     }

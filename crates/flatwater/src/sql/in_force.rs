@@ -3,6 +3,8 @@
 //! Owns: how SQLite reads the argument of each PRAGMA that sets a value (`sqlite3Pragma`). A word that SQLite does not
 //! know asks for nothing: SQLite would take it for some value. Leaves out: reading the value that is in force.
 
+use super::pragma::is_switch;
+
 /// A value that is in force, as the PRAGMA without an argument returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InForce {
@@ -58,50 +60,6 @@ fn switch(word: &str) -> Option<bool> {
         "off" | "no" | "false" => Some(false),
         _ => None,
     }
-}
-
-/// Returns true for a PRAGMA that is on or off, so that any number but 0 is on.
-fn is_switch(name: &str) -> bool {
-    const SWITCHES: &[&str] = &[
-        "automatic_index",
-        "cell_size_check",
-        "checkpoint_fullfsync",
-        "count_changes",
-        "defer_foreign_keys",
-        "empty_result_callbacks",
-        "foreign_keys",
-        "full_column_names",
-        "fullfsync",
-        "ignore_check_constraints",
-        "legacy_alter_table",
-        "query_only",
-        "read_uncommitted",
-        "recursive_triggers",
-        "reverse_unordered_selects",
-        "short_column_names",
-        "trusted_schema",
-        "writable_schema",
-    ];
-    SWITCHES.iter().any(|switch| name.eq_ignore_ascii_case(switch))
-}
-
-/// Returns true if SQLite returns a row for the PRAGMA also when it has an argument (`PragFlg_NoColumns1`).
-pub(crate) fn answers(name: &str) -> bool {
-    const ANSWERS: &[&str] = &[
-        "analysis_limit",
-        "busy_timeout",
-        "hard_heap_limit",
-        "journal_mode",
-        "journal_size_limit",
-        "locking_mode",
-        "max_page_count",
-        "mmap_size",
-        "secure_delete",
-        "soft_heap_limit",
-        "threads",
-        "wal_autocheckpoint",
-    ];
-    ANSWERS.iter().any(|answers| name.eq_ignore_ascii_case(answers))
 }
 
 #[cfg(test)]

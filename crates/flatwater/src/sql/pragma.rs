@@ -20,88 +20,147 @@ pub(crate) enum Pragma {
 }
 
 const KEY: &Sentence = hint!["set it in the options: " Key ", and change it with " Rekey];
+const CHECKPOINTS: &Sentence = hint!["Flatwater runs the checkpoints; see " Checkpoint];
 const ON_OPEN: &Sentence = hint!["set it in the options, for every connection: " OnOpen];
+
+/// What a PRAGMA is, however it is asked. One that sets a value has a hint on the supported alternative.
+#[derive(Clone, Copy)]
+enum Kind {
+    Answers,
+    /// It answers with objects of the schema.
+    Lists,
+    /// It changes the database.
+    Changes,
+    /// With an argument it changes the database.
+    Keeps,
+    /// It sets a value.
+    Value(&'static Sentence),
+    /// The value is on or off, so that any number but 0 is on.
+    Switch(&'static Sentence),
+    /// It returns a row also when it sets its value (`PragFlg_NoColumns1`).
+    Answered(&'static Sentence),
+    /// A file has the value from its first page on, so that it has no effect on a file with pages.
+    OfNewFiles(&'static Sentence),
+    /// It does something to one connection, and has no value.
+    Refused(&'static Sentence),
+}
+
+use Kind::{Answered, Answers, Changes, Keeps, Lists, OfNewFiles, Refused, Switch, Value};
+
+/// All that are known, by what they are.
+const KNOWN: &[(Kind, &str)] = &[
+    (
+        Lists,
+        "foreign_key_check foreign_key_list index_info index_list index_xinfo integrity_check quick_check \
+         table_info table_list table_xinfo",
+    ),
+    (
+        Answers,
+        "collation_list compile_options data_version database_list freelist_count function_list module_list \
+         page_count pragma_list",
+    ),
+    (Changes, "incremental_vacuum optimize wal_checkpoint"),
+    (Keeps, "application_id schema_version user_version"),
+    (Refused(hint!["Flatwater opens and closes its connections as needed"]), "shrink_memory"),
+    (
+        Refused(hint!["write the comparison into the SQL, for example with GLOB, or set it in the options: " OnOpen]),
+        "case_sensitive_like",
+    ),
+    (Answered(ON_OPEN), "analysis_limit hard_heap_limit max_page_count secure_delete soft_heap_limit threads"),
+    (
+        OfNewFiles(
+            hint!["set it in the options, for a file that is created: " AutoVacuum "; to change an existing file, use " VacuumsFile],
+        ),
+        "auto_vacuum",
+    ),
+    (
+        Switch(ON_OPEN),
+        "automatic_index cell_size_check checkpoint_fullfsync count_changes empty_result_callbacks \
+         full_column_names fullfsync ignore_check_constraints legacy_alter_table read_uncommitted \
+         recursive_triggers reverse_unordered_selects short_column_names trusted_schema writable_schema",
+    ),
+    (Answered(hint!["set it in the options: " BusyTimeout]), "busy_timeout"),
+    (Value(hint!["set it in the options: " WriterCacheBytes " and " ReaderCacheBytes]), "cache_size"),
+    (Value(hint!["set it in the options: " SpillBytes]), "cache_spill"),
+    (Value(ON_OPEN), "data_store_directory default_cache_size legacy_file_format temp_store_directory"),
+    (
+        Switch(hint!["use it inside of a transaction, or declare the foreign key DEFERRABLE INITIALLY DEFERRED"]),
+        "defer_foreign_keys",
+    ),
+    (OfNewFiles(hint!["a file keeps the encoding that it was created with"]), "encoding"),
+    (Switch(hint!["set it in the options: " ForeignKeys]), "foreign_keys"),
+    (Answered(hint!["Flatwater keeps the database in WAL mode; see " Journal]), "journal_mode"),
+    (Answered(CHECKPOINTS), "journal_size_limit wal_autocheckpoint"),
+    (Answered(hint!["a database is shared by several connections"]), "locking_mode"),
+    (Answered(hint!["set it in the options: " MmapBytes]), "mmap_size"),
+    (OfNewFiles(hint!["set it in the options, for a file that is created: " PageSize]), "page_size"),
+    (Switch(hint!["set it in the options: " ReadOnly]), "query_only"),
+    (Value(hint!["set it in the options: " Durability]), "synchronous"),
+    (Value(hint!["set it in the options: " TempStore]), "temp_store"),
+];
+
+fn known(name: &str) -> Option<Kind> {
+    let has_it = |names: &str| names.split_ascii_whitespace().any(|known| known.eq_ignore_ascii_case(name));
+    KNOWN.iter().find(|(_, names)| has_it(names)).map(|(kind, _)| *kind)
+}
+
+fn is_key(name: &str) -> bool {
+    KEY_PRAGMAS.iter().any(|key| key.eq_ignore_ascii_case(name))
+}
 
 /// Returns the class of `PRAGMA name` or, with an argument, of `PRAGMA name = argument`.
 pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
-    let name = name.to_ascii_lowercase();
-    match name.as_str() {
-        "table_info" | "table_xinfo" | "table_list" | "index_list" | "index_info" | "index_xinfo"
-        | "foreign_key_list" | "foreign_key_check" | "integrity_check" | "quick_check" | "database_list"
-        | "collation_list" | "function_list" | "module_list" | "pragma_list" | "compile_options" | "data_version"
-        | "freelist_count" | "page_count" => Pragma::Answer,
-        "incremental_vacuum" | "optimize" | "wal_checkpoint" => Pragma::DatabaseState,
-        "cipher_version" | "cipher_provider" | "cipher_provider_version" if CAN_ENCRYPT && !has_argument => {
-            Pragma::Answer
+    match known(name) {
+        Some(Changes) => Pragma::DatabaseState,
+        Some(Keeps) if has_argument => Pragma::DatabaseState,
+        Some(Value(hint) | Switch(hint) | Answered(hint) | OfNewFiles(hint)) if has_argument => {
+            Pragma::ConnectionState(hint)
         }
-        // The integrity check asks it, with another argument each time.
-        "cipher_integrity_check" if CAN_ENCRYPT && has_argument => Pragma::Answer,
-        name if KEY_PRAGMAS.contains(&name) => Pragma::ConnectionState(KEY),
-        "user_version" | "application_id" | "schema_version" => {
-            if has_argument {
-                Pragma::DatabaseState
-            } else {
-                Pragma::Answer
-            }
-        }
-        "shrink_memory" => Pragma::ConnectionState(hint!["Flatwater opens and closes its connections as needed"]),
-        "case_sensitive_like" => Pragma::ConnectionState(
-            hint!["write the comparison into the SQL, for example with GLOB, or set it in the options: " OnOpen],
-        ),
-        "foreign_keys"
-        | "synchronous"
-        | "cache_size"
-        | "mmap_size"
-        | "busy_timeout"
-        | "journal_mode"
-        | "journal_size_limit"
-        | "wal_autocheckpoint"
-        | "query_only"
-        | "temp_store"
-        | "cache_spill"
-        | "locking_mode"
-        | "defer_foreign_keys"
-        | "recursive_triggers"
-        | "secure_delete"
-        | "automatic_index"
-        | "threads"
-        | "trusted_schema"
-        | "cell_size_check"
-        | "checkpoint_fullfsync"
-        | "fullfsync"
-        | "ignore_check_constraints"
-        | "legacy_alter_table"
-        | "legacy_file_format"
-        | "max_page_count"
-        | "read_uncommitted"
-        | "reverse_unordered_selects"
-        | "soft_heap_limit"
-        | "hard_heap_limit"
-        | "analysis_limit"
-        | "writable_schema"
-        | "temp_store_directory"
-        | "data_store_directory"
-        | "empty_result_callbacks"
-        | "full_column_names"
-        | "page_size"
-        | "auto_vacuum"
-        | "encoding"
-        | "short_column_names"
-        | "count_changes"
-        | "default_cache_size" => {
-            if has_argument {
-                Pragma::ConnectionState(advice(&name))
-            } else {
-                Pragma::Answer
-            }
-        }
-        _ => Pragma::Unknown,
+        Some(Refused(hint)) => Pragma::ConnectionState(hint),
+        Some(_) => Pragma::Answer,
+        None if is_key(name) => Pragma::ConnectionState(KEY),
+        None if CAN_ENCRYPT && is_answer_of_sqlcipher(name, has_argument) => Pragma::Answer,
+        None => Pragma::Unknown,
     }
+}
+
+fn is_answer_of_sqlcipher(name: &str, has_argument: bool) -> bool {
+    // The integrity check asks the last, with another argument each time.
+    let names: &[&str] = if has_argument {
+        &["cipher_integrity_check"]
+    } else {
+        &["cipher_version", "cipher_provider", "cipher_provider_version"]
+    };
+    names.iter().any(|one| one.eq_ignore_ascii_case(name))
 }
 
 /// Returns true if a file has it from its first page on, so that the PRAGMA has no effect on a file with pages.
 pub(crate) fn is_of_new_files(name: &str) -> bool {
-    ["page_size", "auto_vacuum", "encoding"].iter().any(|one| one.eq_ignore_ascii_case(name))
+    matches!(known(name), Some(OfNewFiles(_)))
+}
+
+/// Returns true for a PRAGMA that is on or off, so that any number but 0 is on.
+pub(super) fn is_switch(name: &str) -> bool {
+    matches!(known(name), Some(Switch(_)))
+}
+
+/// Returns true if SQLite returns a row for the PRAGMA also when it has an argument.
+pub(crate) fn answers(name: &str) -> bool {
+    matches!(known(name), Some(Answered(_)))
+}
+
+/// Returns true if it lists objects of the schema.
+pub(super) fn lists_schema(name: &str) -> bool {
+    matches!(known(name), Some(Lists))
+}
+
+/// Returns whether Flatwater, or one of its options, sets PRAGMA `name`.
+pub(crate) fn is_ours(name: &str) -> bool {
+    match known(name) {
+        Some(Value(hint) | Switch(hint) | Answered(hint) | OfNewFiles(hint)) => hint != ON_OPEN,
+        Some(_) => false,
+        None => is_key(name),
+    }
 }
 
 /// Returns true if `PRAGMA name`, or with an argument `PRAGMA name = argument`, may change how files are encrypted, or write
@@ -129,40 +188,6 @@ pub(crate) fn may_change_encryption(name: &str, argument: Option<&str>, can_encr
 pub(crate) fn is_of_sqlcipher(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with("cipher") || name.ends_with("kdf_iter") || name == "rekey_cipher"
-}
-
-/// Returns whether Flatwater, or one of its options, sets PRAGMA `name`.
-pub(crate) fn is_ours(name: &str) -> bool {
-    advice(&name.to_ascii_lowercase()) != ON_OPEN
-}
-
-fn advice(name: &str) -> &'static Sentence {
-    match name {
-        name if KEY_PRAGMAS.contains(&name) => KEY,
-        "foreign_keys" => hint!["set it in the options: " ForeignKeys],
-        "synchronous" => hint!["set it in the options: " Durability],
-        "cache_size" => hint!["set it in the options: " WriterCacheBytes " and " ReaderCacheBytes],
-        "mmap_size" => hint!["set it in the options: " MmapBytes],
-        "busy_timeout" => hint!["set it in the options: " BusyTimeout],
-        "query_only" => hint!["set it in the options: " ReadOnly],
-        "journal_mode" => hint!["Flatwater keeps the database in WAL mode; see " Journal],
-        "wal_autocheckpoint" | "journal_size_limit" => hint!["Flatwater runs the checkpoints; see " Checkpoint],
-        "temp_store" => hint!["set it in the options: " TempStore],
-        "cache_spill" => hint!["set it in the options: " SpillBytes],
-        "page_size" => hint!["set it in the options, for a file that is created: " PageSize],
-        "auto_vacuum" => {
-            hint![
-                "set it in the options, for a file that is created: " AutoVacuum
-                "; to change an existing file, use " VacuumsFile
-            ]
-        }
-        "encoding" => hint!["a file keeps the encoding that it was created with"],
-        "locking_mode" => hint!["a database is shared by several connections"],
-        "defer_foreign_keys" => {
-            hint!["use it inside of a transaction, or declare the foreign key DEFERRABLE INITIALLY DEFERRED"]
-        }
-        _ => ON_OPEN,
-    }
 }
 
 #[cfg(test)]

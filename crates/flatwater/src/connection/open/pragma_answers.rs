@@ -12,8 +12,9 @@ use rusqlite::types::Value;
 use super::pragmas::{cache_size, temp_store};
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::sql::in_force::{InForce, answers, asks_for};
+use crate::sql::in_force::{InForce, asks_for};
 use crate::sql::policy;
+use crate::sql::pragma::answers;
 use crate::sql::tokens::quoted;
 
 /// What is in force of the settings that no connection can tell.
