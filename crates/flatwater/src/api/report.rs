@@ -16,6 +16,7 @@ use crate::events;
 use crate::events::statement_event::{ExecutedOn, StatementEvent, is_telling, tell};
 use crate::queue::run_metrics::{Counts, Measured, MeasuredRun, RunMetrics};
 use crate::sql::statement_info::StatementInfo;
+use crate::thread::lock;
 use crate::workers::Answer;
 use crate::workers::work::Work;
 
@@ -204,7 +205,7 @@ pub(crate) struct Collection(Mutex<Option<(Report, Facts)>>);
 
 impl Collection {
     fn add(&self, report: Report, more: Facts) {
-        let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = lock(&self.0);
         let Some((_, facts)) = &mut *first else {
             *first = Some((report, more));
             return;

@@ -6,67 +6,62 @@
 
 use rusqlite::ffi;
 
-/// The kind of a failure. The list is stable: a new SQLite code is mapped to one of these kinds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The database could not be opened.
-    Open,
-    /// The key does not open the file: it is another one, or it is missing, or the file is not encrypted.
-    Key,
-    /// SQLite refused the SQL or a value in it; or the index of a virtual table, such as one of FTS5, is out of step with its
-    /// content.
-    Sql,
-    /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint failed.
-    Constraint,
-    /// Another connection or process held a lock for longer than the busy timeout; or this process still has the file open,
-    /// because an earlier close has not finished.
-    Busy,
-    /// The call's deadline passed, or a transaction was idle for too long.
-    Timeout,
-    /// The caller dropped the call, and its work was interrupted.
-    Cancelled,
-    /// The disk or the database is full.
-    Full,
-    /// An operation of the file system failed.
-    Io,
-    /// The file is damaged.
-    Corrupt,
-    /// The database is closed.
-    Closed,
-    /// The call is wrong, regardless of what the database contains; or a value cannot be read as the type asked for.
-    Misuse,
-    /// A call that needs a row, such as `query_one`, found none.
-    RowNotFound,
-    /// A COMMIT failed, and it is unknown whether the transaction will be present after a restart.
-    CommitUnknown,
-    /// Flatwater ended a read that blocked a restart of the WAL for longer than `Tuning::read_limit`, or a snapshot
-    /// that was open for longer than `Tuning::snapshot_age`.
-    SnapshotTooOld,
+/// Declares the kinds, each with its name.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident $name:literal,)*) => {
+        /// The kind of a failure. The list is stable: a new SQLite code is mapped to one of these kinds.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl ErrorKind {
+            /// Returns the kind's name in lower case, as used in logs and metrics.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl ErrorKind {
-    /// Returns the kind's name in lower case, as used in logs and metrics.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Key => "key",
-            Self::Sql => "sql",
-            Self::Constraint => "constraint",
-            Self::Busy => "busy",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::Full => "full",
-            Self::Io => "io",
-            Self::Corrupt => "corrupt",
-            Self::Closed => "closed",
-            Self::Misuse => "misuse",
-            Self::RowNotFound => "row_not_found",
-            Self::CommitUnknown => "commit_unknown",
-            Self::SnapshotTooOld => "snapshot_too_old",
-        }
-    }
+kinds! {
+    /// The database could not be opened.
+    Open "open",
+    /// The key does not open the file: it is another one, or it is missing, or the file is not encrypted.
+    Key "key",
+    /// SQLite refused the SQL or a value in it; or the index of a virtual table, such as one of FTS5, is out of step with its
+    /// content.
+    Sql "sql",
+    /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint failed.
+    Constraint "constraint",
+    /// Another connection or process held a lock for longer than the busy timeout; or this process still has the file open,
+    /// because an earlier close has not finished.
+    Busy "busy",
+    /// The call's deadline passed, or a transaction was idle for too long.
+    Timeout "timeout",
+    /// The caller dropped the call, and its work was interrupted.
+    Cancelled "cancelled",
+    /// The disk or the database is full.
+    Full "full",
+    /// An operation of the file system failed.
+    Io "io",
+    /// The file is damaged.
+    Corrupt "corrupt",
+    /// The database is closed.
+    Closed "closed",
+    /// The call is wrong, regardless of what the database contains; or a value cannot be read as the type asked for.
+    Misuse "misuse",
+    /// A call that needs a row, such as `query_one`, found none.
+    RowNotFound "row_not_found",
+    /// A COMMIT failed, and it is unknown whether the transaction will be present after a restart.
+    CommitUnknown "commit_unknown",
+    /// Flatwater ended a read that blocked a restart of the WAL for longer than `Tuning::read_limit`, or a snapshot
+    /// that was open for longer than `Tuning::snapshot_age`.
+    SnapshotTooOld "snapshot_too_old",
 }
 
 impl ErrorKind {

@@ -8,8 +8,10 @@
 //! Leaves out: when to drain, and for how long.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+use crate::thread::lock;
 
 /// How often a thread that waits for the end of a drain looks whether its connection is still wanted.
 const LOOK: Duration = Duration::from_millis(2);
@@ -34,7 +36,7 @@ impl Drains {
 
     /// Returns the number that a new connection must remember. Waits until a drain is over; `None` if `is_unwanted` before.
     pub(crate) fn enter(&self, is_unwanted: impl Fn() -> bool) -> Option<u64> {
-        let mut is_on = self.lock();
+        let mut is_on = lock(&self.is_on);
         while *is_on {
             if is_unwanted() {
                 return None;
@@ -51,13 +53,9 @@ impl Drains {
 
     /// Begins a drain. Until the returned value is dropped, no other thread opens a connection.
     pub(crate) fn begin(&self) -> Drain<'_> {
-        *self.lock() = true;
+        *lock(&self.is_on) = true;
         self.number.fetch_add(1, Ordering::SeqCst);
         Drain(self)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.is_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -75,7 +73,7 @@ impl Drain<'_> {
 
 impl Drop for Drain<'_> {
     fn drop(&mut self) {
-        *self.0.lock() = false;
+        *lock(&self.0.is_on) = false;
         self.0.over.notify_all();
     }
 }

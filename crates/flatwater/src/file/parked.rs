@@ -1,13 +1,15 @@
 //! Whether a database that is open has no connection.
 //!
-//! Owns: the state, the wait for its end, and who is told of that. Runs on the threads that open connections. Invariant: it
-//! begins under a drain, on the thread that holds the writer slot, and ends when the writer has opened its connection again.
-//! Leaves out: closing and opening the connections (`workers::writer`), which databases are parked (`engine::parking`).
+//! Owns: the state, the wait for its end, and who is told of that. Runs on the threads that open connections.
+//! Invariant: it begins under a drain, on the thread that holds the writer slot, and ends when the writer has opened
+//! its connection again. Leaves out: closing and opening the connections (`workers::writer`), which databases are
+//! parked (`engine::parking`).
 
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::error::Result;
+use crate::thread::lock;
 
 #[derive(Default)]
 pub(crate) struct ParkedState {
@@ -28,13 +30,9 @@ pub(crate) trait HasConnections: Send + Sync {
 }
 
 impl ParkedState {
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.is_set.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns true if the database is open and has no connection, so that only the writer may open one.
     pub(crate) fn is_set(&self) -> bool {
-        *self.lock()
+        *lock(&self.is_set)
     }
 
     /// Sets who must know when there are connections again. Called once.
@@ -49,7 +47,7 @@ impl ParkedState {
 
     /// Waits until the database is not parked, or for this time.
     pub(crate) fn wait_for_end(&self, time: Duration) {
-        let is_set = self.lock();
+        let is_set = lock(&self.is_set);
         if *is_set {
             drop(self.ended.wait_timeout(is_set, time).unwrap_or_else(PoisonError::into_inner));
         }
@@ -57,12 +55,12 @@ impl ParkedState {
 
     /// Records that all connections were closed. Called under a drain.
     pub(crate) fn begin(&self) {
-        *self.lock() = true;
+        *lock(&self.is_set) = true;
     }
 
     /// Allows connections again.
     pub(crate) fn end(&self) {
-        *self.lock() = false;
+        *lock(&self.is_set) = false;
         self.ended.notify_all();
         self.tells.get().inspect(|tells| tells.has_connections());
     }

@@ -1,10 +1,10 @@
 //! Watching the files of an open database, and refusing writes after a fault.
 //!
-//! Owns: the identities of the files of one open database, checking them, and the refusal. The check runs on a thread of
-//! its own (`engine::file_check`) and at open, and holds no lock while it asks the file system; the code that opens and closes
-//! connections reports to it; the writer reads the refusal. Invariants: once writes are refused they stay refused until the
-//! database is opened again; nothing is concluded from a list of mappings that is older than the connection. Leaves out: how
-//! often to check.
+//! Owns: the identities of the files of one open database, checking them, and the refusal. The check runs on a thread
+//! of its own (`engine::file_check`) and at open, and holds no lock while it asks the file system; the code that opens
+//! and closes connections reports to it; the writer reads the refusal. Invariants: once writes are refused they stay
+//! refused until the database is opened again; nothing is concluded from a list of mappings that is older than the
+//! connection. Leaves out: how often to check.
 //!
 //! ```text
 //! fw-check                                 threads that park and open databases
@@ -19,7 +19,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use super::drain::Drains;
@@ -33,6 +33,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events;
 use crate::options::SecondCopy;
 use crate::options::resolve::beside;
+use crate::thread::lock;
 
 pub(crate) struct Watch {
     path: PathBuf,
@@ -86,13 +87,13 @@ impl Watch {
                 .with_hint("another process holds an exclusive lock on the file or its -shm, or this process has reached its open-file limit")
                 .in_operation("open")
         })?;
-        *self.guard.lock().unwrap_or_else(PoisonError::into_inner) = guard;
+        *lock(&self.guard) = guard;
         Ok(())
     }
 
     /// Returns the guard. Dropping it releases the files.
     pub(crate) fn unguard(&self) -> Option<Guard> {
-        self.guard.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.guard).take()
     }
 
     /// Called when the writer has opened its connection again: guards the files, looks for a second library, and allows
@@ -104,10 +105,6 @@ impl Watch {
             self.parked.end();
         }
         Ok(())
-    }
-
-    fn open(&self) -> MutexGuard<'_, OpenFiles> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Called before the writer's connection is opened.
@@ -136,7 +133,7 @@ impl Watch {
     }
 
     fn note(&self, wal: Option<FileId>, index: Option<usize>) {
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         *open = OpenFiles { number: open.number + 1, wal, index: index.map(|address| (address, Instant::now())) };
     }
 
@@ -157,7 +154,7 @@ impl Watch {
     /// Returns true if a second library has the file open, according to the `mappings` of the process, which are read only if
     /// this crate has it open.
     pub(crate) fn has_second_copy(&self, mappings: impl FnOnce() -> Arc<Mappings>) -> bool {
-        let index = self.open().index;
+        let index = lock(&self.open).index;
         index.is_some_and(|(address, _)| matches!(mappings().at(address), Mapped::Twice(_)))
     }
 
@@ -205,16 +202,16 @@ impl Watch {
         if self.is_moved() {
             return Some(self.moved());
         }
-        let before = self.open().clone();
+        let before = lock(&self.open).clone();
         // Without the lock, which opening and closing a connection take: the file system may hang. A WAL that is gone
         // because the connection was closed meanwhile is not lost.
         if before.wal.is_some()
             && existing(&beside(&self.path, "-wal")) != before.wal
-            && self.open().number == before.number
+            && lock(&self.open).number == before.number
         {
             return Some(self.lost("WAL"));
         }
-        let (address, since) = self.open().index?;
+        let (address, since) = lock(&self.open).index?;
         if !mappings.was_read_since(since) {
             return None;
         }

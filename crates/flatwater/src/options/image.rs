@@ -4,9 +4,10 @@
 //! that are cloned have the bytes, and those of an open database have them no longer than until its connection is open.
 //! Leaves out: loading them (`connection::open`).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Options;
+use crate::thread::lock;
 
 /// Where the header says which version of the file format a writer and a reader need: 1 for a rollback journal, 2 for a
 /// WAL (<https://sqlite.org/fileformat.html#file_format_version_numbers>).
@@ -25,7 +26,7 @@ pub(crate) struct Image(Mutex<Option<Arc<[u8]>>>);
 
 impl Image {
     fn bytes(&self) -> Option<Arc<[u8]>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0).clone()
     }
 
     pub(crate) fn is_some(&self) -> bool {
@@ -34,7 +35,7 @@ impl Image {
 
     /// Returns the bytes, and lets go of them.
     pub(crate) fn take(&self) -> Option<Arc<[u8]>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.0).take()
     }
 }
 

@@ -8,13 +8,14 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use flatwater_sqlite::{CAN_ENCRYPT, Secret};
 
 use super::{Options, TempStore};
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
+use crate::thread::lock;
 
 /// The size of a raw key, in bytes.
 const RAW_BYTES: usize = 32;
@@ -68,7 +69,7 @@ impl Key {
 
     /// Returns the key of a database that is about to be opened, of which no one else has a clone.
     pub(crate) fn of_its_own(&self) -> Self {
-        match &self.held().given {
+        match &lock(&self.0).given {
             Some(given) => Self::new(Secret::copy_of(given.bytes())),
             None => self.clone(),
         }
@@ -76,7 +77,7 @@ impl Key {
 
     /// Returns what opens the file, as SQLCipher takes it.
     pub(crate) fn of_file(&self, path: &Path) -> Result<Arc<Secret>> {
-        let held = self.held();
+        let held = lock(&self.0);
         let derived = held.derived.iter().find(|(file, _)| file == path).map(|(_, derived)| derived);
         let key = derived.or(held.given.as_ref()).cloned();
         key.ok_or_else(|| Error::misuse(format!("{} has no key; please report it", path.display())))
@@ -84,7 +85,7 @@ impl Key {
 
     /// Keeps the derived keys of all files of a database, and forgets what was given.
     pub(crate) fn derived(&self, all: Vec<(PathBuf, Secret)>) {
-        let mut held = self.held();
+        let mut held = lock(&self.0);
         if held.derived.is_empty() {
             held.derived = all.into_iter().map(|(path, derived)| (path, Arc::new(derived))).collect();
             held.given = None;
@@ -93,29 +94,25 @@ impl Key {
 
     /// Returns true if each file has a derived key.
     pub(crate) fn is_derived(&self) -> bool {
-        self.held().given.is_none()
+        lock(&self.0).given.is_none()
     }
 
     /// Becomes the other key.
     pub(crate) fn become_key(&self, other: &Self) {
         let (mark, given) = {
-            let other = other.held();
+            let other = lock(&other.0);
             (other.mark, other.given.clone())
         };
-        *self.held() = Held { mark, given, derived: Vec::new() };
+        *lock(&self.0) = Held { mark, given, derived: Vec::new() };
     }
 
     /// Refuses a key that is none, and any key in a build that cannot encrypt.
     pub(crate) fn check(&self) -> Result<()> {
         check_encryption()?;
-        if self.held().given.as_ref().is_some_and(|given| given.bytes().is_empty()) {
+        if lock(&self.0).given.as_ref().is_some_and(|given| given.bytes().is_empty()) {
             return Err(Error::misuse("the key is empty"));
         }
         Ok(())
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -141,8 +138,8 @@ fn mark(key: &[u8]) -> [u64; 2] {
 /// Equal if they were made of the same passphrase, or of the same bytes.
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        let own = self.held().mark;
-        own == other.held().mark
+        let own = lock(&self.0).mark;
+        own == lock(&other.0).mark
     }
 }
 

@@ -3,10 +3,11 @@
 //! Owns: the times, the place and the numbers of the last run. Shared by the caller's call and the worker. Invariant: a
 //! request without a listener has no metrics, and a worker then reads no clock for them. Leaves out: the event.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::events::statement_event::ExecutedOn;
+use crate::thread::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct RunMetrics(Mutex<Measured>);
@@ -45,12 +46,8 @@ pub(crate) struct Started {
 }
 
 impl RunMetrics {
-    fn lock(&self) -> MutexGuard<'_, Measured> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn read(&self) -> Measured {
-        *self.lock()
+        *lock(&self.0)
     }
 
     /// Notes that a run begins now. `waited` returns how long its connection has waited for locks so far.
@@ -63,13 +60,14 @@ impl RunMetrics {
     /// Notes that the run ended.
     pub(super) fn end(&self, started: Started, waited: impl FnOnce() -> Duration) {
         let Started { ran_on, began, waited: before } = started;
-        let lock = waited().saturating_sub(before);
-        self.lock().run = Some(MeasuredRun { ran_on, began, lock, run: Some(began.elapsed().saturating_sub(lock)) });
+        let locked = waited().saturating_sub(before);
+        let run = Some(began.elapsed().saturating_sub(locked));
+        lock(&self.0).run = Some(MeasuredRun { ran_on, began, lock: locked, run });
     }
 
     /// Notes a run. One that was noted before was undone.
     pub(crate) fn runs(&self, run: MeasuredRun) {
-        let mut measured = self.lock();
+        let mut measured = lock(&self.0);
         if let Some(before) = measured.run.replace(run) {
             measured.lock_before += before.lock;
         }
@@ -77,10 +75,10 @@ impl RunMetrics {
 
     /// Forgets a run that was undone.
     pub(crate) fn forget(&self) {
-        *self.lock() = Measured::default();
+        *lock(&self.0) = Measured::default();
     }
 
     pub(crate) fn counted(&self, counts: Counts) {
-        self.lock().counts = counts;
+        lock(&self.0).counts = counts;
     }
 }

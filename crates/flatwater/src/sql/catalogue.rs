@@ -1,13 +1,13 @@
 //! The catalogue of SQL texts: the texts that a database has seen, and what it learned about each.
 //!
-//! Owns: the bounded catalogue of texts, guarded by one lock that is held only for a lookup. Any thread may use it. Invariants:
-//! the number of texts and their bytes are bounded, whatever callers send; a text that is used once does not displace one that is
-//! used again. Leaves out: what is known of one text (`statement_info`).
+//! Owns: the bounded catalogue of texts, guarded by one lock that is held only for a lookup. Any thread may use it.
+//! Invariants: the number of texts and their bytes are bounded, whatever callers send; a text that is used once does
+//! not displace one that is used again. Leaves out: what is known of one text (`statement_info`).
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::grouping::Grouping;
 use super::lru::SegmentedLru;
@@ -15,6 +15,7 @@ use super::schema_seen::LeftWal;
 use super::statement_info::{KEPT_TEXT_BYTES, StatementInfo, hash_without_literals};
 use super::tokens::looks_like_a_write;
 use crate::growth_counter::step;
+use crate::thread::lock;
 
 /// The maximum number of texts in the catalogue, and how many of these places are only for texts that were looked up
 /// once.
@@ -78,22 +79,18 @@ impl Catalogue {
         Self { texts, epoch: AtomicU64::new(0), left: LeftWal::default(), prepared_again: Arc::default() }
     }
 
-    fn texts(&self) -> MutexGuard<'_, Texts> {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the entry of `sql`, adding a new one if there is none.
     pub(crate) fn text(&self, sql: &str) -> Arc<StatementInfo> {
         step(1);
         if sql.len() > KEPT_TEXT_BYTES {
             return Arc::new(StatementInfo::new(sql));
         }
-        if let Some(text) = self.texts().find(sql) {
+        if let Some(text) = lock(&self.texts).find(sql) {
             return text;
         }
         let is_write = looks_like_a_write(sql);
         let hash = if is_write { hash_without_literals(sql) } else { None };
-        let mut texts = self.texts();
+        let mut texts = lock(&self.texts);
         // Another thread may have added it meanwhile.
         if let Some(text) = texts.find(sql) {
             return text;
@@ -132,7 +129,7 @@ mod tests {
         for number in 0..1_000_000 {
             catalogue.text(&format!("SELECT {number}"));
         }
-        assert_eq!(catalogue.texts().by_sql.len(), TEXTS);
+        assert_eq!(lock(&catalogue.texts).by_sql.len(), TEXTS);
         let long = "x".repeat(KEPT_TEXT_BYTES + 1);
         assert!(!Arc::ptr_eq(&catalogue.text(&long), &catalogue.text(&long)));
         assert!(Arc::ptr_eq(&catalogue.text("SELECT 1"), &catalogue.text("SELECT 1")));
@@ -185,10 +182,10 @@ mod tests {
         for number in 0..100_000 {
             catalogue.text(&format!("UPDATE t SET a = {number}"));
         }
-        assert_eq!(catalogue.texts().alike.len(), 1);
+        assert_eq!(lock(&catalogue.texts).alike.len(), 1);
         for number in 0..10_000 {
             catalogue.text(&format!("UPDATE t{number} SET a = 1"));
         }
-        assert_eq!(catalogue.texts().alike.len(), ALIKE);
+        assert_eq!(lock(&catalogue.texts).alike.len(), ALIKE);
     }
 }

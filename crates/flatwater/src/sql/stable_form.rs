@@ -1,17 +1,19 @@
 //! The stable form of a text, for texts whose plan depends on the values that are bound.
 //!
-//! Owns: which values matter, for which of them the stable form has the plan that SQLite would make for them, and the choice
-//! between both forms. Any thread may use it. Invariants: a stable form is chosen only for values that were compared, or that
-//! SQLite does not tell apart from those; what is kept of values is a hash, and a bounded number of them. Leaves out: comparing
-//! the plans (`connection::learn::compare_plans`), and preparing either form.
+//! Owns: which values matter, for which of them the stable form has the plan that SQLite would make for them, and the
+//! choice between both forms. Any thread may use it. Invariants: a stable form is chosen only for values that were
+//! compared, or that SQLite does not tell apart from those; what is kept of values is a hash, and a bounded number of
+//! them. Leaves out: comparing the plans (`connection::learn::compare_plans`), and preparing either form.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use flatwater_sqlite::{Bindings, Matters, PlanParameter};
 use hashlink::DefaultHashBuilder;
 use rusqlite::types::ValueRef;
+
+use crate::thread::lock;
 
 /// The plans of so many kinds of values are compared. A text that is used with more, such as the patterns of a search box, is
 /// left to SQLite.
@@ -135,7 +137,7 @@ impl<T> StablePlace<T> {
     }
 
     fn get_current(&self) -> Option<Arc<StableForm<T>>> {
-        let mut place = self.form.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = lock(&self.form);
         if place.as_ref().is_some_and(|form| form.outdated.load(Ordering::Relaxed)) {
             *place = None;
             self.is_there.store(false, Ordering::Relaxed);
@@ -144,7 +146,7 @@ impl<T> StablePlace<T> {
     }
 
     pub(crate) fn set(&self, form: Arc<StableForm<T>>) {
-        *self.form.lock().unwrap_or_else(PoisonError::into_inner) = Some(form);
+        *lock(&self.form) = Some(form);
         self.is_there.store(true, Ordering::Relaxed);
     }
 

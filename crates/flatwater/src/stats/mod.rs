@@ -12,7 +12,7 @@ pub(crate) mod turn_counters;
 pub(crate) mod wal_counters;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -32,48 +32,40 @@ pub use wal_counters::{WalBlocker, WalStats};
 use crate::error::Error;
 use crate::events;
 use crate::inline::outcome::InlineRun;
+use crate::thread::lock;
 
-/// The kinds of call that have separate statistics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallKind {
-    Execute,
-    ExecuteMany,
-    Batch,
-    Script,
-    Query,
-    Fetch,
-    Snapshot,
-    Live,
-    Begin,
-    Commit,
-    ReadWith,
-    WriteWith,
-    WithConnection,
-    Migrate,
-    Backup,
-    Control,
+macro_rules! call_kinds {
+    ($($kind:ident $name:literal,)*) => {
+        /// The kinds of call that have separate statistics.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum CallKind {
+            $($kind,)*
+        }
+
+        impl CallKind {
+            /// All of them in their order, with their names.
+            const ALL: &[(Self, &'static str)] = &[$((Self::$kind, $name),)*];
+        }
+    };
 }
 
-impl CallKind {
-    /// All of them in their order, with their names.
-    const ALL: [(Self, &'static str); 16] = [
-        (Self::Execute, "execute"),
-        (Self::ExecuteMany, "execute_many"),
-        (Self::Batch, "batch"),
-        (Self::Script, "execute_script"),
-        (Self::Query, "query"),
-        (Self::Fetch, "fetch"),
-        (Self::Snapshot, "snapshot"),
-        (Self::Live, "live"),
-        (Self::Begin, "begin"),
-        (Self::Commit, "commit"),
-        (Self::ReadWith, "read_with"),
-        (Self::WriteWith, "write_with"),
-        (Self::WithConnection, "with_connection"),
-        (Self::Migrate, "migrate"),
-        (Self::Backup, "backup"),
-        (Self::Control, "control"),
-    ];
+call_kinds! {
+    Execute "execute",
+    ExecuteMany "execute_many",
+    Batch "batch",
+    Script "execute_script",
+    Query "query",
+    Fetch "fetch",
+    Snapshot "snapshot",
+    Live "live",
+    Begin "begin",
+    Commit "commit",
+    ReadWith "read_with",
+    WriteWith "write_with",
+    WithConnection "with_connection",
+    Migrate "migrate",
+    Backup "backup",
+    Control "control",
 }
 
 const SLOWEST_US: u64 = 3_600_000_000;
@@ -120,7 +112,7 @@ impl Recorder {
 
     /// Records that a call was answered `latency` after it began.
     pub(crate) fn answered(&self, kind: CallKind, latency: Duration) {
-        let mut times = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut times = lock(&self.latency[kind as usize]);
         record(&mut times, latency);
     }
 
@@ -161,9 +153,9 @@ impl Recorder {
     /// Returns everything but the data of the file and of the queues, which the recorder does not have.
     pub(crate) fn snapshot(&self, readers: &ReaderCounters) -> Stats {
         let calls = CallKind::ALL
-            .into_iter()
-            .filter_map(|(kind, name)| {
-                let workers = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
+            .iter()
+            .filter_map(|&(kind, name)| {
+                let workers = lock(&self.latency[kind as usize]);
                 let with_readers = (kind == CallKind::Query).then(|| {
                     let mut both = readers.answered.clone();
                     both.add(&*workers).expect("it grows");

@@ -5,8 +5,8 @@
 //! without holding the lock. Leaves out: deciding when to checkpoint.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flatwater_sqlite::CheckpointMode;
@@ -15,6 +15,7 @@ use super::counters::{Counter, counters};
 use super::{Times, record, times};
 use crate::error::Error;
 use crate::events::{self, InTheWay};
+use crate::thread::lock;
 
 /// What prevents a restart of the WAL: the WAL can restart only when no connection reads from it
 /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
@@ -123,10 +124,6 @@ impl WalRecorder {
         Self { path, ..Self::default() }
     }
 
-    fn guarded(&self) -> MutexGuard<'_, Guarded> {
-        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records the current length of the WAL.
     pub(crate) fn sees(&self, frames: u32, copied: u32, bytes: u64) {
         self.in_wal.store(frames, Ordering::Relaxed);
@@ -137,19 +134,19 @@ impl WalRecorder {
     /// Records a PASSIVE checkpoint that copied `frames` and did not reach `left`.
     pub(crate) fn checkpointed(&self, frames: u32, left: u32, took: Duration) {
         self.copied_frames.add(u64::from(frames));
-        record(&mut self.guarded().checkpoints, took);
+        record(&mut lock(&self.guarded).checkpoints, took);
         events::checkpointed(&self.path, frames, left, took);
     }
 
     /// Records the time between two writes that a checkpoint took, whether it restarted the WAL or not.
     pub(crate) fn paused(&self, took: Duration) {
-        record(&mut self.guarded().pauses, took);
+        record(&mut lock(&self.guarded).pauses, took);
     }
 
     /// Records how long a restart of the WAL took, from its first sync to its end.
     pub(crate) fn was_restarted(&self, took: Duration) {
         self.resets.count();
-        let mut guarded = self.guarded();
+        let mut guarded = lock(&self.guarded);
         (guarded.told_starved, guarded.told_room) = (false, false);
         drop(guarded);
         events::was_restarted(&self.path, took);
@@ -181,7 +178,7 @@ impl WalRecorder {
         if !is_starved {
             return;
         }
-        let mut guarded = self.guarded();
+        let mut guarded = lock(&self.guarded);
         guarded.starved += 1;
         guarded.cause = Some(cause.clone());
         let is_news = has_grown && !std::mem::replace(&mut guarded.told_starved, true);
@@ -203,7 +200,7 @@ impl WalRecorder {
 
     /// Records a round of the writer that waited because the WAL is beyond its hard limit.
     pub(crate) fn writers_waited(&self, took: Duration) {
-        let mut guarded = self.guarded();
+        let mut guarded = lock(&self.guarded);
         record(&mut guarded.room, took);
         let is_told = std::mem::replace(&mut guarded.told_room, true);
         drop(guarded);
@@ -218,7 +215,7 @@ impl WalRecorder {
     }
 
     pub(crate) fn snapshot(&self) -> WalStats {
-        let guarded = self.guarded();
+        let guarded = lock(&self.guarded);
         let (frames, copied) = (self.in_wal.load(Ordering::Relaxed), self.copied.load(Ordering::Relaxed));
         WalStats {
             frames,

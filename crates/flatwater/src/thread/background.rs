@@ -1,11 +1,11 @@
 //! Jobs that are not for the thread that has them: each has a helper thread for itself.
 //!
-//! Owns: giving a job its thread. Jobs that others wait for have a new thread, which may not wait for a reply itself. Jobs
-//! that may wait, such as an opening, take a thread that waits a moment for the next one of them, since starting a thread
-//! takes a large part of the time of an open; it keeps the name of its first job. Runs on any thread, for a moment, and on the
-//! helpers. Invariants: a job never waits for another one, as it may block for long; if no thread can be started, the caller
-//! knows, and does without. One lock guards the jobs that are left to waiting threads, and is never held while one runs.
-//! Leaves out: what the jobs do; workers, which serve many requests (`start`).
+//! Owns: giving a job its thread. Jobs that others wait for have a new thread, which may not wait for a reply itself.
+//! Jobs that may wait, such as an opening, take a thread that waits a moment for the next one of them, since starting a
+//! thread takes a large part of the time of an open; it keeps the name of its first job. Runs on any thread, for a
+//! moment, and on the helpers. Invariants: a job never waits for another one, as it may block for long; if no thread
+//! can be started, the caller knows, and does without. One lock guards the jobs that are left to waiting threads, and
+//! is never held while one runs. Leaves out: what the jobs do; workers, which serve many requests (`start`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use flatwater_sqlite::PerProcess;
 
+use super::lock;
 use super::start::{start, start_worker};
 
 /// How long a thread waits for another job that may wait, and how many do.
@@ -49,7 +50,7 @@ pub(crate) fn run(name: &str, job: impl FnOnce() + Send + 'static, failed: impl 
 /// # Errors
 /// `value`, if no thread can be started.
 pub(crate) fn run_with<T: Send + 'static>(name: &str, value: T, job: impl FnOnce(T) + Send + 'static) -> Result<(), T> {
-    let take = |place: &Mutex<Option<T>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let take = |place: &Mutex<Option<T>>| lock(place).take();
     let place = Arc::new(Mutex::new(Some(value)));
     let taken = place.clone();
     let started = start_worker(name, move || {

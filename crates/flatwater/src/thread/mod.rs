@@ -10,7 +10,7 @@ pub(crate) mod reentrancy;
 pub(crate) mod run_time;
 pub(crate) mod start;
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::available_parallelism;
 
 /// Returns the number of processors; `None` if the system does not tell. It is counted once, because on Linux this reads
@@ -18,4 +18,10 @@ use std::thread::available_parallelism;
 pub(crate) fn cores() -> Option<usize> {
     static CORES: OnceLock<Option<usize>> = OnceLock::new();
     *CORES.get_or_init(|| available_parallelism().ok().map(std::num::NonZero::get))
+}
+
+/// Locks the mutex, also after a panic in another thread: every critical section of this crate leaves its state
+/// consistent.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
 //! One alarm that can be moved and cleared: of what has one limit, or one next try, at a time.
 //!
 //! Owns: the place of that alarm. Any thread may set it, also the timer's, when the alarm goes off. Invariants: at most
-//! one alarm is set; the one that was set last is the one that stays, because an alarm is set under the lock of its place;
-//! it keeps alive nothing that it is about. That lock is held for nothing else; an alarm is dropped without it. Leaves out:
-//! what happens when the alarm goes off; an alarm that is set again and again (`recurring`).
+//! one alarm is set; the one that was set last is the one that stays, because an alarm is set under the lock of its
+//! place; it keeps alive nothing that it is about. That lock is held for nothing else; an alarm is dropped without it.
+//! Leaves out: what happens when the alarm goes off; an alarm that is set again and again (`recurring`).
 //!
 //! ```text
 //! a thread                                 timer's thread
@@ -13,10 +13,11 @@
 //!                                          stores the next one in the place of the one that went off
 //! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::timer::{self, Alarm};
+use crate::thread::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct Deadline(Mutex<Option<Alarm>>);
@@ -41,19 +42,15 @@ impl Deadline {
 
     /// Takes the alarm back, unless it is going off. The next one may be set meanwhile, and is taken back then.
     pub(crate) fn clear(&self) {
-        let before = self.lock().take();
+        let before = lock(&self.0).take();
         drop(before);
     }
 
     fn store(&self, set: impl FnOnce() -> Alarm) {
-        let mut place = self.lock();
+        let mut place = lock(&self.0);
         let before = place.replace(set());
         drop(place);
         drop(before);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Alarm>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -65,7 +62,7 @@ mod tests {
     use super::*;
 
     fn is_set(place: &Deadline) -> bool {
-        place.lock().as_ref().is_some_and(Alarm::is_set)
+        lock(&place.0).as_ref().is_some_and(Alarm::is_set)
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! A tick that comes again for as long as it is wanted, such as a look at what is idle.
 //!
-//! Owns: the alarm of the next tick, and what was asked for while one runs. Any thread asks for ticks and ends them; a tick
-//! runs on the timer's thread, without a lock. Invariants: at most one tick is set or runs, for a tick has a number, and what
-//! goes off with another one does nothing; after `by` a tick begins, at the time that was asked for or before, unless `end`
-//! comes first; after `end` no tick begins, and one that runs is the last; the ticks end with their owner. One lock guards
-//! the place, and is held to set an alarm and for nothing else. Leaves out: what a tick does; whether it keeps its owner
-//! alive, which it should not.
+//! Owns: the alarm of the next tick, and what was asked for while one runs. Any thread asks for ticks and ends them; a
+//! tick runs on the timer's thread, without a lock. Invariants: at most one tick is set or runs, for a tick has a
+//! number, and what goes off with another one does nothing; after `by` a tick begins, at the time that was asked for or
+//! before, unless `end` comes first; after `end` no tick begins, and one that runs is the last; the ticks end with
+//! their owner. One lock guards the place, and is held to set an alarm and for nothing else. Leaves out: what a tick
+//! does; whether it keeps its owner alive, which it should not.
 //!
 //! ```text
 //! a thread                                 timer's thread
@@ -22,10 +22,11 @@
 //!                                          finds another number: sets nothing
 //! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::timer::{self, Alarm};
+use crate::thread::lock;
 
 /// Dropping it ends the ticks.
 #[derive(Debug, Default)]
@@ -90,10 +91,6 @@ impl Recurring {
         let before = lock(&self.0).end();
         drop(before);
     }
-}
-
-fn lock(shared: &SharedTicks) -> MutexGuard<'_, Ticks> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sets the alarm under the lock. Returns the one before, to be dropped without it.

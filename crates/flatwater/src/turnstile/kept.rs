@@ -7,11 +7,13 @@
 //! ticket, for the writer's thread takes that one under the queue's. Leaves out: how long a turn lasts and is held
 //! (`turn`).
 
+use super::Turnstile;
 use super::turn::{HOLD, Rest};
 use super::turn::{Stage, Ticket};
-use super::{Turnstile, lock};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+use crate::thread::lock;
 
 /// What became of the turn when a slot was released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

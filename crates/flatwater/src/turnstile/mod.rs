@@ -27,7 +27,7 @@ mod turn;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Origin, TurnFile};
@@ -41,6 +41,7 @@ use turn::{Stage, Ticket};
 use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};
 use crate::stats::turn_counters::TurnRecorder;
+use crate::thread::lock;
 
 /// If there is a file, how often a process that writes looks whether somebody is in line.
 const LOOK_AT_LINE: Duration = Duration::from_micros(250);
@@ -290,8 +291,4 @@ impl Quiet {
     fn end(&self) {
         self.until.store(0, Ordering::Relaxed);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,18 +1,19 @@
 //! The file `<db>-turn` of one open database, as this process has it.
 //!
-//! Owns: looking for the file, opening it, and giving it up. Runs on the thread that holds the writer slot, and on the one that
-//! waits for commits. Invariant: after a failure the file is given up and not opened for a while; the one at the path is
-//! used, as of the last look. Leaves out: what is in the file (`flatwater_sqlite::TurnFile`).
+//! Owns: looking for the file, opening it, and giving it up. Runs on the thread that holds the writer slot, and on the
+//! one that waits for commits. Invariant: after a failure the file is given up and not opened for a while; the one at
+//! the path is used, as of the last look. Leaves out: what is in the file (`flatwater_sqlite::TurnFile`).
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{TurnFile, Word};
 
 use crate::options::resolve::beside;
 use crate::stats::turn_counters::TurnRecorder;
+use crate::thread::lock;
 
 /// How often a process that writes looks for the file.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
@@ -51,24 +52,20 @@ impl SideFile {
         Self { path, database: database.to_owned(), recorder, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the file, if it was found.
     pub(super) fn opened(&self) -> Option<Arc<TurnFile>> {
-        self.state().file.clone()
+        lock(&self.state).file.clone()
     }
 
     /// Returns the file, if it is there, or if it may be made. Looks for it if that is due.
     pub(super) fn get(&self, now: Instant, may_make: bool) -> Option<Arc<TurnFile>> {
-        let state = self.state();
+        let state = lock(&self.state);
         if state.may_use == Use::Never || now < state.again_at { None } else { self.look(state, now, may_make) }
     }
 
     /// The same, and `None` while the database is parked.
     pub(super) fn get_unless_parked(&self, now: Instant, may_make: bool) -> Option<Arc<TurnFile>> {
-        let state = self.state();
+        let state = lock(&self.state);
         if state.may_use == Use::Always && now >= state.again_at { self.look(state, now, may_make) } else { None }
     }
 
@@ -97,7 +94,7 @@ impl SideFile {
             Ok(value) => return Some(value),
             Err(error) => error,
         };
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let given_up = state.file.take();
         state.again_at = Instant::now() + AFTER_FAILURE;
         drop(state);
@@ -107,7 +104,7 @@ impl SideFile {
     }
 
     pub(super) fn unpark(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.may_use == Use::Parked {
             state.may_use = Use::Always;
         }
@@ -115,7 +112,7 @@ impl SideFile {
 
     /// Gives the file up, and removes it if no other process uses it.
     pub(super) fn let_go(&self, for_good: bool) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.may_use = if for_good { Use::Never } else { Use::Parked };
         let file = state.file.take();
         drop(state);

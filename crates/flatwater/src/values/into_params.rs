@@ -58,55 +58,22 @@ impl IntoParams for () {
     }
 }
 
-impl<T: ToSql, const N: usize> IntoParams for [T; N] {
-    fn into_params(self) -> Result<Params> {
-        list::<T, _>(self)
-    }
+/// Lists of one type.
+macro_rules! lists {
+    ($([$($generic:tt)*] $list:ty),+ $(,)?) => {$(
+        impl<T: ToSql, $($generic)*> IntoParams for $list {
+            fn into_params(self) -> Result<Params> {
+                list::<T, _>(self)
+            }
 
-    fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        add_list(rows, &self)
-    }
+            fn add_to(self, rows: &mut ParamRows) -> Result<()> {
+                add_list::<T>(rows, self.as_ref())
+            }
+        }
+    )+};
 }
 
-impl<T: ToSql, const N: usize> IntoParams for &[T; N] {
-    fn into_params(self) -> Result<Params> {
-        list::<T, _>(self)
-    }
-
-    fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        add_list(rows, self)
-    }
-}
-
-impl<T: ToSql> IntoParams for &[T] {
-    fn into_params(self) -> Result<Params> {
-        list::<T, _>(self)
-    }
-
-    fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        add_list(rows, self)
-    }
-}
-
-impl<T: ToSql> IntoParams for Vec<T> {
-    fn into_params(self) -> Result<Params> {
-        list::<T, _>(self)
-    }
-
-    fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        add_list(rows, &self)
-    }
-}
-
-impl<T: ToSql> IntoParams for &Vec<T> {
-    fn into_params(self) -> Result<Params> {
-        self.as_slice().into_params()
-    }
-
-    fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        self.as_slice().add_to(rows)
-    }
-}
+lists!([const N: usize] [T; N], [const N: usize] &[T; N], [] &[T], [] Vec<T>, [] &Vec<T>);
 
 /// Returns the parameters of a list of `T`.
 fn list<T, I>(values: I) -> Result<Params>
