@@ -129,6 +129,11 @@ impl Options {
         if self.optimize_every.is_some_and(|every| every.is_zero()) {
             return refuse("`optimize_every` must be longer than zero");
         }
+        self.check_work()
+    }
+
+    /// Checks what is done when the database is opened, and with its transactions.
+    fn check_work(&self) -> Result<()> {
         if let Some(migrations) = &self.migrations {
             migrations.steps()?;
             if self.read_only {

@@ -2,8 +2,7 @@
 //!
 //! Owns: the list, for parking and for the close. Runs on the threads that serve connections, on those that park a
 //! database and close it. Invariant: a connection is in the list before it is opened, and until it is closed; while a
-//! database is parked, none is. One lock guards the list. It is held while a database is parked, and otherwise for a
-//! few assignments. Leaves out: what a connection does.
+//! database is parked, none is. One lock guards the list, and is held for a few assignments. Leaves out: what a connection does.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -17,20 +16,32 @@ const PARKED: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub(crate) struct OwnConnections {
     open: Mutex<Open>,
-    /// Signalled when one was closed.
+    /// Signalled when one was closed, and when all are kept closed no more.
     left: Condvar,
 }
 
 #[derive(Default)]
-pub(crate) struct Open {
+struct Open {
     connections: Vec<Weak<OwnConnection>>,
     closes: bool,
+    /// The database is being parked: none is opened meanwhile.
+    kept_closed: bool,
 }
 
 impl Open {
     /// One that was lost to a panic is not waited for.
     fn has_some(&self) -> bool {
         self.connections.iter().any(|own| own.strong_count() > 0)
+    }
+}
+
+/// None is opened while it lives. The list itself is not locked: who parks the database wakes tasks, which may drop a handle.
+pub(crate) struct KeptClosed<'a>(&'a OwnConnections);
+
+impl Drop for KeptClosed<'_> {
+    fn drop(&mut self) {
+        self.0.lock().kept_closed = false;
+        self.0.left.notify_all();
     }
 }
 
@@ -45,7 +56,8 @@ impl OwnConnections {
 
     /// Called before a connection is used. Blocks while the database is parked.
     pub(super) fn enter(&self, own: &OwnConnection) -> Result<()> {
-        let mut open = self.lock();
+        let open = self.left.wait_while(self.lock(), |open| open.kept_closed);
+        let mut open = open.unwrap_or_else(PoisonError::into_inner);
         if open.connections.iter().any(|one| std::ptr::eq(one.as_ptr(), own)) {
             return Ok(());
         }
@@ -76,8 +88,13 @@ impl OwnConnections {
     }
 
     /// Keeps all closed for as long as the guard lives. `None` if one is open.
-    pub(crate) fn keep_closed(&self) -> Option<MutexGuard<'_, Open>> {
-        Some(self.lock()).filter(|open| !open.has_some())
+    pub(crate) fn keep_closed(&self) -> Option<KeptClosed<'_>> {
+        let mut open = self.lock();
+        if open.has_some() || open.kept_closed {
+            return None;
+        }
+        open.kept_closed = true;
+        Some(KeptClosed(self))
     }
 
     /// Called when the database begins to close: each connection ends as soon as no transaction is open on it.

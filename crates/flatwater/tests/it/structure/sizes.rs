@@ -16,10 +16,10 @@ const TREES: [&str; 6] = ["crates", "conformance", "lab/src", "node/src", "pytho
 const ENGINE: &str = "crates/flatwater/src";
 
 /// The lines of code of the engine, without comments and tests, and how far below that it may be.
-const LINES: (usize, usize) = (34_400, 200);
+const LINES: (usize, usize) = (34_200, 200);
 
 /// Its files, and how far below that it may be.
-const ENGINE_FILES: (usize, usize) = (370, 3);
+const ENGINE_FILES: (usize, usize) = (366, 3);
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
