@@ -185,8 +185,4 @@ fn fetch(caller: &Caller, operation: &'static str, work: Result<Work>) -> Call<B
     })
 }
 
-impl std::fmt::Debug for Batches {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Batches").finish_non_exhaustive()
-    }
-}
+opaque!(Batches);

@@ -3,7 +3,6 @@
 //! Owns: the operations outside a transaction, and the handle whose last drop closes the database. Leaves out: how
 //! requests are served, and on which thread.
 
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -222,16 +221,5 @@ impl Clone for Database {
     }
 }
 
-impl Deref for Database {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
-
-impl std::fmt::Debug for Database {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Database").finish_non_exhaustive()
-    }
-}
+derefs_to_session!(Database);
+opaque!(Database);

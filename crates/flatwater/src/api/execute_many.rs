@@ -186,8 +186,4 @@ where
 /// The iterator is not pinned.
 impl<I> Unpin for ExecuteMany<I> {}
 
-impl<I> std::fmt::Debug for ExecuteMany<I> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ExecuteMany").finish_non_exhaustive()
-    }
-}
+opaque!(ExecuteMany<I>);

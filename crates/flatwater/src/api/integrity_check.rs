@@ -194,11 +194,7 @@ impl Stream for IntegrityCheck {
     }
 }
 
-impl std::fmt::Debug for IntegrityCheck {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IntegrityCheck").finish_non_exhaustive()
-    }
-}
+opaque!(IntegrityCheck);
 
 /// Returns the SQL of a check of a database, or of one of its tables.
 #[must_use]

@@ -4,7 +4,6 @@
 //! of scope ends, and gives its reader back. Leaves out: serving it, which the readers do, or the writer in a database
 //! with one connection.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::api::call::Call;
@@ -64,16 +63,5 @@ pub(crate) fn begin(of: &Session) -> Call<Snapshot> {
     })
 }
 
-impl Deref for Snapshot {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
-
-impl std::fmt::Debug for Snapshot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Snapshot").finish_non_exhaustive()
-    }
-}
+derefs_to_session!(Snapshot);
+opaque!(Snapshot);

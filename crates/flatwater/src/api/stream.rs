@@ -124,8 +124,4 @@ impl<T> Stream for RowStream<T> {
     }
 }
 
-impl<T> std::fmt::Debug for RowStream<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RowStream").finish_non_exhaustive()
-    }
-}
+opaque!(RowStream<T>);

@@ -6,7 +6,6 @@
 //! stack of its savepoints, which the writer has.
 
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::api::call::Call;
@@ -188,13 +187,7 @@ pub(crate) fn begin(session: &Session, rowid: Option<i64>) -> Call<Transaction<'
     })
 }
 
-impl Deref for Transaction<'_> {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
+derefs_to_session!(Transaction<'_>);
 
 impl std::fmt::Debug for Transaction<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

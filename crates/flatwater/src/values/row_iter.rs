@@ -47,6 +47,11 @@ impl<'a> RowIter<'a> {
     fn new(rows: Source<'a>, length: usize) -> Self {
         Self { rows, left: 0..length }
     }
+
+    #[inline]
+    fn row(&self, index: usize) -> Row<'a> {
+        Row { rows: self.rows.clone(), index }
+    }
 }
 
 impl<'a> Iterator for RowIter<'a> {
@@ -54,8 +59,7 @@ impl<'a> Iterator for RowIter<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Row<'a>> {
-        let index = self.left.next()?;
-        Some(Row { rows: self.rows.clone(), index })
+        self.left.next().map(|index| self.row(index))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -63,15 +67,13 @@ impl<'a> Iterator for RowIter<'a> {
     }
 
     fn nth(&mut self, n: usize) -> Option<Row<'a>> {
-        let index = self.left.nth(n)?;
-        Some(Row { rows: self.rows.clone(), index })
+        self.left.nth(n).map(|index| self.row(index))
     }
 }
 
 impl DoubleEndedIterator for RowIter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let index = self.left.next_back()?;
-        Some(Row { rows: self.rows.clone(), index })
+        self.left.next_back().map(|index| self.row(index))
     }
 }
 

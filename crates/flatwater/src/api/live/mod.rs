@@ -311,8 +311,4 @@ impl<T> Stream for Live<T> {
     }
 }
 
-impl<T> std::fmt::Debug for Live<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Live").finish_non_exhaustive()
-    }
-}
+opaque!(Live<T>);
