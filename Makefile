@@ -305,8 +305,7 @@ $(SQLD_MADE): crates/flatwater-remote/tests/sqld.txt crates/flatwater-remote/tes
 .PHONY: test-default-build
 test-default-build:
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build RUST_TEST_THREADS=$(TEST_THREADS) \
-	    cargo test -p flatwater --lib --test it -- $(QUICK)
-	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater-sqlite --lib
+	    cargo test -p flatwater -p flatwater-sqlite --lib --test it -- $(QUICK)
 
 # With SQLCipher in the place of SQLite: every test of the engine with plain files, as without it, and those of encrypted files.
 # Built in a folder of its own, because a build has one SQLite; the first time OpenSSL takes minutes. What the compiler says of
