@@ -168,12 +168,13 @@ test-of-node:
 	$(MAKE) test-node
 	$(MAKE) test-node-suites
 
-# The package for Node, built in place: its form, its types, its tests. Without Node and npm they are skipped, and say so.
+# The package for Node, built in place: its form, its types, its tests, which are a process for each file. Node by itself runs one less
+# at a time than there are cores. Without Node and npm they are skipped, and say so.
 .PHONY: test-node node-package
 test-node:
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
-	    $(MAKE) --no-print-directory node-example && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && npm test --silent && \
-	    node --test --test-reporter=dot ../examples/node/tests/*.mjs; \
+	    $(MAKE) --no-print-directory node-example && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && \
+	    node --test --test-concurrency=2 --test-reporter=dot test/*.test.mjs test/*/*.test.mjs ../examples/node/tests/*.mjs; \
 	else \
 	    echo "skipped: test-node needs node and npm"; \
 	fi
