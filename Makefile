@@ -74,11 +74,28 @@ TYPED = flatwater tools tests/typed.py $(addprefix $(EXAMPLES)/,flights.py jobs.
 test-python: test-python-package test-python-suites
 	$(MAKE) test-wheel
 
-test-python-package: python-package
+# Its parts need the package and not each other, so that `make --jobs` runs them side by side. The others are whatever no other part
+# names.
+PYTHON_PARTS = test-python-long test-python-others test-python-awaited test-python-uvloop test-python-types
+.PHONY: $(PYTHON_PARTS)
+test-python-package: $(PYTHON_PARTS)
+$(PYTHON_PARTS): python-package
+PYTEST = . $(VENV)/bin/activate && cd python && python -m pytest --quiet -p no:cacheprovider
+LONG = tests/test_lab.py tests/test_leaks.py
+
+test-python-awaited:
+	$(PYTEST) tests/awaited
+test-python-others:
+	$(PYTEST) $(addprefix --ignore=,tests/awaited $(LONG))
+test-python-long:
+	$(PYTEST) $(LONG)
+test-python-uvloop:
+	$(PYTEST) --loop uvloop tests/awaited
+test-python-types:
 	. $(VENV)/bin/activate && cd python && \
 	ruff check --quiet . $(EXAMPLES) && ruff format --quiet --check . $(EXAMPLES) && \
 	mypy $(TYPED) && pyright --pythonpath $$VIRTUAL_ENV/bin/python $(TYPED) && \
-	python -m mypy.stubtest --allowlist tests/stubtest.txt flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
+	python -m mypy.stubtest --allowlist tests/stubtest.txt flatwater
 
 # The tests of projects that use aiosqlite, unchanged, with `flatwater.aiosqlite` in its place, and those of SQLAlchemy for dialects.
 # They are those of the releases that `sources.txt` names, as PyPI has them. SQLAlchemy itself is in the environment of the tests.
