@@ -277,8 +277,11 @@ node/node_modules/.made: node/package-lock.json
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work. Those of Python are run by
 # `make test-python`, without a second build of the package.
 test-lanes:
-	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases,$(BUSY),$(REMOTE) --json lab/out/test-lanes.json \
+	$(BUILT_SOON) $(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases,$(BUSY),$(REMOTE) --json lab/out/test-lanes.json \
 	    $(if $(CARGO_TARGET_DIR),--target-dir $(TARGET)/peers)
+
+# Nothing is measured by a test, so that its peers need no optimisation at the time of linking.
+BUILT_SOON = CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 
 # Clients of a cluster, beside a stand-in for it.
 REMOTE = remote-flatwater,remote-requests,remote-one-request
