@@ -45,21 +45,13 @@ TEST_JOBS = 3
 test:
 	$(if $(SQLD_FILE),$(MAKE) $(SQLD_FILE))
 	$(TESTS) --no-run
-	$(if $(SQLD_FILE),SQLD=$(SQLD_FILE)) $(MAKE) --jobs=$(TEST_JOBS) --output-sync=target test-python test-default-build test-it test-others \
-	    test-of-node test-lanes test-docs test-libsql test-migrations-with-others loom test-page test-rqlite
+	$(if $(SQLD_FILE),SQLD=$(SQLD_FILE)) $(MAKE) --jobs=$(TEST_JOBS) --output-sync=target test-workspace test-python test-default-build \
+	    test-of-node test-lanes test-libsql test-migrations-with-others loom test-page test-rqlite
 	$(MAKE) test-tabs
 
-# The workspace's tests in three parts, which are together what `cargo test` runs: the programs of tests whose names begin with `i`, of
-# which the engine's is as long as the others, all others, and the examples of the documentation. What is left out has no tests in Rust,
-# and cannot be a program.
-.PHONY: test-it test-others test-docs
-test-it:
-	$(TESTS) --test 'i*'
-test-others:
-	$(TESTS) --exclude flatwater-node --exclude flatwater-torture-faults --exclude flatwater-torture-recorder \
-	    --lib --bins --examples --test '[!i]*'
-test-docs:
-	$(TESTS) --doc
+.PHONY: test-workspace
+test-workspace:
+	$(TESTS)
 
 # The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, the
 # scenarios, and the examples. PYTHON says for which interpreter: `make test-python PYTHON=python3.13`. Each version but that of
