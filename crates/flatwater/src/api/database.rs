@@ -3,6 +3,7 @@
 //! Owns: the operations outside a transaction, and the handle whose last drop closes the database. Leaves out: how
 //! requests are served, and on which thread.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -221,5 +222,11 @@ impl Clone for Database {
     }
 }
 
-derefs_to_session!(Database);
+impl Deref for Database {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
 opaque!(Database);

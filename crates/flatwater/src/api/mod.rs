@@ -3,19 +3,6 @@
 //! Runs on callers' threads. Invariant: nothing here blocks but what says so, and no work begins before a call is
 //! polled. Leaves out: serving calls (`engine`), and the interface for front ends in other languages (`bindings`).
 
-/// A type whose operations are those of its session.
-macro_rules! derefs_to_session {
-    ($of:ty) => {
-        impl std::ops::Deref for $of {
-            type Target = Session;
-
-            fn deref(&self) -> &Session {
-                &self.session
-            }
-        }
-    };
-}
-
 /// A type of which debug output shows the name alone.
 macro_rules! opaque {
     ($name:ident $(<$of:ident>)?) => {

@@ -4,6 +4,7 @@
 //! of scope ends, and gives its reader back. Leaves out: serving it, which the readers do, or the writer in a database
 //! with one connection.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::api::call::Call;
@@ -63,5 +64,11 @@ pub(crate) fn begin(of: &Session) -> Call<Snapshot> {
     })
 }
 
-derefs_to_session!(Snapshot);
+impl Deref for Snapshot {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
 opaque!(Snapshot);

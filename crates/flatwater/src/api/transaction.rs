@@ -6,6 +6,7 @@
 //! stack of its savepoints, which the writer has.
 
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::api::call::Call;
@@ -187,7 +188,13 @@ pub(crate) fn begin(session: &Session, rowid: Option<i64>) -> Call<Transaction<'
     })
 }
 
-derefs_to_session!(Transaction<'_>);
+impl Deref for Transaction<'_> {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
 
 impl std::fmt::Debug for Transaction<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
