@@ -1,5 +1,5 @@
-//! A connection that is kept for one caller, as its caller and the workers share it: a reader, for a snapshot or a cursor that is
-//! open, or a connection of the caller's own.
+//! A connection that is kept for one caller, as its caller and the workers share it: for a transaction (`transaction`), a reader
+//! for a snapshot or a cursor that is open, or a connection of the caller's own.
 //!
 //! Owns: the caller's rights to snapshots and cursors. Runs on callers' threads. Invariant: dropping a right ends what it is a right to.
 //! Leaves out: serving them, which the workers do.

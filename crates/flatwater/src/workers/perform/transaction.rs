@@ -52,7 +52,7 @@ pub(crate) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     let transaction = KeptTransaction::new(&shared.context.options, OnWriter(Arc::downgrade(&this)), None);
     let at = OpenState::new(held.lend());
     shared.ongoing.note_open(&transaction);
-    let open = ServedTransaction { held, shared, transaction: transaction.clone(), at: Some(at) };
+    let open = ServedTransaction { held, shared, transaction: transaction.clone(), at: Some(at), rests: false };
     // If the caller is gone, the guard is returned and dropped at once, which ends the transaction below.
     shared.answer(outbox, request, Ok(Answer::Transaction(TransactionGuard(transaction))));
     serve_messages(open, None, outbox);
@@ -62,7 +62,7 @@ pub(crate) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
 pub(crate) fn go_on(held: &mut HeldConnection, shared: &WriterShared, outbox: &mut Outbox<'_>) {
     let Some(transaction) = held.lent_to().cloned() else { return };
     let Some((at, message)) = transaction.take() else { return };
-    serve_messages(ServedTransaction { held, shared, transaction, at: Some(at) }, Some(message), outbox);
+    serve_messages(ServedTransaction { held, shared, transaction, at: Some(at), rests: false }, Some(message), outbox);
 }
 
 /// Serves messages until there is none, or the transaction is over. The last answer is delivered afterwards, when the
@@ -115,14 +115,19 @@ struct ServedTransaction<'a> {
     transaction: Arc<WriterTransaction>,
     /// `None` when the transaction has it, or the token again.
     at: Option<OpenState>,
+    /// The transaction goes on without this thread.
+    rests: bool,
 }
 
 impl ServedTransaction<'_> {
     /// Returns the next message, or lets the transaction rest. From then on its caller's thread may end it.
     fn next(&mut self) -> Option<Message> {
-        let (at, message) = self.transaction.next(self.at.take()?)?;
-        self.at = Some(at);
-        Some(message)
+        let next = self.transaction.next(self.at.take()?);
+        self.rests = next.is_none();
+        next.map(|(at, message)| {
+            self.at = Some(at);
+            message
+        })
     }
 
     /// Takes the connection back, and returns what the statements did.
@@ -135,8 +140,9 @@ impl ServedTransaction<'_> {
 
 impl Drop for ServedTransaction<'_> {
     fn drop(&mut self) {
-        if self.at.is_some() {
+        if !self.rests {
             self.take_back();
+            // It has its end already, unless this thread panics.
             self.transaction.close(End::Lost(fault()));
         }
     }

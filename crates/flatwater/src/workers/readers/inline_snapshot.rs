@@ -165,7 +165,7 @@ impl ReadSession {
             state.is_over(&self.ticket);
             shared.freed(state);
             let (_, requests) = self.close(End::Finished);
-            debug_assert!(requests.is_empty(), "nobody has the handle any more");
+            debug_assert!(requests.is_empty(), "none is accepted after the end");
             return true;
         };
         drop(state);

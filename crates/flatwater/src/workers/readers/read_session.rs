@@ -183,17 +183,19 @@ impl ReadSession {
         Some(result)
     }
 
-    /// Takes the reader to end the session, if no message is served or waits, and no cursor is open.
+    /// Ends the session, and takes its reader, if no message is served or waits, and no cursor is open. A call that was made
+    /// of it, and begins now, is refused.
     pub(super) fn take_to_end(&self) -> Option<Box<Reader>> {
-        self.lock().take_short(|reader| !reader.cursors.are_open())
+        let mut inbox = self.lock();
+        let reader = inbox.take_short(|reader| !reader.cursors.are_open())?;
+        // This thread has the reader, so nobody is called.
+        let _ = inbox.post_end(End::Finished);
+        Some(reader)
     }
 
-    /// Has a thread of the pool end the session and close its reader.
+    /// Has a thread of the pool end the session that was to be ended, and close its reader.
     pub(super) fn put_back_to_end(self: &Arc<Self>, reader: Box<Reader>) {
-        let mut inbox = self.lock();
-        inbox.post_end_first(End::Finished, Message::End);
-        let calls = inbox.put_back(reader, Instant::now());
-        drop(inbox);
+        let calls = self.lock().put_back(reader, Instant::now());
         self.call(calls);
     }
 

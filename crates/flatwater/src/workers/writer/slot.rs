@@ -30,7 +30,7 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
 
-/// The token: the connection, unless an open transaction has it: then nothing else runs.
+/// The token: the connection, unless an open transaction or a connection of a caller has it: then nothing else runs.
 pub(crate) enum HeldConnection {
     Here(Box<WriterConnection>),
     /// It is lent, and who has it gives it back.
@@ -139,7 +139,7 @@ impl<'a> Slot<'a> {
         Self { writer, held, outbox, is_sound: true, is_writers_thread }
     }
 
-    /// Lends the connection to an open transaction. Nobody else gets the slot before `lent_back` or `hand_over_lent`.
+    /// Lends the connection to an open transaction, or to a connection of a caller. Nobody else gets the slot before `lent_back`.
     pub(crate) fn lend(mut self) -> Box<WriterConnection> {
         self.held.lend()
     }

@@ -1,5 +1,6 @@
 //! Snapshots on their caller's thread: nothing else about a snapshot changes.
 
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use flatwater::{Database, ErrorKind, Options};
@@ -129,6 +130,33 @@ fn a_reader_for_which_the_pool_has_no_place_is_closed_by_a_thread() {
         }
         learn(&db).await;
         db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_call_that_begins_while_its_snapshot_ends_is_answered() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        for _ in 0..500 {
+            let snapshot = db.snapshot().await.unwrap();
+            let call = snapshot.query(FIND, (1,));
+            let both = Arc::new(Barrier::new(2));
+            let meets = both.clone();
+            let ends = std::thread::spawn(move || {
+                meets.wait();
+                drop(snapshot);
+            });
+            both.wait();
+            match call.await {
+                Ok(rows) => assert_eq!(rows.len(), 1),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
+                    assert!(error.to_string().contains("is finished"), "{error}");
+                }
+            }
+            ends.join().unwrap();
+        }
     });
 }
 
