@@ -42,7 +42,7 @@ use writer_connection::WriterConnection;
 use crate::error::system::no_thread;
 use crate::error::{Error, Result};
 use crate::queue::bounded::LinePlace;
-use crate::queue::reply::{Reply, Teller, reply};
+use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::write_count::PendingWrite;
 use crate::queue::{Closed, Queue, Start};
@@ -170,10 +170,7 @@ impl Writer {
                 let take = |request: &Request| Arc::ptr_eq(&request.ticket, &ticket);
                 let taken = self.0.queue.leave(place).or_else(|| self.0.queue.take_out(take).pop());
                 // Another thread may have taken it meanwhile.
-                let Some(request) = taken else { return Ok(place) };
-                // Who waits for its answer, and not for this call, is told why there is none.
-                request.reply_to.fill(Err(error.clone()), &mut Teller::default());
-                Err(error)
+                if taken.is_some() { Err(error) } else { Ok(place) }
             }
         }
     }
