@@ -15,7 +15,7 @@
 //! ```
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::InUse;
@@ -34,6 +34,7 @@ use crate::options::Options;
 use crate::options::resolve::beside;
 use crate::queue::reply::{Promise, wake};
 use crate::thread::background;
+use crate::thread::lock;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
 use crate::turnstile::Turnstile;
@@ -78,7 +79,7 @@ pub(super) enum Closing {
 
 impl Engine {
     fn lock_closing(&self) -> MutexGuard<'_, Closing> {
-        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.closing)
     }
 
     /// Fills `promise` when the close in progress ends, or at once if there is none, or if it has left something behind.

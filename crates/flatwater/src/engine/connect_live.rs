@@ -3,7 +3,7 @@
 //! Owns: which functions of the other workers live queries may call. Runs while a database is opened. Leaves out: how they
 //! use them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::dispatch::Caller;
 use super::handle::Host;
@@ -11,6 +11,7 @@ use crate::connection::learn::live_query::not_a_query;
 use crate::dependencies::change::Change;
 use crate::error::{Error, Result};
 use crate::sql::statement_info::StatementInfo;
+use crate::thread::lock;
 use crate::thread::reentrancy::is_inside;
 use crate::workers::context::Context;
 use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push, RunsHere, Subscription};
@@ -88,7 +89,7 @@ fn look(writer: Option<Writer>, readers: Option<Readers>) -> LooksForOthers {
         (None, Some(readers)) => {
             let seen = Mutex::new(Stamps::default());
             Box::new(move |live| {
-                let look = readers.look(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+                let look = readers.look(&mut lock(&seen));
                 if look != Look::Nothing {
                     live.publish(&Change::Everything);
                     live.start();

@@ -7,7 +7,7 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use flatwater_sqlite::{Origin, is_forked, may_open, notice_forks};
@@ -23,6 +23,7 @@ use crate::file::mount::refuse_network;
 use crate::file::second_library::note_inherited;
 use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
+use crate::thread::lock;
 use crate::workers::context::Context;
 use crate::workers::shared_errors::not_on_a_server;
 
@@ -137,7 +138,7 @@ impl Handle {
 
     /// Sets who is told of the calls of this handle that end from now on, if they began while somebody listened.
     pub(crate) fn set_listener(&self, listener: Option<Listener>) {
-        let mut own = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = lock(&self.listener);
         self.is_heard.store(listener.is_some(), Ordering::Relaxed);
         let before = std::mem::replace(&mut *own, listener);
         drop(own);
@@ -162,7 +163,7 @@ impl Handle {
     }
 
     pub(crate) fn listener(&self) -> Option<Listener> {
-        self.listener.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.listener).clone()
     }
 
     /// Returns true if the handle was closed, or the engine is closed or closing: then new calls are refused.
@@ -193,7 +194,7 @@ impl Handle {
                 return served.close(promise);
             }
         };
-        let leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        let leaving = lock(&self.leaving);
         let leaves = !self.left.swap(true, Ordering::AcqRel);
         let reservation = leaves.then(|| registry::leave(engine, self.is_delivered.load(Ordering::Acquire))).flatten();
         // The close has begun, for whoever comes after this. It wakes streams, and on this thread it may run to its end.

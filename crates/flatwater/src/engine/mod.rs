@@ -29,7 +29,7 @@ mod try_inline;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use flatwater_sqlite::InUse;
@@ -47,6 +47,7 @@ use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::stats::Stats;
 use crate::stats::reader_counters::ReaderCounters;
+use crate::thread::lock;
 use crate::time::{later, timer};
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::context::Context;
@@ -188,7 +189,7 @@ impl Engine {
     }
 
     fn hold(&self) -> MutexGuard<'_, Hold> {
-        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.hold)
     }
 }
 

@@ -4,13 +4,14 @@
 //! none of its waits lasts: the thread ends with an error, or it closes again what it has opened. Leaves out: the steps
 //! of an opening (`open`, `engine`).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::cancelled::CancelOutcome;
 use super::file_table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::{CallOptions, Leaves, Ticket};
+use crate::thread::lock;
 
 /// Wakes the thread that opens.
 type Nudge = Box<dyn FnOnce() + Send>;
@@ -73,7 +74,7 @@ impl Opening {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Arc<Ticket>, Nudge)>> {
-        self.request.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.request)
     }
 }
 

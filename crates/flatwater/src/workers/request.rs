@@ -7,10 +7,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::queue::ticket::Ticket;
+use crate::error::Result;
+use crate::queue::reply::{Reply, reply};
+use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::write_count::PendingWrite;
+use crate::workers::Answer;
 use crate::workers::reply_to::ReplyTo;
-use crate::workers::work::Work;
+use crate::workers::work::{Unsettled, Work};
 
 pub(crate) struct Request {
     pub(crate) ticket: Arc<Ticket>,
@@ -27,6 +30,16 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Returns the request that finds out what became of a write that failed on its caller's thread, and its reply.
+    pub(crate) fn settling(
+        unsettled: Unsettled,
+        options: CallOptions,
+        began: Instant,
+    ) -> (Self, Reply<Result<Answer>>) {
+        let (promise, reply) = reply();
+        (Self::new(Arc::new(Ticket::new(options, began)), Work::Settle(unsettled), promise), reply)
+    }
+
     pub(crate) fn new(ticket: Arc<Ticket>, work: Work, reply_to: impl Into<ReplyTo>) -> Self {
         Self {
             ticket,

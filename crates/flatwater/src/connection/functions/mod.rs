@@ -13,9 +13,11 @@ pub(crate) mod registration;
 mod user_code;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use self::registration::{Key, Registered, Registration};
+
+use crate::thread::lock;
 
 /// Registers the functions that every connection has besides SQLite's, before anything runs on it.
 pub(crate) fn provide(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
@@ -98,7 +100,7 @@ impl Functions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Registered>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.list)
     }
 }
 

@@ -8,7 +8,7 @@
 //! them is evicted (`sql::lru`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use flatwater_sqlite::{Connection as Sqlite, StatementId};
 
@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::sql::class::Class;
 use crate::sql::lru::SegmentedLru;
 use crate::sql::statement_info::StatementInfo;
+use crate::thread::lock;
 use crate::values::column::Names;
 
 /// The use of a prepared statement at which its program is analysed.
@@ -76,12 +77,12 @@ impl CachedStatement {
 
     /// Notes what was changed up to a short scan; `None` after one that was not short.
     pub(crate) fn note_scan(&self, changes: Option<RowChanges>) {
-        *self.short_scan.lock().unwrap_or_else(PoisonError::into_inner) = changes;
+        *lock(&self.short_scan) = changes;
     }
 
     /// Returns what was changed up to the last scan, if that was short.
     pub(crate) fn short_scan(&self) -> Option<RowChanges> {
-        *self.short_scan.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.short_scan)
     }
 }
 

@@ -17,7 +17,7 @@ mod waits;
 mod write_delay;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,7 @@ use crate::error::Result;
 use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::CheckpointLimits;
+use crate::thread::lock;
 use crate::time::deadline::Deadline;
 use crate::workers::commit_listeners::CommitListener;
 use crate::workers::context::Context;
@@ -206,7 +207,7 @@ impl CheckpointerShared {
     }
 
     fn lock(&self) -> MutexGuard<'_, ThreadState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Returns how writes are slowed down now.

@@ -16,12 +16,13 @@
 //! never the frames before that it had not read
 //! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::waits::no_wait;
 use crate::connection::Connection;
 use crate::connection::open::role::Role;
 use crate::error::{Error, ErrorKind, Result};
+use crate::thread::lock;
 use crate::workers::context::Context;
 
 /// The pin of one checkpointer, if there is one.
@@ -120,6 +121,6 @@ impl Pin {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

@@ -54,8 +54,8 @@ pub(crate) enum Posted<P, A> {
     Queued,
     /// A thread is to be called, which takes the connection.
     Call,
-    /// There is an end. What was sent is to be dropped without a lock: its promise wakes its caller.
-    Refused(Message<P, A>),
+    /// There is this end. What was sent is to be dropped without a lock: its promise wakes its caller.
+    Refused(Message<P, A>, End),
 }
 
 pub(crate) struct Inbox<C, P = (), A = ()> {
@@ -72,6 +72,13 @@ enum Place<C> {
     Over,
 }
 
+impl<P, A> Message<P, A> {
+    /// Its request, if it has one in the form that all scopes have.
+    pub(crate) fn request(self) -> Option<Request> {
+        if let Self::Request(request, _) = self { Some(*request) } else { None }
+    }
+}
+
 impl<C, P, A> Inbox<C, P, A> {
     /// `None`: the thread that makes it has the connection.
     pub(crate) fn new(connection: Option<C>) -> Self {
@@ -84,20 +91,22 @@ impl<C, P, A> Inbox<C, P, A> {
         self.end.as_ref()
     }
 
-    /// The connection at rest: nothing was sent that is not served.
-    pub(crate) fn at_rest(&self) -> Option<&C> {
+    /// The connection at rest, and since when: nothing was sent that is not served.
+    fn rest(&self) -> Option<(&C, Instant)> {
         match &self.place {
-            Place::Here(connection, _) if self.messages.is_empty() => Some(connection),
+            Place::Here(connection, since) if self.messages.is_empty() => Some((connection, *since)),
             _ => None,
         }
     }
 
+    /// The connection at rest.
+    pub(crate) fn at_rest(&self) -> Option<&C> {
+        self.rest().map(|(connection, _)| connection)
+    }
+
     /// Since when it is at rest.
     pub(crate) fn rests_since(&self) -> Option<Instant> {
-        match self.place {
-            Place::Here(_, since) if self.messages.is_empty() => Some(since),
-            _ => None,
-        }
+        self.rest().map(|(_, since)| since)
     }
 
     /// Returns true while a thread has the connection, and after the end of all.
@@ -118,8 +127,8 @@ impl<C, P, A> Inbox<C, P, A> {
     }
 
     pub(crate) fn post(&mut self, message: Message<P, A>) -> Posted<P, A> {
-        if self.end.is_some() {
-            return Posted::Refused(message);
+        if let Some(end) = &self.end {
+            return Posted::Refused(message, end.clone());
         }
         let rests = self.at_rest().is_some();
         self.messages.push_back(message);
@@ -141,9 +150,10 @@ impl<C, P, A> Inbox<C, P, A> {
         }
     }
 
-    /// Takes the connection for a short step, if it is at rest, and `may` says so.
-    pub(crate) fn take_short(&mut self, may: impl FnOnce(&C) -> bool) -> Option<C> {
-        may(self.at_rest()?).then(|| self.take_out())?
+    /// Takes the connection for a short step, if it is at rest.
+    pub(crate) fn take_short(&mut self) -> Option<C> {
+        self.rest()?;
+        self.take_out()
     }
 
     /// Takes the connection and the first message, on the thread that was called.
@@ -278,7 +288,7 @@ mod tests {
                 (Post, _) => {
                     let number = u32::try_from(self.sent.len() + 1).unwrap();
                     match self.inbox.post(Message::Aside(number)) {
-                        Posted::Refused(_) => assert!(self.reason.is_some()),
+                        Posted::Refused(_, end) => assert_eq!(Some(end), self.reason),
                         posted => {
                             assert!(self.reason.is_none());
                             self.sent.push(number);
@@ -293,7 +303,7 @@ mod tests {
                     self.called(calls);
                 }
                 (TakeShort, None) => {
-                    let taken = self.inbox.take_short(|_| true);
+                    let taken = self.inbox.take_short();
                     assert!(taken.is_none() || self.calls == 0 && self.reason.is_none());
                     self.out = taken.map(|connection| (connection, false));
                     return taken.is_some();
@@ -374,7 +384,7 @@ mod tests {
     #[test]
     fn what_goes_first_is_served_before_what_was_sent_meanwhile() {
         let mut inbox = Inbox::<_, (), _>::new(Some(()));
-        inbox.take_short(|()| true).unwrap();
+        inbox.take_short().unwrap();
         assert!(matches!(inbox.post(Message::Aside(1)), Posted::Queued));
         inbox.post_first(Message::Aside(2));
         assert!(inbox.put_back((), Instant::now()));

@@ -17,7 +17,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
@@ -27,8 +27,8 @@ use crate::events;
 use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::options::Options;
-use crate::queue::reply::reply;
-use crate::queue::ticket::{CallOptions, Ticket};
+use crate::queue::ticket::CallOptions;
+use crate::thread::lock;
 use crate::time::later;
 use crate::time::recurring::Recurring;
 use crate::workers::Answer;
@@ -116,14 +116,14 @@ impl<S: Side> KeptTransaction<S> {
             looks: Recurring::default(),
             side,
         });
-        let of = Arc::downgrade(&transaction);
+        let of = transaction.this.clone();
         let first = later(Instant::now(), if told { idle_limit } else { TOLD_AFTER });
         transaction.looks.by(first, move || of.upgrade()?.look());
         transaction
     }
 
     fn lock(&self) -> MutexGuard<'_, At<S::Connection>> {
-        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.at)
     }
 
     /// Takes the connection and the first message. Returns `None` if there is none, or somebody else has them.
@@ -140,21 +140,18 @@ impl<S: Side> KeptTransaction<S> {
     pub(crate) fn close(&self, end: End) -> (End, Vec<Request>) {
         let (end, messages) = self.lock().inbox.over(end);
         self.looks.end();
-        (end, messages.into_iter().filter_map(request_of).collect())
+        (end, messages.into_iter().filter_map(Message::request).collect())
     }
 
     fn post(&self, message: Message) -> Result<()> {
-        let mut at = self.lock();
-        let posted = at.inbox.post(message);
-        let error = matches!(posted, Posted::Refused(_)).then(|| at.inbox.end().map_or_else(Error::closed, ended));
-        drop(at);
+        let posted = self.lock().inbox.post(message);
         self.call_if(matches!(posted, Posted::Call));
-        error.map_or(Ok(()), Err)
+        if let Posted::Refused(_, end) = posted { Err(ended(&end)) } else { Ok(()) }
     }
 
     fn call_if(&self, calls: bool) {
         if calls && let Some(this) = self.this.upgrade() {
-            this.side.call(this.clone());
+            self.side.call(this);
         }
     }
 
@@ -211,7 +208,7 @@ impl<S: Side> OpenTransaction for KeptTransaction<S> {
 
     fn run_inline(&self, work: &Work, savepoints: &Savepoints, permit: &Permit<'_>) -> Tried {
         let ineligible = Tried::Ran(InlineRun::Ineligible(NotTried::Other));
-        let Some(mut connection) = self.lock().inbox.take_short(|_| true) else { return ineligible };
+        let Some(mut connection) = self.lock().inbox.take_short() else { return ineligible };
         let run = AssertUnwindSafe(|| self.side.run_inline(&mut connection, work, savepoints, permit));
         let (run, step) = match catch_unwind(run) {
             Ok(ran) => ran,
@@ -229,10 +226,8 @@ impl<S: Side> OpenTransaction for KeptTransaction<S> {
                 self.side.leave(connection, refused, &end);
             }
             Step::Unsettled(unsettled) => {
-                let (promise, outcome) = reply();
-                let ticket = Arc::new(Ticket::new(CallOptions::default(), permit.began));
-                let request = Box::new(Request::new(ticket, Work::Settle(unsettled), promise));
-                let first = (End::Finished, Message::Request(request, savepoints.clone()));
+                let (request, outcome) = Request::settling(unsettled, CallOptions::default(), permit.began);
+                let first = (End::Finished, Message::Request(Box::new(request), savepoints.clone()));
                 self.put_back(connection, permit.began, Some(first));
                 return match run {
                     InlineRun::Done(_, held) | InlineRun::FellBack(_, held) => Tried::Unsettled(outcome, held),
@@ -259,12 +254,5 @@ impl<S: Side> OpenTransaction for KeptTransaction<S> {
     fn end(&self, end: End) {
         let calls = self.lock().inbox.post_end(end);
         self.call_if(calls);
-    }
-}
-
-fn request_of(message: Message) -> Option<Request> {
-    match message {
-        Message::Request(request, _) => Some(*request),
-        Message::Aside(_) | Message::End => None,
     }
 }

@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use flatwater_sqlite::{TurnFile, Word};
 
 use super::Shared;
 use crate::thread::linger::Linger;
+use crate::thread::lock;
 use crate::thread::start::start_worker;
 use crate::workers::context::Context;
 
@@ -38,7 +39,7 @@ pub(super) struct Follower {
 impl Follower {
     /// Has the thread check at once. It may sleep at the file, too: who closes that wakes it.
     pub(super) fn wake(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let thread = lock(&self.thread).clone();
         thread.inspect(Thread::unpark);
     }
 }
@@ -81,7 +82,7 @@ fn follow(live: &Weak<Shared>, context: &Context, _place: Linger) {
     FOLLOWS.set(true);
     let mut seen = None;
     while let Some(shared) = live.upgrade().filter(|live| live.still_follows()) {
-        *shared.follower.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
+        *lock(&shared.follower.thread) = Some(thread::current());
         let Some((file, told)) = turnstile.follow().and_then(|file| Some((file.clone(), file.counters().ok()?.commit)))
         else {
             drop(shared);

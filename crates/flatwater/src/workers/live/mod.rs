@@ -17,7 +17,7 @@ mod run;
 pub(crate) mod subscriber;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
@@ -27,6 +27,7 @@ use crate::dependencies::change::Change;
 use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
 use crate::stats::live_counters::LiveStats;
+use crate::thread::lock;
 use crate::time::deadline::Deadline;
 use crate::time::later;
 use crate::time::recurring::Recurring;
@@ -137,7 +138,7 @@ impl LiveQueries {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.entries)
     }
 
     fn listener(self: &Arc<Self>) -> Listener {

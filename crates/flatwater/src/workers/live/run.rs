@@ -6,7 +6,7 @@
 //! thread that pushed runs one query at most, and delivers one small result. Leaves out: what the entries make of it.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::Shared;
@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::queue::reply::wake;
 use crate::thread::background::run_with;
 use crate::thread::block_on::is_worker;
+use crate::thread::lock;
 use crate::workers::Answer;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
@@ -149,10 +150,6 @@ impl Shared {
         let live = self.clone();
         run_with("fw-live", run, move |run| live.ended(id, run)).err()
     }
-}
-
-fn lock(push: &Mutex<Push>) -> MutexGuard<'_, Push> {
-    push.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -18,10 +18,12 @@
 //!
 //! One thread delivers the results of a live query, one after the other, so a result is compared twice at most.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use super::diff::{Compared, Delivery, Has, Told};
+
+use crate::thread::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct Subscriber {
@@ -83,7 +85,7 @@ impl Subscriber {
     }
 
     fn lock(&self) -> MutexGuard<'_, Untaken> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     /// Returns true if the place has this result already, or a newer one.

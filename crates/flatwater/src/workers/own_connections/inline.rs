@@ -6,7 +6,6 @@
 //! first thing that a helper thread finds. Leaves out: which statements are short, and running them (`short`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -16,8 +15,7 @@ use super::short::{Ran, ShortRun};
 use super::{Message, OwnConnection, ends_now};
 use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
-use crate::queue::reply::reply;
-use crate::queue::ticket::{CallOptions, Ticket};
+use crate::queue::ticket::CallOptions;
 use crate::workers::request::Request;
 use crate::workers::tried::Tried;
 use crate::workers::work::{Unsettled, Work};
@@ -30,17 +28,17 @@ impl OwnConnection {
         let Some(writer) = &self.given.writer else { return INELIGIBLE };
         let mut at = self.lock();
         // Its caller has nothing to be told or asked.
-        let is_free = !at.closes && at.ended.is_none() && !self.has_callbacks.load(Ordering::Acquire);
-        let Some(mut runner) = at.inbox.take_short(|_| is_free) else { return INELIGIBLE };
+        if at.closes || at.ended.is_some() || self.has_callbacks.load(Ordering::Acquire) {
+            return INELIGIBLE;
+        }
+        let Some(mut runner) = at.inbox.take_short() else { return INELIGIBLE };
         drop(at);
         let ran = catch_unwind(AssertUnwindSafe(|| ShortRun { runner: &mut runner, writer, permit }.run(work)));
         let took = permit.began.elapsed();
         match ran {
             Ok(Some(Ran::Unsettled(error, change))) => {
                 let unsettled = Unsettled { error, change, kind: work.describe().kind };
-                let (promise, reply) = reply();
-                let request =
-                    Request::new(Arc::new(Ticket::new(options, permit.began)), Work::Settle(unsettled), promise);
+                let (request, reply) = Request::settling(unsettled, options, permit.began);
                 let mut at = self.lock();
                 at.inbox.post_first(Message::Request(Box::new(request), ()));
                 let calls = at.inbox.put_back(runner, Instant::now());

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::OwnConnection;
 use crate::error::{Error, Result};
+use crate::thread::lock;
 
 /// How long a connection that is opened waits for the writer's, before it looks whether the database is still parked.
 const PARKED: Duration = Duration::from_millis(50);
@@ -47,7 +48,7 @@ impl Drop for KeptClosed<'_> {
 
 impl OwnConnections {
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     fn all(&self) -> Vec<Arc<OwnConnection>> {

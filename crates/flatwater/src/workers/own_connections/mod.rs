@@ -4,7 +4,8 @@
 //! deliver slots, and blocks none. Invariants: requests run in the order in which they were sent, one at a time,
 //! whoever sent them; between two requests the connection has no thread; after the end no request is accepted, and
 //! every request that waits gets the reason. One lock guards the inbox, and is never held while SQLite runs or a waker
-//! does. Leaves out: the order of messages (`kept::inbox`), serving the requests (`serve_inbox`), waiting for the slot (`waits`), running them (`runner`).
+//! does. Leaves out: the order of messages (`kept::inbox`), serving the requests (`serve_inbox`), waiting for the slot
+//! (`waits`), running them (`runner`).
 
 mod idle;
 mod inline;
@@ -17,7 +18,7 @@ mod statements;
 mod waits;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use flatwater_sqlite::{Callbacks, Interrupt, Origin, SqliteError};
 use rusqlite::ffi;
@@ -31,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::inline::permit::Permit;
 use crate::options::Options;
 use crate::queue::ticket::{CallOptions, Ticket};
+use crate::thread::lock;
 use crate::time::recurring::Recurring;
 use crate::workers::context::Context;
 use crate::workers::kept::KeptConnection;
@@ -146,21 +148,18 @@ impl OwnConnection {
     }
 
     fn lock(&self) -> MutexGuard<'_, At> {
-        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.at)
     }
 
     fn post(&self, message: Message) -> Result<()> {
         let mut at = self.lock();
-        match at.inbox.post(message) {
-            Posted::Refused(message) => {
-                let error = at.inbox.end().map_or_else(Error::closed, ended);
-                drop(at);
-                drop(message);
-                return Err(error);
-            }
-            Posted::Call => self.call(at, true),
-            Posted::Queued => self.call(at, false),
+        let posted = at.inbox.post(message);
+        if let Posted::Refused(_, end) = posted {
+            // Before the message, whose promise wakes its caller.
+            drop(at);
+            return Err(ended(&end));
         }
+        self.call(at, matches!(posted, Posted::Call));
         Ok(())
     }
 
@@ -188,7 +187,7 @@ impl OwnConnection {
 
     /// Changes what the caller is asked, from the next statement on.
     pub(crate) fn set_callbacks(&self, set: impl FnOnce(&mut Callbacks)) {
-        let mut callbacks = self.callbacks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callbacks = lock(&self.callbacks);
         let before = callbacks.clone();
         set(&mut callbacks);
         self.has_callbacks.store(true, Ordering::Release);
@@ -199,7 +198,7 @@ impl OwnConnection {
 
     /// Returns what the caller wants to be asked, unless it never wanted anything.
     fn callbacks(&self) -> Option<Callbacks> {
-        let callbacks = || self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let callbacks = || lock(&self.callbacks).clone();
         self.has_callbacks.load(Ordering::Acquire).then(callbacks)
     }
 

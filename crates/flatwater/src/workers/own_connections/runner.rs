@@ -22,9 +22,8 @@ use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::shared_errors::{lost_meanwhile, not_ended};
 use crate::workers::work::{Unsettled, Work};
-use crate::workers::writer::commit::settle;
+use crate::workers::writer::commit::settle_unsettled;
 use crate::workers::writer::effects::Effects;
-use crate::workers::writer::failed_commit::{Change, Changes};
 use crate::workers::writer::inline_access::unlimit;
 use crate::workers::writer::interrupts::disarm;
 use crate::workers::writer::known_schema::{may_write_virtual_tables, see_schema};
@@ -153,12 +152,12 @@ impl Runner {
     }
 
     /// Finds out what became of a commit that failed on its caller's thread, and returns the error for its caller.
-    fn settle(&mut self, Unsettled { error, change, .. }: &Unsettled) -> Error {
-        let Some(shared) = self.slot.as_ref().map(|slot| slot.shared.clone()) else { return error.clone() };
-        let Ok(writer) = self.writer() else { return error.clone() };
+    fn settle(&mut self, unsettled: &Unsettled) -> Error {
+        let Some(shared) = self.slot.as_ref().map(|slot| slot.shared.clone()) else { return unsettled.error.clone() };
+        let Ok(writer) = self.writer() else { return unsettled.error.clone() };
         unlimit(writer);
         writer.wait_for_locks_for_all();
-        settle(writer, &shared, error.clone(), &Changes::of_main(Change::Wal(*change)))
+        settle_unsettled(writer, &shared, unsettled)
     }
 
     /// Called after a request: sees what its texts may have changed of the connection.

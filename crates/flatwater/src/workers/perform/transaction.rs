@@ -23,11 +23,10 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::savepoint_stack::{LONG, Stack};
 use crate::workers::shared_errors::fault;
-use crate::workers::work::{Unsettled, Work};
+use crate::workers::work::Work;
 use crate::workers::writer::WriterShared;
-use crate::workers::writer::commit::{commit, settle};
+use crate::workers::writer::commit::{commit, settle_unsettled};
 use crate::workers::writer::effects::Effects;
-use crate::workers::writer::failed_commit::{Change, Changes};
 use crate::workers::writer::inline_access::unlimit;
 use crate::workers::writer::interrupts::{arm, disarm};
 use crate::workers::writer::known_schema::{may_write_virtual_tables, see_schema};
@@ -48,8 +47,7 @@ pub(crate) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
         let error = shared.ended(error.timed(&request.ticket), &request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
-    let Some(this) = shared.this.upgrade() else { return };
-    let transaction = KeptTransaction::new(&shared.context.options, OnWriter(Arc::downgrade(&this)), None);
+    let transaction = KeptTransaction::new(&shared.context.options, OnWriter(shared.this.clone()), None);
     let at = OpenState::new(held.lend());
     shared.ongoing.note_open(&transaction);
     let open = ServedTransaction { held, shared, transaction: transaction.clone(), at: Some(at), rests: false };
@@ -174,7 +172,9 @@ fn serve_message(at: &mut OpenState, shared: &WriterShared, message: Message, ou
         return None;
     }
     if let Work::Settle(unsettled) = &request.work {
-        let error = settle_commit(writer, shared, unsettled);
+        shared.context.recorder.commit_failed(&unsettled.error);
+        writer.wait_for_locks_for_all();
+        let error = settle_unsettled(writer, shared, unsettled);
         let answer = shared.ended(error.clone(), &request.ticket);
         shared.answer(outbox, request, Err(answer));
         return Some(End::Lost(error));
@@ -212,14 +212,6 @@ fn serve_message(at: &mut OpenState, shared: &WriterShared, message: Message, ou
         Some(error) => Some(End::Lost(error)),
         None => None,
     }
-}
-
-/// Finds out what became of a COMMIT that failed on its caller's thread, and returns the error.
-fn settle_commit(writer: &mut WriterConnection, shared: &WriterShared, unsettled: &Unsettled) -> Error {
-    let Unsettled { error, change, .. } = unsettled;
-    shared.context.recorder.commit_failed(error);
-    writer.wait_for_locks_for_all();
-    settle(writer, shared, error.clone(), &Changes::of_main(Change::Wal(*change)))
 }
 
 fn step(

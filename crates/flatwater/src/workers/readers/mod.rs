@@ -27,7 +27,7 @@ mod serve_closure;
 mod serve_session;
 mod threads;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
 pub(crate) use external_commits::{Look, Stamps};
 pub(crate) use inline_read::InlineQuery;
@@ -39,6 +39,7 @@ use crate::error::{Error, Result};
 use crate::queue::bounded::LinePlace;
 use crate::queue::ticket::Ticket;
 use crate::stats::reader_counters::ReaderCounters;
+use crate::thread::lock;
 use crate::time::deadline::Deadline;
 use crate::workers::context::Context;
 use crate::workers::handoff::TakesOver;
@@ -200,6 +201,6 @@ impl Readers {
 
 impl ReadersShared {
     fn lock(&self) -> MutexGuard<'_, Pool> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

@@ -6,7 +6,7 @@
 //! reader; after the end no request is accepted, and every request that waits gets the reason. Leaves out: what the requests do
 //! (`serve_session`), and the order of messages (`kept::inbox`).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::ReadersShared;
@@ -14,6 +14,7 @@ use super::reader::Reader;
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
+use crate::thread::lock;
 use crate::time::later;
 use crate::time::recurring::Recurring;
 use crate::workers::kept::inbox::{self, End, Inbox, Posted};
@@ -31,6 +32,8 @@ pub(super) enum Purpose {
 pub(super) struct EndCursor(pub(super) u64);
 
 pub(super) type Message = inbox::Message<(), EndCursor>;
+
+type SessionInbox = Inbox<Box<Reader>, (), EndCursor>;
 
 /// The error for a request that comes after this end.
 pub(super) fn ended(end: &End) -> Error {
@@ -65,7 +68,7 @@ pub(super) struct ReadSession {
     /// Given up to interrupt what runs.
     pub(super) ticket: Arc<Ticket>,
     began: Instant,
-    inbox: Mutex<Inbox<Box<Reader>, (), EndCursor>>,
+    inbox: Mutex<SessionInbox>,
     /// Looks whether it is at its limit.
     looks: Recurring,
 }
@@ -113,22 +116,15 @@ impl ReadSession {
         &self.pool
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inbox<Box<Reader>, (), EndCursor>> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SessionInbox> {
+        lock(&self.inbox)
     }
 
     /// Sends a message, or returns an error if the session has ended.
     pub(super) fn post(self: &Arc<Self>, message: Message) -> Result<()> {
-        let mut inbox = self.lock();
-        let posted = inbox.post(message);
-        let error = inbox.end().map(ended);
-        drop(inbox);
-        match posted {
-            Posted::Refused(_) => return Err(error.unwrap_or_else(Error::closed)),
-            Posted::Call => self.pool.make_ready(self.clone()),
-            Posted::Queued => {}
-        }
-        Ok(())
+        let posted = self.lock().post(message);
+        self.call(matches!(posted, Posted::Call));
+        if let Posted::Refused(_, end) = posted { Err(ended(&end)) } else { Ok(()) }
     }
 
     /// Ends the session, after what was sent before.
@@ -136,7 +132,7 @@ impl ReadSession {
         self.finish_in(self.lock(), end);
     }
 
-    fn finish_in(self: &Arc<Self>, mut inbox: MutexGuard<'_, Inbox<Box<Reader>, (), EndCursor>>, end: End) {
+    fn finish_in(self: &Arc<Self>, mut inbox: MutexGuard<'_, SessionInbox>, end: End) {
         let calls = inbox.post_end(end);
         drop(inbox);
         self.call(calls);
@@ -171,7 +167,7 @@ impl ReadSession {
     /// Calls `f` with the reader, on the thread of a caller, if nobody else uses the session now, and no message is served or
     /// waits. What is sent meanwhile comes after it. `f` returns the end, if it ended the session.
     pub(super) fn at_rest<T>(self: &Arc<Self>, f: impl FnOnce(&mut Reader) -> (T, Option<End>)) -> Option<T> {
-        let mut reader = self.lock().take_short(|_| true)?;
+        let mut reader = self.lock().take_short()?;
         let (result, end) = f(&mut reader);
         let mut inbox = self.lock();
         if let Some(end) = end {
@@ -187,7 +183,8 @@ impl ReadSession {
     /// of it, and begins now, is refused.
     pub(super) fn take_to_end(&self) -> Option<Box<Reader>> {
         let mut inbox = self.lock();
-        let reader = inbox.take_short(|reader| !reader.cursors.are_open())?;
+        inbox.at_rest().filter(|reader| !reader.cursors.are_open())?;
+        let reader = inbox.take_short()?;
         // This thread has the reader, so nobody is called.
         let _ = inbox.post_end(End::Finished);
         Some(reader)
@@ -203,11 +200,7 @@ impl ReadSession {
     pub(super) fn close(&self, end: End) -> (End, Vec<Request>) {
         let (end, messages) = self.lock().over(end);
         self.looks.end();
-        let requests = messages.into_iter().filter_map(|message| match message {
-            Message::Request(request, ()) => Some(*request),
-            Message::Aside(_) | Message::End => None,
-        });
-        (end, requests.collect())
+        (end, messages.into_iter().filter_map(Message::request).collect())
     }
 
     /// Ends the session if it is at its limit, or returns when to look again. Runs on the timer's thread.

@@ -26,9 +26,8 @@ use crate::workers::own_connections::lent_slot::LentSlot;
 use crate::workers::perform::transaction;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::may_come_of_a_close;
-use crate::workers::work::{Unsettled, Work};
+use crate::workers::work::Work;
 use crate::workers::writer::close_connection::close;
-use crate::workers::writer::failed_commit::{Change, Changes};
 use crate::workers::writer::inline_access::suspect_spoilt;
 use crate::workers::writer::known_schema::see_schema;
 use crate::workers::writer::slot::{HeldConnection, Slot, enter};
@@ -207,11 +206,11 @@ impl WriterShared {
             after();
             return true;
         }
-        if let Work::Settle(Unsettled { error, change, kind }) = work {
+        if let Work::Settle(unsettled) = work {
             writer.wait_for_locks(Instant::now(), &ticket);
-            let before = Changes::of_main(Change::Wal(change));
-            let error = commit::settle(writer, self, error, &before);
-            outbox.answer(kind, &ticket, reply_to, Err(error));
+
+            let error = commit::settle_unsettled(writer, self, &unsettled);
+            outbox.answer(unsettled.kind, &ticket, reply_to, Err(error));
             return false;
         }
         if let Work::InSlot(closure) = work {

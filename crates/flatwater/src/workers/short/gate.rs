@@ -32,11 +32,9 @@ pub(crate) enum Place {
     InsideAgain,
 }
 
-/// Returns true if a write may run on its caller's thread now, as far as the engine is concerned and its text is known.
-pub(crate) fn may_write(shared: &WriterShared, text: &StatementInfo, permit: &Permit<'_>) -> bool {
-    shared.context.options.durability == Durability::Normal
-        && text.is_groupable(shared.context.catalogue.epoch(), permit.limits.time)
-        && !shared.pauses_writes(permit.began)
+/// Returns true if writes may run on their callers' threads now.
+pub(crate) fn may_write(shared: &WriterShared, permit: &Permit<'_>) -> bool {
+    shared.context.options.durability == Durability::Normal && !shared.pauses_writes(permit.began)
 }
 
 /// Returns the statement of `text`, if it is prepared here, only reads, and is short.

@@ -19,7 +19,6 @@ use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
 use crate::inline::outcome::Fallback;
 use crate::inline::permit::Permit;
-use crate::options::Durability;
 use crate::queue::ticket::CallOptions;
 use crate::queue::write_count::PendingWrite;
 use crate::sql::statement_info::StatementInfo;
@@ -53,8 +52,7 @@ struct Rows<'a> {
 pub(crate) fn run_rows_inline(writer: &Writer, work: &Work, permit: &Permit<'_>, options: CallOptions) -> Tried {
     let shared = &*writer.0;
     let rows = Rows { work, permit, time: permit.limits.together() };
-    let is_durable = shared.context.options.durability != Durability::Normal;
-    if is_durable || !rows.are_short(shared.context.catalogue.epoch()) || shared.pauses_writes(permit.began) {
+    if !rows.are_short(shared.context.catalogue.epoch()) || !gate::may_write(shared, permit) {
         return INELIGIBLE;
     }
     let _pending = PendingWrite::new(&*shared.pending_writes);

@@ -37,8 +37,7 @@ enum Undo {
 
 impl Undo {
     fn of(ready: &CachedStatement, work: &Work) -> Self {
-        match ready.inline_write() {
-            _ if work.describe().only_reads() => Self::Nothing,
+        match ready.inline_write().filter(|_| !work.describe().only_reads()) {
             None => Self::Nothing,
             Some(write) if write.fails_before_changes => Self::Statement,
             Some(_) => Self::Savepoint,

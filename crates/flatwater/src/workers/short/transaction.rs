@@ -88,7 +88,7 @@ pub(crate) fn begin_inline(writer: &Writer, rowid: Option<i64>, permit: &Permit<
         Some(Err(why)) => return InlineRun::FellBack(why, permit.held_until_now()),
         Some(Ok(())) => {}
     }
-    let side = OnWriter(Arc::downgrade(&writer.0));
+    let side = OnWriter(shared.this.clone());
     let transaction = KeptTransaction::new(&shared.context.options, side, Some(OpenState::new(slot.lend())));
     shared.ongoing.note_open(&transaction);
     InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(transaction))), permit.held_until_now())

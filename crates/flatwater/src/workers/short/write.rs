@@ -7,7 +7,6 @@
 //! on a worker, which reports the failure, unless the failure may have come from the commit itself. Leaves out: which
 //! writes are short (`gate`), whether an inline run or the queue is cheaper (`inline::router`).
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{PageRefusal, ReadTime, WalState, refused};
@@ -20,8 +19,7 @@ use crate::error::Error;
 use crate::error::kind::is_damage;
 use crate::inline::outcome::{Fallback, Held, InlineRun, NotTried};
 use crate::inline::permit::Permit;
-use crate::queue::reply::reply;
-use crate::queue::ticket::{CallOptions, Ticket};
+use crate::queue::ticket::CallOptions;
 use crate::queue::write_count::PendingWrite;
 use crate::sql::statement_info::StatementInfo;
 use crate::time::later;
@@ -41,7 +39,8 @@ impl Writer {
     pub(crate) fn run_inline(&self, work: &Work, permit: &Permit<'_>, options: CallOptions) -> Tried {
         let shared = &*self.0;
         let Some((text, _)) = work.statement() else { return INELIGIBLE };
-        if !gate::may_write(shared, text, permit) {
+        let is_short = text.is_groupable(shared.context.catalogue.epoch(), permit.limits.time);
+        if !is_short || !gate::may_write(shared, permit) {
             return INELIGIBLE;
         }
         let _pending = PendingWrite::new(&*shared.pending_writes);
@@ -70,10 +69,9 @@ pub(crate) fn tell(
         Ended::Well(answer) => Tried::Ran(InlineRun::Done(Ok(answer), held)),
         Ended::Fallback(why) => Tried::Ran(InlineRun::FellBack(why, held)),
         Ended::Unsettled(error) => {
-            let ticket = Arc::new(Ticket::new(options, began));
             let unsettled = Unsettled { error, change, kind: work.describe().kind };
-            let (promise, reply) = reply();
-            slot.hand_over(Request::new(ticket, Work::Settle(unsettled), promise));
+            let (request, reply) = Request::settling(unsettled, options, began);
+            slot.hand_over(request);
             Tried::Unsettled(reply, held)
         }
     }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use super::WriterShared;
 use super::commits_seen::changes;
-use super::failed_commit::{AfterFailure, Changes, after_failed_commit};
+use super::failed_commit::{AfterFailure, Change, Changes, after_failed_commit};
 use super::writer_connection::WriterConnection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::quoted;
+use crate::workers::work::Unsettled;
 
 /// Commits the open transaction, unless the caller leaves before its point of no return. `None`: it is of several callers,
 /// and committed without them. After an error no transaction is open, unless its caller wants it to stay open where SQLite
@@ -38,6 +39,11 @@ pub(crate) fn commit(writer: &mut WriterConnection, shared: &WriterShared, ticke
     }
     writer.rollback();
     Err(settle(writer, shared, error, &before))
+}
+
+/// Finds out what became of a write that failed on its caller's thread, and returns the error for the caller.
+pub(crate) fn settle_unsettled(writer: &mut WriterConnection, shared: &WriterShared, unsettled: &Unsettled) -> Error {
+    settle(writer, shared, unsettled.error.clone(), &Changes::of_main(Change::Wal(unsettled.change)))
 }
 
 /// Turns the error of a failed commit, or of a failed autocommit statement, into the error for the caller. `before`

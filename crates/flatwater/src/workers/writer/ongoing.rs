@@ -6,11 +6,12 @@
 //! when, and what follows (`engine::closing`).
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use super::open_state::WriterTransaction;
 use super::{Writer, WriterShared};
 use crate::queue::ticket::Ticket;
+use crate::thread::lock;
 use crate::workers::kept::inbox::End;
 use crate::workers::open_transaction::OpenTransaction;
 use crate::workers::outbox::refuse_closed;
@@ -36,7 +37,7 @@ struct OngoingWork {
 
 impl Ongoing {
     fn lock(&self) -> MutexGuard<'_, OngoingWork> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     pub(crate) fn note(&self, name: &'static str) {
