@@ -35,7 +35,7 @@ mod statements;
 mod turn_file;
 mod wal;
 
-pub use connection::Connection;
+pub use connection::Sqlite;
 pub use connection::checkpoint::{CheckpointInfo, CheckpointMode};
 pub use connection::cipher::{CAN_ENCRYPT, Cipher, PLAIN_HEADER, set_key};
 pub use connection::explain::{Op, Program};

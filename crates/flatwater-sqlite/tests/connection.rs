@@ -10,8 +10,7 @@ use flatwater_sqlite::rusqlite::limits::Limit;
 use flatwater_sqlite::rusqlite::types::{Value, ValueRef};
 use flatwater_sqlite::rusqlite::{OpenFlags, ffi};
 use flatwater_sqlite::{
-    AuthEvent, Bindings, CheckpointMode, Connection, Control, Discard, Error, Flow, Interrupt, Sink, StatementId,
-    Verdict,
+    AuthEvent, Bindings, CheckpointMode, Control, Discard, Error, Flow, Interrupt, Sink, Sqlite, StatementId, Verdict,
 };
 
 /// Collects rows as text, for comparing.
@@ -44,15 +43,15 @@ impl Sink for Texts {
     }
 }
 
-fn memory() -> Connection {
-    Connection::open(Path::new(":memory:"), OpenFlags::default(), None).unwrap()
+fn memory() -> Sqlite {
+    Sqlite::open(Path::new(":memory:"), OpenFlags::default(), None).unwrap()
 }
 
-fn prepare(connection: &mut Connection, sql: &str) -> StatementId {
+fn prepare(connection: &mut Sqlite, sql: &str) -> StatementId {
     connection.prepare(sql).unwrap().unwrap().id
 }
 
-fn run(connection: &mut Connection, sql: &str, values: &[Value]) -> Result<Vec<Vec<String>>, Error> {
+fn run(connection: &mut Sqlite, sql: &str, values: &[Value]) -> Result<Vec<Vec<String>>, Error> {
     let id = connection.prepare(sql)?.unwrap().id;
     let mut texts = Texts::default();
     let result = connection.statement(id).run(values, &mut texts);
@@ -280,7 +279,7 @@ impl Interrupt for After {
 #[test]
 fn an_interrupted_write_is_not_there_and_a_finished_one_is() {
     let directory = tempfile::tempdir().unwrap();
-    let mut connection = Connection::open(&directory.path().join("test.db"), OpenFlags::default(), None).unwrap();
+    let mut connection = Sqlite::open(&directory.path().join("test.db"), OpenFlags::default(), None).unwrap();
     connection.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a INTEGER PRIMARY KEY, b)").unwrap();
     connection.hooks().set_progress_steps(1);
     let insert = prepare(&mut connection, "INSERT INTO t (b) SELECT value FROM json_each('[1,2,3,4,5,6,7,8,9]')");
@@ -370,7 +369,7 @@ fn a_savepoint_undoes_what_sqlite_does_not_and_the_deferred_counter() {
 fn the_change_counter_moves_with_every_commit_of_anybody() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
-    let mut connection = Connection::open(&path, OpenFlags::default(), None).unwrap();
+    let mut connection = Sqlite::open(&path, OpenFlags::default(), None).unwrap();
     assert_eq!(connection.read_journal_mode().unwrap(), "delete");
     assert!(connection.wal().header().is_none(), "no WAL, no header");
     connection.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();
@@ -394,8 +393,8 @@ fn the_change_counter_moves_with_every_commit_of_anybody() {
     assert_ne!(restarted.salts, second.salts);
 }
 
-fn in_wal_mode(path: &std::path::Path) -> Connection {
-    let mut connection = Connection::open(path, OpenFlags::default(), None).unwrap();
+fn in_wal_mode(path: &std::path::Path) -> Sqlite {
+    let mut connection = Sqlite::open(path, OpenFlags::default(), None).unwrap();
     connection.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();
     assert_eq!(connection.read_journal_mode().unwrap(), "wal");
     run(&mut connection, "INSERT INTO t VALUES (1)", &[]).unwrap();
@@ -432,7 +431,7 @@ fn a_state_of_the_wal_does_not_come_back() {
     for name in ["test.db", "test.db-wal"] {
         std::fs::copy(directory.path().join(name), copy.path().join(name)).unwrap();
     }
-    let mut recovered = Connection::open(&copy.path().join("test.db"), OpenFlags::default(), None).unwrap();
+    let mut recovered = Sqlite::open(&copy.path().join("test.db"), OpenFlags::default(), None).unwrap();
     assert_eq!(recovered.read_journal_mode().unwrap(), "wal");
     run(&mut recovered, "SELECT * FROM t", &[]).unwrap();
     assert!(recovered.wal().header().unwrap().change < change);
@@ -596,7 +595,7 @@ fn a_judge_that_denies_everything_keeps_a_statement_from_being_prepared_again_in
     let mut connection = memory();
     connection.execute_batch("CREATE TABLE t (a)").unwrap();
     let id = prepare(&mut connection, "SELECT a FROM t");
-    let select = |connection: &mut Connection| connection.statement(id).run(&(), &mut Texts::default());
+    let select = |connection: &mut Sqlite| connection.statement(id).run(&(), &mut Texts::default());
     let before = connection.hooks().authorizer.set_policy(|_| Verdict::Deny);
     select(&mut connection).unwrap();
     connection.hooks().authorizer.set_policy(before);

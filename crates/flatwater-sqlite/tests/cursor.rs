@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flatwater_sqlite::rusqlite::types::Value;
 use flatwater_sqlite::rusqlite::{OpenFlags, ffi};
-use flatwater_sqlite::{Connection, Discard, Error, Flow, Sink, StatementId};
+use flatwater_sqlite::{Discard, Error, Flow, Sink, Sqlite, StatementId};
 
 const COUNT: &str = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 10) SELECT x, ?1 FROM n";
 
@@ -37,19 +37,19 @@ impl Sink for Part {
     }
 }
 
-fn open(path: &Path) -> Connection {
-    Connection::open(path, OpenFlags::default(), None).unwrap()
+fn open(path: &Path) -> Sqlite {
+    Sqlite::open(path, OpenFlags::default(), None).unwrap()
 }
 
-fn memory() -> Connection {
+fn memory() -> Sqlite {
     open(Path::new(":memory:"))
 }
 
-fn prepare(connection: &mut Connection, sql: &str) -> StatementId {
+fn prepare(connection: &mut Sqlite, sql: &str) -> StatementId {
     connection.prepare(sql).unwrap().unwrap().id
 }
 
-fn start_with(connection: &mut Connection, id: StatementId, text: &str) {
+fn start_with(connection: &mut Sqlite, id: StatementId, text: &str) {
     // The values are gone before the first step.
     let values = [Value::Text(text.to_owned())];
     connection.statement(id).start(&values[..]).unwrap();
@@ -86,7 +86,7 @@ fn a_run_in_parts_keeps_its_snapshot_until_it_is_reset() {
     let (mut reader, writer) = (open(&path), open(&path));
     writer.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3)").unwrap();
     let id = prepare(&mut reader, "SELECT a FROM t ORDER BY rowid");
-    let sum = |reader: &mut Connection, rows| {
+    let sum = |reader: &mut Sqlite, rows| {
         let mut some = part(rows);
         reader.statement(id).next(&mut some).map(|_| some.integers.iter().sum::<i64>())
     };
@@ -133,7 +133,7 @@ fn what_does_not_fit_is_refused_and_what_was_ended_is_stale() {
 }
 
 /// Returns the texts of the connection's statements, with the values that they are bound to.
-fn bound(connection: &Connection) -> Vec<String> {
+fn bound(connection: &Sqlite) -> Vec<String> {
     // SAFETY: the connection is open, and only this thread uses it. Each text is copied and then freed.
     unsafe {
         let db = connection.rusqlite().handle();
@@ -152,7 +152,7 @@ fn bound(connection: &Connection) -> Vec<String> {
 #[test]
 fn values_that_a_statement_in_parts_was_bound_to_are_given_back() {
     let mut connection = memory();
-    let is_bound = |connection: &Connection| bound(connection).iter().any(|text| text.contains("a secret"));
+    let is_bound = |connection: &Sqlite| bound(connection).iter().any(|text| text.contains("a secret"));
     let id = prepare(&mut connection, COUNT);
     start_with(&mut connection, id, "a secret");
     while connection.statement(id).next(&mut part(3)).unwrap() == Flow::Stop {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flatwater_sqlite::rusqlite::types::Value;
 use flatwater_sqlite::rusqlite::{self, OpenFlags, ffi};
-use flatwater_sqlite::{Connection, Discard, Flow, Sink, StatementId, drop_older_schemas, prepare_stable};
+use flatwater_sqlite::{Discard, Flow, Sink, Sqlite, StatementId, drop_older_schemas, prepare_stable};
 
 const INSERT: &str = "INSERT INTO t VALUES (?, 'text')";
 
@@ -31,17 +31,17 @@ impl Files {
         other
     }
 
-    fn open(&self, name: &str) -> Connection {
-        Connection::open(&self.directory.path().join(name), OpenFlags::default(), None).unwrap()
+    fn open(&self, name: &str) -> Sqlite {
+        Sqlite::open(&self.directory.path().join(name), OpenFlags::default(), None).unwrap()
     }
 }
 
 /// Prepares with `prepare`, then has another program add a column, which the connection sees, and drop it, which it does not.
 /// What is prepared is expired, as a registered function or an attached file expires it.
 fn expired_under_an_older_schema(
-    connection: &mut Connection,
+    connection: &mut Sqlite,
     other: &rusqlite::Connection,
-    prepare: impl FnOnce(&mut Connection) -> StatementId,
+    prepare: impl FnOnce(&mut Sqlite) -> StatementId,
 ) -> StatementId {
     let id = prepare(connection);
     other.execute_batch("ALTER TABLE t ADD COLUMN e").unwrap();
@@ -53,11 +53,11 @@ fn expired_under_an_older_schema(
     id
 }
 
-fn usual(connection: &mut Connection) -> StatementId {
+fn usual(connection: &mut Sqlite) -> StatementId {
     connection.prepare(INSERT).unwrap().unwrap().id
 }
 
-fn stable(connection: &mut Connection) -> StatementId {
+fn stable(connection: &mut Sqlite) -> StatementId {
     prepare_stable(connection, INSERT).unwrap().unwrap().id
 }
 
@@ -100,7 +100,7 @@ fn it_runs_under_the_newest_schema_of_an_attached_file_whose_name_is_not_in_its_
     }
 }
 
-fn attach(connection: &Connection, path: &Path) {
+fn attach(connection: &Sqlite, path: &Path) {
     connection.rusqlite().execute("ATTACH ? AS attached", [path.to_str().unwrap()]).unwrap();
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use flatwater_sqlite::rusqlite::types::Value;
 use flatwater_sqlite::rusqlite::{OpenFlags, ffi};
 use flatwater_sqlite::{
-    Connection, Discard, Error, FirstRow, Flow, Matters, Plans, Sink, SqliteError, StatementId, prepare_stable,
+    Discard, Error, FirstRow, Flow, Matters, Plans, Sink, Sqlite, SqliteError, StatementId, prepare_stable,
 };
 
 /// The integers of a result, and the names that were told at its first row.
@@ -31,8 +31,8 @@ impl Sink for Seen {
     }
 }
 
-fn open(path: &Path) -> Connection {
-    let connection = Connection::open(path, OpenFlags::default(), None).unwrap();
+fn open(path: &Path) -> Sqlite {
+    let connection = Sqlite::open(path, OpenFlags::default(), None).unwrap();
     connection
         .execute_batch(
             "CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, a INTEGER, name TEXT, s TEXT);
@@ -46,7 +46,7 @@ fn open(path: &Path) -> Connection {
     connection
 }
 
-fn memory() -> Connection {
+fn memory() -> Sqlite {
     open(Path::new(":memory:"))
 }
 
@@ -54,13 +54,13 @@ fn integers<const N: usize>(values: [i64; N]) -> [Value; N] {
     values.map(Value::Integer)
 }
 
-fn rows(connection: &mut Connection, id: StatementId, values: &[Value]) -> Vec<i64> {
+fn rows(connection: &mut Sqlite, id: StatementId, values: &[Value]) -> Vec<i64> {
     let mut seen = Seen::default();
     connection.statement(id).run(values, &mut seen).unwrap();
     seen.integers
 }
 
-fn prepared(connection: &mut Connection, sql: &str) -> [StatementId; 2] {
+fn prepared(connection: &mut Sqlite, sql: &str) -> [StatementId; 2] {
     [connection.prepare(sql).unwrap().unwrap().id, prepare_stable(connection, sql).unwrap().unwrap().id]
 }
 

@@ -7,7 +7,7 @@ use std::ffi::c_int;
 
 use rusqlite::ffi;
 
-use super::Connection;
+use super::Sqlite;
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 
@@ -33,7 +33,7 @@ pub struct CheckpointInfo {
     pub copied: u32,
 }
 
-impl Connection {
+impl Sqlite {
     /// Runs a checkpoint of the main database. Blocks for as long as the mode and the busy handler allow. Every mode
     /// but `Passive` waits for another checkpoint as for any lock.
     ///

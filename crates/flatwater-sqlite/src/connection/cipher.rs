@@ -12,7 +12,7 @@
 
 use rusqlite::ffi;
 
-use super::Connection;
+use super::Sqlite;
 use crate::error::{Result, SqliteError};
 use crate::handle::Handle;
 use crate::secret::Secret;
@@ -30,7 +30,7 @@ pub struct Cipher<'c>(&'c Files);
 impl<'c> Cipher<'c> {
     /// That of this connection.
     #[must_use]
-    pub fn of(connection: &'c Connection) -> Self {
+    pub fn of(connection: &'c Sqlite) -> Self {
         Self(connection.files())
     }
 

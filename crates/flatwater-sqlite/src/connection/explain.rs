@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_int};
 
 use rusqlite::ffi;
 
-use super::Connection;
+use super::Sqlite;
 use crate::error::{Error, Result};
 use crate::hooks::authorizer::AuthEvent;
 use crate::statements::statement_start::statement_start;
@@ -34,7 +34,7 @@ pub struct Op {
 /// The instructions of one program. An instruction's address is its index.
 pub type Program = Vec<Op>;
 
-impl Connection {
+impl Sqlite {
     /// The programs of the one statement of `sql`: its own first, then each subprogram once. Addresses are those of the
     /// program that contains the instruction. Blocks for as long as a prepare does.
     ///

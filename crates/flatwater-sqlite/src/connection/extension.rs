@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use super::Connection;
+use super::Sqlite;
 use crate::error::Result;
 
-impl Connection {
+impl Sqlite {
     /// Loads the extension at `path`, to which SQLite adds the system's suffix if there is no such file. Its entry point is
     /// `entry`, or one that SQLite [derives](https://sqlite.org/loadext.html#loading_an_extension) from the path. The library
     /// is loaded once in the process, and its entry point is called for each connection.
@@ -64,11 +64,11 @@ impl Connection {
 
 /// While it lives, the connection can load extensions.
 #[cfg(feature = "load_extension")]
-struct Allowed<'a>(&'a Connection);
+struct Allowed<'a>(&'a Sqlite);
 
 #[cfg(feature = "load_extension")]
 impl<'a> Allowed<'a> {
-    fn new(connection: &'a Connection) -> Result<Self> {
+    fn new(connection: &'a Sqlite) -> Result<Self> {
         let rc = allow(connection, true);
         if rc == rusqlite::ffi::SQLITE_OK { Ok(Self(connection)) } else { Err(connection.handle.error(rc)) }
     }
@@ -84,7 +84,7 @@ impl Drop for Allowed<'_> {
 /// Lets the function of C load extensions, or nothing. The function of SQL never can
 /// (<https://sqlite.org/c3ref/c_dbconfig_defensive.html#sqlitedbconfigenableloadextension>).
 #[cfg(feature = "load_extension")]
-fn allow(connection: &Connection, on: bool) -> std::ffi::c_int {
+fn allow(connection: &Sqlite, on: bool) -> std::ffi::c_int {
     use rusqlite::ffi;
 
     let now = std::ptr::null_mut::<std::ffi::c_int>();

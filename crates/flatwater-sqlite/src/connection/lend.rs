@@ -7,10 +7,10 @@
 
 use std::mem::ManuallyDrop;
 
-use super::Connection;
+use super::Sqlite;
 use crate::error::Result;
 
-impl Connection {
+impl Sqlite {
     /// Runs `f` with the whole rusqlite connection. Returns the connection too, or `None` if `f` took it away.
     ///
     /// # Errors
@@ -47,8 +47,8 @@ mod tests {
 
     use super::*;
 
-    fn open() -> Connection {
-        Connection::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap()
+    fn open() -> Sqlite {
+        Sqlite::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap()
     }
 
     fn other() -> rusqlite::Connection {

@@ -37,7 +37,7 @@ use crate::wal::files::Files;
 const OLDEST_LIBRARY: i32 = 3_051_003;
 
 /// A connection, its statements and its hooks. `Send`, not `Sync`.
-pub struct Connection {
+pub struct Sqlite {
     statements: Statements,
     /// A raw pointer, because C holds its address: made by `Box::into_raw`, freed by `Drop`.
     hooks: *mut Hooks,
@@ -51,9 +51,9 @@ pub struct Connection {
 // connection was opened without a mutex; `&mut self` and the missing `Sync` prevent use at the same time. Of the parts
 // only shared references are returned, which stay on their thread; apart from SQLite's pointers they hold only `Send`
 // values.
-unsafe impl Send for Connection {}
+unsafe impl Send for Sqlite {}
 
-impl Connection {
+impl Sqlite {
     /// Opens `path` with `flags`, to which NOMUTEX and extended result codes are added, and the VFS of that name.
     /// Blocks on the file system.
     ///
@@ -182,7 +182,7 @@ fn check_library(number: i32) -> Result<()> {
     if number >= OLDEST_LIBRARY { Ok(()) } else { Err(Error::LibraryTooOld { found: rusqlite::version() }) }
 }
 
-impl Drop for Connection {
+impl Drop for Sqlite {
     /// A statement that a closure leaked cannot be distinguished from those that virtual tables keep, and so must not
     /// be finalised here. It is reset, so that it ends its read, and its connection is never closed: SQLite refuses to
     /// close it (<https://sqlite.org/c3ref/close.html>), and keeps memory and descriptors until the process ends.
@@ -200,9 +200,9 @@ impl Drop for Connection {
     }
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("statements", &self.statements.len()).finish_non_exhaustive()
+        f.debug_struct("Sqlite").field("statements", &self.statements.len()).finish_non_exhaustive()
     }
 }
 

@@ -20,7 +20,7 @@ use std::ffi::CStr;
 
 use rusqlite::ffi;
 
-use super::Connection;
+use super::Sqlite;
 use super::prepare::Prepared;
 use super::snapshot_wait::patiently;
 use super::stable::prepare_again;
@@ -45,7 +45,7 @@ const OF_ALL: &str = "SELECT a";
 ///
 /// # Errors
 /// Returns the error of the main database, which cannot be read.
-pub fn drop_older_schemas(connection: &mut Connection) -> Result<()> {
+pub fn drop_older_schemas(connection: &mut Sqlite) -> Result<()> {
     let before = connection.hooks().authorizer.set_policy(allow_all);
     let of_main = read_schema_of_main(connection);
     // Its error is expected, and says nothing of the comparison.
@@ -54,7 +54,7 @@ pub fn drop_older_schemas(connection: &mut Connection) -> Result<()> {
     of_main
 }
 
-fn read_schema_of_main(connection: &mut Connection) -> Result<()> {
+fn read_schema_of_main(connection: &mut Sqlite) -> Result<()> {
     let Some(Prepared { id, .. }) = connection.prepare(OF_MAIN)? else { return Ok(()) };
     let read = patiently(connection, |connection| connection.statement(id).run_once(&(), &mut Discard));
     connection.statement(id).finalize();
@@ -64,9 +64,9 @@ fn read_schema_of_main(connection: &mut Connection) -> Result<()> {
 /// Runs `f`, which steps the statement for the first time. If SQLite could not compile it any more, because the schema has
 /// changed, `f` runs again under the newest one.
 pub(super) fn current<T>(
-    connection: &mut Connection,
+    connection: &mut Sqlite,
     id: StatementId,
-    mut f: impl FnMut(&mut Connection) -> Result<T>,
+    mut f: impl FnMut(&mut Sqlite) -> Result<T>,
 ) -> Result<T> {
     let (mut tries, mut is_newest) = (0, false);
     loop {
@@ -98,7 +98,7 @@ fn is<T>(result: &Result<T>, expected: i32) -> bool {
 /// Returns true if the text of the statement compiles under the schema in memory. If it does not, the program of the statement
 /// did not run: it would have been one for this schema.
 #[cold]
-fn compiles(connection: &mut Connection, id: StatementId) -> bool {
+fn compiles(connection: &mut Sqlite, id: StatementId) -> bool {
     let Some(compiled) = connection.statements.get(id) else { return true };
     // SAFETY: the statement is alive; its text is null or NUL-terminated, lives as long as it, and is copied.
     let text = unsafe {

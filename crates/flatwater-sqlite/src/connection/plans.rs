@@ -7,7 +7,7 @@ use std::ffi::c_int;
 
 use rusqlite::ffi;
 
-use super::Connection;
+use super::Sqlite;
 use crate::error::{Error, Result};
 use crate::statements::StatementId;
 use crate::statements::bindings::Bindings;
@@ -40,11 +40,11 @@ pub struct PlanParameter {
 }
 
 /// The plans that SQLite makes on a connection.
-pub struct Plans<'c>(&'c mut Connection);
+pub struct Plans<'c>(&'c mut Sqlite);
 
 impl<'c> Plans<'c> {
     /// Those of this connection.
-    pub fn of(connection: &'c mut Connection) -> Self {
+    pub fn of(connection: &'c mut Sqlite) -> Self {
         Self(connection)
     }
 
@@ -95,7 +95,7 @@ impl<'c> Plans<'c> {
 }
 
 /// How the parameter matters: SQLite prepares the listing again when it is bound.
-fn matters(connection: &mut Connection, id: StatementId, position: usize) -> Result<Option<Matters>> {
+fn matters(connection: &mut Sqlite, id: StatementId, position: usize) -> Result<Option<Matters>> {
     for (value, matters) in [(2, Matters::AsValue), (1, Matters::AsFlag)] {
         if is_prepared_again_for(connection, id, position, value)? {
             return Ok(Some(matters));
@@ -104,7 +104,7 @@ fn matters(connection: &mut Connection, id: StatementId, position: usize) -> Res
     Ok(None)
 }
 
-fn is_prepared_again_for(connection: &mut Connection, id: StatementId, position: usize, value: i64) -> Result<bool> {
+fn is_prepared_again_for(connection: &mut Sqlite, id: StatementId, position: usize, value: i64) -> Result<bool> {
     let compiled = connection.statement(id).compiled()?;
     let number = c_int::try_from(position + 1).map_err(|_| Error::TextTooLong)?;
     let mut running = Running::copying(compiled);
@@ -117,11 +117,7 @@ fn is_prepared_again_for(connection: &mut Connection, id: StatementId, position:
 }
 
 /// Prepares the listing of the plan, and finalizes it after `f`.
-fn listed<T>(
-    connection: &mut Connection,
-    sql: &str,
-    f: impl FnOnce(&mut Connection, StatementId) -> Result<T>,
-) -> Result<T> {
+fn listed<T>(connection: &mut Sqlite, sql: &str, f: impl FnOnce(&mut Sqlite, StatementId) -> Result<T>) -> Result<T> {
     let listing = format!("EXPLAIN QUERY PLAN {}", &sql[statement_start(sql)..]);
     let id = connection.prepare(&listing)?.ok_or(Error::StaleStatement)?.id;
     let result = f(connection, id);

@@ -8,13 +8,13 @@ use std::ffi::{c_char, c_int};
 
 use rusqlite::ffi;
 
-use super::Connection;
+use super::Sqlite;
 use super::snapshot_wait::patiently;
 use crate::error::{Error, Result};
 use crate::hooks::authorizer::AuthEvent;
 use crate::statements::StatementId;
 
-/// The result of [`Connection::prepare`].
+/// The result of [`Sqlite::prepare`].
 #[derive(Debug)]
 pub struct Prepared {
     /// The statement.
@@ -36,7 +36,7 @@ pub struct Prepared {
 pub(super) type By =
     unsafe fn(*mut ffi::sqlite3, *const c_char, c_int, *mut *mut ffi::sqlite3_stmt, *mut *const c_char) -> c_int;
 
-impl Connection {
+impl Sqlite {
     /// Prepares the first statement of `sql`, to be kept (SQLITE_PREPARE_PERSISTENT). Returns `None` if `sql` contains
     /// only white space and comments. SQLite copies a text that does not end with a NUL, whole, before it reads its first
     /// statement (<https://sqlite.org/c3ref/prepare.html>), so a script should.
@@ -94,7 +94,7 @@ impl Connection {
 
 /// Prepares with one of SQLite's functions. It is given the open connection, which only this value uses, the text with its length
 /// in bytes, and two places for what it returns.
-pub(super) fn prepare_by(connection: &mut Connection, sql: &str, by: By) -> Result<Option<Prepared>> {
+pub(super) fn prepare_by(connection: &mut Sqlite, sql: &str, by: By) -> Result<Option<Prepared>> {
     // Preparing may have to read the schema.
     patiently(connection, |connection| connection.prepare_once(sql, by))
 }

@@ -8,13 +8,13 @@ use std::borrow::Borrow;
 
 use rusqlite::ffi;
 
-use super::Connection;
+use super::Sqlite;
 use crate::error::{Error, Result, SqliteError, from_rusqlite};
 use crate::guard::PatientSnapshots;
 use crate::guard::refusals::{Refused, refused};
 use crate::hooks::Hooks;
 
-impl Connection {
+impl Sqlite {
     /// Runs `f`, in which a snapshot may begin, as this crate's statements run: if the snapshot does not begin at once, `f`
     /// runs again while the busy handler returns true. A failed attempt is repeated even if it began or read something.
     ///
@@ -41,15 +41,15 @@ impl Connection {
 /// Runs `f`, in which a snapshot may begin. A snapshot that does not begin at once is refused, and `f` runs again while
 /// the busy handler returns true and nothing ends the connection's statements. On a thread that must not be held up, `f`
 /// runs once.
-pub(super) fn patiently<T>(connection: &mut Connection, mut f: impl FnMut(&mut Connection) -> Result<T>) -> Result<T> {
+pub(super) fn patiently<T>(connection: &mut Sqlite, mut f: impl FnMut(&mut Sqlite) -> Result<T>) -> Result<T> {
     repeat(connection, |connection| f(connection))
 }
 
-fn repeat<C: Borrow<Connection>, T>(mut connection: C, mut f: impl FnMut(&mut C) -> Result<T>) -> Result<T> {
+fn repeat<C: Borrow<Sqlite>, T>(mut connection: C, mut f: impl FnMut(&mut C) -> Result<T>) -> Result<T> {
     let mut tries = 0;
     loop {
         let patient = {
-            let Connection { hooks, handle, wal, .. } = connection.borrow();
+            let Sqlite { hooks, handle, wal, .. } = connection.borrow();
             // SAFETY: the guard is dropped before the connection is.
             unsafe { PatientSnapshots::begin(*hooks, handle, &wal.files) }
         };

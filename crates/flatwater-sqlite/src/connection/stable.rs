@@ -14,7 +14,7 @@ use std::ffi::{c_char, c_int};
 
 use rusqlite::ffi;
 
-use super::Connection;
+use super::Sqlite;
 use super::prepare::{Prepared, prepare_by};
 use crate::error::{Error, Result};
 use crate::statements::StatementId;
@@ -30,11 +30,11 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Like [`Connection::prepare`], but the statement is a stable one: its plan is that of unknown values.
+/// Like [`Sqlite::prepare`], but the statement is a stable one: its plan is that of unknown values.
 ///
 /// # Errors
 /// As there.
-pub fn prepare_stable(connection: &mut Connection, sql: &str) -> Result<Option<Prepared>> {
+pub fn prepare_stable(connection: &mut Sqlite, sql: &str) -> Result<Option<Prepared>> {
     let prepared = prepare_by(connection, sql, |db, text, bytes, statement, tail| {
         // SAFETY: as `prepare_by` promises.
         unsafe { sqlite3_prepare(db, text, bytes, statement, tail) }
@@ -47,7 +47,7 @@ pub fn prepare_stable(connection: &mut Connection, sql: &str) -> Result<Option<P
 
 /// Prepares a stable statement again. What is bound stays bound. As in SQLite, which does the same for other statements, the
 /// policy is asked, and what it is asked is not recorded.
-pub(super) fn prepare_again(connection: &mut Connection, id: StatementId, text: &str) -> Result<()> {
+pub(super) fn prepare_again(connection: &mut Sqlite, id: StatementId, text: &str) -> Result<()> {
     let bytes = c_int::try_from(text.len()).map_err(|_| Error::TextTooLong)?;
     let mut raw: *mut ffi::sqlite3_stmt = std::ptr::null_mut();
     let db = connection.handle.raw();

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use rusqlite::ffi;
 
-use super::Connection;
+use super::Sqlite;
 use super::newest_schema::current;
 use super::snapshot_wait::patiently;
 use crate::error::{Error, Result};
@@ -23,11 +23,11 @@ use crate::statements::{Compiled, StatementId};
 /// A prepared statement, with its connection. One that was finalised, or belongs to another connection, is
 /// [`Error::StaleStatement`] when it is to run.
 pub struct Statement<'c> {
-    pub(super) connection: &'c mut Connection,
+    pub(super) connection: &'c mut Sqlite,
     pub(super) id: StatementId,
 }
 
-impl Connection {
+impl Sqlite {
     /// A prepared statement of this connection.
     #[inline]
     pub fn statement(&mut self, id: StatementId) -> Statement<'_> {
@@ -76,7 +76,7 @@ impl Statement<'_> {
     pub fn run_many<B: Bindings>(
         self,
         runs: impl IntoIterator<Item = B>,
-        mut ran: impl FnMut(&Connection) -> ControlFlow<()>,
+        mut ran: impl FnMut(&Sqlite) -> ControlFlow<()>,
     ) -> Result<()> {
         let id = self.id;
         self.stepping(|connection, compiled| {
@@ -96,7 +96,7 @@ impl Statement<'_> {
 
     /// Runs `f`, which steps the statement. While `f` runs, the knowledge about the connection's files is set aside. It
     /// is valid again afterwards if nothing can have left WAL mode meanwhile.
-    pub(super) fn stepping<T>(self, f: impl FnOnce(&mut Connection, Compiled) -> Result<T>) -> Result<T> {
+    pub(super) fn stepping<T>(self, f: impl FnOnce(&mut Sqlite, Compiled) -> Result<T>) -> Result<T> {
         let compiled = self.compiled()?;
         let Self { connection, id } = self;
         // `&mut`: no other code uses the rusqlite connection.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rusqlite::ffi;
 
-use super::Connection;
+use super::Sqlite;
 use super::snapshot_wait::patiently;
 use crate::error::{Error, Result, SqliteError};
 use crate::hooks::interrupts::Interrupt;
@@ -33,7 +33,7 @@ impl Control {
     ///
     /// # Errors
     /// SQLite's error.
-    pub fn prepare(connection: &mut Connection) -> Result<Self> {
+    pub fn prepare(connection: &mut Sqlite) -> Result<Self> {
         let mut prepare = |sql| {
             let prepared = connection.prepare(sql)?;
             prepared.map(|p| p.id).ok_or_else(|| Error::from(SqliteError::from_code(1)))
@@ -54,7 +54,7 @@ impl Control {
     ///
     /// # Errors
     /// SQLITE_BUSY when the busy handler gave up, or the error of the file system.
-    pub fn begin(&self, connection: &mut Connection) -> Result<()> {
+    pub fn begin(&self, connection: &mut Sqlite) -> Result<()> {
         run(connection, self.begin)
     }
 
@@ -62,7 +62,7 @@ impl Control {
     ///
     /// # Errors
     /// SQLite's error.
-    pub fn begin_read(&self, connection: &mut Connection) -> Result<()> {
+    pub fn begin_read(&self, connection: &mut Sqlite) -> Result<()> {
         run(connection, self.begin_read)
     }
 
@@ -75,12 +75,12 @@ impl Control {
     ///
     /// # Errors
     /// SQLITE_BUSY when the busy handler gave up, or the error of the file system.
-    pub fn hold(&self, connection: &mut Connection) -> Result<i64> {
+    pub fn hold(&self, connection: &mut Sqlite) -> Result<i64> {
         run_to_integer(connection, self.hold)
     }
 
     /// Ends the transaction that `hold` began.
-    pub fn let_go(&self, connection: &mut Connection) {
+    pub fn let_go(&self, connection: &mut Sqlite) {
         connection.statement(self.hold).reset();
     }
 
@@ -88,7 +88,7 @@ impl Control {
     ///
     /// # Errors
     /// After any error, `is_autocommit` and the wal-index header show the outcome of the transaction.
-    pub fn commit(&self, connection: &mut Connection) -> Result<()> {
+    pub fn commit(&self, connection: &mut Sqlite) -> Result<()> {
         run(connection, self.commit)
     }
 
@@ -96,7 +96,7 @@ impl Control {
     ///
     /// # Errors
     /// As [`commit`](Self::commit); SQLITE_CONSTRAINT_COMMITHOOK if it was prevented.
-    pub fn commit_unless(&self, connection: &mut Connection, asked: Arc<dyn Interrupt>) -> Result<()> {
+    pub fn commit_unless(&self, connection: &mut Sqlite, asked: Arc<dyn Interrupt>) -> Result<()> {
         connection.hooks().interrupts.disarm();
         connection.hooks().interrupts.ask_before_commit(asked);
         let committed = connection.statement(self.commit).run(&(), &mut Discard);
@@ -108,7 +108,7 @@ impl Control {
     ///
     /// # Errors
     /// The error of the file system; the transaction is over even then.
-    pub fn rollback(&self, connection: &mut Connection) -> Result<()> {
+    pub fn rollback(&self, connection: &mut Sqlite) -> Result<()> {
         if connection.handle.is_autocommit() { Ok(()) } else { run(connection, self.rollback) }
     }
 
@@ -116,7 +116,7 @@ impl Control {
     ///
     /// # Errors
     /// SQLite's error.
-    pub fn savepoint(&self, connection: &mut Connection) -> Result<()> {
+    pub fn savepoint(&self, connection: &mut Sqlite) -> Result<()> {
         run(connection, self.savepoint)
     }
 
@@ -124,7 +124,7 @@ impl Control {
     ///
     /// # Errors
     /// SQLite's error.
-    pub fn release(&self, connection: &mut Connection) -> Result<()> {
+    pub fn release(&self, connection: &mut Sqlite) -> Result<()> {
         run(connection, self.release)
     }
 
@@ -132,7 +132,7 @@ impl Control {
     ///
     /// # Errors
     /// SQLite's error.
-    pub fn undo(&self, connection: &mut Connection) -> Result<()> {
+    pub fn undo(&self, connection: &mut Sqlite) -> Result<()> {
         self.rollback_to(connection)?;
         run(connection, self.release)
     }
@@ -141,7 +141,7 @@ impl Control {
     ///
     /// # Errors
     /// SQLite's error.
-    pub fn rollback_to(&self, connection: &mut Connection) -> Result<()> {
+    pub fn rollback_to(&self, connection: &mut Sqlite) -> Result<()> {
         connection.hooks().commits.undoes();
         run(connection, self.rollback_to)
     }
@@ -149,7 +149,7 @@ impl Control {
 
 /// Runs a statement without parameters to its first row, leaves it there until it is reset, and returns the integer in
 /// its first column.
-fn run_to_integer(connection: &mut Connection, id: StatementId) -> Result<i64> {
+fn run_to_integer(connection: &mut Sqlite, id: StatementId) -> Result<i64> {
     let result = patiently(connection, |connection| {
         connection.statement(id).stepping(|connection, compiled| {
             // SAFETY: the statement is alive and used here alone.
@@ -166,7 +166,7 @@ fn run_to_integer(connection: &mut Connection, id: StatementId) -> Result<i64> {
     result
 }
 
-fn run(connection: &mut Connection, id: StatementId) -> Result<()> {
+fn run(connection: &mut Sqlite, id: StatementId) -> Result<()> {
     connection.hooks().interrupts.disarm();
     connection.statement(id).run(&(), &mut Discard)
 }

@@ -124,7 +124,7 @@ mod tests {
     use rusqlite::OpenFlags;
 
     use super::*;
-    use crate::Connection;
+    use crate::Sqlite;
 
     thread_local! {
         /// The frames that were written with one call, and the headers that were held and then written alone.
@@ -135,8 +135,8 @@ mod tests {
     }
 
     /// Opens a database in WAL mode that copies nothing out of the WAL, and spills its cache early.
-    fn open(path: &Path, page_bytes: usize, synchronous: &str) -> Connection {
-        let mut connection = Connection::open(path, OpenFlags::default(), None).unwrap();
+    fn open(path: &Path, page_bytes: usize, synchronous: &str) -> Sqlite {
+        let mut connection = Sqlite::open(path, OpenFlags::default(), None).unwrap();
         let settings = format!(
             "PRAGMA page_size = {page_bytes}; PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous};
              PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = 10; PRAGMA cache_spill = 10;

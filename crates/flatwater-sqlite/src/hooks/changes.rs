@@ -132,10 +132,10 @@ mod tests {
     use rusqlite::OpenFlags;
 
     use super::*;
-    use crate::connection::Connection;
+    use crate::connection::Sqlite;
 
-    fn connection() -> Connection {
-        let connection = Connection::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
+    fn connection() -> Sqlite {
+        let connection = Sqlite::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
         connection
             .execute_batch(
                 "CREATE TABLE t (id INTEGER PRIMARY KEY, a); CREATE TABLE log (t_id);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::rusqlite::limits::Limit;
 use flatwater_sqlite::rusqlite::{Statement, StatementStatus};
-use flatwater_sqlite::{Connection as Sqlite, Interrupt};
+use flatwater_sqlite::{Interrupt, Sqlite};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::Sqlite;
 use flatwater_sqlite::rusqlite::OpenFlags;
 use flatwater_sqlite::rusqlite::functions::FunctionFlags;
 

@@ -13,7 +13,7 @@ pub(crate) mod run;
 
 use std::sync::Arc;
 
-use flatwater_sqlite::{Busy, Cipher, Connection as Sqlite, Control};
+use flatwater_sqlite::{Busy, Cipher, Control, Sqlite};
 
 use self::functions::Functions;
 use self::functions::applied::Applied;
@@ -27,7 +27,7 @@ use self::run::statement_cache::Statements;
 use crate::error::Result;
 use crate::options::Options;
 
-pub(crate) struct Connection {
+pub(crate) struct EngineConnection {
     pub(crate) sqlite: Sqlite,
     pub(crate) control: Control,
     pub(crate) statements: Statements,
@@ -47,7 +47,7 @@ pub(crate) struct Connection {
     had_closure: bool,
 }
 
-impl Connection {
+impl EngineConnection {
     /// Opens a connection. Blocks on the file system and, as `busy` decides, on locks.
     pub(crate) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<Self> {
         open::open(options, functions, role, busy)

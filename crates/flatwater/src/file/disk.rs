@@ -6,7 +6,7 @@
 //! database and its WAL, there is room for the checkpoint of a WAL within its limit, and for a WAL in which rows can be
 //! deleted. Leaves out: quotas, and what other programs write meanwhile.
 
-use flatwater_sqlite::{Connection, WalHeader, free_bytes};
+use flatwater_sqlite::{Sqlite, WalHeader, free_bytes};
 
 /// One part in so many of what a disk has room for stays free, for the `-shm` and for the file system itself.
 const SPARE: u64 = 8;
@@ -31,7 +31,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    pub(crate) fn of(sqlite: &Connection, header: &WalHeader) -> Self {
+    pub(crate) fn of(sqlite: &Sqlite, header: &WalHeader) -> Self {
         let known = |frames: u64| u32::try_from(frames).unwrap_or(u32::MAX).min(u32::MAX - 1);
         let in_frames = |bytes: u64| known(bytes / frame_bytes(header.page_bytes));
         let free = sqlite.rusqlite().path().and_then(|path| free_bytes(path.as_ref()));

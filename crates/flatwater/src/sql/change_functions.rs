@@ -80,10 +80,10 @@ pub(crate) fn refusal(function: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatwater_sqlite::{Connection, rusqlite::OpenFlags};
+    use flatwater_sqlite::{Sqlite, rusqlite::OpenFlags};
 
     fn told(sql: &str) -> Option<&'static str> {
-        let mut connection = Connection::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
+        let mut connection = Sqlite::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
         connection
             .execute_batch(
                 "CREATE TABLE t (a); CREATE TABLE log (a); CREATE TABLE noisy (a); CREATE TABLE quiet (a);

@@ -196,7 +196,7 @@ fn is_schema_table(event: &AuthEvent) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatwater_sqlite::{Connection, rusqlite::OpenFlags};
+    use flatwater_sqlite::{Sqlite, rusqlite::OpenFlags};
 
     struct Nothing;
     impl Schema for Nothing {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn classes(sql: &[&str]) -> Vec<Class> {
-        let mut connection = Connection::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
+        let mut connection = Sqlite::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
         connection
             .execute_batch(
                 "CREATE TABLE t (a INTEGER PRIMARY KEY, b); CREATE TABLE aborting (a); CREATE TABLE log (a);

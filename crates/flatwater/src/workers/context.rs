@@ -75,7 +75,7 @@ impl Context {
     }
 
     /// The same, after a look at the schema as this connection sees it.
-    pub(crate) fn look_for_litestream(&self, sqlite: &flatwater_sqlite::Connection) -> Result<bool> {
+    pub(crate) fn look_for_litestream(&self, sqlite: &flatwater_sqlite::Sqlite) -> Result<bool> {
         if !self.is_beside_litestream() && has_litestream(sqlite)? && !self.litestream.swap(true, Ordering::Relaxed) {
             self.recorder.wal.is_external();
         }

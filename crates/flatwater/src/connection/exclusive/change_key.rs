@@ -9,7 +9,7 @@
 //! makes sure of that: it lets a file leave WAL mode only if it has the file for itself. What undoes the change after a
 //! kill is then the rollback journal, with the pages as they were before.
 
-use flatwater_sqlite::{Cipher, Connection as Sqlite};
+use flatwater_sqlite::{Cipher, Sqlite};
 
 use crate::connection::open::encryption::open_alone;
 use crate::error::{Error, ErrorKind, Result};

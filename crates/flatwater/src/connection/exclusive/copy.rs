@@ -11,7 +11,7 @@ use rusqlite::ffi;
 use tempfile::NamedTempFile;
 
 use super::page_copy::{self, Target, copy_pages, hold_snapshot, of_sqlite, stop};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::pragmas::in_definitions;
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,7 +32,7 @@ pub(crate) enum Copy {
 /// Copies the main database, until `ends` says stop. Returns the bytes, if it is copied as bytes. The read transaction
 /// may stay open.
 pub(crate) fn copy(
-    connection: &mut Connection,
+    connection: &mut EngineConnection,
     options: &Options,
     form: &Copy,
     ends: &Arc<dyn Interrupt>,
@@ -53,7 +53,7 @@ pub(crate) fn copy(
 
 /// Runs VACUUM INTO, which asks the progress handler while it copies, and makes the connection forget its schema.
 fn vacuum_into(
-    connection: &mut Connection,
+    connection: &mut EngineConnection,
     target: &Target,
     file: &NamedTempFile,
     ends: &Arc<dyn Interrupt>,
@@ -83,7 +83,7 @@ fn plain_bytes() -> Error {
 
 /// Copies all pages into memory. They are not read as SQLite's `sqlite3_serialize` does, which returns zeros for a page
 /// that cannot be read, and looks at no interrupt.
-fn bytes(connection: &mut Connection, ends: &Arc<dyn Interrupt>) -> Result<Vec<u8>> {
+fn bytes(connection: &mut EngineConnection, ends: &Arc<dyn Interrupt>) -> Result<Vec<u8>> {
     hold_snapshot(connection, ends)?;
     let told = |error: rusqlite::Error| match Error::from(error) {
         error if error.sqlite_code() == Some(ffi::SQLITE_NOMEM) => {

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use flatwater_sqlite::{Connection as Sqlite, Interrupt};
+use flatwater_sqlite::{Interrupt, Sqlite};
 use rusqlite::config::DbConfig;
 
 use crate::connection::open::encryption;

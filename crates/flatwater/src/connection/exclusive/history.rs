@@ -4,7 +4,7 @@
 //! connection. Invariant: only `create` and `add` write, and only inside of a transaction of the caller. Leaves out:
 //! what follows from it (`migrations::plan`).
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::Sqlite;
 
 use crate::error::{Error, Result};
 use crate::migrations::Step;

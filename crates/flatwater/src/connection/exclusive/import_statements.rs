@@ -7,7 +7,7 @@
 use flatwater_sqlite::{AuthEvent, Prepared};
 use rusqlite::ffi;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::pragma_answers::judge;
 use crate::error::{Error, Result};
 use crate::sql::policy;
@@ -25,7 +25,7 @@ pub(crate) enum Mark {
 
 /// Prepares the first statement of `sql`. Transaction control and `PRAGMA foreign_keys` are prepared as statements that do
 /// nothing.
-pub(crate) fn prepare_dumped(connection: &mut Connection, sql: &str) -> Result<Option<Prepared>> {
+pub(crate) fn prepare_dumped(connection: &mut EngineConnection, sql: &str) -> Result<Option<Prepared>> {
     let before = connection.sqlite.hooks().authorizer.set_policy(policy::dump);
     let prepared = connection.sqlite.prepare(sql);
     connection.sqlite.hooks().authorizer.set_policy(before);
@@ -44,7 +44,7 @@ pub(crate) fn prepare_dumped(connection: &mut Connection, sql: &str) -> Result<O
 }
 
 /// Makes this connection and all others read the schema again, which was written as if it were a table.
-pub(crate) fn renew_schema(connection: &mut Connection) -> Result<()> {
+pub(crate) fn renew_schema(connection: &mut EngineConnection) -> Result<()> {
     let next = connection.schema.cookie(&mut connection.sqlite)?.wrapping_add(1) & i64::from(i32::MAX);
     Ok(connection.sqlite.execute_batch(&format!("PRAGMA schema_version = {next}; PRAGMA writable_schema = RESET"))?)
 }

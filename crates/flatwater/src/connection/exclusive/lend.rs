@@ -8,7 +8,7 @@
 use flatwater_sqlite::Busy;
 
 use super::reset::{drop_temp_objects, repair, restore_handlers};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::foreign_code::run_foreign_code;
 use crate::connection::open::pragmas::{apply_pragmas, watch_wal};
 use crate::connection::open::role::Role;
@@ -27,9 +27,9 @@ pub(crate) struct Remains {
 
 /// Runs `f` with rusqlite's whole connection. Returns the connection too, or `None` if `f` took it away.
 pub(crate) fn lend<T>(
-    mut connection: Connection,
+    mut connection: EngineConnection,
     f: impl FnOnce(&mut rusqlite::Connection) -> T,
-) -> Result<(T, Option<Connection>)> {
+) -> Result<(T, Option<EngineConnection>)> {
     let (result, sqlite) = connection.sqlite.lend(f)?;
     let Some(sqlite) = sqlite else { return Ok((result, None)) };
     connection.sqlite = sqlite;
@@ -37,7 +37,7 @@ pub(crate) fn lend<T>(
 }
 
 /// Makes it ours again: our handlers, no transaction, no statement in the middle of its rows.
-pub(crate) fn take_back(connection: &mut Connection, busy: Busy) -> Result<Remains> {
+pub(crate) fn take_back(connection: &mut EngineConnection, busy: Busy) -> Result<Remains> {
     let is_ours = restore_handlers(connection, busy);
     let may_have_phantom = !is_ours || connection.sqlite.hooks().commits.missed();
     let transaction = !connection.sqlite.handle().is_autocommit();
@@ -48,7 +48,7 @@ pub(crate) fn take_back(connection: &mut Connection, busy: Busy) -> Result<Remai
 /// Applies the settings once more, detaches what no option attaches, and drops TEMP objects. For a database in
 /// memory, which has no other connection. What SQLite cannot tell stays: functions, collations, limits, and PRAGMAs
 /// that no option sets.
-pub(crate) fn reset(connection: &mut Connection, options: &Options) -> Result<()> {
+pub(crate) fn reset(connection: &mut EngineConnection, options: &Options) -> Result<()> {
     let attached: Vec<String> = connection
         .sqlite
         .rusqlite()

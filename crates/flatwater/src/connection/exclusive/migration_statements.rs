@@ -7,7 +7,7 @@
 use flatwater_sqlite::{AuthEvent, Discard, Policy, Verdict, statement_start};
 use rusqlite::ffi;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::pragma_answers::judge;
 use crate::connection::run::failed_writes::explain_write;
 use crate::dependencies::writes::{Unreported, Writes};
@@ -36,7 +36,7 @@ impl StatementPlace<'_> {
 /// Runs the statement of `step` at byte `at` or after it. `script` is its SQL, terminated. Returns the statement's place
 /// and what it does; `None` if there is none.
 pub(crate) fn run_statement<'a>(
-    connection: &mut Connection,
+    connection: &mut EngineConnection,
     step: &'a Step,
     script: &str,
     at: usize,

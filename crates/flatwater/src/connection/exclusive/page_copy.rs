@@ -14,7 +14,7 @@ use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 use tempfile::NamedTempFile;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::exclusive::copy_with_key::export;
 use crate::error::cause::caused_by_io;
 use crate::error::{Error, ErrorKind, Result};
@@ -177,7 +177,7 @@ fn sync_directory(_: &Path) -> io::Result<()> {
 
 /// Copies the main database into a new file, until `ends` says stop. The read transaction stays open.
 pub(super) fn backup(
-    connection: &mut Connection,
+    connection: &mut EngineConnection,
     options: &Options,
     target: &Target,
     ends: &Arc<dyn Interrupt>,
@@ -198,7 +198,7 @@ pub(super) fn backup(
 }
 
 /// Begins a read transaction, which stays open, and takes its snapshot.
-pub(super) fn hold_snapshot(connection: &mut Connection, ends: &Arc<dyn Interrupt>) -> Result<()> {
+pub(super) fn hold_snapshot(connection: &mut EngineConnection, ends: &Arc<dyn Interrupt>) -> Result<()> {
     connection.control.begin_read(&mut connection.sqlite)?;
     connection.sqlite.hooks().interrupts.arm(ends.clone());
     // The first read takes the snapshot.

@@ -3,10 +3,10 @@
 //! Owns: what is checked and what is restored. Runs on the thread that has the connection. Invariant: a connection that a
 //! closure left changed is never used again, unless it cannot be replaced: then it is repaired. Leaves out: replacing it.
 
-use flatwater_sqlite::{Busy, Connection as Sqlite};
+use flatwater_sqlite::{Busy, Sqlite};
 use rusqlite::config::DbConfig;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::pragmas::double_quoted_strings;
 use crate::error::Result;
 use crate::sql::policy;
@@ -14,7 +14,7 @@ use crate::sql::tokens::quoted;
 
 /// Called right after a closure of the user, before anything else runs: restores our handlers, and returns true if
 /// everything that can be checked is as it was.
-pub(crate) fn restore_handlers(connection: &mut Connection, busy: Busy) -> bool {
+pub(crate) fn restore_handlers(connection: &mut EngineConnection, busy: Busy) -> bool {
     connection.had_closure = true;
     connection.sqlite.hooks().authorizer.set_policy(policy::trusted);
     connection.sqlite.hooks().set_busy(Some(busy));
@@ -27,12 +27,12 @@ pub(crate) fn restore_handlers(connection: &mut Connection, busy: Busy) -> bool 
 }
 
 /// Returns true if no transaction is open and no statement is in the middle of its rows.
-pub(crate) fn is_idle(connection: &Connection) -> bool {
+pub(crate) fn is_idle(connection: &EngineConnection) -> bool {
     connection.sqlite.handle().is_autocommit() && !connection.sqlite.handle().has_busy_statement()
 }
 
 /// Makes a connection usable again that cannot be replaced.
-pub(crate) fn repair(connection: &mut Connection) -> Result<()> {
+pub(crate) fn repair(connection: &mut EngineConnection) -> Result<()> {
     connection.sqlite.repair()?;
     connection.sqlite.execute_batch("PRAGMA query_only = OFF")?;
     connection.statements.clear(&mut connection.sqlite);
@@ -43,7 +43,7 @@ pub(crate) fn repair(connection: &mut Connection) -> Result<()> {
 
 /// Drops the TEMP objects that a transaction made. Foreign keys are off meanwhile, because these tables may refer
 /// to each other.
-pub(crate) fn drop_temp_objects(connection: &Connection) -> Result<()> {
+pub(crate) fn drop_temp_objects(connection: &EngineConnection) -> Result<()> {
     let sqlite = connection.sqlite.rusqlite();
     let names: Vec<(String, String)> = sqlite
         .prepare_cached("SELECT type, name FROM temp.sqlite_schema WHERE type <> 'index' AND name NOT GLOB 'sqlite_*'")?

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::Sqlite;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sql::tokens::quoted;

@@ -9,12 +9,12 @@
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
-use flatwater_sqlite::{AuthEvent, Connection as Sqlite};
+use flatwater_sqlite::{AuthEvent, Sqlite};
 use rusqlite::ffi;
 
 use super::registration::{Key, Length, Registered};
 use super::{Functions, provide_again};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::untrusted::{may_read_again, read_schemas_again, trusts_schemas};
 use crate::error::Result;
 use crate::sql::tokens::may_call_any;
@@ -86,7 +86,7 @@ impl Applied {
     }
 }
 
-impl Connection {
+impl EngineConnection {
     /// Returns true if functions were registered or removed that the connection has not seen.
     #[inline]
     pub(crate) fn is_behind(&self) -> bool {

@@ -13,7 +13,7 @@ use super::calls_changes::explain_write;
 use super::compare_plans::compare_plans;
 use super::strange::strange;
 use crate::bytecode::analysis::{Ending, InlineWrite, ProgramAnalysis};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::run::prepare::is_kept;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
@@ -81,7 +81,7 @@ impl CachedStatement {
 /// Counts a use of a read, and analyses its program at the second one. Called by a worker, which may take the time of a
 /// prepare. If the read has just ended, its time is recorded. Fails only if the open transaction was lost meanwhile.
 pub(crate) fn learn(
-    connection: &mut Connection,
+    connection: &mut EngineConnection,
     ready: &CachedStatement,
     params: ParamRow<'_>,
     time: Option<RunTime>,
@@ -100,12 +100,16 @@ pub(crate) fn learn(
 }
 
 /// The same for a write, which is to run right after with these parameters.
-pub(crate) fn learn_before(connection: &mut Connection, ready: &CachedStatement, params: ParamRow<'_>) -> Result<()> {
+pub(crate) fn learn_before(
+    connection: &mut EngineConnection,
+    ready: &CachedStatement,
+    params: ParamRow<'_>,
+) -> Result<()> {
     // Parameters that do not fit are refused, and the write does nothing.
     if ready.class.route != Route::Write || !writes_may_run_inline(connection) {
         return Ok(());
     }
-    let fits = |connection: &mut Connection| connection.sqlite.statement(ready.id).fits(&params);
+    let fits = |connection: &mut EngineConnection| connection.sqlite.statement(ready.id).fits(&params);
     if ready.text.stable.is_due() && fits(connection) {
         compare_plans(connection, ready, params)?;
     }
@@ -116,13 +120,13 @@ pub(crate) fn learn_before(connection: &mut Connection, ready: &CachedStatement,
 }
 
 /// Returns true in WAL mode. Outside of it no write runs inline.
-fn writes_may_run_inline(connection: &Connection) -> bool {
+fn writes_may_run_inline(connection: &EngineConnection) -> bool {
     connection.journal == "wal"
 }
 
 /// SQLite ends the open transaction if it cannot read a page, has no memory or no space, even for an EXPLAIN
 /// (`sqlite3VdbeHalt`). That is an error of the statement, because what follows would be committed by itself.
-fn learn_from(connection: &mut Connection, ready: &CachedStatement) -> Result<()> {
+fn learn_from(connection: &mut EngineConnection, ready: &CachedStatement) -> Result<()> {
     // A PRAGMA, which is not kept, takes effect while it is prepared.
     if !is_kept(ready) || !ready.analysis.is_due(ready.text.was_analysed.load(Ordering::Relaxed)) {
         return Ok(());
@@ -148,7 +152,7 @@ fn learn_from(connection: &mut Connection, ready: &CachedStatement) -> Result<()
     Ok(())
 }
 
-fn analyse(connection: &mut Connection, ready: &CachedStatement) -> Result<ProgramAnalysis> {
+fn analyse(connection: &mut EngineConnection, ready: &CachedStatement) -> Result<ProgramAnalysis> {
     let strange = strange(connection)?;
     let sql = &ready.text.sql;
     let programs = if ready.class.route == Route::Write {
@@ -162,7 +166,7 @@ fn analyse(connection: &mut Connection, ready: &CachedStatement) -> Result<Progr
 }
 
 /// Returns true if so few pages can be in memory that passing over all of them takes less than a millisecond.
-fn keeps_few_pages(connection: &Connection) -> Result<bool> {
+fn keeps_few_pages(connection: &EngineConnection) -> Result<bool> {
     const MANY_PAGES: i64 = 4096;
     let answer =
         |pragma: &str| connection.sqlite.rusqlite().pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
@@ -188,16 +192,16 @@ mod tests {
     use crate::sql::statement_info::StatementInfo;
     use crate::values::params::Params;
 
-    fn open() -> (tempfile::TempDir, Connection) {
+    fn open() -> (tempfile::TempDir, EngineConnection) {
         let directory = tempfile::tempdir().unwrap();
         let options = Options::new(directory.path().join("test.db")).resolve().unwrap();
-        let connection = Connection::open(&options, &Arc::default(), Role::Creator, Box::new(|_| false)).unwrap();
+        let connection = EngineConnection::open(&options, &Arc::default(), Role::Creator, Box::new(|_| false)).unwrap();
         connection.sqlite.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT COLLATE NOCASE)").unwrap();
         (directory, connection)
     }
 
     /// Uses a text as a worker does.
-    fn used(connection: &mut Connection, text: &Arc<StatementInfo>) -> Arc<CachedStatement> {
+    fn used(connection: &mut EngineConnection, text: &Arc<StatementInfo>) -> Arc<CachedStatement> {
         let ready = connection.ready(text, policy::statement, &SchemaFacts::default()).unwrap();
         let nothing = Params::default();
         learn_before(connection, &ready, nothing.row()).unwrap();
@@ -208,7 +212,7 @@ mod tests {
         ready
     }
 
-    fn used_twice(connection: &mut Connection, sql: &str) -> Arc<CachedStatement> {
+    fn used_twice(connection: &mut EngineConnection, sql: &str) -> Arc<CachedStatement> {
         let text = Arc::new(StatementInfo::new(sql));
         used(connection, &text);
         used(connection, &text)

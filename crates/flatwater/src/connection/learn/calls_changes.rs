@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use flatwater_sqlite::{AuthEvent, Connection as Sqlite, Program};
+use flatwater_sqlite::{AuthEvent, Program, Sqlite};
 use rusqlite::ffi;
 
 use crate::bytecode::graph::Strange;

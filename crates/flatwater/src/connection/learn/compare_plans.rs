@@ -11,7 +11,7 @@ use flatwater_sqlite::Plans;
 
 use super::calls_changes::explain_write;
 use super::strange::strange;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
 use crate::sql::class::Route;
@@ -20,7 +20,11 @@ use crate::values::params::ParamRow;
 
 /// Compares the plans for these values, if SQLite prepared the text again often enough and they were not compared before. Fails
 /// only if the open transaction was lost meanwhile.
-pub(super) fn compare_plans(connection: &mut Connection, ready: &CachedStatement, params: ParamRow<'_>) -> Result<()> {
+pub(super) fn compare_plans(
+    connection: &mut EngineConnection,
+    ready: &CachedStatement,
+    params: ParamRow<'_>,
+) -> Result<()> {
     let text = &ready.text;
     // A schema of strangers may be long to prepare for, and a few prepares follow.
     let is_of_strangers = connection.sqlite.hooks().interrupts.has_limits();
@@ -37,7 +41,7 @@ pub(super) fn compare_plans(connection: &mut Connection, ready: &CachedStatement
     }
 }
 
-fn compare(connection: &mut Connection, ready: &CachedStatement, params: ParamRow<'_>) -> Result<()> {
+fn compare(connection: &mut EngineConnection, ready: &CachedStatement, params: ParamRow<'_>) -> Result<()> {
     let text = &ready.text;
     if ready.class.route == Route::Write {
         let strange = strange(connection)?;

@@ -12,7 +12,7 @@ use flatwater_sqlite::{AuthEvent, Policy};
 use super::analyse::learn;
 use super::schema::SchemaFacts;
 use super::schema_tables::tables;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::run::execute::{Bounds, Collected, Output, StatementRun};
 use crate::connection::run::prepare::refuse_told_of_earlier;
 use crate::connection::run::statement_cache::CachedStatement;
@@ -83,7 +83,7 @@ pub(crate) type Found = Vec<Option<i64>>;
 /// Runs the statements of a live query in one snapshot. `known` is what their texts read the last time. The
 /// connection has no open transaction. May be interrupted by what is armed.
 pub(crate) fn run_live<'a>(
-    connection: &mut Connection,
+    connection: &mut EngineConnection,
     parts: impl Iterator<Item = (&'a Arc<StatementInfo>, &'a Params, Option<&'a Derived>)> + Clone,
 ) -> Result<Vec<LiveRun>> {
     // Some act while they are prepared.
@@ -100,7 +100,7 @@ pub(crate) fn run_live<'a>(
 }
 
 fn run_held(
-    connection: &mut Connection,
+    connection: &mut EngineConnection,
     text: &Arc<StatementInfo>,
     bound: &Params,
     known: Option<&Derived>,
@@ -121,7 +121,7 @@ fn run_held(
 }
 
 fn run_ready(
-    connection: &mut Connection,
+    connection: &mut EngineConnection,
     ready: &CachedStatement,
     bound: &Params,
     known: Option<&Derived>,
@@ -145,12 +145,12 @@ fn run_ready(
 }
 
 /// Finds the rows that the query looks up by a unique key, in the snapshot that is held.
-fn find_rows(connection: &mut Connection, reads: &Reads, params: &Params) -> Result<Found> {
+fn find_rows(connection: &mut EngineConnection, reads: &Reads, params: &Params) -> Result<Found> {
     let Reads::Tables(tables) = reads else { return Ok(Found::new()) };
     tables.iter().map(|table| find_row(connection, table, params)).collect()
 }
 
-fn find_row(connection: &mut Connection, table: &TableReads, params: &Params) -> Result<Option<i64>> {
+fn find_row(connection: &mut EngineConnection, table: &TableReads, params: &Params) -> Result<Option<i64>> {
     let RowReads::Unique { rowid, columns } = &table.rows else { return Ok(None) };
     let Some(key) = params.pick(columns.iter().map(|(_, number)| *number)) else { return Ok(None) };
     let text = Arc::new(StatementInfo::new(&finds(&table.table, rowid, columns)));
@@ -163,7 +163,7 @@ fn find_row(connection: &mut Connection, table: &TableReads, params: &Params) ->
 }
 
 /// Finds out what the text reads, in the snapshot that is held.
-fn derive(connection: &mut Connection, text: &StatementInfo, cookie: i64, of_any_plan: bool) -> Result<Derived> {
+fn derive(connection: &mut EngineConnection, text: &StatementInfo, cookie: i64, of_any_plan: bool) -> Result<Derived> {
     let mut events: Vec<AuthEvent> = Vec::new();
     let before = connection.sqlite.hooks().authorizer.set_policy(policy::statement as Policy);
     let programs = connection.sqlite.explain_if(&text.sql, |seen| {
@@ -221,20 +221,20 @@ mod tests {
         CREATE VIRTUAL TABLE f USING fts5(x);
         CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT);";
 
-    fn open(schema: &str) -> (tempfile::TempDir, Connection) {
+    fn open(schema: &str) -> (tempfile::TempDir, EngineConnection) {
         let directory = tempfile::tempdir().unwrap();
         let options = Options::new(directory.path().join("test.db")).resolve().unwrap();
-        let connection = Connection::open(&options, &Arc::default(), Role::Creator, Box::new(|_| false)).unwrap();
+        let connection = EngineConnection::open(&options, &Arc::default(), Role::Creator, Box::new(|_| false)).unwrap();
         connection.sqlite.execute_batch(schema).unwrap();
         (directory, connection)
     }
 
-    fn derived(connection: &mut Connection, sql: &str) -> Arc<Reads> {
+    fn derived(connection: &mut EngineConnection, sql: &str) -> Arc<Reads> {
         derive(connection, &StatementInfo::new(sql), 0, false).unwrap().reads
     }
 
     /// Returns the reads as text: for each table its columns, and how its rows are looked up.
-    fn told(connection: &mut Connection, sql: &str) -> String {
+    fn told(connection: &mut EngineConnection, sql: &str) -> String {
         let reads = derived(connection, sql);
         let Reads::Tables(tables) = &*reads else { return "every commit".into() };
         let table = |table: &TableReads| {
@@ -364,7 +364,7 @@ mod tests {
         ];
         for definition in replacing {
             let (_directory, mut connection) = open(SCHEMA);
-            let may_be_replaced = |connection: &mut Connection| {
+            let may_be_replaced = |connection: &mut EngineConnection| {
                 let reads = derived(connection, "SELECT a FROM e");
                 let Reads::Tables(tables) = &*reads else { panic!("{reads:?}") };
                 tables[0].may_be_replaced
@@ -407,7 +407,7 @@ mod tests {
         let (_directory, mut connection) = open(SCHEMA);
         let text = Arc::new(StatementInfo::new("SELECT * FROM e"));
         let params = Params::default();
-        let run = |connection: &mut Connection, known: Option<&Derived>| {
+        let run = |connection: &mut EngineConnection, known: Option<&Derived>| {
             run_live(connection, std::iter::once((&text, &params, known))).unwrap().remove(0).derived
         };
         let first = run(&mut connection, None);

@@ -8,9 +8,9 @@
 
 use std::collections::HashSet;
 
-use flatwater_sqlite::{Connection as Sqlite, Control, Discard, Flow, Sink, StatementId, WalState};
+use flatwater_sqlite::{Control, Discard, Flow, Sink, Sqlite, StatementId, WalState};
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::error::kind::is_passing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::inline::outcome::Fallback;
@@ -37,17 +37,17 @@ impl Schema for SchemaFacts {
 
 impl SchemaFacts {
     /// Returns true if the facts still hold. Reads the cookie.
-    pub(crate) fn are_current(&self, connection: &mut Connection) -> Result<bool> {
+    pub(crate) fn are_current(&self, connection: &mut EngineConnection) -> Result<bool> {
         Ok(self.know_functions(connection) && self.cookie == Some(connection.schema.cookie(&mut connection.sqlite)?))
     }
 
     /// Returns true if they were read with the functions that the connection has.
-    pub(crate) fn know_functions(&self, connection: &Connection) -> bool {
+    pub(crate) fn know_functions(&self, connection: &EngineConnection) -> bool {
         self.functions == connection.functions.seen()
     }
 
     /// Reads the facts, outside any transaction or in one that changed nothing.
-    pub(crate) fn read(connection: &mut Connection) -> Result<Self> {
+    pub(crate) fn read(connection: &mut EngineConnection) -> Result<Self> {
         let cookie = connection.schema.cookie(&mut connection.sqlite)?;
         let (functions, seen) = (&connection.functions, connection.functions.seen());
         let aborting_tables = connection.sqlite.patiently_with(|sqlite| {

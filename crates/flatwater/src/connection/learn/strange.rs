@@ -6,13 +6,13 @@
 use std::collections::HashSet;
 
 use crate::bytecode::graph::{Strange, bare};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::functions::registration::Length;
 use crate::error::Result;
 
 /// Returns the functions and collations of this connection that are not SQLite's own. A replacement of one of
 /// SQLite's collations cannot be seen; a closure of the user may have made one.
-pub(super) fn strange(connection: &Connection) -> Result<Strange> {
+pub(super) fn strange(connection: &EngineConnection) -> Result<Strange> {
     let sqlite = connection.sqlite.rusqlite();
     let own = ["BINARY", "NOCASE", "RTRIM"];
     let (mut functions, mut unknown) = (HashSet::new(), HashSet::new());

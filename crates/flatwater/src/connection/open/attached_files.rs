@@ -3,7 +3,7 @@
 //! Owns: their names, and beginning to use them. Runs on the thread that has the connection. Leaves out: attaching them
 //! (`settings`).
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::Sqlite;
 
 use crate::error::Result;
 use crate::options::Options;

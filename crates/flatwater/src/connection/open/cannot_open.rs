@@ -7,7 +7,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use flatwater_sqlite::{Connection as Sqlite, has_nul, why_not_readable};
+use flatwater_sqlite::{Sqlite, has_nul, why_not_readable};
 use rusqlite::ffi;
 
 use crate::error::hint::{Sentence, hint};

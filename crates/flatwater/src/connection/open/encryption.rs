@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use flatwater_sqlite::{Bindings, CAN_ENCRYPT, Cipher, Connection as Sqlite, Discard, PLAIN_HEADER};
+use flatwater_sqlite::{Bindings, CAN_ENCRYPT, Cipher, Discard, PLAIN_HEADER, Sqlite};
 use rusqlite::types::ValueRef;
 use rusqlite::{OpenFlags, ffi};
 
@@ -130,7 +130,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::Connection;
+    use crate::connection::EngineConnection;
     use crate::connection::open::role::Role;
 
     /// SQLCipher takes a tenth of a second to derive one.
@@ -139,7 +139,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let [path, other] = ["a.db", "b.db"].map(|name| directory.path().join(name));
         let options = Options::new(&path).key(Key::text("open sesame")).attach("other", &other).resolve().unwrap();
-        let open = |role| Connection::open(&options, &Arc::default(), role, Box::new(|_| false)).unwrap();
+        let open = |role| EngineConnection::open(&options, &Arc::default(), role, Box::new(|_| false)).unwrap();
         let key = options.key.as_ref().unwrap();
         let first = open(Role::Creator);
         assert!(!key.is_derived(), "the attached file has no page yet");

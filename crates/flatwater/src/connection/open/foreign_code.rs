@@ -6,7 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::Sqlite;
 
 use super::keep_wal_at_close;
 use super::pragmas::{apply_pragmas, watch_wal};

@@ -19,7 +19,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use flatwater_sqlite::{Busy, Connection as Sqlite, Control, why_not_writable};
+use flatwater_sqlite::{Busy, Control, Sqlite, why_not_writable};
 use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
@@ -30,7 +30,7 @@ use self::pragma_answers::Stated;
 use self::role::Role;
 use self::settings::{apply_settings, prepare_file};
 use self::untrusted::protect;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::functions::applied::Applied;
 use crate::connection::functions::{Functions, provide};
 use crate::connection::learn::schema::SchemaReader;
@@ -43,8 +43,8 @@ use crate::options::image::in_rollback_mode;
 use crate::options::uri::{self, Mode};
 use crate::sql::policy;
 
-/// Opens a connection: see [`Connection::open`].
-pub(super) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<Connection> {
+/// Opens a connection: see [`EngineConnection::open`].
+pub(super) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<EngineConnection> {
     check_path(options, role == Role::Creator && options.create)?;
     let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
     if let Some(bytes) = options.image.take() {
@@ -66,12 +66,12 @@ fn with_parts(
     attached_wals: Vec<Box<str>>,
     functions: Applied,
     options: &Options,
-) -> Result<Connection> {
+) -> Result<EngineConnection> {
     let control = Control::prepare(&mut sqlite)?;
     let schema = SchemaReader::prepare(&mut sqlite)?;
     sqlite.hooks().authorizer.set_policy(policy::trusted);
     sqlite.files().guard();
-    let mut connection = Connection {
+    let mut connection = EngineConnection {
         sqlite,
         control,
         statements: Statements::new(options.statement_cache),

@@ -4,7 +4,7 @@
 //! reads the value from it. Invariants: the PRAGMA itself never runs, so it changes nothing; what is in force is the same
 //! on all connections that run statements of the user. Leaves out: comparing values (`sql::in_force`).
 
-use flatwater_sqlite::{AuthEvent, Connection as Sqlite, Policy, Prepared, Verdict};
+use flatwater_sqlite::{AuthEvent, Policy, Prepared, Sqlite, Verdict};
 use rusqlite::OptionalExtension;
 use rusqlite::ffi;
 use rusqlite::types::Value;

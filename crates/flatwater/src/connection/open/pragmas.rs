@@ -3,7 +3,7 @@
 //! Owns: setting them on a connection, by its role. Runs on the thread that opens the connection. Invariant: a value depends
 //! on the options and on the role only. Leaves out: the journal mode, attached files, and the caller's SQL (`settings`).
 
-use flatwater_sqlite::{CAN_ENCRYPT, Connection as Sqlite};
+use flatwater_sqlite::{CAN_ENCRYPT, Sqlite};
 use rusqlite::config::DbConfig;
 
 use super::role::Role;

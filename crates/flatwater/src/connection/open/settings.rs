@@ -4,7 +4,7 @@
 //! persistent, and its result is read back; a file whose mode is kept is not written. Leaves out: the PRAGMAs of each
 //! role (`pragmas`), and the order in which this happens.
 
-use flatwater_sqlite::{Connection as Sqlite, Discard};
+use flatwater_sqlite::{Discard, Sqlite};
 use rusqlite::ffi;
 
 use super::cannot_open::because;

@@ -10,7 +10,7 @@
 //!
 //! See <https://sqlite.org/security.html>.
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::Sqlite;
 use rusqlite::TransactionState;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;

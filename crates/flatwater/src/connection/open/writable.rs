@@ -9,7 +9,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flatwater_sqlite::{Connection as Sqlite, SqliteError, SystemFailure, why_not_writable};
+use flatwater_sqlite::{Sqlite, SqliteError, SystemFailure, why_not_writable};
 use rusqlite::ffi;
 
 use crate::error::hint::hint;

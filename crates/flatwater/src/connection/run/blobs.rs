@@ -10,10 +10,10 @@
 
 use std::sync::Arc;
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::Sqlite;
 use rusqlite::ffi;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::dependencies::Columns;
 use crate::dependencies::writes::{TableWrites, Writes};
 use crate::error::hint::hint;
@@ -72,7 +72,7 @@ impl BlobUse {
 }
 
 /// Uses the value. A write is recorded, and committed with the transaction that is open.
-pub(crate) fn use_blob(connection: &mut Connection, blob: &BlobUse) -> Result<BlobUsed> {
+pub(crate) fn use_blob(connection: &mut EngineConnection, blob: &BlobUse) -> Result<BlobUsed> {
     let used = run(&connection.sqlite, blob).or_else(|error| {
         if error.sqlite_code() != Some(ffi::SQLITE_ERROR) || !error.message().starts_with("no such") {
             return Err(error);

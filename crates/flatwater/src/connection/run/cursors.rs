@@ -11,7 +11,7 @@ use flatwater_sqlite::Flow;
 use super::execute::{explain, too_large};
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::encode::rows::BatchSink;
 use crate::error::{Error, Result};
 use crate::values::params::Params;
@@ -39,10 +39,10 @@ pub(crate) struct Batch {
 }
 
 impl Cursors {
-    /// Starts a statement that `Connection::ready` returned, and fetches the first batch.
+    /// Starts a statement that `EngineConnection::ready` returned, and fetches the first batch.
     pub(crate) fn start(
         &mut self,
-        connection: &mut Connection,
+        connection: &mut EngineConnection,
         statement: Arc<CachedStatement>,
         params: Params,
     ) -> Result<Batch> {
@@ -60,11 +60,11 @@ impl Cursors {
     }
 
     /// Fetches the next batch.
-    pub(crate) fn fetch(&mut self, connection: &mut Connection, number: u64) -> Result<Batch> {
+    pub(crate) fn fetch(&mut self, connection: &mut EngineConnection, number: u64) -> Result<Batch> {
         self.fetch_some(connection, number, false)
     }
 
-    fn fetch_some(&mut self, connection: &mut Connection, number: u64, is_first: bool) -> Result<Batch> {
+    fn fetch_some(&mut self, connection: &mut EngineConnection, number: u64, is_first: bool) -> Result<Batch> {
         let Some(OpenCursor { statement, params, .. }) = self.open.iter().find(|cursor| cursor.number == number) else {
             return Err(Error::misuse("the result has no more rows"));
         };
@@ -84,7 +84,7 @@ impl Cursors {
     }
 
     /// Ends a cursor. Its statement may be used by others again.
-    pub(crate) fn end(&mut self, connection: &mut Connection, number: u64) {
+    pub(crate) fn end(&mut self, connection: &mut EngineConnection, number: u64) {
         let Some(at) = self.open.iter().position(|cursor| cursor.number == number) else { return };
         let OpenCursor { statement, .. } = self.open.swap_remove(at);
         connection.sqlite.statement(statement.id).reset();
@@ -96,7 +96,7 @@ impl Cursors {
     }
 
     /// Ends all of them.
-    pub(crate) fn end_all(&mut self, connection: &mut Connection) {
+    pub(crate) fn end_all(&mut self, connection: &mut EngineConnection) {
         while let Some(cursor) = self.open.last() {
             self.end(connection, cursor.number);
         }

@@ -8,14 +8,14 @@
 
 use std::time::Instant;
 
-use flatwater_sqlite::{Connection as Sqlite, Discard, Sink, SqliteError};
+use flatwater_sqlite::{Discard, Sink, Sqlite, SqliteError};
 use rusqlite::ffi;
 
 use super::failed_writes::{explain_write, name_out_of_step};
 use super::hidden_values::hide_values;
 use super::hints::ONE_FOR_A_LIST;
 use super::statement_cache::CachedStatement;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::encode::Room;
 use crate::encode::json::JsonSink;
 use crate::encode::rows::RowSink;
@@ -78,7 +78,7 @@ pub(crate) enum Collected {
     Unmade(Error, Route),
 }
 
-impl Connection {
+impl EngineConnection {
     /// Runs the statement to its end, or until it has returned as many rows as are wanted.
     pub(crate) fn execute(&mut self, run: &StatementRun<'_>) -> Result<Outcome> {
         let Bounds::Inline { end, .. } = run.bounds else { return self.execute_unbounded(run) };

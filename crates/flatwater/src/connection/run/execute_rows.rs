@@ -9,13 +9,13 @@ use std::iter;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::Sqlite;
 
 use super::execute::{Bounds, Output, RowidBefore, StatementRun, explain, output_of, result_of};
 use super::failed_writes::explain_write;
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::error::Result;
 use crate::error::location::in_row;
 use crate::sql::policy;
@@ -26,7 +26,7 @@ use crate::values::params::{ParamRow, Params};
 /// So many rows run between two looks at the clock.
 const ROWS_PER_LOOK: usize = 16;
 
-impl Connection {
+impl EngineConnection {
     /// Runs a statement once per row, and passes on what each run did. Stops after a run for which the next one needs the
     /// statement prepared anew.
     pub(crate) fn execute_each<'a>(

@@ -8,10 +8,10 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use flatwater_sqlite::{Connection as Sqlite, why_not_writable};
+use flatwater_sqlite::{Sqlite, why_not_writable};
 use rusqlite::ffi;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::dependencies::writes::{TableWrites, Writes};
 use crate::error::{Error, ErrorKind};
 use crate::sql::policy;
@@ -21,7 +21,7 @@ use crate::sql::unreported_changes::module_of;
 /// How many tables an error names.
 const MOST_NAMED: usize = 3;
 
-impl Connection {
+impl EngineConnection {
     /// Returns true if a write that failed may have left a part of a row: a function of the program failed between its
     /// entries in two indexes, or a comparison gave it a wrong place. What a constraint refuses SQLite undoes, or it keeps
     /// whole rows of it, as the conflict clause says.

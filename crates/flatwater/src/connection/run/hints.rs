@@ -5,7 +5,7 @@
 //! prepare failed. Invariant: a name is suggested only if it exists and is like the wrong one. Leaves out: texts that the
 //! policy refuses.
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::Sqlite;
 
 use crate::error::Error;
 use crate::error::hint::{Hint, Sentence, hint};

@@ -8,7 +8,7 @@ use flatwater_sqlite::Flow;
 
 use super::execute::{explain, too_large};
 use super::statement_cache::CachedStatement;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::encode::rows::BatchSink;
 use crate::error::Result;
 use crate::values::block::Cell;
@@ -29,7 +29,7 @@ pub(crate) struct LastPart {
 
 /// Runs a statement that only reads to its end. All parts but the last are handed over.
 pub(crate) fn execute_in_parts(
-    connection: &mut Connection,
+    connection: &mut EngineConnection,
     statement: &CachedStatement,
     params: ParamRow<'_>,
     mut hand_over: impl FnMut(Rows),

@@ -33,10 +33,10 @@
 //! a failure before the commit         sqlite3VdbeHalt, pager_playback  one read, which may be refused
 //! ```
 
-use flatwater_sqlite::{Connection as Sqlite, ReadTime, Unheld};
+use flatwater_sqlite::{ReadTime, Sqlite, Unheld};
 
 use super::statement_cache::CachedStatement;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::inline::permit::Permit;
 
 /// SQLite builds its error messages under the same limit, and loses a message that exceeds it.
@@ -98,7 +98,7 @@ impl Drop for Begun<'_> {
     }
 }
 
-impl Connection {
+impl EngineConnection {
     /// The steps that an inline run of the statement made, as far as they were counted.
     pub(crate) fn steps_of(&self, statement: &CachedStatement) -> u32 {
         if statement.is_bounded() { self.sqlite.hooks().interrupts.steps_seen() } else { 0 }

@@ -6,12 +6,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use flatwater_sqlite::{Connection as Sqlite, Policy, Prepared, StatementId, drop_older_schemas, prepare_stable};
+use flatwater_sqlite::{Policy, Prepared, Sqlite, StatementId, drop_older_schemas, prepare_stable};
 use rusqlite::ffi;
 
 use super::hints::{hint, nearest_pragma};
 use super::statement_cache::CachedStatement;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::attached_files::AttachedFiles;
 use crate::connection::open::pragma_answers::{Judged, judge};
 use crate::error::hint::hint;
@@ -25,7 +25,7 @@ use crate::sql::statement_info::StatementInfo;
 use crate::sql::tokens::quoted;
 use crate::values::column::{ColumnNames, Names};
 
-impl Connection {
+impl EngineConnection {
     /// Returns the statement of `text`, and prepares it if it is not prepared yet. A text of several statements is
     /// refused.
     pub(crate) fn ready(

@@ -4,7 +4,7 @@
 //! runs through `execute` is recorded; what runs in another way must be told. Leaves out: when it is recorded, and what
 //! becomes of it (`workers::writer`).
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::Sqlite;
 
 use super::statement_cache::CachedStatement;
 use crate::dependencies::change::{Change, Written};

@@ -5,7 +5,7 @@
 //! `FEW_PAGES` pages more, and they are in the cache.
 //! Leaves out: which writes scan (`bytecode::analysis`), and what they cost before (`sql::catalogue`).
 
-use flatwater_sqlite::{CacheUse, Connection as Sqlite};
+use flatwater_sqlite::{CacheUse, Sqlite};
 
 /// A table that got no more rows than this is scanned in about the same time.
 const FEW_ROWS: u64 = 64;

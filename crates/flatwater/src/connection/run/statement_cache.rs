@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use flatwater_sqlite::{Connection as Sqlite, StatementId};
+use flatwater_sqlite::{Sqlite, StatementId};
 
 use super::scan_history::RowChanges;
 use crate::bytecode::analysis::ProgramAnalysis;

@@ -13,7 +13,7 @@ use super::CheckpointerShared;
 use super::decision::Policy;
 use super::waits::POLL;
 use super::write_delay::is_short;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The number of passes that prepare a restart, if each leaves something, and the limits below which another pass is not
@@ -28,9 +28,9 @@ const OTHERS: Duration = Duration::from_millis(100);
 
 impl CheckpointerShared {
     /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a restart has little left to sync.
-    pub(super) fn checkpoint(&self, connection: &mut Connection, policy: &mut Policy) {
-        let passive = |open: &mut Connection| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?);
-        let sync = |open: &Connection, copied: u32| match copied {
+    pub(super) fn checkpoint(&self, connection: &mut EngineConnection, policy: &mut Policy) {
+        let passive = |open: &mut EngineConnection| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?);
+        let sync = |open: &EngineConnection, copied: u32| match copied {
             FEW_FRAMES.. => Ok(open.sqlite.files().sync_database()?),
             _ => Ok(()),
         };
@@ -46,10 +46,10 @@ impl CheckpointerShared {
     /// Runs one PASSIVE checkpoint and a sync of what it copied, and measures the disk by both.
     fn pass(
         &self,
-        connection: &mut Connection,
+        connection: &mut EngineConnection,
         policy: &mut Policy,
-        checkpoint: impl FnOnce(&mut Connection) -> Result<CheckpointInfo>,
-        sync: impl FnOnce(&Connection, u32) -> Result<()>,
+        checkpoint: impl FnOnce(&mut EngineConnection) -> Result<CheckpointInfo>,
+        sync: impl FnOnce(&EngineConnection, u32) -> Result<()>,
     ) -> Result<Progress> {
         let began = Instant::now();
         self.begin_pass(backlog(connection));
@@ -66,8 +66,8 @@ impl CheckpointerShared {
     /// Runs one PASSIVE checkpoint.
     fn passive(
         &self,
-        connection: &mut Connection,
-        checkpoint: impl FnOnce(&mut Connection) -> Result<CheckpointInfo>,
+        connection: &mut EngineConnection,
+        checkpoint: impl FnOnce(&mut EngineConnection) -> Result<CheckpointInfo>,
     ) -> Result<Progress> {
         let before = connection.sqlite.wal().header().map_or(0, |header| header.copied);
         let began = Instant::now();
@@ -85,7 +85,7 @@ impl CheckpointerShared {
     /// little is left that writers can wait for it.
     ///
     /// Beside Litestream the WAL is pinned meanwhile, and stays so until it is truncated.
-    pub(super) fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<()> {
+    pub(super) fn prepare(&self, connection: &mut EngineConnection, policy: &mut Policy) -> Result<()> {
         let beside_litestream = self.context.is_beside_litestream();
         for pass in 1..=PASSES_AT_MOST {
             let began = Instant::now();
@@ -108,7 +108,7 @@ impl CheckpointerShared {
 }
 
 /// Returns how many frames are to be copied.
-fn backlog(connection: &Connection) -> u32 {
+fn backlog(connection: &EngineConnection) -> u32 {
     connection.sqlite.wal().header().map_or(0, |header| header.max_frame.saturating_sub(header.copied))
 }
 
@@ -122,7 +122,7 @@ struct Progress {
 
 /// Runs a PASSIVE checkpoint, after waiting for another process that may run one at the moment, so that its checkpoint does not fail
 /// the restart.
-fn checkpoint_after_others(connection: &mut Connection) -> Result<CheckpointInfo> {
+fn checkpoint_after_others(connection: &mut EngineConnection) -> Result<CheckpointInfo> {
     let until = Instant::now() + OTHERS;
     loop {
         let done = connection.sqlite.checkpoint(CheckpointMode::Passive).map_err(Error::from);

@@ -19,7 +19,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::waits::no_wait;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::role::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::thread::lock;
@@ -47,7 +47,7 @@ impl Drop for NoPin {
 
 struct Pinned {
     /// Closed when the pin ends, which ends its transaction.
-    _connection: Connection,
+    _connection: EngineConnection,
     /// The frames up to here are those that may be copied.
     mark: u32,
 }
@@ -55,11 +55,11 @@ struct Pinned {
 impl Pin {
     /// Pins the WAL as it is now, if the connection that copies finds frames to copy. Ends an earlier pin after that. If there are none,
     /// an earlier pin stays: a reader that begins when all is copied reads the database, and keeps nobody from restarting the WAL.
-    pub(super) fn renew(&self, context: &Context, beside: &Connection) -> Result<()> {
+    pub(super) fn renew(&self, context: &Context, beside: &EngineConnection) -> Result<()> {
         let Some(header) = beside.sqlite.wal().header().filter(|header| header.copied < header.max_frame) else {
             return Ok(());
         };
-        let mut connection = Connection::open(&context.options, &Arc::default(), Role::Checkpointer, no_wait())?;
+        let mut connection = EngineConnection::open(&context.options, &Arc::default(), Role::Checkpointer, no_wait())?;
         connection.control.begin_read(&mut connection.sqlite)?;
         // The first read takes the snapshot.
         connection.schema.cookie(&mut connection.sqlite)?;
@@ -73,7 +73,7 @@ impl Pin {
 
     /// # Errors
     /// `Busy` if a reader other than this one kept frames from being copied.
-    pub(super) fn was_reached(&self, beside: &Connection) -> Result<()> {
+    pub(super) fn was_reached(&self, beside: &EngineConnection) -> Result<()> {
         let copied = beside.sqlite.wal().header().map_or(u32::MAX, |header| header.copied);
         match &self.lock().pinned {
             Some(pinned) if copied < pinned.mark => {
@@ -109,7 +109,7 @@ impl Pin {
     }
 
     /// Ends it if frames are left that are not copied, which keep the WAL from being restarted as well.
-    pub(super) fn end_if_not_needed(&self, beside: &Connection) {
+    pub(super) fn end_if_not_needed(&self, beside: &EngineConnection) {
         if beside.sqlite.wal().header().is_some_and(|header| header.copied < header.max_frame) {
             self.lock().pinned.take();
         }

@@ -14,7 +14,7 @@ use flatwater_sqlite::CheckpointMode;
 use super::decision::{Observed, Policy, Step};
 use super::waits::{POLL, is_lock, no_wait, polls, unless_a_sync_failed};
 use super::{CheckpointerShared, frames};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::role::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;
@@ -41,7 +41,7 @@ impl CheckpointerShared {
         };
         self.watch().check_file()?;
         let connection =
-            Connection::open(&self.context.options, &std::sync::Arc::default(), Role::Checkpointer, no_wait())?;
+            EngineConnection::open(&self.context.options, &std::sync::Arc::default(), Role::Checkpointer, no_wait())?;
         let header = connection.sqlite.wal().header();
         let frames = |bytes| header.as_ref().map_or(u32::MAX, |header| frames(bytes, header.page_bytes));
         let (soft, hard) = (frames(self.managed.limit_bytes), frames(self.managed.hard_limit_bytes));
@@ -100,7 +100,7 @@ impl CheckpointerShared {
     }
 
     /// Decides what to do, after a look for Litestream's tables before anything is copied.
-    fn step(&self, connection: &Connection, policy: &mut Policy, seen: &mut Observed) -> Step {
+    fn step(&self, connection: &EngineConnection, policy: &mut Policy, seen: &mut Observed) -> Step {
         let step = policy.next(seen, Instant::now());
         if matches!(step, Step::Rest(_)) || seen.beside_litestream {
             return step;
@@ -117,7 +117,7 @@ impl CheckpointerShared {
         policy.next(seen, Instant::now())
     }
 
-    fn see(&self, connection: &Connection) -> Option<Observed> {
+    fn see(&self, connection: &EngineConnection) -> Option<Observed> {
         let header = connection.sqlite.wal().header()?;
         let written = Duration::from_micros(self.last_write_us.load(Ordering::Relaxed));
         let disk = Disk::of(&connection.sqlite, &header);
@@ -131,7 +131,7 @@ impl CheckpointerShared {
     }
 
     /// Sleeps until the WAL has grown or the time is over, if the thread may linger.
-    fn rest(&self, connection: &Connection, policy: &Policy, seen: &Observed, time: Duration) -> Rested {
+    fn rest(&self, connection: &EngineConnection, policy: &Policy, seen: &Observed, time: Duration) -> Rested {
         let is_idle = seen.idle >= IDLE && time >= IDLE;
         if is_idle {
             return Rested::Ends(None);
@@ -154,11 +154,11 @@ impl CheckpointerShared {
     /// Restarts the WAL: first the slow part, then the rest between two rounds of the writer.
     fn restart(
         &self,
-        mut connection: Connection,
+        mut connection: EngineConnection,
         policy: &mut Policy,
         mode: CheckpointMode,
         budget: Duration,
-    ) -> Option<Connection> {
+    ) -> Option<EngineConnection> {
         let began = Instant::now();
         let _without_leases = (self.powers.end_leases)();
         if let Err(error) = self.prepare(&mut connection, policy) {
@@ -178,7 +178,7 @@ impl CheckpointerShared {
         Some(connection)
     }
 
-    fn truncate(&self, connection: Connection, policy: &mut Policy) -> Option<Connection> {
+    fn truncate(&self, connection: EngineConnection, policy: &mut Policy) -> Option<EngineConnection> {
         let _without_leases = (self.powers.end_leases)();
         let (connection, result) = self.in_slot(connection, CheckpointMode::Truncate, POLL, false)?;
         policy.was_truncated();
@@ -193,11 +193,11 @@ impl CheckpointerShared {
     /// the WAL's new header. Returns `None` if there is no writer any more: the connection was dropped with the closure.
     fn in_slot(
         &self,
-        mut connection: Connection,
+        mut connection: EngineConnection,
         mode: CheckpointMode,
         budget: Duration,
         commits: bool,
-    ) -> Option<(Connection, Result<()>)> {
+    ) -> Option<(EngineConnection, Result<()>)> {
         let (send, receive) = mpsc::sync_channel(1);
         let (context, pin) = (self.context.clone(), self.pin.clone());
         let asked = (self.powers.in_slot)(Box::new(move |commit| {
@@ -254,7 +254,7 @@ impl CheckpointerShared {
 
 /// The connection, the number of the drain it was opened under, and the limits of the WAL in frames.
 struct OpenConnection {
-    connection: Connection,
+    connection: EngineConnection,
     drain: u64,
     soft: u32,
     hard: u32,

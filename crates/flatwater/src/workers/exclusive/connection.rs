@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::Policy;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::exclusive::lend::{self, Remains};
 use crate::connection::exclusive::violations::enforce_foreign_keys;
 use crate::error::panics::panicked;
@@ -56,7 +56,7 @@ pub(crate) fn with_connection(
     left.and_then(|left| answer(ran, &left, ticket, committed))
 }
 
-pub(crate) fn exclusive_policy(connection: &Connection) -> Policy {
+pub(crate) fn exclusive_policy(connection: &EngineConnection) -> Policy {
     let keeps_journal = !matches!(&*connection.journal, "wal" | "memory");
     if keeps_journal { policy::exclusive_keeping_journal } else { policy::exclusive_connection }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use flatwater_sqlite::CheckpointMode;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::pragmas::{in_definitions, temp_store};
 use crate::error::Result;
 use crate::options::TempStore;
@@ -47,7 +47,7 @@ pub(crate) fn vacuum(
         in_definitions(&connection.sqlite, true)?;
         let done = autocommit(writer, shared, &work, ticket);
         disarm(writer);
-        let is_back = |connection: &mut Connection| {
+        let is_back = |connection: &mut EngineConnection| {
             in_definitions(&connection.sqlite, options.double_quoted_strings).is_ok()
                 && (!moves || store_temp(connection, temp_store(options, true)).is_ok())
         };
@@ -63,6 +63,6 @@ pub(crate) fn vacuum(
     Ok(Answer::Done)
 }
 
-fn store_temp(connection: &mut Connection, at: i64) -> Result<()> {
+fn store_temp(connection: &mut EngineConnection, at: i64) -> Result<()> {
     Ok(connection.sqlite.execute_batch(&format!("PRAGMA temp_store = {at}"))?)
 }

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Callbacks, Connection as Sqlite, Handle, Interrupt};
+use flatwater_sqlite::{Callbacks, Handle, Interrupt, Sqlite};
 
 use super::lent_slot::LentSlot;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::error::{Error, Result};
 use crate::options::{Durability, Options};
 use crate::queue::ticket::Ticket;
@@ -91,7 +91,7 @@ impl Runner {
     }
 
     /// Returns the connection, if it is open: it is not after a failure that gave it up.
-    pub(super) fn open_connection(&mut self) -> Option<&mut Connection> {
+    pub(super) fn open_connection(&mut self) -> Option<&mut EngineConnection> {
         self.writer().ok()?.connection.as_mut()
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::lent_slot::LentSlot;
 use super::runner::Runner;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::inline::outcome::Fallback;
@@ -94,7 +94,7 @@ impl ShortRun<'_> {
     /// begins a snapshot, or the one of a transaction that writes, where nobody else can change it.
     fn knows_schema(&self, left: &LeftWal) -> bool {
         let Some(own) = &self.runner.connection else { return false };
-        let Some((Connection { sqlite, .. }, (state, _))) = own.connection.as_ref().zip(own.wal_now()) else {
+        let Some((EngineConnection { sqlite, .. }, (state, _))) = own.connection.as_ref().zip(own.wal_now()) else {
             return false;
         };
         match self.runner.slot.is_some() && sqlite.handle().is_writing() {
@@ -129,7 +129,8 @@ impl ShortRun<'_> {
         own.wal_now()?;
         match (bracket, own.is_autocommit()) {
             (Bracket::Begin, true) => {
-                let (begun, _) = control(own, permit, |Connection { sqlite, control, .. }| control.begin_read(sqlite))?;
+                let (begun, _) =
+                    control(own, permit, |EngineConnection { sqlite, control, .. }| control.begin_read(sqlite))?;
                 Some(ran(begun))
             }
             (Bracket::BeginWriting, true) => {
@@ -154,7 +155,7 @@ impl ShortRun<'_> {
             true => gate::end(own, done, (commits, runner.commits_slowly), permit.limits).filter(|_| slot)?,
             false => own.wal_now()?.0,
         };
-        let (ended, is_over) = control(own, permit, |Connection { sqlite, control, .. }| match commits {
+        let (ended, is_over) = control(own, permit, |EngineConnection { sqlite, control, .. }| match commits {
             true => control.commit(sqlite),
             false => control.rollback(sqlite),
         })?;
@@ -179,7 +180,7 @@ impl ShortRun<'_> {
 fn control(
     own: &mut WriterConnection,
     permit: &Permit<'_>,
-    f: impl FnOnce(&mut Connection) -> flatwater_sqlite::Result<()>,
+    f: impl FnOnce(&mut EngineConnection) -> flatwater_sqlite::Result<()>,
 ) -> Option<(Result<()>, bool)> {
     let (ended, _) = run_inline(own, permit, None, |own| Ok(f(own.connection()?)?))?;
     Some((ended, own.is_autocommit()))

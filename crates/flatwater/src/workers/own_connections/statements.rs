@@ -10,7 +10,7 @@ use std::time::Duration;
 use flatwater_sqlite::Interrupt;
 
 use super::runner::Runner;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
 use crate::connection::run::execute::{Bounds, Collected, Outcome, Output, StatementRun, output_of, result_of};
@@ -181,7 +181,7 @@ impl RequestRun<'_> {
         if writer.is_autocommit() {
             return ran;
         }
-        let Connection { control, sqlite, .. } = writer.connection()?;
+        let EngineConnection { control, sqlite, .. } = writer.connection()?;
         let ended = match &ran {
             Err(error) if error.kind() != ErrorKind::Constraint => control.undo(sqlite),
             _ => control.release(sqlite),
@@ -280,7 +280,7 @@ impl RequestRun<'_> {
         let shared = self.runner.slot.as_ref().map(|slot| slot.shared.clone());
         let writer = self.runner.writer()?;
         let is_outermost = writer.is_autocommit();
-        let Connection { control, sqlite, .. } = writer.connection()?;
+        let EngineConnection { control, sqlite, .. } = writer.connection()?;
         match &shared {
             _ if !is_outermost => control.savepoint(sqlite)?,
             Some(_) => control.begin(sqlite)?,
@@ -300,7 +300,7 @@ impl RequestRun<'_> {
                 result
             }
             _ if !is_outermost && is_kept && ticket.finishes() => {
-                let Connection { control, sqlite, .. } = writer.connection()?;
+                let EngineConnection { control, sqlite, .. } = writer.connection()?;
                 control.release(sqlite)?;
                 result
             }

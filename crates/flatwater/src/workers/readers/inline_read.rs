@@ -15,7 +15,7 @@ use rusqlite::ffi;
 use super::pool::Pool;
 use super::reader::Reader;
 use super::{Readers, ReadersShared};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::learn::schema::Known;
 use crate::connection::run::execute::{Bounds, Output, StatementRun};
 use crate::connection::run::inline_run;
@@ -147,7 +147,7 @@ impl Reader {
         let Some(begun) = inline_run::begin(permit, &self.connection.sqlite, Some(read_time)) else {
             return (InlineRun::Ineligible(NotTried::Other), began, true);
         };
-        let Connection { sqlite, control, schema, .. } = &mut self.connection;
+        let EngineConnection { sqlite, control, schema, .. } = &mut self.connection;
         let known =
             if continues { Ok(Known::Before) } else { schema.knows(sqlite, control, &shared.context.catalogue.left) };
         let is_schema = tried.cookie.is_none_or(|cookie| schema.seen.is(cookie));

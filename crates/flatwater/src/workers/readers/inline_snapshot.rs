@@ -16,7 +16,7 @@ use super::pool::Pool;
 use super::read_session::{ReadSession, ended_by_statement};
 use super::reader::{Reader, SnapshotSchema};
 use super::{Readers, ReadersShared};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::run::inline_run;
 use crate::error::Result;
 use crate::inline::outcome::{Fallback, InlineRun, NotTried};
@@ -92,7 +92,7 @@ impl Reader {
         self.busy_timeout.never();
         let read_time = ReadTime { began: permit.began, time: permit.limits.time, refusal: PageRefusal::Interrupt };
         let guarded = inline_run::begin(permit, &self.connection.sqlite, Some(read_time))?;
-        let Connection { sqlite, control, schema, .. } = &mut self.connection;
+        let EngineConnection { sqlite, control, schema, .. } = &mut self.connection;
         let cookie = match control.begin_read(sqlite) {
             Ok(()) => schema.cookie(sqlite).map_err(|error| Fallback::after(error.sqlite_code())),
             Err(error) => Err(Fallback::after(error.code())),

@@ -10,7 +10,7 @@ use flatwater_sqlite::Busy;
 
 use super::reader_lease::{Holder, ReleaseRequests, may_hold};
 use crate::busy_handler::BusyWait;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::exclusive::reset::is_idle;
 use crate::connection::open::role::Role;
 use crate::connection::run::cursors::Cursors;
@@ -40,7 +40,7 @@ impl Performed {
 }
 
 pub(super) struct Reader {
-    pub(super) connection: Connection,
+    pub(super) connection: EngineConnection,
     pub(super) busy_timeout: BusyWait,
     /// The catalogue's epoch when this connection last checked the schema.
     pub(super) epoch: u64,
@@ -75,7 +75,7 @@ impl Reader {
         let busy_timeout = BusyWait::default();
         let (now, options) = (Instant::now(), &context.options);
         wait_for_locks(&busy_timeout, now, options, ticket);
-        let connection = Connection::open(options, &context.functions, Role::Reader, busy(&busy_timeout))?;
+        let connection = EngineConnection::open(options, &context.functions, Role::Reader, busy(&busy_timeout))?;
         let leases = may_hold(context, &connection).then(|| Holder::new(requests, context));
         Ok(Self {
             connection,
@@ -102,7 +102,7 @@ impl Reader {
     /// Returns what every commit to a file with a WAL changes, for the main file and each attached one. `None` for a file
     /// in whose WAL a commit is being published.
     pub(super) fn stamps(&self) -> impl Iterator<Item = Option<u32>> {
-        let Connection { sqlite, attached, .. } = &self.connection;
+        let EngineConnection { sqlite, attached, .. } = &self.connection;
         let main = sqlite.wal().state().map(|state| state.stamp());
         std::iter::once(main).chain(attached.in_wal_mode.iter().map(|name| sqlite.wal().attached_change(name)))
     }
@@ -143,7 +143,7 @@ impl Reader {
     /// Reads the schema if it may have changed since the connection last read it.
     pub(super) fn see_schema(&mut self, catalogue: &Catalogue) {
         let epoch = catalogue.epoch();
-        let Connection { sqlite, control, schema, .. } = &mut self.connection;
+        let EngineConnection { sqlite, control, schema, .. } = &mut self.connection;
         if epoch != self.epoch {
             schema.seen.forget();
         }
@@ -191,7 +191,7 @@ impl Reader {
     /// Begins the transaction of a snapshot or of a closure, and takes its snapshot here, so that the wait for locks ends with
     /// the time of the request. A snapshot that the user's code began would wait as SQLite does.
     pub(super) fn begin_snapshot(&mut self, ticket: &Arc<Ticket>) -> Result<SnapshotSchema> {
-        let Connection { sqlite, control, schema, attached, .. } = &mut self.connection;
+        let EngineConnection { sqlite, control, schema, attached, .. } = &mut self.connection;
         control.begin_read(sqlite)?;
         sqlite.hooks().interrupts.arm(ticket.clone());
         let cookie = schema.cookie(sqlite)?;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::WalState;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::lease::{Ended, Lease, LeaseRun, are_possible};
 use crate::workers::context::Context;
 
@@ -67,7 +67,7 @@ impl Holder {
 
     /// Called before a read. Continues the lease, renews it, begins one, or makes sure that there is none. Returns true
     /// if the read continues a lease.
-    pub(super) fn enter(&mut self, connection: &mut Connection, now: Instant) -> bool {
+    pub(super) fn enter(&mut self, connection: &mut EngineConnection, now: Instant) -> bool {
         let sqlite = &connection.sqlite;
         let release = self.must_release();
         let (ended, run) =
@@ -87,25 +87,25 @@ impl Holder {
     }
 
     /// Called after a read. A failed read may have rolled the transaction back, which ends the lease.
-    pub(super) fn leave(&mut self, connection: &mut Connection, well: bool, now: Instant) {
+    pub(super) fn leave(&mut self, connection: &mut EngineConnection, well: bool, now: Instant) {
         let well = well && !connection.sqlite.handle().is_autocommit();
         let ended = self.lease.leave(well, self.must_release(), now);
         self.ended(connection, ended);
     }
 
     /// Called while the reader is idle. Ends the lease if it is due.
-    pub(super) fn rest(&mut self, connection: &mut Connection, now: Instant) {
+    pub(super) fn rest(&mut self, connection: &mut EngineConnection, now: Instant) {
         let ended = self.lease.rest(self.must_release(), now);
         self.ended(connection, ended);
     }
 
     /// Ends the lease in any case.
-    pub(super) fn end(&mut self, connection: &mut Connection) {
+    pub(super) fn end(&mut self, connection: &mut EngineConnection) {
         let ended = self.lease.drop_it().then_some(Ended::Other);
         self.ended(connection, ended);
     }
 
-    fn ended(&self, connection: &mut Connection, ended: Option<Ended>) {
+    fn ended(&self, connection: &mut EngineConnection, ended: Option<Ended>) {
         let Some(ended) = ended else { return };
         // A failure is ignored here: the caller checks whether the transaction ended before the connection is used
         // again.
@@ -148,7 +148,7 @@ impl Drop for Holder {
 }
 
 /// Returns true if a reader may keep its transaction open between reads.
-pub(super) fn may_hold(context: &Context, connection: &Connection) -> bool {
+pub(super) fn may_hold(context: &Context, connection: &EngineConnection) -> bool {
     are_possible(&context.options, &connection.journal)
         && context.look_for_litestream(&connection.sqlite).is_ok_and(|is_there| !is_there)
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 use flatwater_sqlite::Interrupt;
 use rusqlite::DropBehavior;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::exclusive::reset::{is_idle, restore_handlers};
 use crate::connection::learn::live_query::run_live;
 use crate::connection::run::blobs::use_blob;
@@ -156,7 +156,7 @@ fn left_running() -> Error {
 /// Begins a transaction and runs the closure in it. The transaction stays open. An error is one of BEGIN; the closure
 /// is then left in `closure`.
 fn begin_closure(
-    connection: &Connection,
+    connection: &EngineConnection,
     closure: &mut Option<WriteClosure>,
     ends: Arc<dyn Interrupt>,
 ) -> Result<std::thread::Result<Option<Returned>>> {

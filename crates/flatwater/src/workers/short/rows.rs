@@ -14,7 +14,7 @@ use flatwater_sqlite::{PageRefusal, ReadTime};
 use super::gate::{self, Place};
 use super::transaction::{begin, run_end};
 use super::write::{Ended, INELIGIBLE, is_from_commit, tell};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
 use crate::inline::outcome::Fallback;
@@ -174,7 +174,7 @@ fn run_rows(
 
 /// Runs one statement with its rows, and records how long each took. Returns false if they take too long.
 fn run_text(
-    connection: &mut Connection,
+    connection: &mut EngineConnection,
     rows: &Rows<'_>,
     ready: &CachedStatement,
     params: &ParamRows,

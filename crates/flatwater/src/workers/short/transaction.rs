@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{gate, statement};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::learn::schema::Known;
 use crate::error::Result;
 use crate::inline::outcome::{Fallback, InlineRun, NotTried};
@@ -109,7 +109,7 @@ pub(crate) fn begin(
     shared.record(writer);
     let (begun, _) = run_inline(writer, permit, None, |writer| {
         let connection = writer.connection.as_mut().ok_or(Fallback::Failed)?;
-        let Connection { sqlite, control, schema, .. } = connection;
+        let EngineConnection { sqlite, control, schema, .. } = connection;
         control.begin(sqlite).map_err(|error| Fallback::after(error.code()))?;
         if schema.knows(sqlite, control, &shared.context.catalogue.left)? == Known::Held {
             control.let_go(sqlite);
@@ -150,7 +150,7 @@ fn end(
 /// Runs COMMIT or ROLLBACK. Returns `None` if nothing was tried.
 pub(crate) fn run_end(writer: &mut WriterConnection, commits: bool, permit: &Permit<'_>) -> Option<Result<()>> {
     let (ended, _) = run_inline(writer, permit, None, |writer| {
-        let Connection { sqlite, control, .. } = writer.connection()?;
+        let EngineConnection { sqlite, control, .. } = writer.connection()?;
         if commits {
             control.commit(sqlite)?
         } else {

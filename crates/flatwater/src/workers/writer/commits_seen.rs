@@ -4,12 +4,12 @@
 //! thread that holds the slot. Leaves out: what is published of them (`publish`), what a failed COMMIT means
 //! (`failed_commit`).
 
-use flatwater_sqlite::{Connection as Sqlite, WalState};
+use flatwater_sqlite::{Sqlite, WalState};
 
 use super::failed_commit::{Change, Changes};
 use super::state::Commits;
 use super::writer_connection::WriterConnection;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::sql::schema_seen::LeftWal;
 
 /// What was committed since the slot was last released.
@@ -36,7 +36,7 @@ impl Commits {
 /// Called before the slot is released at this state: records the state, and whether the schema may have changed.
 /// Returns what was committed since the slot was last released.
 pub(crate) fn leave_at(writer: &mut WriterConnection, state: &WalState, left: &LeftWal) -> Committed {
-    let Some(Connection { sqlite, schema, .. }) = &writer.connection else { return Committed::Others };
+    let Some(EngineConnection { sqlite, schema, .. }) = &writer.connection else { return Committed::Others };
     let now = Commits { stamp: state.stamp(), all: state.change(), own: published(sqlite, writer.commits_beside) };
     if writer.commits == Some(now) {
         return Committed::Nothing;

@@ -7,7 +7,7 @@
 use flatwater_sqlite::{Cipher, ReadTime, WalState};
 
 use super::writer_connection::WriterConnection;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::run::inline_run::{self, Begun};
 use crate::inline::outcome::Fallback;
 use crate::inline::permit::Permit;
@@ -45,7 +45,7 @@ pub(crate) fn unlimit(writer: &mut WriterConnection) {
 /// Begins a read transaction beside autocommit, without waiting for a lock, if the schema is the known one.
 pub(crate) fn hold(writer: &mut WriterConnection, state: &WalState, left: &LeftWal) -> Result<(), Fallback> {
     writer.busy_timeout.never();
-    let Some(Connection { sqlite, control, schema, .. }) = &mut writer.connection else {
+    let Some(EngineConnection { sqlite, control, schema, .. }) = &mut writer.connection else {
         return Err(Fallback::Failed);
     };
     schema.hold_known(sqlite, control, state, left)
@@ -53,7 +53,7 @@ pub(crate) fn hold(writer: &mut WriterConnection, state: &WalState, left: &LeftW
 
 /// Ends the read transaction that `hold` began.
 pub(crate) fn let_go(writer: &mut WriterConnection) {
-    if let Some(Connection { sqlite, control, .. }) = &mut writer.connection {
+    if let Some(EngineConnection { sqlite, control, .. }) = &mut writer.connection {
         control.let_go(sqlite);
     }
 }

@@ -7,7 +7,7 @@ use flatwater_sqlite::WalState;
 
 use super::inline_access::{renew, suspect};
 use super::writer_connection::WriterConnection;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::learn::schema::SchemaFacts;
 use crate::error::Result;
 use crate::sql::schema_seen::LeftWal;
@@ -70,19 +70,19 @@ pub(crate) fn has_seen_schema(writer: &WriterConnection, state: &WalState, left:
 /// Reads the schema if it may differ from the known one. Called by a worker. Waits for no lock.
 pub(crate) fn see_schema(writer: &mut WriterConnection, left: &LeftWal) {
     writer.busy_timeout.never();
-    if let Some(Connection { sqlite, control, schema, .. }) = &mut writer.connection {
+    if let Some(EngineConnection { sqlite, control, schema, .. }) = &mut writer.connection {
         schema.see(sqlite, control, left);
     }
 }
 
 /// Returns true if a write may have written a virtual table of the main database.
 pub(crate) fn may_write_virtual_tables(writer: &mut WriterConnection) -> bool {
-    let Some(Connection { sqlite, schema, .. }) = &mut writer.connection else { return true };
+    let Some(EngineConnection { sqlite, schema, .. }) = &mut writer.connection else { return true };
     schema.has_virtual_tables(sqlite).unwrap_or(true)
 }
 
 /// Returns true if the schema was seen when the open transaction began.
 pub(crate) fn has_settled_schema(writer: &WriterConnection) -> bool {
-    let is_seen = |connection: &Connection| writer.is_in_memory() || connection.schema.seen.is_known();
+    let is_seen = |connection: &EngineConnection| writer.is_in_memory() || connection.schema.seen.is_known();
     writer.connection.as_ref().is_some_and(is_seen)
 }

@@ -21,7 +21,7 @@ use super::commits_seen::{Committed, attached_has_moved, changes, has_left};
 use super::slot::Slot;
 use super::writer_connection::WriterConnection;
 use super::{Writer, WriterShared};
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::dependencies::change::Change;
 
 impl Writer {
@@ -68,7 +68,8 @@ impl WriterShared {
         if has_moved {
             writer.attached_left = changes(writer).attached;
         }
-        let change = writer.connection.as_mut().and_then(|Connection { sqlite, recording, .. }| recording.take(sqlite));
+        let change =
+            writer.connection.as_mut().and_then(|EngineConnection { sqlite, recording, .. }| recording.take(sqlite));
         match committed {
             Committed::Nothing if !has_moved && (is_noted || self.context.options.attach.is_empty()) => {}
             Committed::Nothing | Committed::Ours => live.publish(&change.unwrap_or(Change::Everything)),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Busy;
 
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::open::role::Role;
 use crate::connection::open::writable::{is_read_only, may_pass};
 use crate::error::Result;
@@ -21,9 +21,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Opens a connection that can write. If it cannot, closes all other connections and opens it again: at once, and as
 /// long as that may help, until the connections in use are given back.
-pub(crate) fn open(context: &Context, role: Role, busy: impl Fn() -> Busy) -> Result<Connection> {
+pub(crate) fn open(context: &Context, role: Role, busy: impl Fn() -> Busy) -> Result<EngineConnection> {
     let options = &context.options;
-    let open = || Connection::open(options, &context.functions, role, busy());
+    let open = || EngineConnection::open(options, &context.functions, role, busy());
     let first = open();
     let Some(watch) = context.watch.as_ref().filter(|_| first.as_ref().is_err_and(is_read_only)) else { return first };
     let drain = watch.drains.begin();

@@ -16,7 +16,7 @@ use super::gathering::Gathering;
 use super::reopen;
 use super::state::{Commits, EndsWhenLeft, OwnSettings, PageLimit, Room, WriterLease};
 use crate::busy_handler::BusyWait;
-use crate::connection::Connection;
+use crate::connection::EngineConnection;
 use crate::connection::exclusive::reset::{repair, restore_handlers};
 use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::open::role::Role;
@@ -37,7 +37,7 @@ pub(crate) struct WriterConnection {
     /// `None` for the writer's connection.
     pub(crate) own: Option<OwnSettings>,
     /// `None` after a failure, until the next use opens another. Never `None` for a database in memory.
-    pub(crate) connection: Option<Connection>,
+    pub(crate) connection: Option<EngineConnection>,
     /// True if nothing may run on the connection any more.
     pub(crate) is_suspect: bool,
     /// While this is true, nothing is committed and no lock is waited for.
@@ -84,7 +84,7 @@ impl WriterConnection {
 
     /// Returns the connection, opened again if it was given up, and the facts of its schema. Opening waits for locks as
     /// set by `wait_for_locks`.
-    pub(crate) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
+    pub(crate) fn parts(&mut self) -> Result<(&mut EngineConnection, &SchemaFacts)> {
         if self.connection.is_none() && self.own.is_some() {
             open_own(self)?;
         } else if self.connection.is_none() {
@@ -133,7 +133,7 @@ impl WriterConnection {
         self.connection.is_some()
     }
 
-    pub(crate) fn connection(&mut self) -> Result<&mut Connection> {
+    pub(crate) fn connection(&mut self) -> Result<&mut EngineConnection> {
         Ok(self.parts()?.0)
     }
 
@@ -211,7 +211,7 @@ impl WriterConnection {
     /// Returns true if what failed with `error` may be tried once more: nothing could be written on the connection,
     /// because one of its files could only be opened for reading, and so the connection was given up.
     pub(crate) fn reopens_after(&mut self, error: &Error) -> bool {
-        let is_half_open = |connection: &Connection| is_half_open(&connection.sqlite).unwrap_or(false);
+        let is_half_open = |connection: &EngineConnection| is_half_open(&connection.sqlite).unwrap_or(false);
         let reopens = is_read_only(error)
             && !self.is_in_memory()
             && self.is_autocommit()
@@ -225,14 +225,14 @@ impl WriterConnection {
     /// Ends the lease, whatever the reason.
     pub(crate) fn end_lease(&mut self) {
         if self.lease.state.drop_it()
-            && let Some(Connection { sqlite, control, .. }) = &mut self.connection
+            && let Some(EngineConnection { sqlite, control, .. }) = &mut self.connection
         {
             control.let_go(sqlite);
         }
     }
 
     /// Takes the connection out. The files beside the database may be removed from now on.
-    pub(crate) fn take(&mut self) -> Option<Connection> {
+    pub(crate) fn take(&mut self) -> Option<EngineConnection> {
         if let Some(watch) = self.context.watch.as_ref().filter(|_| self.own.is_none()) {
             watch.closed();
         }
@@ -280,7 +280,7 @@ fn open_own(writer: &mut WriterConnection) -> Result<()> {
         watch.check_file()?;
     }
     let role = if own.options.read_only { Role::Reader } else { Role::Own };
-    let mut connection = Connection::open(&own.options, &own.functions, role, writer.busy())?;
+    let mut connection = EngineConnection::open(&own.options, &own.functions, role, writer.busy())?;
     connection.sqlite.hooks().commits.refuse_while(writer.is_left.clone());
     writer.facts = SchemaFacts::read(&mut connection)?;
     writer.connection = Some(connection);

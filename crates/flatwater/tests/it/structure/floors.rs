@@ -320,6 +320,17 @@ fn names_have_no_word_that_was_retired() {
 }
 
 #[test]
+fn one_type_is_called_connection_and_it_is_the_callers() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let of_crate = |name: &str| sources(&crates.join(name).join("src"));
+    let files = of_crate("flatwater").into_iter().chain(of_crate("flatwater-sqlite"));
+    let named: Vec<_> = files
+        .filter(|file| std::fs::read_to_string(file).unwrap().lines().any(|line| line.ends_with("struct Connection {")))
+        .collect();
+    assert_eq!(named, [crates.join("flatwater/src/api/connection.rs")]);
+}
+
+#[test]
 fn a_hint_names_the_api_by_its_table() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let of_rust = ["`Options::", "`Tuning::", "`Migrations::", "`JsonOptions::", "`process::", "`tx."];
