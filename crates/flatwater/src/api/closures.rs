@@ -14,7 +14,7 @@ use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::error::location::offset_by;
 use crate::error::{Error, Result};
-use crate::workers::work::{Returned, Work};
+use crate::workers::work::{Exclusive, Returned, Work};
 
 const EXPLAIN: &str = "EXPLAIN QUERY PLAN ";
 
@@ -51,7 +51,8 @@ impl Database {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let work = Work::WriteWith(Box::new(move |transaction| returned("write_with", closure(transaction))));
+        let work =
+            Exclusive::WriteWith(Box::new(move |transaction| returned("write_with", closure(transaction)))).into();
         self.session.call("write_with", Ok(work), |answer, _| answer.returned())
     }
 }
@@ -81,7 +82,9 @@ impl Database {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let work = Work::WithConnection(Box::new(move |connection| returned("with_connection", closure(connection))));
+        let work =
+            Exclusive::WithConnection(Box::new(move |connection| returned("with_connection", closure(connection))))
+                .into();
         self.session.call("with_connection", Ok(work), |answer, _| answer.returned())
     }
 }

@@ -12,7 +12,7 @@ use crate::connection::exclusive::copy::Copy;
 use crate::connection::exclusive::page_copy::Target;
 use crate::error::Result;
 use crate::options::Key;
-use crate::workers::work::Work;
+use crate::workers::work::{Exclusive, Work};
 
 impl Database {
     /// Copies the database into a new file, which is the same database at the time of this call. Other
@@ -146,9 +146,9 @@ pub(crate) fn serialize(of: &Session) -> Call<Vec<u8>> {
 }
 
 pub(crate) fn rekey(of: &Session, key: Key) -> Call<()> {
-    of.call("rekey", key.check().map(|()| Work::Rekey(key)), |answer, _| answer.done())
+    of.call("rekey", key.check().map(|()| Exclusive::Rekey(key).into()), |answer, _| answer.done())
 }
 
 pub(crate) fn has_key(of: &Session, key: Key) -> Call<bool> {
-    of.call("has_key", key.check().map(|()| Work::HasKey(key)), |answer, _| answer.flag())
+    of.call("has_key", key.check().map(|()| Exclusive::HasKey(key).into()), |answer, _| answer.flag())
 }

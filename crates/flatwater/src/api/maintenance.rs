@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::migrations::Migrations;
 use crate::values::executed::BatchResult;
 use crate::workers::Answer;
-use crate::workers::work::Work;
+use crate::workers::work::{Exclusive, Work};
 
 impl Database {
     /// Rebuilds the database without its free pages, and gives their space back to the file system
@@ -101,7 +101,7 @@ impl Database {
 }
 
 pub(crate) fn vacuum(of: &Session) -> Call<()> {
-    of.call("vacuum", of.0.text("VACUUM").map(Work::Vacuum), |answer, _| answer.done())
+    of.call("vacuum", of.0.text("VACUUM").map(|text| Exclusive::Vacuum(text).into()), |answer, _| answer.done())
 }
 
 pub(crate) fn checkpoint(of: &Session, mode: CheckpointMode) -> Call<CheckpointInfo> {
@@ -110,7 +110,7 @@ pub(crate) fn checkpoint(of: &Session, mode: CheckpointMode) -> Call<CheckpointI
 
 /// Applies the migrations that the database does not have yet.
 pub fn migrate(of: &Session, migrations: Migrations) -> Call<Vec<String>> {
-    of.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned())
+    of.call("migrate", Ok(Exclusive::Migrate(migrations).into()), |answer, _| answer.returned())
 }
 
 pub(crate) fn incremental_vacuum(of: &Session, pages: u32) -> Call<u64> {

@@ -15,7 +15,7 @@ use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::thread::reentrancy;
 use crate::workers::nesting::{Inside, Level, TransactionGuard};
-use crate::workers::work::{NamedStep, Work};
+use crate::workers::work::{NamedStep, SavepointWork, Work};
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///
@@ -106,7 +106,7 @@ impl<'a> Transaction<'a> {
     /// `Constraint` for a deferred foreign key; `Io`, `Full`; `CommitUnknown` if the outcome cannot be known. After any
     /// error the transaction is rolled back.
     pub fn commit(self) -> Call<()> {
-        self.end("commit", Work::Commit, Work::Release)
+        self.end("commit", Work::Commit, SavepointWork::Release.into())
     }
 
     /// Rolls back the transaction, or the changes since the savepoint began. Dropping the transaction does the same
@@ -115,7 +115,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// `Misuse` in a closure on a connection, and in a forked process; `Closed` if the database was closed and its threads have ended.
     pub fn rollback(self) -> Call<()> {
-        self.end("rollback", Work::Rollback, Work::Undo)
+        self.end("rollback", Work::Rollback, SavepointWork::Undo.into())
     }
 
     fn end(self, operation: &'static str, outermost: Work, savepoint: Work) -> Call<()> {
@@ -167,7 +167,7 @@ impl Transaction<'_> {
         let work = if name.is_empty() {
             Err(Error::misuse("the name of a savepoint is empty").with_hint("name it, or nest with `begin`"))
         } else {
-            Ok(Work::Named(step, name.into()))
+            Ok(SavepointWork::Named(step, name.into()).into())
         };
         self.session.call(operation, work, |answer, _| answer.done())
     }
@@ -182,7 +182,7 @@ pub(crate) fn begin(session: &Session, rowid: Option<i64>) -> Call<Transaction<'
             caller.map(|caller| Transaction::new(caller, guard)).ok_or_else(Error::closed)
         });
     };
-    session.call("begin", Ok(Work::Savepoint(inside.transaction.next_savepoint())), |answer, caller| {
+    session.call("begin", Ok(SavepointWork::Open(inside.transaction.next_savepoint()).into()), |answer, caller| {
         let number = answer.savepoint()?;
         caller.map(|caller| Transaction::nested(caller, number)).ok_or_else(Error::closed)
     })

@@ -26,7 +26,7 @@ use crate::values::row::Rows;
 use crate::workers::Answer;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
-use crate::workers::work::{Wanted, Work};
+use crate::workers::work::{Exclusive, Wanted, Work};
 
 /// One run of a statement.
 #[derive(Clone, Copy)]
@@ -113,7 +113,7 @@ impl Asked {
             Work::Live(query, _) => What::Live(
                 query.0.iter().map(|part| One { sql: &part.text.sql, row: Some(part.params.row()) }).collect(),
             ),
-            Work::Migrate(migrations) => What::Migrate(migrations),
+            Work::Exclusive(Exclusive::Migrate(migrations)) => What::Migrate(migrations),
             other => What::Other(other.describe().name),
         }
     }
@@ -186,7 +186,7 @@ impl Asked {
     /// Returns true for migrations, which are several requests.
     #[must_use]
     pub fn migrates(&self) -> bool {
-        matches!(self.request.work, Work::Migrate(_))
+        matches!(self.request.work, Work::Exclusive(Exclusive::Migrate(_)))
     }
 
     /// Returns true for what is known to read only, as far as its text tells.

@@ -25,7 +25,7 @@ use crate::workers::nesting::TransactionGuard;
 use crate::workers::open_transaction::{Savepoints, answer_after};
 use crate::workers::request::Request;
 use crate::workers::savepoint_stack::{Control, Stack};
-use crate::workers::work::Work;
+use crate::workers::work::{SavepointWork, Work};
 
 /// Begins a transaction on the server of a session.
 pub fn begin(session: &Session) -> Call<Transaction<'static>> {
@@ -153,7 +153,7 @@ impl ServerTransaction {
         if !request.ticket.start() {
             return None;
         }
-        if matches!(request.work, Work::Undo) && !self.stack.has_place(place) {
+        if matches!(request.work, Work::Savepoint(SavepointWork::Undo)) && !self.stack.has_place(place) {
             // It was undone with one around it.
             answer(request, Ok(Answer::Done));
             return None;
@@ -166,10 +166,11 @@ impl ServerTransaction {
             Work::Commit => return Some(Turn::Commit(Asked { changes: self.changes.clone(), ..asked(request) })),
             work if work.describe().is_control() && !request.ticket.finishes() => answer(request, Err(left_request())),
             Work::Rollback => return Some(Turn::Rollback(asked(request))),
-            work => match self.stack.step(&mut self.steps, work) {
-                Some(done) => answer(request, done),
-                None => return Some(Turn::Run(asked(request))),
-            },
+            Work::Savepoint(step) => {
+                let done = self.stack.step(&mut self.steps, step);
+                answer(request, done);
+            }
+            _ => return Some(Turn::Run(asked(request))),
         }
         None
     }

@@ -13,7 +13,7 @@ use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::write_count::PendingWrite;
 use crate::workers::Answer;
 use crate::workers::reply_to::ReplyTo;
-use crate::workers::work::{Unsettled, Work};
+use crate::workers::work::{Ours, Unsettled, Work};
 
 pub(crate) struct Request {
     pub(crate) ticket: Arc<Ticket>,
@@ -37,7 +37,7 @@ impl Request {
         began: Instant,
     ) -> (Self, Reply<Result<Answer>>) {
         let (promise, reply) = reply();
-        (Self::new(Arc::new(Ticket::new(options, began)), Work::Settle(unsettled), promise), reply)
+        (Self::new(Arc::new(Ticket::new(options, began)), Ours::Settle(unsettled).into(), promise), reply)
     }
 
     pub(crate) fn new(ticket: Arc<Ticket>, work: Work, reply_to: impl Into<ReplyTo>) -> Self {

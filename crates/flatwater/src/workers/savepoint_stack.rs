@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
 use crate::workers::Answer;
 use crate::workers::open_transaction::Savepoints;
-use crate::workers::work::{NamedStep, Work};
+use crate::workers::work::{NamedStep, SavepointWork};
 
 /// A connection with savepoints: each step is one with the innermost.
 pub(crate) trait Control {
@@ -80,32 +80,30 @@ impl Stack {
     }
 
     /// Returns true if the step takes SQLite no longer than a short statement.
-    pub(crate) fn is_short(&self, work: &Work, limits: &InlineLimits) -> bool {
-        match work {
-            Work::Savepoint(_) | Work::Named(NamedStep::Open, _) => true,
-            Work::Release | Work::Named(NamedStep::Release, _) => self.inside().statements <= FEW,
+    pub(crate) fn is_short(&self, step: &SavepointWork, limits: &InlineLimits) -> bool {
+        use SavepointWork::{Named, Open, Release, Undo};
+        match step {
+            Open(_) | Named(NamedStep::Open, _) => true,
+            Release | Named(NamedStep::Release, _) => self.inside().statements <= FEW,
             // To undo is to restore each page that was changed.
-            Work::Undo | Work::Named(NamedStep::RollbackTo, _) => {
+            Undo | Named(NamedStep::RollbackTo, _) => {
                 let inside = self.inside();
                 inside.statements <= FEW && inside.took <= limits.together()
             }
-            _ => false,
         }
     }
 
-    /// Does a step with a savepoint. `None`: the work is none.
-    pub(crate) fn step(&mut self, on: &mut impl Control, work: &Work) -> Option<Result<Answer>> {
-        let done = match work {
-            Work::Savepoint(number) => {
-                let opened = self.open(on, Savepoint::Nested(*number));
-                return Some(opened.map(|()| Answer::Savepoint(*number)));
+    /// Does the step.
+    pub(crate) fn step(&mut self, on: &mut impl Control, step: &SavepointWork) -> Result<Answer> {
+        let done = match step {
+            SavepointWork::Open(number) => {
+                return self.open(on, Savepoint::Nested(*number)).map(|()| Answer::Savepoint(*number));
             }
-            Work::Release => self.release(on, self.innermost()),
-            Work::Undo => self.undo(on, self.innermost()),
-            Work::Named(step, name) => self.named(on, *step, name),
-            _ => return None,
+            SavepointWork::Release => self.release(on, self.innermost()),
+            SavepointWork::Undo => self.undo(on, self.innermost()),
+            SavepointWork::Named(step, name) => self.named(on, *step, name),
         };
-        Some(done.map(|()| Answer::Done))
+        done.map(|()| Answer::Done)
     }
 
     /// What was done in the innermost nested transaction, or outside of all. Each savepoint inside is a step of its own.

@@ -91,12 +91,50 @@ pub(crate) enum Wanted {
     Parts(Arc<Parts<Rows>>),
 }
 
+/// What is done with a savepoint in an open transaction.
+pub(crate) enum SavepointWork {
+    /// Opens one with this number.
+    Open(u64),
+    Release,
+    Undo,
+    /// A step with the one of this name.
+    Named(NamedStep, Box<str>),
+}
+
 /// What is done with a savepoint that has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NamedStep {
     Open,
     Release,
     RollbackTo,
+}
+
+/// Work that has the writer's connection for itself, outside of any transaction but its own.
+pub(crate) enum Exclusive {
+    WriteWith(WriteClosure),
+    WithConnection(ExclusiveClosure),
+    Migrate(Migrations),
+    /// Rebuilds the file without free pages, by this text.
+    Vacuum(Arc<StatementInfo>),
+    /// Encrypts the database with this key.
+    Rekey(Key),
+    /// Asks whether the database has this key.
+    HasKey(Key),
+}
+
+/// Work of the engine itself.
+pub(crate) enum Ours {
+    /// Goes on with the transaction that ran on its caller's thread until now. No caller waits for an answer.
+    GoOn,
+    /// A write that failed on its caller's thread; answered when it is known whether the write was committed.
+    Settle(Unsettled),
+    /// A closure of the checkpointer. No caller waits for an answer.
+    InSlot(InSlot),
+    /// Opens the writer's connection, if the database is parked.
+    Unpark,
+    /// The last request of a queue: calls the first closure, which returns how long the rest of the WAL may be copied,
+    /// closes the connection, calls the second closure.
+    Close(Box<dyn FnOnce() -> Duration + Send>, Box<dyn FnOnce() + Send>),
 }
 
 /// A query that is run again whenever its result may have changed, or several of which the results are of one snapshot.
@@ -166,44 +204,40 @@ pub(crate) enum Work {
     /// Compiles the text and runs nothing. Some PRAGMAs act when they are compiled, so these are left alone.
     Prepare(Arc<StatementInfo>),
     ReadWith(ReadClosure),
-    WriteWith(WriteClosure),
-    WithConnection(ExclusiveClosure),
-    Migrate(Migrations),
     /// Copies the database, into a new file or as bytes.
     Copy(Box<Copy>),
-    /// Rebuilds the file without free pages, by this text.
-    Vacuum(Arc<StatementInfo>),
-    /// Encrypts the database with this key.
-    Rekey(Key),
-    /// Asks whether the database has this key.
-    HasKey(Key),
+    /// A checkpoint requested by a caller.
+    Checkpoint(CheckpointMode),
     /// In the transaction `last_insert_rowid()` tells this rowid, if there is one, until a row is inserted.
     Begin(Option<i64>),
-    /// Valid inside a transaction only: opens a savepoint with this number.
-    Savepoint(u64),
-    /// Valid inside a transaction only: a step with the savepoint of this name.
-    Named(NamedStep, Box<str>),
-    Release,
-    Undo,
+    /// Valid inside a transaction only, as are `Commit` and `Rollback`.
+    Savepoint(SavepointWork),
     Commit,
     Rollback,
     /// Lends the writer's connection to a connection of a caller, which writes meanwhile.
     Slot,
     /// Closes the connection of a caller.
     Leave,
-    /// Goes on with the transaction that ran on its caller's thread until now. No caller waits for an answer.
-    GoOn,
-    /// A write that failed on its caller's thread; answered when it is known whether the write was committed.
-    Settle(Unsettled),
-    /// A closure of the checkpointer. No caller waits for an answer.
-    InSlot(InSlot),
-    /// Opens the writer's connection, if the database is parked.
-    Unpark,
-    /// A checkpoint requested by a caller.
-    Checkpoint(CheckpointMode),
-    /// The last request of a queue: calls the first closure, which returns how long the rest of the WAL may be copied,
-    /// closes the connection, calls the second closure.
-    Close(Box<dyn FnOnce() -> Duration + Send>, Box<dyn FnOnce() + Send>),
+    Exclusive(Exclusive),
+    Ours(Ours),
+}
+
+impl From<SavepointWork> for Work {
+    fn from(step: SavepointWork) -> Self {
+        Self::Savepoint(step)
+    }
+}
+
+impl From<Exclusive> for Work {
+    fn from(work: Exclusive) -> Self {
+        Self::Exclusive(work)
+    }
+}
+
+impl From<Ours> for Work {
+    fn from(work: Ours) -> Self {
+        Self::Ours(work)
+    }
 }
 
 impl Work {
@@ -232,7 +266,7 @@ impl Work {
     pub(crate) fn text(&self) -> Option<&Arc<StatementInfo>> {
         match self {
             Self::Execute { text, .. } | Self::Query { text, .. } | Self::Many { text, .. } => Some(text),
-            Self::Script(text) | Self::Prepare(text) | Self::Vacuum(text) => Some(text),
+            Self::Script(text) | Self::Prepare(text) | Self::Exclusive(Exclusive::Vacuum(text)) => Some(text),
             Self::Live(query, _) => match &*query.0 {
                 [part] => Some(&part.text),
                 _ => None,

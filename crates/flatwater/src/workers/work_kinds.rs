@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use super::work::{NamedStep, Wanted, Work};
+use super::work::{Exclusive, NamedStep, Ours, SavepointWork, Wanted, Work};
 use crate::error::shorten;
 use crate::sql::class::Route;
 use crate::sql::statement_info::StatementInfo;
@@ -109,7 +109,7 @@ impl Work {
     #[inline]
     pub(crate) fn describe(&self) -> Description {
         use CallKind as Kind;
-        use Effect::{Begins, Checkpoints, Commits, Marks, Ours, OursWithoutLock, Reads, RollsBack, Undoes, Writes};
+        use Effect::{Begins, Checkpoints, Commits, Reads, RollsBack, Writes};
         let (kind, name, effect) = match self {
             Self::Execute { .. } => (Kind::Execute, "a statement", Writes),
             Self::Query { text, .. } => (Kind::Query, "a query", effect_of_query(text)),
@@ -123,29 +123,16 @@ impl Work {
             Self::Fetch(_) => (Kind::Fetch, "a batch of rows", Reads),
             Self::Prepare(_) => (Kind::Control, "a statement", Reads),
             Self::ReadWith(_) => (Kind::ReadWith, "a closure of `read_with`", Reads),
-            Self::WriteWith(_) => (Kind::WriteWith, "a closure of `write_with`", Writes),
-            Self::WithConnection(_) => (Kind::WithConnection, "a closure of `with_connection`", Writes),
-            Self::Migrate(_) => (Kind::Migrate, "a migration", Writes),
             Self::Copy(_) => (Kind::Backup, "a backup", Reads),
-            Self::Vacuum(_) => (Kind::Execute, "a vacuum", Writes),
-            Self::Rekey(_) => (Kind::Control, "a change of the key", Writes),
-            // It has its place among the writes, after the changes of the key that it asks about.
-            Self::HasKey(_) => (Kind::Control, "a question about the key", Writes),
+            Self::Checkpoint(_) => (Kind::Control, "a checkpoint", Checkpoints),
             Self::Begin(_) => (Kind::Begin, "the begin of a transaction", Begins),
+            Self::Savepoint(step) => step.describe(),
             Self::Commit => (Kind::Commit, "a commit", Commits),
             Self::Rollback => (Kind::Control, "a rollback", RollsBack),
-            Self::Savepoint(_) => (Kind::Begin, "the begin of a nested transaction", Marks),
-            Self::Release => (Kind::Commit, "the end of a nested transaction", Marks),
-            Self::Undo => (Kind::Control, "the rollback of a nested transaction", Undoes),
-            Self::Named(..) => (Kind::Control, "a savepoint", Marks),
-            Self::Checkpoint(_) => (Kind::Control, "a checkpoint", Checkpoints),
             Self::Slot => (Kind::Begin, "a transaction of a connection", Begins),
             Self::Leave => (Kind::Control, "the close of a connection", RollsBack),
-            Self::GoOn => (Kind::Control, "a transaction", OursWithoutLock),
-            Self::Settle(unsettled) => (unsettled.kind, "a commit that failed", Ours),
-            Self::InSlot(_) => (Kind::Control, "a checkpoint", Ours),
-            Self::Unpark => (Kind::Control, "an opening", OursWithoutLock),
-            Self::Close(..) => (Kind::Control, "a close", OursWithoutLock),
+            Self::Exclusive(work) => work.describe(),
+            Self::Ours(work) => work.describe(),
         };
         let holds_reader = match self {
             Self::Query { wanted, .. } => matches!(wanted, Wanted::Batches),
@@ -160,13 +147,57 @@ impl Work {
         Some(match self {
             Self::Begin(_) => "BEGIN IMMEDIATE",
             Self::Snapshot => "BEGIN",
+            Self::Savepoint(step) => step.sql(),
             Self::Commit => "COMMIT",
             Self::Rollback => "ROLLBACK",
-            Self::Savepoint(_) | Self::Named(NamedStep::Open, _) => "SAVEPOINT",
-            Self::Release | Self::Named(NamedStep::Release, _) => "RELEASE",
-            Self::Undo | Self::Named(NamedStep::RollbackTo, _) => "ROLLBACK TO",
             _ => return None,
         })
+    }
+}
+
+impl SavepointWork {
+    fn describe(&self) -> (CallKind, &'static str, Effect) {
+        match self {
+            Self::Open(_) => (CallKind::Begin, "the begin of a nested transaction", Effect::Marks),
+            Self::Named(..) => (CallKind::Control, "a savepoint", Effect::Marks),
+            Self::Release => (CallKind::Commit, "the end of a nested transaction", Effect::Marks),
+            Self::Undo => (CallKind::Control, "the rollback of a nested transaction", Effect::Undoes),
+        }
+    }
+
+    fn sql(&self) -> &'static str {
+        match self {
+            Self::Open(_) | Self::Named(NamedStep::Open, _) => "SAVEPOINT",
+            Self::Release | Self::Named(NamedStep::Release, _) => "RELEASE",
+            Self::Undo | Self::Named(NamedStep::RollbackTo, _) => "ROLLBACK TO",
+        }
+    }
+}
+
+impl Exclusive {
+    fn describe(&self) -> (CallKind, &'static str, Effect) {
+        let (kind, name) = match self {
+            Self::WriteWith(_) => (CallKind::WriteWith, "a closure of `write_with`"),
+            Self::WithConnection(_) => (CallKind::WithConnection, "a closure of `with_connection`"),
+            Self::Migrate(_) => (CallKind::Migrate, "a migration"),
+            Self::Vacuum(_) => (CallKind::Execute, "a vacuum"),
+            Self::Rekey(_) => (CallKind::Control, "a change of the key"),
+            Self::HasKey(_) => (CallKind::Control, "a question about the key"),
+        };
+        // A question about the key has its place among the writes, after the changes of the key that it asks about.
+        (kind, name, Effect::Writes)
+    }
+}
+
+impl Ours {
+    fn describe(&self) -> (CallKind, &'static str, Effect) {
+        match self {
+            Self::GoOn => (CallKind::Control, "a transaction", Effect::OursWithoutLock),
+            Self::Settle(unsettled) => (unsettled.kind, "a commit that failed", Effect::Ours),
+            Self::InSlot(_) => (CallKind::Control, "a checkpoint", Effect::Ours),
+            Self::Unpark => (CallKind::Control, "an opening", Effect::OursWithoutLock),
+            Self::Close(..) => (CallKind::Control, "a close", Effect::OursWithoutLock),
+        }
     }
 }
 

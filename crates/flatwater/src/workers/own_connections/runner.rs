@@ -12,6 +12,7 @@ use flatwater_sqlite::{Callbacks, Handle, Interrupt, Sqlite};
 
 use super::lent_slot::LentSlot;
 use crate::connection::EngineConnection;
+use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::options::{Durability, Options};
 use crate::queue::ticket::Ticket;
@@ -21,7 +22,7 @@ use crate::sql::tokens::{may_attach, may_set};
 use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::shared_errors::{lost_meanwhile, not_ended};
-use crate::workers::work::{Unsettled, Work};
+use crate::workers::work::{Ours, Unsettled, Work};
 use crate::workers::writer::commit::settle_unsettled;
 use crate::workers::writer::effects::Effects;
 use crate::workers::writer::inline_access::unlimit;
@@ -114,7 +115,7 @@ impl Runner {
         ends: &Arc<dyn Interrupt>,
         callbacks: Option<Callbacks>,
     ) -> Step {
-        if let Work::Settle(unsettled) = work {
+        if let Work::Ours(Ours::Settle(unsettled)) = work {
             return Step::Answered(Err(self.settle(unsettled)));
         }
         if self.slot.is_none() && (self.always || needs_slot(work)) {
@@ -170,6 +171,21 @@ impl Runner {
         if may(may_set) {
             self.commits_slowly = !commits_shortly(&connection.sqlite).unwrap_or(false);
         }
+    }
+
+    /// Notes that the statement is about to run.
+    pub(super) fn note(&mut self, ready: &CachedStatement) {
+        if ready.text.bracket.is_some() {
+            return;
+        }
+        self.made_temp |= ready.class.makes_temp;
+        let mut effects = std::mem::take(&mut self.effects);
+        if let Ok(writer) = self.writer() {
+            effects.note(&ready.class, writer);
+        }
+        // A VACUUM changes the schema cookie, and tells nobody.
+        effects.defined |= ready.class.locks && !ready.class.changes_rows;
+        self.effects = effects;
     }
 
     /// Notes that a statement which may write ran here in a transaction.

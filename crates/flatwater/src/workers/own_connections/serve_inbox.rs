@@ -28,7 +28,7 @@ use crate::workers::open_transaction;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::{fault, may_come_of_a_close};
-use crate::workers::work::Work;
+use crate::workers::work::{Ours, Work};
 use crate::workers::writer::state::OwnSettings;
 use crate::workers::writer::writer_connection::WriterConnection;
 
@@ -209,7 +209,7 @@ impl OwnConnection {
     fn refuse(&self, error: &Error) {
         let mut outbox = Outbox::passing_on(&self.given.context.recorder);
         let is_refused = |message: &Message| match message {
-            Message::Request(request, ()) => !matches!(request.work, Work::Leave | Work::Settle(_)),
+            Message::Request(request, ()) => !matches!(request.work, Work::Leave | Work::Ours(Ours::Settle(_))),
             Message::Aside(aside) => matches!(aside, Aside::Resumed(..)),
             Message::End => false,
         };

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::statements::{Rules, perform};
+use super::frame::{Rules, perform_in};
 use crate::error::Result;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
@@ -32,7 +32,7 @@ pub(crate) fn autocommit(
     let catalogue = &shared.context.catalogue;
     let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
     let mut effects = Effects::default();
-    let result = perform(writer, &mut effects, rules, work);
+    let result = perform_in(writer, &mut effects, rules, work);
     if let Some((text, _)) = work.statement() {
         text.took(execution.end(writer)?);
     }

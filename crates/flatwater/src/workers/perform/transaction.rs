@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::statements::{Rules, may_leave_part, perform};
+use super::frame::{Rules, may_leave_part, perform_in};
 use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::{Ticket, left_request};
@@ -23,7 +23,7 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::savepoint_stack::{LONG, Stack};
 use crate::workers::shared_errors::fault;
-use crate::workers::work::Work;
+use crate::workers::work::{Ours, SavepointWork, Work};
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::commit::{commit, settle_unsettled};
 use crate::workers::writer::effects::Effects;
@@ -171,7 +171,7 @@ fn serve_message(at: &mut OpenState, shared: &WriterShared, message: Message, ou
         shared.context.recorder.counts.abandoned.count();
         return None;
     }
-    if let Work::Settle(unsettled) = &request.work {
+    if let Work::Ours(Ours::Settle(unsettled)) = &request.work {
         shared.context.recorder.commit_failed(&unsettled.error);
         writer.wait_for_locks_for_all();
         let error = settle_unsettled(writer, shared, unsettled);
@@ -183,7 +183,7 @@ fn serve_message(at: &mut OpenState, shared: &WriterShared, message: Message, ou
     shared.ongoing.note_running(&request.ticket, &request.work);
     let started = request.ticket.note_start(ExecutedOn::Writer, || writer.busy_timeout.waited());
     let began = Instant::now();
-    let result = if matches!(request.work, Work::Undo) && !savepoints.has_place(&place) {
+    let result = if matches!(request.work, Work::Savepoint(SavepointWork::Undo)) && !savepoints.has_place(&place) {
         // It was undone with one around it.
         Ok(Answer::Done)
     } else {
@@ -232,10 +232,11 @@ fn step(
             writer.rollback();
             Ok(Answer::Done)
         }
-        work => open.step(writer, work).unwrap_or_else(|| {
+        Work::Savepoint(step) => open.step(writer, step),
+        work => {
             open.ran(LONG, Duration::ZERO);
             statement(writer, effects, work, ticket)
-        }),
+        }
     }
 }
 
@@ -252,7 +253,7 @@ fn statement(
     connection.control.savepoint(&mut connection.sqlite)?;
     arm(writer, ticket);
     let rules = if ticket.options.read_only { Rules::Snapshot } else { Rules::Transaction };
-    let mut result = perform(writer, effects, rules, work);
+    let mut result = perform_in(writer, effects, rules, work);
     disarm(writer);
     let may_keep = |error: &Error| (ticket.options.keeps_rows || keeps_part(work)) && !may_leave_part(writer, error);
     let mut keeps = result.as_ref().err().is_none_or(may_keep);

@@ -34,7 +34,7 @@ use crate::queue::ticket::{Ticket, left_request};
 use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
-use crate::workers::perform::statements::{Rules, perform};
+use crate::workers::perform::frame::{Rules, perform_in};
 use crate::workers::request::Request;
 use crate::workers::work::Work;
 use crate::workers::writer::WriterShared;
@@ -259,7 +259,7 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Wri
         return Member::Lost { aborting: false };
     }
     arm_for_all(writer);
-    let result = perform(writer, effects, Rules::Statement(&shared.context.catalogue), work);
+    let result = perform_in(writer, effects, Rules::Statement(&shared.context.catalogue), work);
     disarm(writer);
     if effects.has_ungroupable {
         return Member::Lost { aborting: false };

@@ -26,7 +26,7 @@ use crate::workers::own_connections::lent_slot::LentSlot;
 use crate::workers::perform::transaction;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::may_come_of_a_close;
-use crate::workers::work::Work;
+use crate::workers::work::{Ours, Work};
 use crate::workers::writer::close_connection::close;
 use crate::workers::writer::inline_access::suspect_spoilt;
 use crate::workers::writer::known_schema::see_schema;
@@ -45,7 +45,7 @@ impl Writer {
     /// the request. It waits for the turn of this process here, so that no other thread has to wake this one. A `Begin` or a
     /// `Close` is always returned, and so is a write that has to wait because the WAL grows too fast.
     pub(crate) fn run_here(&self, mut request: Request) -> Option<Request> {
-        if matches!(request.work, Work::Begin(_) | Work::Snapshot | Work::Close(..))
+        if matches!(request.work, Work::Begin(_) | Work::Snapshot | Work::Ours(Ours::Close(..)))
             || self.0.delays_writes(Instant::now())
         {
             return Some(request);
@@ -137,7 +137,7 @@ impl WriterShared {
         choice: &mut Choice,
         outbox: &mut Outbox<'_>,
     ) -> bool {
-        if matches!(&**batch, [Request { work: Work::GoOn, .. }]) {
+        if matches!(&**batch, [Request { work: Work::Ours(Ours::GoOn), .. }]) {
             // The transaction has the connection.
             transaction::go_on(writer, self, outbox);
             batch.clear();
@@ -177,7 +177,7 @@ impl WriterShared {
         }
         turnstile.before_write(|| {
             match batch {
-                [Request { work: Work::InSlot(_), .. }] => {
+                [Request { work: Work::Ours(Ours::InSlot(_)), .. }] => {
                     writer.busy_timeout.until_for_all(later(Instant::now(), FOR_A_CHECKPOINT));
                 }
                 [one] => writer.wait_for_locks(*one.lock_since.get_or_insert_with(Instant::now), &one.ticket),
@@ -199,21 +199,21 @@ impl WriterShared {
             return false;
         }
         let Request { ticket, work, reply_to, lock_since, pending, .. } = request;
-        if let Work::Close(before, after) = work {
+        if let Work::Ours(Ours::Close(before, after)) = work {
             self.ongoing.note_closing();
             let wait = before();
             close(writer, wait);
             after();
             return true;
         }
-        if let Work::Settle(unsettled) = work {
+        if let Work::Ours(Ours::Settle(unsettled)) = work {
             writer.wait_for_locks(Instant::now(), &ticket);
 
             let error = commit::settle_unsettled(writer, self, &unsettled);
             outbox.answer(unsettled.kind, &ticket, reply_to, Err(error));
             return false;
         }
-        if let Work::InSlot(closure) = work {
+        if let Work::Ours(Ours::InSlot(closure)) = work {
             self.ongoing.note("a checkpoint");
             writer.busy_timeout.until_for_all(Instant::now());
             closure(&mut || commit::smallest(writer));

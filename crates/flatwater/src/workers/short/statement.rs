@@ -16,7 +16,7 @@ use crate::inline::permit::Permit;
 use crate::workers::Answer;
 use crate::workers::kept::transaction::Step;
 use crate::workers::open_transaction::Savepoints;
-use crate::workers::work::Work;
+use crate::workers::work::{SavepointWork, Work};
 use crate::workers::writer::effects::Effects;
 use crate::workers::writer::known_schema::has_settled_schema;
 use crate::workers::writer::open_state::OpenState;
@@ -33,9 +33,8 @@ pub(crate) fn run_inline(
     if !at.savepoints.is_at(savepoints) {
         return ineligible;
     }
-    let is = work.describe();
-    if is.is_control() {
-        return if at.savepoints.is_short(work, permit.limits) { savepoint(at, work, permit) } else { ineligible };
+    if let Work::Savepoint(step) = work {
+        return if at.savepoints.is_short(step, permit.limits) { savepoint(at, step, permit) } else { ineligible };
     }
     let Some(ready) = eligible_inside(&mut at.writer, &at.effects, work, permit.limits) else { return ineligible };
     let Some((answer, took)) = run_short(&mut at.writer, &ready, work, permit) else { return ineligible };
@@ -43,7 +42,7 @@ pub(crate) fn run_inline(
     match answer {
         Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), held), Step::Lost(error)),
         Ok(answer) => {
-            if !is.only_reads() {
+            if !work.describe().only_reads() {
                 at.worked += took;
                 at.savepoints.ran(1, took);
             }
@@ -58,10 +57,8 @@ pub(crate) fn run_inline(
 
 /// Does a step with a savepoint. SQLite writes nothing for it: no virtual table has anything left to write, see
 /// `perform::transaction::settle_tables`.
-fn savepoint(at: &mut OpenState, work: &Work, permit: &Permit<'_>) -> (InlineRun<Result<Answer>>, Step) {
-    let Some(answer) = at.savepoints.step(&mut *at.writer, work) else {
-        return (InlineRun::Ineligible(NotTried::Other), Step::Stays);
-    };
+fn savepoint(at: &mut OpenState, step: &SavepointWork, permit: &Permit<'_>) -> (InlineRun<Result<Answer>>, Step) {
+    let answer = at.savepoints.step(&mut *at.writer, step);
     let lost = answer.as_ref().err().filter(|_| at.writer.is_autocommit()).cloned();
     (InlineRun::Done(answer, permit.held_until_now()), lost.map_or(Step::Stays, Step::Lost))
 }

@@ -26,7 +26,7 @@ use crate::workers::open_transaction::Savepoints;
 use crate::workers::perform::transaction::refuse_after;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
-use crate::workers::work::{Unsettled, Work};
+use crate::workers::work::{Ours, Unsettled, Work};
 use crate::workers::writer::inline_access::run_inline;
 use crate::workers::writer::open_state::{OnWriter, OpenState, WriterTransaction};
 use crate::workers::writer::slot::Slot;
@@ -176,5 +176,5 @@ fn leave(shared: Arc<WriterShared>, at: OpenState, refused: Vec<Request>, end: &
 /// Has the writer's thread serve the messages of the transaction.
 fn hand_over(shared: Arc<WriterShared>, transaction: Arc<WriterTransaction>) {
     let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-    Slot::hand_over_lent(&Writer(shared), transaction, Request::new(ticket, Work::GoOn, ReplyTo::Nobody));
+    Slot::hand_over_lent(&Writer(shared), transaction, Request::new(ticket, Ours::GoOn.into(), ReplyTo::Nobody));
 }

@@ -56,7 +56,7 @@ use crate::workers::context::Context;
 use crate::workers::handoff::TakesOver;
 use crate::workers::reply_to::ReplyTo;
 use crate::workers::request::Request;
-use crate::workers::work::{InSlot, Work};
+use crate::workers::work::{InSlot, Ours};
 
 /// The handle. Cheap to clone.
 #[derive(Clone)]
@@ -134,7 +134,7 @@ impl Writer {
 
     fn run_in_slot(&self, closure: InSlot) -> bool {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-        match self.0.queue.push_first(Request::new(ticket, Work::InSlot(closure), ReplyTo::Nobody)) {
+        match self.0.queue.push_first(Request::new(ticket, Ours::InSlot(closure).into(), ReplyTo::Nobody)) {
             Ok(start) => {
                 self.start_for_others(start);
                 true
@@ -184,7 +184,8 @@ impl Writer {
     /// WAL may be copied, closes the connection, and calls `after`.
     pub(crate) fn close(&self, before: Box<dyn FnOnce() -> Duration + Send>, after: Box<dyn FnOnce() + Send>) {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-        let Ok(start) = self.0.queue.close(Request::new(ticket, Work::Close(before, after), ReplyTo::Nobody)) else {
+        let Ok(start) = self.0.queue.close(Request::new(ticket, Ours::Close(before, after).into(), ReplyTo::Nobody))
+        else {
             return;
         };
         // The start does not fail once the queue is closed.
@@ -249,6 +250,6 @@ impl TakesOver for Writer {
 
     fn unpark(&self, ticket: Arc<Ticket>) -> Result<Reply<Result<Answer>>> {
         let (promise, opened) = reply();
-        self.push_first(Request::new(ticket, Work::Unpark, promise)).map(|()| opened)
+        self.push_first(Request::new(ticket, Ours::Unpark.into(), promise)).map(|()| opened)
     }
 }

@@ -83,7 +83,6 @@ const FEATURES: &[Feature] = &[
         &[
             "workers",
             "workers::answer",
-            "workers::own_connections::statements",
             "workers::perform::statements",
             "workers::readers::run_query",
             "workers::rounds::alone",
