@@ -55,7 +55,7 @@ impl Session {
     /// `Closed`.
     pub fn open_blob<'t>(&self, table: impl Into<BlobTable<'t>>, column: &str, rowid: i64) -> Call<Blob> {
         let BlobTable { database, table } = table.into();
-        let work = Work::Blob(Box::new(BlobUse::open(database, table, column, rowid)));
+        let work = BlobUse::open(database, table, column, rowid).into();
         self.call("open_blob", Ok(work), |answer, caller| {
             let opened = answer.blob()?;
             let session = Session(caller.ok_or_else(Error::closed)?.clone());
@@ -177,7 +177,7 @@ impl Blob {
     }
 
     fn work(&self, step: BlobStep) -> Work {
-        Work::Blob(Box::new(BlobUse { place: self.place.clone(), step }))
+        BlobUse { place: self.place.clone(), step }.into()
     }
 }
 

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::inline::{budget, pause};
 use crate::thread::block_on::{block_on, must_not_block};
 use crate::workers::Answer;
-use crate::workers::nesting::Level;
+use crate::workers::open_transaction::Level;
 use crate::workers::work::Work;
 
 /// The future of one operation, with a result of `T` or an error of `E`. It begins when it is first polled, and it can

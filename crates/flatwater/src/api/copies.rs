@@ -138,11 +138,11 @@ pub(crate) fn export(of: &Session, path: &Path, key: Option<Key>) -> Call<()> {
 }
 
 fn copy(of: &Session, operation: &'static str, copy: Result<Copy>) -> Call<()> {
-    of.call(operation, copy.map(|copy| Work::Copy(Box::new(copy))), |answer, _| answer.done())
+    of.call(operation, copy.map(Work::from), |answer, _| answer.done())
 }
 
 pub(crate) fn serialize(of: &Session) -> Call<Vec<u8>> {
-    of.call("serialize", Ok(Work::Copy(Box::new(Copy::Bytes))), |answer, _| answer.bytes())
+    of.call("serialize", Ok(Copy::Bytes.into()), |answer, _| answer.bytes())
 }
 
 pub(crate) fn rekey(of: &Session, key: Key) -> Call<()> {

@@ -20,7 +20,7 @@ use crate::inline::budget::{self, Suspended};
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
-use crate::workers::nesting::Level;
+use crate::workers::open_transaction::Level;
 use crate::workers::shared_errors::{polled_again, too_late};
 use crate::workers::work::Work;
 

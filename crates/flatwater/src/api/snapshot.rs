@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
 use crate::workers::kept::SnapshotGuard;
-use crate::workers::nesting::{Inside, TransactionGuard};
+use crate::workers::open_transaction::{Inside, TransactionGuard};
 use crate::workers::work::Work;
 
 /// One point in time of the database: all reads of it see the same state, whatever is committed meanwhile.

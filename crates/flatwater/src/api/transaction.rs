@@ -14,7 +14,7 @@ use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::thread::reentrancy;
-use crate::workers::nesting::{Inside, Level, TransactionGuard};
+use crate::workers::open_transaction::{Inside, Level, TransactionGuard};
 use crate::workers::work::{NamedStep, SavepointWork, Work};
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.

@@ -24,7 +24,7 @@ use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 use crate::workers::Answer;
-use crate::workers::reply_to::ReplyTo;
+use crate::workers::request::ReplyTo;
 use crate::workers::request::Request;
 use crate::workers::work::{Exclusive, Wanted, Work};
 

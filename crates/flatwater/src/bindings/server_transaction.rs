@@ -21,7 +21,7 @@ use crate::queue::ticket::left_request;
 use crate::workers::Answer;
 use crate::workers::kept::inbox::End;
 use crate::workers::kept::transaction::{KeptTransaction, Message, Side, Step, Undo};
-use crate::workers::nesting::TransactionGuard;
+use crate::workers::open_transaction::TransactionGuard;
 use crate::workers::open_transaction::{Savepoints, answer_after};
 use crate::workers::request::Request;
 use crate::workers::savepoint_stack::{Control, Stack};

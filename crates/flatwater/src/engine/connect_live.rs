@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::dispatch::Caller;
 use super::handle::Host;
-use crate::connection::learn::live_query::not_a_query;
+use crate::connection::learn::live_query::{LiveQuery, not_a_query};
 use crate::dependencies::change::Change;
 use crate::error::{Error, Result};
 use crate::sql::statement_info::StatementInfo;
@@ -17,7 +17,6 @@ use crate::workers::context::Context;
 use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push, RunsHere, Subscription};
 use crate::workers::readers::{Look, Readers, Stamps};
 use crate::workers::shared_errors::waits_for_itself;
-use crate::workers::work::LiveQuery;
 use crate::workers::work_kinds::may_read_only;
 use crate::workers::writer::Writer;
 

@@ -26,7 +26,7 @@ use crate::thread::block_on::in_closure;
 use crate::thread::reentrancy::is_inside;
 use crate::workers::Answer;
 use crate::workers::kept::KeptConnection;
-use crate::workers::nesting::Inside;
+use crate::workers::open_transaction::Inside;
 use crate::workers::readers::Readers;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::{opened_to_read, too_late, waits_for_itself};

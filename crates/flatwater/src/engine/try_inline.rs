@@ -13,11 +13,11 @@ use crate::queue::ticket::CallOptions;
 use crate::thread::block_on::mark_closure;
 use crate::workers::Answer;
 use crate::workers::context::Context;
-use crate::workers::nesting::Inside;
+use crate::workers::open_transaction::Inside;
 use crate::workers::readers::InlineQuery;
+use crate::workers::request::Tried;
 use crate::workers::short::rows::run_rows_inline;
 use crate::workers::short::transaction::begin_inline;
-use crate::workers::tried::Tried;
 use crate::workers::work::{Wanted, Work};
 
 impl Engine {

@@ -22,7 +22,7 @@ use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
 use crate::workers::Answer;
 use crate::workers::kept::CursorGuard;
-use crate::workers::nesting::TransactionGuard;
+use crate::workers::open_transaction::TransactionGuard;
 
 impl From<Outcome> for Answer {
     #[inline]

@@ -12,19 +12,16 @@ pub(crate) mod exclusive;
 pub(crate) mod handoff;
 pub(crate) mod kept;
 pub(crate) mod live;
-pub(crate) mod nesting;
 pub(crate) mod open_transaction;
 pub(crate) mod outbox;
 pub(crate) mod own_connections;
 pub(crate) mod perform;
 pub(crate) mod readers;
-pub(crate) mod reply_to;
 pub(crate) mod request;
 pub(crate) mod rounds;
 pub(crate) mod savepoint_stack;
 pub(crate) mod shared_errors;
 pub(crate) mod short;
-pub(crate) mod tried;
 pub(crate) mod work;
 pub(crate) mod work_kinds;
 pub(crate) mod writer;
@@ -35,7 +32,7 @@ use std::sync::Arc;
 use flatwater_sqlite::CheckpointInfo;
 
 use kept::{CursorGuard, SnapshotGuard};
-use nesting::TransactionGuard;
+use open_transaction::TransactionGuard;
 
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;

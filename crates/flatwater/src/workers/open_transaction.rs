@@ -1,16 +1,19 @@
-//! An open transaction, as the handles of its caller use it.
+//! An open transaction, as the handles of its caller use it, and where a caller is inside: in it, or in a nested one.
 //!
-//! Owns: what can be done with one, wherever it is open, and what its end means for a call. Runs on callers' threads. Leaves
-//! out: how it is kept (`kept::transaction`), what the messages do, and the rights of callers (`nesting`).
+//! Owns: what can be done with one, wherever it is open, what its end means for a call, and the right to a level, which a handle
+//! has. Runs on callers' threads, never blocks. Invariant: dropping the right rolls the level back, unless it has ended, or this
+//! process was forked since it began. Leaves out: how it is kept (`kept::transaction`), what the messages do.
 
+use std::sync::Arc;
+
+use super::Answer;
+use super::kept::inbox::End;
+use super::request::{Request, Tried};
+use super::work::Work;
 use crate::error::hint::hint;
 use crate::error::{Error, Result, TimeoutEffect};
 use crate::inline::permit::Permit;
-use crate::workers::Answer;
-use crate::workers::kept::inbox::End;
-use crate::workers::request::Request;
-use crate::workers::tried::Tried;
-use crate::workers::work::Work;
+use crate::thread::reentrancy::MayEnd;
 
 /// The savepoints of a handle, outermost first; empty for the transaction itself. Each savepoint has its own number, so
 /// that a request for a savepoint that ended is never applied to a later one.
@@ -66,5 +69,63 @@ pub(crate) fn ended(end: &End) -> Error {
         End::Finished | End::Old(_) | End::CutOff => {
             Error::misuse("the transaction is finished").with_hint("begin another one")
         }
+    }
+}
+
+/// The position of a handle inside an open transaction.
+#[derive(Clone)]
+pub(crate) struct Inside {
+    pub(crate) transaction: Arc<dyn OpenTransaction>,
+    pub(crate) savepoints: Savepoints,
+}
+
+impl MayEnd for Inside {
+    fn is_open(&self) -> bool {
+        self.transaction.is_open()
+    }
+}
+
+/// A caller's right to an open transaction. Dropping it rolls back what is not committed.
+pub(crate) struct TransactionGuard(pub(crate) Arc<dyn OpenTransaction>);
+
+/// A caller's right to the innermost nested transaction of a position. `None`: it has ended.
+pub(crate) struct NestedGuard(Option<Arc<Inside>>);
+
+/// A caller's right to a level of an open transaction. Dropping it rolls back that level's changes, unless it has
+/// ended.
+pub(crate) enum Level {
+    Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] TransactionGuard),
+    Nested(NestedGuard),
+}
+
+impl Level {
+    pub(crate) fn nested(inside: Option<Arc<Inside>>) -> Self {
+        Self::Nested(NestedGuard(inside))
+    }
+
+    /// Records that the level was kept or undone: dropping a nested one then does nothing. The transaction itself records
+    /// the end of the transaction.
+    pub(crate) fn ended(&mut self) {
+        if let Self::Nested(guard) = self {
+            guard.0 = None;
+        }
+    }
+}
+
+impl Drop for NestedGuard {
+    fn drop(&mut self) {
+        if let Some(inside) = self.0.as_ref().filter(|inside| !inside.transaction.is_inherited()) {
+            inside.transaction.undo(&inside.savepoints);
+        }
+    }
+}
+
+impl Drop for TransactionGuard {
+    fn drop(&mut self) {
+        if self.0.is_inherited() {
+            // The connection belongs to the parent process.
+            return std::mem::forget(self.0.clone());
+        }
+        self.0.end(End::Finished);
     }
 }

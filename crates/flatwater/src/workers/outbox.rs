@@ -14,7 +14,7 @@ use crate::thread::background::{dispose, run_with};
 use crate::values::decoded::Decode;
 use crate::values::row::Rows;
 use crate::workers::Answer;
-use crate::workers::reply_to::ReplyTo;
+use crate::workers::request::ReplyTo;
 use crate::workers::request::Request;
 
 /// A result with at most this many rows is decoded by the caller's poll.

@@ -1,19 +1,24 @@
-//! A request: the one message that a caller sends to a worker.
+//! A request: the one message that a caller sends to a worker, and where its answer goes.
 //!
-//! Owns: the work together with its ticket and its reply. Runs on callers' and workers' threads. Invariant: a request has
-//! one owner at a time: the caller's future, a queue, or the worker that runs it. Leaves out: what can be asked (`work`),
-//! running requests.
+//! Owns: the work together with its ticket and its reply, delivering the answer, on the thread that delivers answers, and what became
+//! of a call that was tried on its caller's thread before. Runs on callers' and workers' threads. Invariants: a request has one owner
+//! at a time: the caller's future, a queue, or the worker that runs it; what goes on with an answer is called once, whatever becomes
+//! of the request. Leaves out: what can be asked (`work`), the reply of a caller (`queue::reply`), when answers are delivered
+//! (`outbox`), running requests.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use flatwater_sqlite::Origin;
+
+use super::Answer;
+use super::work::{Ours, Unsettled, Work};
 use crate::error::Result;
-use crate::queue::reply::{Reply, reply};
+use crate::inline::outcome::{Held, InlineRun};
+use crate::queue::reply::{Promise, Reply, Teller, foreign, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::write_count::PendingWrite;
-use crate::workers::Answer;
-use crate::workers::reply_to::ReplyTo;
-use crate::workers::work::{Ours, Unsettled, Work};
 
 pub(crate) struct Request {
     pub(crate) ticket: Arc<Ticket>,
@@ -51,4 +56,72 @@ impl Request {
             pending: None,
         }
     }
+}
+
+pub(crate) enum ReplyTo {
+    Caller(Promise<Result<Answer>>),
+    Completion(Completion),
+    /// The work reports by itself.
+    Nobody,
+}
+
+impl ReplyTo {
+    /// Goes on with `then`, which gets the answer, or `None` if the request is gone without one. It must hold no lock while it
+    /// runs the user's code.
+    pub(crate) fn then(then: impl FnOnce(Option<Result<Answer>>) + Send + 'static) -> Self {
+        Self::Completion(Completion { run: Some(Box::new(then)), origin: Origin::here() })
+    }
+
+    /// Delivers the answer. Wakers may run arbitrary code, and so may the drop of an answer that nobody wants.
+    pub(crate) fn fill(self, answer: Result<Answer>, teller: &mut Teller) {
+        let unwanted = match self {
+            Self::Caller(promise) => match promise.fill(answer) {
+                Ok(waiter) => return waiter.into_iter().for_each(|waiter| teller.tell(waiter)),
+                Err(unwanted) => unwanted,
+            },
+            Self::Completion(completion) => return completion.call(answer),
+            Self::Nobody => answer,
+        };
+        // Of a transaction this is its rollback.
+        drop(catch_unwind(AssertUnwindSafe(|| drop(unwanted))));
+    }
+}
+
+impl From<Promise<Result<Answer>>> for ReplyTo {
+    fn from(promise: Promise<Result<Answer>>) -> Self {
+        Self::Caller(promise)
+    }
+}
+
+type Run = Box<dyn FnOnce(Option<Result<Answer>>) + Send>;
+
+/// What goes on with an answer.
+pub(crate) struct Completion {
+    /// `None` once it was called.
+    run: Option<Run>,
+    /// In a forked child the locks that it takes may be ones that a thread held.
+    origin: Origin,
+}
+
+impl Completion {
+    fn call(mut self, answer: Result<Answer>) {
+        if let Some(run) = self.run.take() {
+            foreign(|| run(Some(answer)));
+        }
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if let Some(run) = self.run.take().filter(|_| !self.origin.is_inherited()) {
+            foreign(|| run(None));
+        }
+    }
+}
+
+pub(crate) enum Tried {
+    Ran(InlineRun<Result<Answer>>),
+    /// It failed in a way that may have come from its commit, after this time. A worker finds out what became of it, and
+    /// answers, whatever the caller does. No other write runs before that.
+    Unsettled(Reply<Result<Answer>>, Held),
 }

@@ -4,14 +4,13 @@
 //! Leaves out: what is true of each kind (`work_kinds`), who asks (`request`), running it (the workers).
 
 use std::any::Any;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use flatwater_sqlite::CheckpointMode;
 
 use crate::connection::exclusive::copy::Copy;
-use crate::connection::learn::live_query::Derived;
+use crate::connection::learn::live_query::{Derived, LiveQuery};
 use crate::connection::run::blobs::BlobUse;
 use crate::connection::run::execute::Output;
 use crate::error::panics::panicked;
@@ -137,45 +136,6 @@ pub(crate) enum Ours {
     Close(Box<dyn FnOnce() -> Duration + Send>, Box<dyn FnOnce() + Send>),
 }
 
-/// A query that is run again whenever its result may have changed, or several of which the results are of one snapshot.
-/// Equal ones are one.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct LiveQuery(pub(crate) Box<[LivePart]>);
-
-impl LiveQuery {
-    /// The statements, each with what its text read the last time.
-    pub(crate) fn parts<'a>(
-        &'a self,
-        known: &'a [Option<Derived>],
-    ) -> impl Iterator<Item = (&'a Arc<StatementInfo>, &'a Params, Option<&'a Derived>)> + Clone {
-        self.0.iter().zip(known).map(|(part, known)| (&part.text, &part.params, known.as_ref()))
-    }
-}
-
-/// One statement of a live query.
-#[derive(Debug)]
-pub(crate) struct LivePart {
-    pub(crate) text: Arc<StatementInfo>,
-    pub(crate) params: Params,
-}
-
-impl PartialEq for LivePart {
-    fn eq(&self, other: &Self) -> bool {
-        self.text.sql == other.text.sql && self.params == other.params
-    }
-}
-
-/// No parameter is NaN, so each equals itself.
-impl Eq for LivePart {}
-
-impl Hash for LivePart {
-    /// Equal ones have equal hashes; the parameters of others may have too.
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.text.sql.hash(hasher);
-        self.params.hash_values(hasher);
-    }
-}
-
 /// The work of a request.
 pub(crate) enum Work {
     Execute {
@@ -225,6 +185,18 @@ pub(crate) enum Work {
 impl From<SavepointWork> for Work {
     fn from(step: SavepointWork) -> Self {
         Self::Savepoint(step)
+    }
+}
+
+impl From<BlobUse> for Work {
+    fn from(blob: BlobUse) -> Self {
+        Self::Blob(Box::new(blob))
+    }
+}
+
+impl From<Copy> for Work {
+    fn from(copy: Copy) -> Self {
+        Self::Copy(Box::new(copy))
     }
 }
 

@@ -13,6 +13,7 @@ use super::{Live, LiveRows, Results};
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::api::statement::Statement;
+use crate::connection::learn::live_query::LivePart;
 use crate::error::{Error, Result};
 use crate::queue::reply::{reply, wake};
 use crate::thread::background;
@@ -20,7 +21,6 @@ use crate::values::decoded::decode_shared;
 use crate::values::from_row::FromRow;
 use crate::values::into_params::IntoParams;
 use crate::workers::outbox::FEW;
-use crate::workers::work::LivePart;
 
 impl Database {
     /// Runs several queries in one snapshot, and all of them again whenever the result of one changed. So a list and

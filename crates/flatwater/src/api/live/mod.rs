@@ -19,6 +19,7 @@ use futures_core::Stream;
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::api::statement::Statement;
+use crate::connection::learn::live_query::{LivePart, LiveQuery};
 use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
@@ -31,7 +32,6 @@ use crate::values::row::Rows;
 use crate::workers::live::Subscription;
 use crate::workers::live::diff::{Delivery, Told};
 use crate::workers::live::subscriber::Item;
-use crate::workers::work::{LivePart, LiveQuery};
 
 /// What a live query yields: a [`Stream`] of `Result<T>`, made by [`Database::live`], which yields results, by
 /// [`Database::live_group`], which yields those of several queries, and by [`changes`](Self::changes), which yields the

@@ -5,6 +5,7 @@
 //! schema says (`schema_tables`), the rules (`dependencies::reads`), and when a query runs.
 
 use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use flatwater_sqlite::{AuthEvent, Policy};
@@ -27,6 +28,45 @@ use crate::sql::tokens::quoted;
 use crate::thread::run_time::RunTime;
 use crate::values::params::Params;
 use crate::values::row::Rows;
+
+/// A query that is run again whenever its result may have changed, or several of which the results are of one snapshot.
+/// Equal ones are one.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LiveQuery(pub(crate) Box<[LivePart]>);
+
+impl LiveQuery {
+    /// The statements, each with what its text read the last time.
+    pub(crate) fn parts<'a>(
+        &'a self,
+        known: &'a [Option<Derived>],
+    ) -> impl Iterator<Item = (&'a Arc<StatementInfo>, &'a Params, Option<&'a Derived>)> + Clone {
+        self.0.iter().zip(known).map(|(part, known)| (&part.text, &part.params, known.as_ref()))
+    }
+}
+
+/// One statement of a live query.
+#[derive(Debug)]
+pub(crate) struct LivePart {
+    pub(crate) text: Arc<StatementInfo>,
+    pub(crate) params: Params,
+}
+
+impl PartialEq for LivePart {
+    fn eq(&self, other: &Self) -> bool {
+        self.text.sql == other.text.sql && self.params == other.params
+    }
+}
+
+/// No parameter is NaN, so each equals itself.
+impl Eq for LivePart {}
+
+impl Hash for LivePart {
+    /// Equal ones have equal hashes; the parameters of others may have too.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.text.sql.hash(hasher);
+        self.params.hash_values(hasher);
+    }
+}
 
 /// What a text reads, under one schema.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,6 @@ mod life;
 mod passes;
 mod pin;
 mod thread;
-mod waits;
 mod write_delay;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

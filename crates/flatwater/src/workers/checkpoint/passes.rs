@@ -1,19 +1,22 @@
 //! Passes: copying the WAL into the database, and syncing what was copied, while writers go on.
 //!
-//! Owns: one checkpoint, and those that prepare a restart. Runs on `fw-checkpoint`. Invariant: no lock that a writer needs is
-//! held. Leaves out: the restart itself, which runs between two rounds of the writer (`thread`).
+//! Owns: one checkpoint, those that prepare a restart, and how the checkpointer waits for locks: the busy handlers of its
+//! connections (<https://sqlite.org/c3ref/busy_handler.html>). Runs on `fw-checkpoint`. Invariant: no lock that a writer needs is
+//! held. Leaves out: the restart itself, which runs between two rounds of the writer (`thread`), for how long a step may wait
+//! (`decision`).
 
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
+use flatwater_sqlite::{Busy, CheckpointInfo, CheckpointMode};
+use rusqlite::ffi;
 
 use super::CheckpointerShared;
 use super::decision::Policy;
-use super::waits::POLL;
 use super::write_delay::is_short;
 use crate::connection::EngineConnection;
+use crate::error::kind::is_failed_sync;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The number of passes that prepare a restart, if each leaves something, and the limits below which another pass is not
@@ -131,4 +134,31 @@ fn checkpoint_after_others(connection: &mut EngineConnection) -> Result<Checkpoi
         }
         thread::sleep(POLL);
     }
+}
+
+/// The pause between two attempts to take a lock.
+pub(super) const POLL: Duration = Duration::from_micros(20);
+
+/// Returns true if the error means that another connection holds a lock, so that a retry may succeed.
+pub(super) fn is_lock(error: &Error) -> bool {
+    let code = error.sqlite_code().unwrap_or(0) & 0xff;
+    error.kind() == ErrorKind::Busy || code == ffi::SQLITE_LOCKED
+}
+
+/// Ignores a failure of the first commit, because the next write of a user then syncs the header. A failed sync is an
+/// error in any case.
+pub(super) fn unless_a_sync_failed(error: Error) -> Result<()> {
+    if error.sqlite_code().is_some_and(is_failed_sync) { Err(error) } else { Ok(()) }
+}
+
+/// Gives up at once.
+pub(super) fn no_wait() -> Busy {
+    Box::new(|_| false)
+}
+
+pub(super) fn polls(until: Instant) -> Busy {
+    Box::new(move |_| {
+        thread::sleep(POLL);
+        Instant::now() < until
+    })
 }

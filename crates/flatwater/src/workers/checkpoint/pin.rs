@@ -18,7 +18,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::waits::no_wait;
+use super::passes::no_wait;
 use crate::connection::EngineConnection;
 use crate::connection::open::role::Role;
 use crate::error::{Error, ErrorKind, Result};

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::CheckpointMode;
 
 use super::decision::{Observed, Policy, Step};
-use super::waits::{POLL, is_lock, no_wait, polls, unless_a_sync_failed};
+use super::passes::{POLL, is_lock, no_wait, polls, unless_a_sync_failed};
 use super::{CheckpointerShared, frames};
 use crate::connection::EngineConnection;
 use crate::connection::open::role::Role;

@@ -42,7 +42,7 @@ pub(crate) fn vacuum(
     text: Arc<StatementInfo>,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
-    let work = Work::Execute { text, params: Params::default() };
+    let work = Work::execute(text, Params::default());
     let options = &shared.context.options;
     let moves = options.temp_store == TempStore::Auto && !options.is_memory();
     shared.twice(writer, |writer| {

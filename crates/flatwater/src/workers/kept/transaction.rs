@@ -35,8 +35,8 @@ use crate::workers::Answer;
 use crate::workers::kept::inbox::{self, End, Inbox, Posted};
 use crate::workers::open_transaction::{OpenTransaction, Savepoints, ended};
 use crate::workers::request::Request;
+use crate::workers::request::Tried;
 use crate::workers::shared_errors::fault;
-use crate::workers::tried::Tried;
 use crate::workers::work::{Unsettled, Work};
 
 /// A transaction that is idle for this long is reported as an event, once.

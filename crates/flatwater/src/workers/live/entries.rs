@@ -10,19 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use super::after_unlock::Behind;
 use super::after_unlock::{Start, Todo};
-use super::compared::Behind;
 use super::diff::Delivery;
 use super::entry::{Ended, Entry, Ran, RunState};
 use super::subscriber::{Put, Subscriber};
-use crate::connection::learn::live_query::{Derived, Found, LiveRun};
+use crate::connection::learn::live_query::{Derived, Found, LivePart, LiveQuery, LiveRun};
 use crate::dependencies::change::Change;
 use crate::dependencies::index::{Id, Index, Precision, Rows};
 use crate::dependencies::point_lookup::LookedUp;
 use crate::dependencies::reads::{RowReads, TableReads};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::live_counters::{LiveCounts, LiveStats};
-use crate::workers::work::{LivePart, LiveQuery};
 
 #[derive(Default)]
 pub(super) struct Entries {

@@ -12,11 +12,10 @@ use rusqlite::ffi;
 
 use super::diff::{Delivery, Results};
 use super::subscriber::Subscriber;
-use crate::connection::learn::live_query::{Derived, Found, LiveRun};
+use crate::connection::learn::live_query::{Derived, Found, LiveQuery, LiveRun};
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::time::deadline::Deadline;
-use crate::workers::work::LiveQuery;
 
 /// So many subscribers are woken in microseconds.
 const FEW: usize = 16;
@@ -213,11 +212,11 @@ fn is_same(last: &Result<Results>, run: &Result<Vec<LiveRun>>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::learn::live_query::LivePart;
     use crate::error::Error;
     use crate::queue::ticket::CallOptions;
     use crate::sql::statement_info::StatementInfo;
     use crate::values::params::Params;
-    use crate::workers::work::LivePart;
 
     fn entry() -> Entry {
         let part = LivePart { text: Arc::new(StatementInfo::new("SELECT 1")), params: Params::default() };

@@ -8,7 +8,6 @@
 //! `entries`), and the stream that a caller polls.
 
 mod after_unlock;
-mod compared;
 pub(crate) mod diff;
 mod entries;
 mod entry;
@@ -22,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
 
-use crate::connection::learn::live_query::{Derived, LiveRun};
+use crate::connection::learn::live_query::{Derived, LiveQuery, LiveRun};
 use crate::dependencies::change::Change;
 use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
@@ -34,7 +33,6 @@ use crate::time::recurring::Recurring;
 use crate::workers::commit_listeners::ChangeListener;
 use crate::workers::context::Context;
 use crate::workers::request::Request;
-use crate::workers::work::LiveQuery;
 use entries::Entries;
 use follow::Follower;
 use subscriber::Subscriber;

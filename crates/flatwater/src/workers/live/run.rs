@@ -21,7 +21,7 @@ use crate::thread::background::run_with;
 use crate::thread::block_on::is_worker;
 use crate::thread::lock;
 use crate::workers::Answer;
-use crate::workers::reply_to::ReplyTo;
+use crate::workers::request::ReplyTo;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
 
@@ -164,7 +164,7 @@ mod tests {
     use super::super::diff::tests::delivery;
     use super::super::{LiveQueries, Powers, Subscription};
     use super::*;
-    use crate::connection::learn::live_query::Derived;
+    use crate::connection::learn::live_query::{Derived, LivePart, LiveQuery};
     use crate::dependencies::change::Change;
     use crate::dependencies::reads::Reads;
     use crate::options::Options;
@@ -174,7 +174,6 @@ mod tests {
     use crate::values::params::Params;
     use crate::workers::commit_listeners::ChangeListener;
     use crate::workers::context::Context as EngineContext;
-    use crate::workers::work::{LivePart, LiveQuery};
 
     const HANGS: Duration = Duration::from_secs(60);
 

@@ -17,7 +17,7 @@ use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::queue::ticket::CallOptions;
 use crate::workers::request::Request;
-use crate::workers::tried::Tried;
+use crate::workers::request::Tried;
 use crate::workers::work::{Unsettled, Work};
 
 const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible(NotTried::Other));

@@ -7,7 +7,6 @@
 //! does. Leaves out: the order of messages (`kept::inbox`), serving the requests (`serve_inbox`), waiting for the slot
 //! (`waits`), running them (`runner`).
 
-mod idle;
 mod inline;
 pub(super) mod lent_slot;
 pub(crate) mod list;
@@ -39,7 +38,7 @@ use crate::workers::kept::KeptConnection;
 use crate::workers::kept::inbox;
 use crate::workers::kept::inbox::{End, Inbox, Posted};
 use crate::workers::request::Request;
-use crate::workers::tried::Tried;
+use crate::workers::request::Tried;
 use crate::workers::work::Work;
 use crate::workers::writer::Writer;
 

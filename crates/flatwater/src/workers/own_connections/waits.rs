@@ -1,9 +1,10 @@
-//! A connection of a caller that waits for its slot.
+//! A connection of a caller that waits: for its slot, or, idle in a transaction, for its caller.
 //!
-//! Owns: asking the writer for the slot, and the end of the wait: the slot, the time, or the caller who leaves. No
+//! Owns: asking the writer for the slot, and the end of the wait: the slot, the time, or the caller who leaves; and looking at the
+//! idle limit, so that a transaction which is used for nothing holds the slot, and keeps the WAL from starting over, for no longer. No
 //! thread waits meanwhile. Runs on helper threads, and on those of the writer and the timer, for a moment. Invariants:
 //! what a wait ends with is taken once: it has a number, and what comes later finds another one; a slot that comes too
-//! late is given back. Leaves out: what is done with the slot (`lent_slot`).
+//! late is given back. Leaves out: what is done with the slot (`lent_slot`), rolling back (`serve_inbox`).
 //!
 //! ```text
 //! the connection                           fw-writer, or who has the slot       timer's thread
@@ -16,6 +17,7 @@
 //!                                          it was given up, and is dropped
 //! ```
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
@@ -28,13 +30,14 @@ use super::{Aside, At, Message, OwnConnection};
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::queue::ticket::{CallOptions, Ticket, left_request};
+use crate::time::later;
 use crate::time::timer::{self, Alarm};
-use crate::workers::Answer;
+use crate::workers::kept::inbox::{End, Posted};
 use crate::workers::outbox::Outbox;
-use crate::workers::reply_to::ReplyTo;
-use crate::workers::request::Request;
+use crate::workers::request::{ReplyTo, Request};
 use crate::workers::shared_errors::{opened_to_read, waits_for_itself};
 use crate::workers::work::Work;
+use crate::workers::{Answer, open_transaction};
 
 /// A request that waits for the slot of its connection.
 pub(super) struct Waiting {
@@ -121,4 +124,35 @@ pub(super) fn resume(own: &OwnConnection, mut at: MutexGuard<'_, At>, waiting: W
 fn locked() -> Error {
     Error::from(flatwater_sqlite::SqliteError::from_code(ffi::SQLITE_BUSY))
         .with_hint(hint!["another transaction holds the writer: end it, or raise " BusyTimeout])
+}
+
+impl OwnConnection {
+    /// Called when the connection rests in a transaction.
+    pub(super) fn look_later(&self) {
+        let this = self.this.clone();
+        self.looks.by(later(Instant::now(), self.given.options.transaction_idle), move || this.upgrade()?.look());
+    }
+
+    /// Ends the transaction if it is at its limit, or returns when to look again.
+    fn look(&self) -> Option<Instant> {
+        let limit = self.given.options.transaction_idle;
+        let mut at = self.lock();
+        if !self.in_transaction.load(Ordering::Relaxed) {
+            // Who begins one asks for a look.
+            return None;
+        }
+        let now = Instant::now();
+        // It is used now, maybe on its caller's thread, which asks for no look when it rests again.
+        let since = at.inbox.rests_since().unwrap_or(now);
+        let until = later(since, limit);
+        if now < until {
+            return Some(until);
+        }
+        at.ended = Some(open_transaction::ended(&End::Idle(limit)));
+        // From here on there is none, for who asks.
+        self.in_transaction.store(false, Ordering::Relaxed);
+        let calls = matches!(at.inbox.post(Message::Aside(Aside::Idle)), Posted::Call);
+        self.call(at, calls);
+        None
+    }
 }

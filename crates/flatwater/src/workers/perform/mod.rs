@@ -2,6 +2,5 @@
 
 pub(crate) mod autocommit;
 pub(crate) mod frame;
-pub(crate) mod scans;
 pub(crate) mod statements;
 pub(crate) mod transaction;

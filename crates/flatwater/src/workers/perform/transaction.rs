@@ -17,7 +17,7 @@ use crate::sql::tokens::has_aborting_conflict_clause;
 use crate::workers::Answer;
 use crate::workers::kept::inbox::End;
 use crate::workers::kept::transaction::{KeptTransaction, Message, Undo};
-use crate::workers::nesting::TransactionGuard;
+use crate::workers::open_transaction::TransactionGuard;
 use crate::workers::open_transaction::answer_after;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;

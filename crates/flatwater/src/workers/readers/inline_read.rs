@@ -1,10 +1,12 @@
-//! Inline reads: a short query runs on its caller's thread, on an idle connection where its statement is prepared.
+//! Inline reads: a short query, or a short live query again, on the thread of a caller, on an idle connection where its statement
+//! is prepared.
 //!
-//! Owns: borrowing a connection for an inline run, and reporting the outcome. Runs on the thread that polls a call.
-//! Waits for nothing but the pool's lock: neither for a connection nor for a lock of the file. Invariants: an inline run
-//! returns the result that a reader's thread would return, or the error of a function of the user; otherwise it returns none,
-//! and a reader's thread runs the query. While the statement runs, this thread holds no lock. Leaves out: reads on the
-//! readers' threads.
+//! Owns: borrowing a connection for an inline run, which live queries are eligible, and reporting the outcome. Runs on the thread
+//! that polls a call, or whose commit invalidated the live query. Waits for nothing but the pool's lock: neither for a connection
+//! nor for a lock of the file. Invariants: an inline run returns the result that a reader's thread would return, or the error of a
+//! function of the user; otherwise it returns none, and a reader's thread runs the query; of a live query the schema is the one
+//! under which it was found out what it reads. While the statement runs, this thread holds no lock. Leaves out: reads on the
+//! readers' threads, and who delivers a live result (`workers::live`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +18,7 @@ use super::pool::Pool;
 use super::reader::Reader;
 use super::{Readers, ReadersShared};
 use crate::connection::EngineConnection;
+use crate::connection::learn::live_query::{Derived, LiveQuery, LiveRun};
 use crate::connection::learn::schema::Known;
 use crate::connection::run::execute::{Bounds, Output, StatementRun};
 use crate::connection::run::inline_run;
@@ -191,4 +194,25 @@ impl Reader {
 /// Returns true for the error of a function of the user. A worker would report the same, and call the function once more.
 fn is_of_function(error: &Error) -> bool {
     error.sqlite_code() == Some(ffi::SQLITE_ERROR) && std::error::Error::source(error).is_some()
+}
+
+impl Readers {
+    /// Runs the live query on this thread at once, if it is one statement that is known to be short, and an idle connection
+    /// holds it prepared. `known` is what it read the last time.
+    pub(crate) fn run_live_inline(&self, query: &LiveQuery, known: &[Option<Derived>]) -> Option<Vec<LiveRun>> {
+        let shared = &*self.0;
+        let ([part], [Some(known)]) = (&*query.0, known) else { return None };
+        let (text, params) = (&part.text.clone().for_values(&part.params.row()), &part.params);
+        // The row that it looks up by a unique key is another statement.
+        let found = known.finds_no_rows()?;
+        let permit = &shared.context.policy.permit(false, params.heap_bytes(), || text.backoff.may_try()).ok()?;
+        let (output, cookie) = (Output::Rows(usize::MAX), Some(known.cookie()));
+        let run = self.run_inline(InlineQuery { text, params, output, permit, cookie, calls_timed: false });
+        shared.context.recorder.tried_to_read(&run);
+        shared.context.policy.tried(&text.backoff, permit.began, &run);
+        match run {
+            InlineRun::Done(Ok(Answer::Rows(rows)), _) => Some(vec![LiveRun { rows, derived: known.clone(), found }]),
+            _ => None,
+        }
+    }
 }

@@ -10,10 +10,8 @@
 mod close_pool;
 mod due_leases;
 mod external_commits;
-mod inline_live;
 mod inline_read;
 mod inline_snapshot;
-mod open_session;
 mod perform_read;
 mod pool;
 mod read_session;
@@ -22,8 +20,6 @@ mod reader_lease;
 mod run_query;
 mod running_reads;
 mod serve;
-mod serve_backup;
-mod serve_closure;
 mod serve_session;
 mod threads;
 

@@ -1,26 +1,30 @@
-//! How a reader performs one request.
+//! How a reader performs one request: a query, a live query, a closure of the user, a backup.
 //!
 //! Owns: the steps from a connection out of the pool to one that can be used again. Runs on the thread that borrowed the
-//! connection. Invariant: a request runs between `enter` and `leave`, or without a lease, after which no transaction is open
-//! except that of a lease. Leaves out: one query (`run_query`), closures of the user (`serve_closure`), backups
-//! (`serve_backup`).
+//! connection. Invariants: a request runs between `enter` and `leave`, or without a lease, after which no transaction is open
+//! except that of a lease; a closure sees one snapshot, and after it the connection is as it was before, or it is not used
+//! again. Leaves out: one query (`run_query`), the copy (`connection::exclusive::copy`).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
 use flatwater_sqlite::Interrupt;
 
-use super::reader::{Performed, Reader};
+use super::reader::{Performed, Reader, busy};
 use super::run_query::query;
-use super::serve_backup::backup;
-use super::serve_closure::closure;
-use crate::connection::learn::live_query::{Derived, run_live};
+use crate::connection::exclusive::copy::{Copy, copy};
+use crate::connection::exclusive::reset::{is_idle, restore_handlers};
+use crate::connection::learn::live_query::{Derived, LiveQuery, run_live};
+use crate::error::Result;
+use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
+use crate::sql::policy;
 use crate::workers::Answer;
 use crate::workers::context::Context;
 use crate::workers::shared_errors::not_ended;
-use crate::workers::work::{LiveQuery, Work};
+use crate::workers::work::{ReadClosure, Returned, Work};
 
 /// Performs the work. Returns the outcome, and true if the connection can be used again.
 pub(super) fn perform(reader: &mut Reader, context: &Context, work: Work, ticket: &Arc<Ticket>) -> (Performed, bool) {
@@ -111,4 +115,34 @@ fn read(
     let performed = query(reader, work, &interrupt);
     let usable = reader.leave(performed.is_ok(), Instant::now());
     (performed, usable)
+}
+
+/// Copies the database. Returns the same as `perform`.
+pub(super) fn backup(reader: &mut Reader, options: &Options, form: &Copy, ticket: &Arc<Ticket>) -> (Performed, bool) {
+    if !reader.end_lease() {
+        return (Performed::Answered(Err(not_ended())), false);
+    }
+    let ends: Arc<dyn Interrupt> = ticket.clone();
+    let copied = copy(&mut reader.connection, options, form, &ends);
+    (Performed::Answered(copied.map(Answer::of_copy)), reader.end_held())
+}
+
+/// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the
+/// closure may have changed on the connection.
+pub(super) fn closure(reader: &mut Reader, read: ReadClosure, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
+    if !reader.end_lease() {
+        return (Err(not_ended()), false);
+    }
+    if let Err(error) = reader.begin_snapshot(ticket) {
+        let rolled_back = reader.connection.control.rollback(&mut reader.connection.sqlite).is_ok();
+        return (Err(error), rolled_back && is_idle(&reader.connection));
+    }
+    reader.connection.sqlite.hooks().authorizer.set_policy(policy::read_closure);
+    let sqlite = reader.connection.sqlite.rusqlite();
+    let ran = catch_unwind(AssertUnwindSafe(|| read(sqlite)));
+    let failed = reader.connection.sqlite.hooks().failure.take();
+    let trusted = restore_handlers(&mut reader.connection, busy(&reader.busy_timeout));
+    let rolled_back = reader.connection.control.rollback(&mut reader.connection.sqlite).is_ok();
+    let usable = trusted && rolled_back && is_idle(&reader.connection);
+    (Returned::of_read(ran, failed, ticket), usable)
 }

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 
 use super::ReadersShared;
-use super::open_session::OpenSession;
 use super::perform_read::perform;
 use super::read_session::{Purpose, ReadSession};
 use super::reader::{Performed, Reader};
 use super::running_reads::Running;
+use super::serve_session::OpenSession;
 use crate::connection::open::writable::{is_read_only, of_read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
@@ -30,7 +30,6 @@ use crate::workers::kept::{CursorGuard, SnapshotGuard};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::{opened_to_read, too_late, waits_for_itself};
-use crate::workers::work::Work;
 
 /// How often a reader that waits for a parked database looks whether opening it failed.
 const UNPARK: Duration = Duration::from_millis(2);
@@ -141,7 +140,7 @@ impl ReadersShared {
             };
             let Request { ticket, work, reply_to, .. } = request;
             let kind = work.describe().kind;
-            let text = if let Work::Query { text, .. } = &work { Some(text.clone()) } else { None };
+            let text = work.text().cloned();
             let (performed, usable) = mark_closure(|| perform(&mut reader, &self.context, work, &ticket));
             ticket.note_end(started, || reader.busy_timeout.waited());
             let is_half_open = matches!(&performed, Performed::Answered(Err(error)) if is_read_only(error));

@@ -1,8 +1,9 @@
-//! Serving an open read session: one message on its reader.
+//! An open read session: what its caller does with a snapshot or a cursor, and serving its messages on its reader.
 //!
-//! Owns: the requests of a snapshot or a cursor, and giving the reader back at the end. Runs on the pool's threads.
-//! Invariants: however a session ends, its reader is in the pool again or closed, and every request is answered; a fetch
-//! ends early if its caller leaves, or if the session is ended. Leaves out: the order of messages (`read_session`).
+//! Owns: the requests of a session, and giving the reader back at the end. Its caller's side runs on callers' threads, the rest on
+//! the pool's. Invariants: however a session ends, its reader is in the pool again or closed, and every request is answered; a
+//! fetch ends early if its caller leaves, or if the session is ended. Leaves out: the order of messages (`read_session`), what is
+//! done at once on the caller's thread (`inline_snapshot`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,20 +11,23 @@ use std::sync::Arc;
 use flatwater_sqlite::Interrupt;
 
 use super::ReadersShared;
-use super::open_session::OpenSession;
+use super::inline_read::InlineQuery;
 use super::read_session::{EndCursor, Message, Purpose, ReadSession, ended, ended_by_statement};
 use super::reader::{Performed, Reader};
 use super::run_query::query;
 use crate::connection::run::cursors::Batch;
 use crate::error::{ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
-use crate::queue::ticket::Ticket;
+use crate::inline::outcome::{InlineRun, NotTried};
+use crate::inline::permit::Permit;
+use crate::queue::ticket::{CallOptions, Ticket};
 use crate::thread::block_on::mark_closure;
 use crate::workers::Answer;
-use crate::workers::kept::CursorGuard;
 use crate::workers::kept::inbox::End;
+use crate::workers::kept::{CursorGuard, KeptConnection};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
+use crate::workers::request::Tried;
 use crate::workers::shared_errors::{fault, snapshot_writes};
 use crate::workers::work::Work;
 
@@ -136,5 +140,39 @@ impl Reader {
             Performed::Write(work, None) => Err(work.explain(snapshot_writes())),
             Performed::Opened(None) => Err(snapshot_writes()),
         }
+    }
+}
+
+pub(super) struct OpenSession(pub(super) Arc<ReadSession>);
+
+impl KeptConnection for OpenSession {
+    fn send(&self, request: Request) -> Result<()> {
+        self.0.post(Message::Request(Box::new(request), ()))
+    }
+
+    fn end_cursor(&self, number: u64) {
+        // A session that has ended has no cursors.
+        let _ = self.0.post(Message::Aside(EndCursor(number)));
+    }
+
+    fn end(&self) {
+        if self.0.purpose == Purpose::Cursor || !self.0.end_inline() {
+            self.0.finish(End::Finished);
+        }
+    }
+
+    fn runs_inline(&self) -> bool {
+        self.0.purpose == Purpose::Snapshot
+    }
+
+    fn run_inline(&self, work: &Work, permit: &Permit<'_>, _: CallOptions) -> Tried {
+        let Work::Query { text, params, .. } = work else { return Tried::Ran(InlineRun::Ineligible(NotTried::Other)) };
+        let (output, cookie) = (work.output(), None);
+        let query = InlineQuery { text, params, output, permit, cookie, calls_timed: false };
+        Tried::Ran(self.0.run_inline(query))
+    }
+
+    fn touch(&self) {
+        self.0.touch();
     }
 }

@@ -28,11 +28,12 @@ use crate::workers::request::Request;
 use crate::workers::shared_errors::may_come_of_a_close;
 use crate::workers::work::{Ours, Work};
 use crate::workers::writer::close_connection::close;
+use crate::workers::writer::demanded_checkpoint::append_or_cut;
 use crate::workers::writer::inline_access::suspect_spoilt;
 use crate::workers::writer::known_schema::see_schema;
 use crate::workers::writer::slot::{HeldConnection, Slot, enter};
 use crate::workers::writer::writer_connection::WriterConnection;
-use crate::workers::writer::{Writer, WriterShared, commit, copied_wal};
+use crate::workers::writer::{Writer, WriterShared, commit};
 
 /// An `execute_many` or `batch` of more statements than this is not grouped.
 const MEMBER_STATEMENTS: usize = 32;
@@ -219,7 +220,7 @@ impl WriterShared {
             closure(&mut || commit::smallest(writer));
             // The checkpointer has looked for the tables before it came here.
             if self.context.is_beside_litestream() {
-                copied_wal::append_or_cut(writer);
+                append_or_cut(writer);
             }
             return false;
         }

@@ -16,7 +16,7 @@ use crate::inline::limits::InlineLimits;
 use crate::inline::permit::Permit;
 use crate::options::Durability;
 use crate::sql::statement_info::StatementInfo;
-use crate::workers::perform::scans::is_short_scan;
+use crate::workers::perform::frame::is_short_scan;
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::effects::Effects;
 use crate::workers::writer::writer_connection::WriterConnection;

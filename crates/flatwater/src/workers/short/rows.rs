@@ -26,7 +26,7 @@ use crate::time::later;
 use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::workers::Answer;
-use crate::workers::tried::Tried;
+use crate::workers::request::Tried;
 use crate::workers::work::Work;
 use crate::workers::writer::inline_access::{run_inline, suspect};
 use crate::workers::writer::known_schema::has_settled_schema;

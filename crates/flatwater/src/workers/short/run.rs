@@ -16,7 +16,7 @@ use crate::inline::outcome::Fallback;
 use crate::inline::permit::Permit;
 use crate::time::later;
 use crate::workers::Answer;
-use crate::workers::perform::scans::note_scan;
+use crate::workers::perform::frame::note_scan;
 use crate::workers::perform::statements::run_one;
 use crate::workers::work::Work;
 use crate::workers::writer::inline_access::{run_inline, suspect};

@@ -26,7 +26,7 @@ use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::perform::statements::run_one;
 use crate::workers::request::Request;
-use crate::workers::tried::Tried;
+use crate::workers::request::Tried;
 use crate::workers::work::{Unsettled, Work};
 use crate::workers::writer::inline_access::{let_go, run_inline, suspect};
 use crate::workers::writer::slot::Slot;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::CheckpointMode;
 
-use super::copied_wal;
+use super::demanded_checkpoint::append_or_cut;
 use super::optimize::at_close;
 use super::writer_connection::WriterConnection;
 use crate::error::{Error, ErrorKind, Result};
@@ -36,7 +36,7 @@ pub(crate) fn close(writer: &mut WriterConnection, wait: Duration) {
 /// Copies the rest of the WAL into the database, unless that takes longer than `wait`. Returns whether it is copied.
 pub(crate) fn copy_wal(writer: &mut WriterConnection, wait: Duration) -> Result<bool> {
     writer.end_lease();
-    copied_wal::append_or_cut(writer);
+    append_or_cut(writer);
     if writer.context.is_external() || writer.refusal().is_some() {
         return Ok(false);
     }

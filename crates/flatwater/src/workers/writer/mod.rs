@@ -8,7 +8,6 @@
 pub(crate) mod close_connection;
 pub(crate) mod commit;
 pub(crate) mod commits_seen;
-pub(crate) mod copied_wal;
 pub(crate) mod demanded_checkpoint;
 pub(crate) mod disk_full;
 pub(crate) mod effects;
@@ -17,7 +16,6 @@ pub(crate) mod gathering;
 pub(crate) mod inline_access;
 pub(crate) mod interrupts;
 pub(crate) mod known_schema;
-pub(crate) mod lock_waits;
 pub(crate) mod ongoing;
 pub(crate) mod open_state;
 pub(crate) mod optimize;
@@ -54,7 +52,7 @@ use crate::workers::Answer;
 use crate::workers::commit_listeners::{ChangeListener, CommitListener};
 use crate::workers::context::Context;
 use crate::workers::handoff::TakesOver;
-use crate::workers::reply_to::ReplyTo;
+use crate::workers::request::ReplyTo;
 use crate::workers::request::Request;
 use crate::workers::work::{InSlot, Ours};
 
@@ -95,7 +93,7 @@ impl Writer {
         let journal = writer.connection()?.journal.clone();
         // Opening the connection has looked for the tables.
         if context.is_beside_litestream() {
-            copied_wal::append_or_cut(&mut writer);
+            demanded_checkpoint::append_or_cut(&mut writer);
         }
         Ok(Self(Arc::new_cyclic(|shared| WriterShared {
             is_left: writer.is_left.clone(),

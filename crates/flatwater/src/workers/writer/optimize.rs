@@ -16,7 +16,7 @@ use super::writer_connection::WriterConnection;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::later;
 use crate::values::params::Params;
-use crate::workers::reply_to::ReplyTo;
+use crate::workers::request::ReplyTo;
 use crate::workers::request::Request;
 use crate::workers::work::{Wanted, Work};
 
@@ -43,7 +43,7 @@ pub(crate) fn optimize_again_and_again(writer: &Writer) {
 fn ask(writer: &Writer) {
     let text = writer.0.context.catalogue.text(OPTIMIZE);
     // It has a column, and no rows.
-    let work = Work::Query { text, params: Params::default(), wanted: Wanted::All };
+    let work = Work::query(text, Params::default(), Wanted::All);
     let _ = writer.push(Request::new(limited(MEANWHILE), work, ReplyTo::Nobody));
 }
 
