@@ -18,7 +18,7 @@ use crate::engine::handle::called_from_within;
 use crate::engine::opening::Opening;
 use crate::error::{Error, Result};
 use crate::inline::{budget, pause};
-use crate::thread::block_on::{block_on, must_not_block};
+use crate::thread::current::{block_on, must_not_block};
 use crate::workers::Answer;
 use crate::workers::open_transaction::Level;
 use crate::workers::work::Work;

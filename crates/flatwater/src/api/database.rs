@@ -21,8 +21,7 @@ use crate::options::Options;
 use crate::options::json_options::JsonOptions;
 use crate::queue::reply::reply;
 use crate::stats::Stats;
-use crate::thread::block_on::in_closure;
-use crate::thread::reentrancy::is_inside;
+use crate::thread::current::{in_closure, is_inside};
 use crate::workers::shared_errors::waits_for_itself;
 
 /// A SQLite database: one writer, several readers, any number of callers. Its operations are those of a [`Session`].

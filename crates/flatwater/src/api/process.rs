@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::call::Call;
-use crate::engine::Engine;
 use crate::engine::dispatch::{Awaited, Submitted};
 use crate::engine::handle::called_from_within;
-use crate::engine::parking;
 use crate::engine::registry::{self, FileReservation};
+use crate::engine::{Engine, parking};
 use crate::error::Result;
 use crate::queue::reply::reply;
-use crate::thread::block_on::{block_on, in_closure, must_not_block};
+use crate::thread::current::{block_on, in_closure, must_not_block};
 use crate::workers::Answer;
 
 /// Closes all database files that are open in this process at the same time, when a service with many databases ends.

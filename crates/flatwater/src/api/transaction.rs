@@ -13,7 +13,7 @@ use crate::api::call::Call;
 use crate::api::session::Session;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
-use crate::thread::reentrancy;
+use crate::thread::current;
 use crate::workers::open_transaction::{Inside, Level, TransactionGuard};
 use crate::workers::work::{NamedStep, SavepointWork, Work};
 
@@ -83,7 +83,7 @@ impl<'a> Transaction<'a> {
     {
         let database = self.session.0.handle.id();
         let ended = match self.session.0.inside.clone() {
-            Some(transaction) => reentrancy::inside(database, transaction, body(&mut self)).await,
+            Some(transaction) => current::inside(database, transaction, body(&mut self)).await,
             None => body(&mut self).await,
         };
         match ended {

@@ -16,7 +16,7 @@ use crate::api::connection::Connection;
 use crate::api::database::Database;
 use crate::connection::functions::registration::Registration;
 use crate::error::Result;
-pub use crate::thread::run_time::waited as waited_for_host;
+pub use crate::thread::current::waited as waited_for_host;
 
 /// An error of the host's code: the source of the error of the statement.
 pub type OwnError = Box<dyn std::error::Error + Send + Sync>;

@@ -33,7 +33,7 @@ use crate::migrations::plan::{Applied, next};
 use crate::migrations::{Migrations, Step, line};
 use crate::options::Options;
 use crate::queue::reply::Teller;
-use crate::thread::start::start;
+use crate::thread::background::start;
 use crate::values::row::Rows;
 use crate::workers::Answer;
 use crate::workers::kept::{CursorGuard, KeptConnection};

@@ -21,7 +21,7 @@ use flatwater_sqlite::at_exit;
 use super::Engine;
 use super::registry::leave_those;
 use crate::queue::reply::reply;
-use crate::thread::block_on::{block_on, must_not_block};
+use crate::thread::current::{block_on, must_not_block};
 
 /// How long work in progress may take before it is ended.
 const WAIT: Duration = Duration::from_millis(200);

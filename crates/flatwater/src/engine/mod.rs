@@ -46,7 +46,7 @@ use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::stats::Stats;
-use crate::stats::reader_counters::ReaderCounters;
+use crate::stats::query_counters::ReaderCounters;
 use crate::thread::lock;
 use crate::time::{later, timer};
 use crate::workers::checkpoint::Checkpointer;
@@ -174,7 +174,7 @@ impl Engine {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let tally = self.readers.as_ref().map_or_else(ReaderCounters::new, Readers::tally);
+        let tally = self.readers.as_ref().map_or_else(ReaderCounters::default, Readers::tally);
         let mut stats = self.context.recorder.snapshot(&tally);
         stats.writes_waiting = self.writer.as_ref().map_or(0, Writer::waiting);
         stats.reads_waiting = self.readers.as_ref().map_or(0, Readers::waiting);

@@ -29,7 +29,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::file::identity::FileId;
 use crate::file::watch::Watch;
 use crate::options::Options;
-use crate::thread::block_on::in_closure;
+use crate::thread::current::in_closure;
 use crate::time::later;
 
 /// Returns an engine for the file of `options`, which are resolved: the open one, or a new one. Blocks, for

@@ -10,7 +10,7 @@ use crate::inline::budget;
 use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
-use crate::thread::block_on::mark_closure;
+use crate::thread::current::mark_closure;
 use crate::workers::Answer;
 use crate::workers::context::Context;
 use crate::workers::open_transaction::Inside;

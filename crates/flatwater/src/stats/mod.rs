@@ -1,33 +1,22 @@
-//! The data of [`Database::stats`](crate::Database::stats). Counters and latency histograms.
+//! The data of [`Database::stats`](crate::Database::stats): what a database has counted, and the latencies of calls.
 //!
 //! Owns: the recorder, written by workers and callers' threads, and the snapshot that a caller gets. Counters are
-//! single atomics; a histogram is guarded by its own lock, held for one record or one summary. The recorder also emits
+//! single atomics; the times of calls are guarded by a lock for each kind, held for one record or one summary. The recorder also emits
 //! the events for what it counts. Leaves out: export to any metrics system.
 
 mod counters;
-pub(crate) mod inline_counters;
-pub(crate) mod live_counters;
-pub(crate) mod reader_counters;
-pub(crate) mod turn_counters;
-pub(crate) mod wal_counters;
+pub(crate) mod file_counters;
+pub(crate) mod query_counters;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
-use counters::{Counter, counters};
-use inline_counters::InlineRecorder;
-pub use inline_counters::InlineStats;
-pub use live_counters::LiveStats;
-use reader_counters::LeaseRecorder;
-pub use reader_counters::LeaseStats;
-use reader_counters::ReaderCounters;
-use turn_counters::TurnRecorder;
-pub use turn_counters::TurnStats;
-use wal_counters::WalRecorder;
-pub use wal_counters::{WalBlocker, WalStats};
+use counters::{Counter, Times, counters};
+use file_counters::{TurnRecorder, WalRecorder};
+pub use file_counters::{TurnStats, WalBlocker, WalStats};
+use query_counters::{InlineRecorder, LeaseRecorder, ReaderCounters};
+pub use query_counters::{InlineStats, LeaseStats, LiveStats};
 
 use crate::error::Error;
 use crate::events;
@@ -68,25 +57,6 @@ call_kinds! {
     Control "control",
 }
 
-const SLOWEST_US: u64 = 3_600_000_000;
-
-/// Converts a time to what a histogram accepts: whole microseconds, at least one.
-fn us(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(SLOWEST_US).max(1)
-}
-
-/// The times of one kind of event, in microseconds, exact to 1 %. It grows with the longest one: from 1 to 15 KB.
-type Times = Histogram<u32>;
-
-fn times() -> Times {
-    Histogram::new(2).expect("two digits are valid")
-}
-
-fn record(times: &mut Times, time: Duration) {
-    // The histogram grows up to the slowest time, which fits into it. A count that is full stays full.
-    let _ = times.record(us(time).min(SLOWEST_US));
-}
-
 pub(crate) struct Recorder {
     path: PathBuf,
     latency: [Mutex<Times>; CallKind::ALL.len()],
@@ -101,7 +71,7 @@ impl Recorder {
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            latency: std::array::from_fn(|_| Mutex::new(times())),
+            latency: std::array::from_fn(|_| Mutex::default()),
             counts: Counts::default(),
             inline: InlineRecorder::default(),
             wal: WalRecorder::new(path.to_owned()),
@@ -112,8 +82,7 @@ impl Recorder {
 
     /// Records that a call was answered `latency` after it began.
     pub(crate) fn answered(&self, kind: CallKind, latency: Duration) {
-        let mut times = lock(&self.latency[kind as usize]);
-        record(&mut times, latency);
+        lock(&self.latency[kind as usize]).record(latency);
     }
 
     /// Records that a call was tried on its caller's thread.
@@ -152,28 +121,20 @@ impl Recorder {
 
     /// Returns everything but the data of the file and of the queues, which the recorder does not have.
     pub(crate) fn snapshot(&self, readers: &ReaderCounters) -> Stats {
-        let calls = CallKind::ALL
-            .iter()
-            .filter_map(|&(kind, name)| {
-                let workers = lock(&self.latency[kind as usize]);
-                let with_readers = (kind == CallKind::Query).then(|| {
-                    let mut both = readers.answered.clone();
-                    both.add(&*workers).expect("it grows");
-                    both
-                });
-                let histogram = with_readers.as_ref().unwrap_or(&workers);
-                (!histogram.is_empty()).then(|| CallStats {
-                    kind: name,
-                    count: histogram.len(),
-                    p50_us: histogram.value_at_quantile(0.5),
-                    p99_us: histogram.value_at_quantile(0.99),
-                    p999_us: histogram.value_at_quantile(0.999),
-                    max_us: histogram.max(),
-                })
+        let calls_of = |&(kind, name): &(CallKind, &'static str)| {
+            let mut times = if kind == CallKind::Query { readers.answered.clone() } else { Times::default() };
+            times.add(&lock(&self.latency[kind as usize]));
+            (times.len() > 0).then(|| CallStats {
+                kind: name,
+                count: times.len(),
+                p50_us: times.quantile(0.5),
+                p99_us: times.quantile(0.99),
+                p999_us: times.quantile(0.999),
+                max_us: times.max(),
             })
-            .collect();
+        };
         Stats {
-            calls,
+            calls: CallKind::ALL.iter().filter_map(calls_of).collect(),
             inline: self.inline.snapshot(readers),
             wal: self.wal.snapshot(),
             leases: self.leases.snapshot(readers),
@@ -262,6 +223,7 @@ pub struct CallStats {
 
 #[cfg(test)]
 mod tests {
+    use super::counters::SLOWEST_US;
     use super::*;
 
     #[test]
@@ -271,7 +233,7 @@ mod tests {
             recorder.answered(CallKind::Query, Duration::from_micros(us));
         }
         recorder.committed_group(7);
-        let stats = recorder.snapshot(&ReaderCounters::new());
+        let stats = recorder.snapshot(&ReaderCounters::default());
         assert_eq!((stats.groups, stats.members, stats.calls.len()), (1, 7, 1));
         let query = &stats.calls[0];
         assert_eq!((query.kind, query.count), ("query", 1000));
@@ -283,7 +245,7 @@ mod tests {
         let recorder = Recorder::new(Path::new("a.db"));
         let stays: InlineRun<()> = InlineRun::Done((), Duration::from_micros(3).into());
         recorder.tried(CallKind::Query, false, &stays);
-        let mut readers = ReaderCounters::new();
+        let mut readers = ReaderCounters::default();
         (0..9).for_each(|_| readers.ran_inline(true, Duration::from_micros(5)));
         readers.ran_inline(false, Duration::from_millis(1));
         readers.reused(4);
@@ -294,12 +256,12 @@ mod tests {
 
     #[test]
     fn any_time_can_be_recorded_and_added_to_others() {
-        let (mut short, mut long) = (times(), times());
-        record(&mut short, Duration::ZERO);
-        record(&mut short, Duration::from_micros(700));
-        [Duration::from_secs(36), Duration::MAX].into_iter().for_each(|time| record(&mut long, time));
-        short.add(&long).unwrap();
-        assert_eq!((short.len(), short.min()), (4, 1));
+        let (mut short, mut long) = (Times::default(), Times::default());
+        short.record(Duration::ZERO);
+        short.record(Duration::from_micros(700));
+        [Duration::from_secs(36), Duration::MAX].into_iter().for_each(|time| long.record(time));
+        short.add(&long);
+        assert_eq!((short.len(), short.quantile(0.0)), (4, 1));
         assert!(short.max().abs_diff(SLOWEST_US) < SLOWEST_US / 100, "{}", short.max());
     }
 }

@@ -1,22 +1,63 @@
-//! Jobs that are not for the thread that has them: each has a helper thread for itself.
+//! The threads of this crate: starting them, a job on one that is not to hold up its caller, and how long one stays without work.
 //!
-//! Owns: giving a job its thread. Jobs that others wait for have a new thread, which may not wait for a reply itself.
-//! Jobs that may wait, such as an opening, take a thread that waits a moment for the next one of them, since starting a
-//! thread takes a large part of the time of an open; it keeps the name of its first job. Runs on any thread, for a
-//! moment, and on the helpers. Invariants: a job never waits for another one, as it may block for long; if no thread
-//! can be started, the caller knows, and does without. One lock guards the jobs that are left to waiting threads, and
-//! is never held while one runs. Leaves out: what the jobs do; workers, which serve many requests (`start`).
+//! Owns: how a thread starts and ends; the helpers that wait for another job, of which there are never more than `MOST`; the places of
+//! threads that linger, over all databases, each of which is given back. Runs on the thread that starts one, and on the new one.
+//! Invariants: no thread of the process forks while one starts or ends; a worker has the mark of those that may not wait; a job never
+//! waits for another one, as it may block for long; if no thread can be started, the caller knows, and does without. One lock guards
+//! the jobs that are left to waiting threads, and is never held while one runs. Leaves out: what the threads and the jobs do, and
+//! how a worker is woken.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{Builder, Thread};
 use std::time::Duration;
 
-use flatwater_sqlite::PerProcess;
+use flatwater_sqlite::{PerProcess, ThreadChange};
 
-use super::lock;
-use super::start::{start, start_worker};
+use super::current::is_ours;
+use super::{cores, lock};
+
+/// When a thread could not be started, and there is work for it, try again after this time.
+pub(crate) const AGAIN: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// Dropped when the standard library has noted the end of the thread.
+    static END: Cell<Option<ThreadChange>> = const { Cell::new(None) };
+}
+
+/// Starts a thread that must not wait for a reply, because others wait for it.
+///
+/// # Errors
+/// The system's error, if no thread can be started. `body` is dropped then.
+pub(crate) fn start_worker(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    start(name, || {
+        is_ours();
+        body();
+    })
+}
+
+/// Starts a thread that may wait for replies.
+///
+/// # Errors
+/// The system's error, if no thread can be started. `body` is dropped then.
+pub(crate) fn start(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    struct Ends;
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            END.set(Some(ThreadChange::begin()));
+        }
+    }
+    let starts = ThreadChange::begin();
+    let started = Builder::new().name(name.into()).spawn(move || {
+        drop(starts);
+        let _ends = Ends;
+        body();
+    });
+    started.map(|handle| handle.thread().clone())
+}
 
 /// How long a thread waits for another job that may wait, and how many do.
 const WAIT: Duration = Duration::from_secs(1);
@@ -107,13 +148,72 @@ pub fn dispose<T: Send + 'static>(large: T) {
     let _ = run_waiting("fw-dispose", move || drop(large));
 }
 
+/// How long a thread lingers that has a place. Starting a thread takes longer than waking one.
+const LONG: Duration = Duration::from_secs(10);
+/// Places for each core, and at least.
+const PER_CORE: usize = 4;
+const LEAST: usize = 16;
+
+/// Places for threads that wait for commits of other processes, for as long as there are live queries.
+const FOLLOWERS: usize = 8;
+
+type Places = PerProcess<usize>;
+
+static LINGERING: Places = PerProcess::new(|| 0);
+static FOLLOWING: Places = PerProcess::new(|| 0);
+
+/// The place of a thread that lingers, if it got one. Dropping it gives the place to another thread.
+pub(crate) struct Linger {
+    has_place: bool,
+    of: &'static Places,
+}
+
+impl Linger {
+    pub(crate) fn begin() -> Self {
+        let most = cores().map_or(LEAST, |cores| (cores * PER_CORE).max(LEAST));
+        Self::among(&LINGERING, most)
+    }
+
+    /// The same for a thread that waits for commits of other processes. These places are apart, for such a thread keeps its
+    /// place for long.
+    pub(crate) fn follow() -> Self {
+        Self::among(&FOLLOWING, FOLLOWERS)
+    }
+
+    fn among(of: &'static Places, most: usize) -> Self {
+        Self { has_place: take(&mut of.lock(), most), of }
+    }
+
+    pub(crate) fn has_place(&self) -> bool {
+        self.has_place
+    }
+
+    /// Returns how long the thread may wait for work.
+    pub(crate) fn time(&self) -> Duration {
+        if self.has_place { LONG } else { Duration::ZERO }
+    }
+}
+
+impl Drop for Linger {
+    fn drop(&mut self) {
+        if self.has_place {
+            **self.of.lock() -= 1;
+        }
+    }
+}
+
+fn take(taken: &mut usize, most: usize) -> bool {
+    let is_free = *taken < most;
+    *taken += usize::from(is_free);
+    is_free
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
 
-    use crate::thread::block_on::must_not_block;
-
     use super::*;
+    use crate::thread::current::must_not_block;
 
     #[test]
     fn a_job_that_waits_holds_up_no_other() {
@@ -169,5 +269,21 @@ mod tests {
         while !*FAILED.lock().unwrap() {
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn there_are_so_many_places_and_no_more() {
+        let mut taken = 0;
+        assert_eq!((0..5).filter(|_| take(&mut taken, 3)).count(), 3);
+        taken -= 1;
+        assert!(take(&mut taken, 3) && !take(&mut taken, 3));
+    }
+
+    #[test]
+    fn a_thread_with_a_place_waits_and_one_without_does_not() {
+        // It took no place, so it gives none back.
+        let with = std::mem::ManuallyDrop::new(Linger { has_place: true, of: &LINGERING });
+        assert_eq!(with.time(), LONG);
+        assert_eq!(Linger { has_place: false, of: &LINGERING }.time(), Duration::ZERO);
     }
 }

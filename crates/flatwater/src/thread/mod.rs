@@ -1,14 +1,10 @@
-//! Threads: how they start, whether the current one may wait or is inside a transaction, and how many are of use.
+//! Threads: how they start and what they stay for (`background`), what is known of the current one (`current`), how many are of use.
 //!
-//! Owns: the number of processors that the process may use. Any thread may ask; the first one blocks for a few reads of
-//! small files of the system. Leaves out: changes of it while the process runs.
+//! Owns: the number of processors that the process may use, and locking a mutex. Any thread may ask for the number; the first one
+//! blocks for a few reads of small files of the system. Leaves out: changes of it while the process runs.
 
 pub(crate) mod background;
-pub(crate) mod block_on;
-pub(crate) mod linger;
-pub(crate) mod reentrancy;
-pub(crate) mod run_time;
-pub(crate) mod start;
+pub(crate) mod current;
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::available_parallelism;

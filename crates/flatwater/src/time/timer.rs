@@ -1,24 +1,36 @@
 //! The one timer of the process, thread `fw-timer`: deadlines of calls, idle limits of transactions, the time limit of
-//! a close, the periodic check of open files.
+//! a close, the periodic check of open files; and an alarm that can be moved and cleared, of what has one limit, or one next try, at
+//! a time.
 //!
-//! Owns: alarms in order of time. The thread starts with the first alarm and ends when there has been none for a while.
-//! Invariants: an alarm runs at most once, not before its time, and without any lock held; an alarm that was dropped
-//! does not start to run; an alarm never waits for a reply, because the end of that wait may itself be an alarm, nor for
-//! a file system, because all other alarms wait meanwhile; while a database is open the thread runs (`keep`), so that no
-//! alarm is lost because a thread cannot be started; setting an alarm wakes the thread only if it would sleep past it, so
-//! that what sets and drops one for each step, as transactions do, costs no wake-up. A forked child has no such thread and
-//! begins with an empty timer. Leaves out: alarms that are moved (`deadline`) or come again (`recurring`); precision below
-//! about a millisecond.
+//! Owns: alarms in order of time, and the place of one that moves. The thread starts with the first alarm and ends when there has
+//! been none for a while. Any thread may set an alarm, also the timer's, when one goes off. Invariants: an alarm runs at most once,
+//! not before its time, and without any lock held; an alarm that was dropped does not start to run; an alarm never waits for a
+//! reply, because the end of that wait may itself be an alarm, nor for a file system, because all other alarms wait meanwhile; while
+//! a database is open the thread runs (`keep`), so that no alarm is lost because a thread cannot be started; setting an alarm wakes
+//! the thread only if it would sleep past it, so that what sets and drops one for each step, as transactions do, costs no wake-up. Of
+//! a `Deadline` at most one alarm is set, and the one that was set last stays, because an alarm is set under the lock of its place;
+//! it keeps alive nothing that it is about. That lock is held for nothing else; an alarm is dropped without it. A forked child has no
+//! such thread and begins with an empty timer. Leaves out: alarms that come again (`recurring`); what happens when one goes off;
+//! precision below about a millisecond.
+//!
+//! ```text
+//! a thread                                 timer's thread
+//! locks the place, sets an alarm
+//!                                          the alarm goes off and sets the next one: waits for the lock
+//! stores its alarm, unlocks
+//!                                          stores the next one in the place of the one that went off
+//! ```
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Condvar, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Origin, PerProcess};
 
 use super::later;
-use crate::thread::start::start_worker;
+use crate::thread::background::start_worker;
+use crate::thread::lock;
 
 type Action = Box<dyn FnOnce() + Send>;
 
@@ -138,10 +150,47 @@ fn run() {
     }
 }
 
+#[derive(Debug, Default)]
+pub(crate) struct Deadline(Mutex<Option<Alarm>>);
+
+impl Deadline {
+    /// Sets the alarm in the place of the one before, if that has not gone off yet. `action` is as in [`timer::at`], and does
+    /// not run if `of` is gone.
+    pub(crate) fn set<T: Send + Sync + 'static>(
+        &self,
+        when: Instant,
+        of: &Arc<T>,
+        action: impl FnOnce(Arc<T>) + Send + 'static,
+    ) {
+        let of = Arc::downgrade(of);
+        let if_alive = move || {
+            if let Some(of) = of.upgrade() {
+                action(of);
+            }
+        };
+        self.store(|| at(when, if_alive));
+    }
+
+    /// Takes the alarm back, unless it is going off. The next one may be set meanwhile, and is taken back then.
+    pub(crate) fn clear(&self) {
+        let before = lock(&self.0).take();
+        drop(before);
+    }
+
+    fn store(&self, set: impl FnOnce() -> Alarm) {
+        let mut place = lock(&self.0);
+        let before = place.replace(set());
+        drop(place);
+        drop(before);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
 
     /// Keeps the timer's thread busy until the returned sender is dropped, so that alarms set and cancelled meanwhile
     /// do not run.
@@ -202,7 +251,7 @@ mod tests {
     #[test]
     fn nobody_may_wait_on_the_timers_thread() {
         let (send, receive) = mpsc::channel();
-        let alarm = at(Instant::now(), move || send.send(crate::thread::block_on::must_not_block()).unwrap());
+        let alarm = at(Instant::now(), move || send.send(crate::thread::current::must_not_block()).unwrap());
         assert!(receive.recv().unwrap());
         drop(alarm);
     }
@@ -217,5 +266,43 @@ mod tests {
         drop(first);
         drop(busy);
         assert_eq!(receive.recv().unwrap(), "kept");
+    }
+
+    fn is_set(place: &Deadline) -> bool {
+        lock(&place.0).as_ref().is_some_and(Alarm::is_set)
+    }
+
+    #[test]
+    fn an_alarm_that_goes_off_before_it_is_stored_does_not_lose_the_one_it_sets() {
+        let place = Arc::new(Deadline::default());
+        let (begins, began) = mpsc::channel();
+        let (ends, ended) = mpsc::channel();
+        let next = place.clone();
+        let went_off = move || {
+            begins.send(()).unwrap();
+            next.set(Instant::now() + Duration::from_secs(3600), &next, |_| {});
+            ends.send(()).unwrap();
+        };
+        let set = || {
+            let alarm = at(Instant::now(), went_off);
+            began.recv().unwrap();
+            // What goes off can only wait here: it has not stored the next one.
+            assert!(place.0.try_lock().is_err(), "an alarm is set under the lock of its place");
+            alarm
+        };
+        place.store(set);
+        ended.recv().unwrap();
+        assert!(is_set(&place));
+        place.clear();
+        assert!(!is_set(&place));
+    }
+
+    #[test]
+    fn an_alarm_about_what_is_gone_does_nothing() {
+        let (ends, ended) = mpsc::channel();
+        let (place, of) = (Deadline::default(), Arc::new(()));
+        place.set(Instant::now() + Duration::from_millis(5), &of, move |_| ends.send(()).unwrap());
+        drop(of);
+        assert!(ended.recv().is_err(), "the action is dropped");
     }
 }

@@ -35,12 +35,11 @@ use kept::Holds;
 pub(crate) use kept::LeftTurn;
 use line::Came;
 use side_file::SideFile;
-use turn::Turn;
-use turn::{Stage, Ticket};
+use turn::{Stage, Ticket, Turn};
 
 use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};
-use crate::stats::turn_counters::TurnRecorder;
+use crate::stats::file_counters::TurnRecorder;
 use crate::thread::lock;
 
 /// If there is a file, how often a process that writes looks whether somebody is in line.

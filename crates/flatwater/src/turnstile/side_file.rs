@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{TurnFile, Word};
 
 use crate::options::resolve::beside;
-use crate::stats::turn_counters::TurnRecorder;
+use crate::stats::file_counters::TurnRecorder;
 use crate::thread::lock;
 
 /// How often a process that writes looks for the file.

@@ -13,7 +13,7 @@ use super::work::Work;
 use crate::error::hint::hint;
 use crate::error::{Error, Result, TimeoutEffect};
 use crate::inline::permit::Permit;
-use crate::thread::reentrancy::MayEnd;
+use crate::thread::current::MayEnd;
 
 /// The savepoints of a handle, outermost first; empty for the transaction itself. Each savepoint has its own number, so
 /// that a request for a savepoint that ended is never applied to a later one.

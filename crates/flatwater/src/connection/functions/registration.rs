@@ -15,7 +15,7 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, Window
 
 use super::user_code::{OwnError, Shared, SharedCollation};
 use crate::error::{Error, Result};
-use crate::thread::block_on::mark_closure;
+use crate::thread::current::mark_closure;
 
 /// SQLite's longest name of a function.
 const NAME_BYTES: usize = 255;

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::error::kind::is_passing;
 use crate::inline::limits::InlineLimits;
 use crate::sql::class::Route;
-use crate::thread::run_time::RunTime;
+use crate::thread::current::RunTime;
 use crate::values::params::ParamRow;
 
 impl CachedStatement {

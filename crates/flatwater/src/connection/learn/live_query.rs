@@ -25,7 +25,7 @@ use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::statement_info::StatementInfo;
 use crate::sql::tokens::quoted;
-use crate::thread::run_time::RunTime;
+use crate::thread::current::RunTime;
 use crate::values::params::Params;
 use crate::values::row::Rows;
 

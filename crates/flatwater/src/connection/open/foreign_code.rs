@@ -16,7 +16,7 @@ use crate::error::panics::panicked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::sql::policy;
-use crate::thread::block_on::mark_closure;
+use crate::thread::current::mark_closure;
 
 /// Runs them on a connection that has its settings, and applies these again.
 pub(crate) fn run_foreign_code(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<()> {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use super::decision::Policy;
 use super::{Checkpointer, CheckpointerShared, ThreadState};
 use crate::error::Error;
-use crate::thread::start::{AGAIN, start_worker};
+use crate::thread::background::{AGAIN, start_worker};
 use crate::time::later;
 
 impl ThreadState {

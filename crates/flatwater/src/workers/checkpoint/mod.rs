@@ -30,7 +30,7 @@ use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::CheckpointLimits;
 use crate::thread::lock;
-use crate::time::deadline::Deadline;
+use crate::time::timer::Deadline;
 use crate::workers::commit_listeners::CommitListener;
 use crate::workers::context::Context;
 use crate::workers::work::InSlot;

@@ -18,8 +18,8 @@ use crate::connection::EngineConnection;
 use crate::connection::open::role::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;
-use crate::stats::wal_counters::WalBlocker;
-use crate::thread::linger::Linger;
+use crate::stats::file_counters::WalBlocker;
+use crate::thread::background::Linger;
 
 /// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);

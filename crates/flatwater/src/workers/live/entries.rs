@@ -21,7 +21,7 @@ use crate::dependencies::index::{Id, Index, Precision, Rows};
 use crate::dependencies::point_lookup::LookedUp;
 use crate::dependencies::reads::{RowReads, TableReads};
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::stats::live_counters::{LiveCounts, LiveStats};
+use crate::stats::query_counters::{LiveCounts, LiveStats};
 
 #[derive(Default)]
 pub(super) struct Entries {

@@ -15,7 +15,7 @@ use super::subscriber::Subscriber;
 use crate::connection::learn::live_query::{Derived, Found, LiveQuery, LiveRun};
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
-use crate::time::deadline::Deadline;
+use crate::time::timer::Deadline;
 
 /// So many subscribers are woken in microseconds.
 const FEW: usize = 16;

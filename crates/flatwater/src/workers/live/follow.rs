@@ -14,9 +14,8 @@ use std::time::Duration;
 use flatwater_sqlite::{TurnFile, Word};
 
 use super::Shared;
-use crate::thread::linger::Linger;
+use crate::thread::background::{Linger, start_worker};
 use crate::thread::lock;
-use crate::thread::start::start_worker;
 use crate::workers::context::Context;
 
 /// How often the thread checks whether there is anything to follow.

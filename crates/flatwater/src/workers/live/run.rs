@@ -18,7 +18,7 @@ use crate::dependencies::index::Id;
 use crate::error::{Error, Result};
 use crate::queue::reply::wake;
 use crate::thread::background::run_with;
-use crate::thread::block_on::is_worker;
+use crate::thread::current::is_worker;
 use crate::thread::lock;
 use crate::workers::Answer;
 use crate::workers::request::ReplyTo;
@@ -170,7 +170,7 @@ mod tests {
     use crate::options::Options;
     use crate::queue::reply::Teller;
     use crate::sql::statement_info::StatementInfo;
-    use crate::thread::start::start_worker;
+    use crate::thread::background::start_worker;
     use crate::values::params::Params;
     use crate::workers::commit_listeners::ChangeListener;
     use crate::workers::context::Context as EngineContext;

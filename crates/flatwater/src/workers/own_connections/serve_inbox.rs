@@ -19,18 +19,17 @@ use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::sql::tokens::rolls_back;
 use crate::thread::background::run_waiting;
-use crate::thread::block_on::mark_closure;
+use crate::thread::current::mark_closure;
 use crate::values::executed::{BatchResult, ExecuteResult};
-use crate::workers::Answer;
 use crate::workers::kept::KeptConnection;
 use crate::workers::kept::inbox::End;
-use crate::workers::open_transaction;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::{fault, may_come_of_a_close};
 use crate::workers::work::{Ours, Work};
 use crate::workers::writer::state::OwnSettings;
 use crate::workers::writer::writer_connection::WriterConnection;
+use crate::workers::{Answer, open_transaction};
 
 impl Runner {
     pub(super) fn of(given: &Given) -> Self {

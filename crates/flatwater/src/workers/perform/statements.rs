@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::sql::class::Route;
 use crate::sql::script::terminated;
 use crate::sql::statement_info::StatementInfo;
-use crate::thread::run_time::RunTime;
+use crate::thread::current::RunTime;
 use crate::values::batch_statements::BatchStatements;
 use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;

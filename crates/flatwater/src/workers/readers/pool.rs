@@ -15,7 +15,7 @@ use super::running_reads::Running;
 use crate::options::Options;
 use crate::queue::bounded::Bounded;
 use crate::queue::ticket::Ticket;
-use crate::stats::reader_counters::ReaderCounters;
+use crate::stats::query_counters::ReaderCounters;
 use crate::workers::request::Request;
 
 pub(super) struct Pool {
@@ -69,7 +69,7 @@ impl Pool {
             coming: 0,
             running: Vec::new(),
             leases,
-            tally: ReaderCounters::new(),
+            tally: ReaderCounters::default(),
             closed: false,
             ended: false,
         }

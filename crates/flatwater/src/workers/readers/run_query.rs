@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::statement_info::StatementInfo;
-use crate::thread::run_time::RunTime;
+use crate::thread::current::RunTime;
 use crate::values::params::{ParamRow, Params};
 use crate::workers::Answer;
 use crate::workers::work::{Wanted, Work};

@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::{CallOptions, Ticket, left_request};
 use crate::sql::statement_info::StatementInfo;
-use crate::thread::block_on::{block_on, mark_closure};
+use crate::thread::current::{block_on, mark_closure};
 use crate::values::row::Rows;
 use crate::workers::Answer;
 use crate::workers::handoff::TakesOver;

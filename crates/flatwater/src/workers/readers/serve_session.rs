@@ -21,7 +21,7 @@ use crate::events::statement_event::ExecutedOn;
 use crate::inline::outcome::{InlineRun, NotTried};
 use crate::inline::permit::Permit;
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::thread::block_on::mark_closure;
+use crate::thread::current::mark_closure;
 use crate::workers::Answer;
 use crate::workers::kept::inbox::End;
 use crate::workers::kept::{CursorGuard, KeptConnection};

@@ -26,8 +26,7 @@ use super::serve::Served;
 use crate::error::Result;
 use crate::error::system::no_thread;
 use crate::options::Options;
-use crate::thread::linger::Linger;
-use crate::thread::start::{AGAIN, start_worker};
+use crate::thread::background::{AGAIN, Linger, start_worker};
 use crate::time::later;
 use crate::workers::outbox::Outbox;
 
@@ -232,9 +231,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::engine::Engine;
     use crate::engine::opening::Opening;
-    use crate::engine::registry;
+    use crate::engine::{Engine, registry};
     use crate::error::ErrorKind;
     use crate::queue::reply::reply;
     use crate::queue::ticket::{CallOptions, Leaves, Ticket};

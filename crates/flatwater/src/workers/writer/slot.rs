@@ -24,7 +24,7 @@ use super::inline_access::{renew, suspect_spoilt, unlimit};
 use super::known_schema::see_functions;
 use super::open_state::WriterTransaction;
 use super::writer_connection::WriterConnection;
-use crate::thread::linger::Linger;
+use crate::thread::background::Linger;
 use crate::turnstile::{LeftTurn, Turnstile};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;

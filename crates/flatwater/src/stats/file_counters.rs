@@ -1,8 +1,10 @@
-//! The data of `stats().wal`: the length of the WAL, what checkpoints cost, and what blocked one.
+//! What is counted of the file, for `stats().wal` and `stats().turns`: the length of the WAL, what checkpoints cost, and what blocked
+//! one; the turns that this process took among those that write to the file.
 //!
-//! Owns: the recorder, written by the checkpointer and the writer, and the snapshot. Counters are single atomics; one
-//! lock guards the rest, held for one record or one summary. The recorder also emits the events for what it counts,
-//! without holding the lock. Leaves out: deciding when to checkpoint.
+//! Owns: the recorders, written by the checkpointer, by who holds the writer slot and by the thread that waits for commits, and the
+//! snapshots. Counters are single atomics; one lock guards what else there is of the WAL, held for one record or one summary. The
+//! recorders also emit the events for what they count, without a lock. Leaves out: deciding when to checkpoint, and when turns
+//! are taken (`turnstile`).
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -11,8 +13,7 @@ use std::time::Duration;
 
 use flatwater_sqlite::CheckpointMode;
 
-use super::counters::{Counter, counters};
-use super::{Times, record, times};
+use super::counters::{Counter, Times, counters};
 use crate::error::Error;
 use crate::events::{self, InTheWay};
 use crate::thread::lock;
@@ -94,6 +95,7 @@ counters! {
     }
 }
 
+#[derive(Default)]
 struct Guarded {
     checkpoints: Times,
     pauses: Times,
@@ -101,22 +103,8 @@ struct Guarded {
     starved: u64,
     cause: Option<WalBlocker>,
     /// Events sent since the last restart of the WAL: starvation, and waiting writers.
-    told_starved: bool,
-    told_room: bool,
-}
-
-impl Default for Guarded {
-    fn default() -> Self {
-        Self {
-            checkpoints: times(),
-            pauses: times(),
-            room: times(),
-            starved: 0,
-            cause: None,
-            told_starved: false,
-            told_room: false,
-        }
-    }
+    sent_starved: bool,
+    sent_room: bool,
 }
 
 impl WalRecorder {
@@ -134,20 +122,20 @@ impl WalRecorder {
     /// Records a PASSIVE checkpoint that copied `frames` and did not reach `left`.
     pub(crate) fn checkpointed(&self, frames: u32, left: u32, took: Duration) {
         self.copied_frames.add(u64::from(frames));
-        record(&mut lock(&self.guarded).checkpoints, took);
+        lock(&self.guarded).checkpoints.record(took);
         events::checkpointed(&self.path, frames, left, took);
     }
 
     /// Records the time between two writes that a checkpoint took, whether it restarted the WAL or not.
     pub(crate) fn paused(&self, took: Duration) {
-        record(&mut lock(&self.guarded).pauses, took);
+        lock(&self.guarded).pauses.record(took);
     }
 
     /// Records how long a restart of the WAL took, from its first sync to its end.
     pub(crate) fn was_restarted(&self, took: Duration) {
         self.resets.count();
         let mut guarded = lock(&self.guarded);
-        (guarded.told_starved, guarded.told_room) = (false, false);
+        (guarded.sent_starved, guarded.sent_room) = (false, false);
         drop(guarded);
         events::was_restarted(&self.path, took);
     }
@@ -181,7 +169,7 @@ impl WalRecorder {
         let mut guarded = lock(&self.guarded);
         guarded.starved += 1;
         guarded.cause = Some(cause.clone());
-        let is_news = has_grown && !std::mem::replace(&mut guarded.told_starved, true);
+        let is_news = has_grown && !std::mem::replace(&mut guarded.sent_starved, true);
         drop(guarded);
         if is_news {
             events::starved(&self.path, cause.in_the_way());
@@ -201,8 +189,8 @@ impl WalRecorder {
     /// Records a round of the writer that waited because the WAL is beyond its hard limit.
     pub(crate) fn writers_waited(&self, took: Duration) {
         let mut guarded = lock(&self.guarded);
-        record(&mut guarded.room, took);
-        let is_told = std::mem::replace(&mut guarded.told_room, true);
+        guarded.room.record(took);
+        let is_told = std::mem::replace(&mut guarded.sent_room, true);
         drop(guarded);
         if !is_told {
             events::waited_for_room(&self.path, took);
@@ -221,15 +209,71 @@ impl WalRecorder {
             frames,
             backlog: frames.saturating_sub(copied),
             copies: guarded.checkpoints.len(),
-            copy_p50_us: guarded.checkpoints.value_at_quantile(0.5),
+            copy_p50_us: guarded.checkpoints.quantile(0.5),
             copy_max_us: guarded.checkpoints.max(),
-            pause_p50_us: guarded.pauses.value_at_quantile(0.5),
-            pause_p99_us: guarded.pauses.value_at_quantile(0.99),
+            pause_p50_us: guarded.pauses.quantile(0.5),
+            pause_p99_us: guarded.pauses.quantile(0.99),
             pause_max_us: guarded.pauses.max(),
             starved: guarded.starved,
             cause: guarded.cause.clone(),
             waits_for_room: guarded.room.len(),
             ..self.counted()
         }
+    }
+}
+
+counters! {
+    pub(crate) struct TurnRecorder { path: PathBuf }
+
+    /// Turns among the processes that write to the file, see [`Tuning::fairness`](crate::options::Tuning::fairness). All zero while no
+    /// other process writes.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub struct TurnStats {
+        /// Turns that this process took. In a turn it may commit many writes.
+        pub taken: u64 = Counter,
+        /// How long it waited for them, in microseconds.
+        pub waited_us: u64 = Counter,
+        /// Turns that it took out of order, because no turn had ended for 20 ms: the process that was next had stopped.
+        pub stalled: u64 = Counter,
+        /// How often the file `<db>-turn` could not be used, so that writes only polled for the lock.
+        pub failures: u64 = Counter,
+        /// Commits that this process announced to other processes with live queries.
+        pub commits_told: u64 = Counter,
+        /// How often the announcement of another process's commit woke the live queries of this one.
+        pub commits_heard: u64 = Counter,
+    }
+}
+
+impl TurnRecorder {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, ..Self::default() }
+    }
+
+    /// Records a part of the time that writes waited.
+    pub(crate) fn waited(&self, time: Duration) {
+        self.waited_us.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn took_turn(&self) {
+        self.taken.count();
+    }
+
+    /// Records a turn that was taken before it was due.
+    pub(crate) fn jumped(&self) {
+        self.taken.count();
+        self.stalled.count();
+    }
+
+    /// Records that the file cannot be used at the moment.
+    pub(crate) fn failed(&self, error: &std::io::Error) {
+        if self.failures.get() == 0 {
+            events::no_turns(&self.path, error);
+        }
+        self.failures.count();
+    }
+
+    pub(crate) fn snapshot(&self) -> TurnStats {
+        self.counted()
     }
 }
