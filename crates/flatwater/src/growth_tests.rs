@@ -19,8 +19,7 @@ use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::dependencies::reads::Reads;
 use crate::dependencies::tables::{Kind, Table, Tables};
 use crate::growth_counter::counted::{grows_with, steps};
-use crate::migrations::Migrations;
-use crate::migrations::plan::{Applied, next};
+use crate::migrations::{Applied, Migrations, next};
 use crate::sql::tokens::{
     has_aborting_conflict_clause, has_in_with_one_parameter, looks_like_a_write, may_call, may_call_any, names,
     without_literals,

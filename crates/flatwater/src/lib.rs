@@ -60,13 +60,11 @@ pub use api::connection::{Connection, ConnectionOptions};
 pub use api::database::Database;
 pub use api::live::Live;
 pub use api::prepared::Prepared;
-pub use api::process;
 pub use api::session::Session;
-pub use api::snapshot::Snapshot;
 pub use api::statement::Statement;
 #[cfg(feature = "testing")]
 pub use api::testing;
-pub use api::transaction::Transaction;
+pub use api::transaction::{Snapshot, Transaction};
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "derive")]
 pub use flatwater_derive::{FromRow, FromSql, ToSql};
@@ -81,16 +79,20 @@ pub use values::sql::Sql;
 
 /// Types that the operations return and take beyond values: batches, streams, rows of parameters, outcomes of calls.
 pub mod calls {
-    pub use crate::api::batches::Batches;
     pub use crate::api::blob::{Blob, BlobTable};
+    pub use crate::api::closures::Functions;
     pub use crate::api::execute_many::ExecuteMany;
-    pub use crate::api::functions::Functions;
     pub use crate::api::integrity_check::IntegrityCheck;
-    pub use crate::api::stream::RowStream;
+    pub use crate::api::stream::{Batches, RowStream};
     pub use crate::engine::cancelled::CancelOutcome;
     pub use crate::error::TimeoutEffect;
     pub use crate::migrations::ForeignKeyCheck;
     pub use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
+}
+
+/// What concerns all databases of the process: how many may have connections, and closing all of them.
+pub mod process {
+    pub use crate::api::open::{close_all, set_max_open};
 }
 
 /// The types that a live query yields.

@@ -10,15 +10,13 @@ use std::time::Duration;
 use crate::api::call::Call;
 use crate::api::prepared::{Prepared, prepare};
 use crate::api::session::{Session, with_json, with_options};
-use crate::api::snapshot::{self, Snapshot};
 use crate::api::statement::Statement;
-use crate::api::transaction::{self, Transaction};
+use crate::api::transaction::{self, Snapshot, Transaction};
 use crate::engine::dispatch::{Awaited, Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within};
 use crate::engine::{Engine, registry};
 use crate::error::{Error, Result};
-use crate::options::Options;
-use crate::options::json_options::JsonOptions;
+use crate::options::{JsonOptions, Options};
 use crate::queue::reply::reply;
 use crate::stats::Stats;
 use crate::thread::current::{in_closure, is_inside};
@@ -151,7 +149,7 @@ impl Database {
     /// `Timeout`, `Closed`, `Io`. If all [`Tuning::extra_readers`](crate::options::Tuning::extra_readers) are held, the call
     /// waits.
     pub fn snapshot(&self) -> Call<Snapshot> {
-        snapshot::begin(&self.session)
+        transaction::snapshot(&self.session)
     }
 
     /// Returns what the database has done since it was opened, through all its handles. Does not block. In a process

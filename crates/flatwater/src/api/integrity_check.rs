@@ -12,10 +12,10 @@ use std::time::Instant;
 
 use futures_core::Stream;
 
-use crate::api::batches::Batches;
 use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::api::session::Session;
+use crate::api::stream::Batches;
 use crate::error::{Error, Result};
 use crate::inline::pause::Pause;
 use crate::sql::tokens::quoted;

@@ -1,4 +1,4 @@
-//! The API: what a program calls. Each public type is one file, and each operation is defined once, in `session`.
+//! The API: what a program calls. Each operation is defined once, in `session`.
 //!
 //! Runs on callers' threads. Invariant: nothing here blocks but what says so, and no work begins before a call is
 //! polled. Leaves out: serving calls (`engine`), and the interface for front ends in other languages (`bindings`).
@@ -14,25 +14,20 @@ macro_rules! opaque {
     };
 }
 
-pub(crate) mod batches;
 pub(crate) mod blob;
 pub(crate) mod call;
 pub(crate) mod closures;
 pub(crate) mod connection;
-pub(crate) mod copies;
 pub(crate) mod database;
 pub(crate) mod execute_many;
-pub(crate) mod functions;
 pub(crate) mod integrity_check;
 pub(crate) mod live;
 pub(crate) mod maintenance;
 pub(crate) mod open;
 pub(crate) mod pending;
 pub(crate) mod prepared;
-pub mod process;
 pub(crate) mod report;
 pub(crate) mod session;
-pub(crate) mod snapshot;
 pub(crate) mod statement;
 pub(crate) mod stream;
 #[cfg(feature = "testing")]

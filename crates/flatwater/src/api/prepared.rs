@@ -12,9 +12,9 @@ use crate::api::statement::{Given, IsGiven, Known, Statement};
 use crate::error::Error;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::convert::FromSql;
-use crate::values::executed::ExecuteResult;
 use crate::values::from_row::FromRow;
 use crate::values::into_params::IntoParams;
+use crate::values::outcome::ExecuteResult;
 use crate::values::row::{Row, Rows};
 use crate::workers::work::Work;
 

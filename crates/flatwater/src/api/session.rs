@@ -6,23 +6,21 @@
 
 use std::sync::Arc;
 
-use crate::api::batches::Batches;
 use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
 use crate::api::statement::Statement;
-use crate::api::stream::RowStream;
+use crate::api::stream::{Batches, RowStream};
 use crate::engine::dispatch::Caller;
 use crate::error::location::OPTIONAL_ROW;
 use crate::error::{Error, Result};
-use crate::options::json_options::JsonOptions;
+use crate::options::JsonOptions;
 use crate::queue::ticket::CallOptions;
 use crate::sql::statement_info::StatementInfo;
-use crate::values::batch_statements::BatchStatements;
 use crate::values::convert::FromSql;
-use crate::values::decoded::{decode_first_column, decode_rows};
-use crate::values::executed::{BatchResult, ExecuteResult};
 use crate::values::from_row::FromRow;
 use crate::values::into_params::IntoParams;
+use crate::values::outcome::{BatchResult, ExecuteResult, decode_first_column, decode_rows};
+use crate::values::param_rows::BatchStatements;
 use crate::values::row::{Row, Rows};
 use crate::workers::work::{Wanted, Work};
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::sql::statement_info::StatementInfo;
-use crate::values::batch_statements::BatchStatements;
 use crate::values::into_params::IntoParams;
+use crate::values::param_rows::BatchStatements;
 use crate::values::params::Params;
 use crate::values::sql::Sql;
 

@@ -1,10 +1,11 @@
-//! The rows of a result one by one, as a `Stream`.
+//! A result that is fetched in batches, and its rows one by one, as a `Stream`.
 //!
-//! Owns: the batch whose rows are being yielded. Runs on the thread that polls it, and never blocks there. Invariant:
-//! rows come in the order of the result; after an error of a fetch there are none, after one of reading a row the next
-//! follows. Leaves out: fetching batches (`batches`).
+//! Owns: the fetches, one of which is under way while the caller uses the batch before, and the batch whose rows are being yielded. Runs
+//! on the thread that polls it, and never blocks there. Invariants: at most two batches are in memory; a dropped future of `next`
+//! loses no rows; what is dropped gives its reader back; rows come in the order of the result; after an error of a fetch there are
+//! none, after one of reading a row the next follows. Leaves out: fetching, which the readers do.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -12,12 +13,184 @@ use std::time::Instant;
 
 use futures_core::Stream;
 
-use crate::api::batches::Batches;
+use crate::api::call::Call;
+use crate::api::report::{Collection, is_heard};
+use crate::engine::dispatch::Caller;
 use crate::error::location::{after_rows, at_row};
 use crate::error::{Error, Result};
 use crate::inline::pause::Pause;
 use crate::values::from_row::{Cells, Found, FromRow};
 use crate::values::row::{Row, Rows};
+use crate::workers::kept::CursorGuard;
+use crate::workers::work::Work;
+
+/// A part of a result.
+struct Batch {
+    rows: Rows,
+    /// Present in the first part, if a reader holds the rest.
+    rest: Option<CursorGuard>,
+    has_more: bool,
+}
+
+/// The next part of a result.
+enum Next {
+    /// It is under way, or was not begun yet.
+    Fetching(Call<Batch>),
+    Fetched(Result<Batch>),
+    Nothing,
+    /// A panic, such as that of a waker, ended a poll: what was under way is lost.
+    Lost,
+}
+
+/// A result that is fetched in batches, from one point in time, in bounded memory.
+/// [`Session::stream`](crate::Session::stream) yields its
+/// rows one by one.
+///
+/// The query begins when it is first polled. It holds a reader until the last batch was fetched, the result is dropped,
+/// or no batch was fetched for [`Tuning::stream_idle`](crate::options::Tuning::stream_idle).
+#[must_use = "the query begins when the first batch is fetched"]
+pub struct Batches {
+    next: Next,
+    rest: Option<CursorGuard>,
+    /// The last part, if it had no rows: what is known of a result without any.
+    pub(crate) empty: Option<Rows>,
+    pause: Pause,
+    /// Present until all is fetched, if someone listens. Dropped after what is reported into it.
+    collection: Option<Arc<Collection>>,
+    /// Dropped last: it may be the last handle to the database.
+    caller: Caller,
+}
+
+impl Batches {
+    pub(crate) fn new(caller: &Caller, operation: &'static str, work: Result<Work>) -> Self {
+        let collection = is_heard(caller).then(Arc::default);
+        let first = fetch(caller, operation, work).collected(collection.clone());
+        Self {
+            caller: caller.clone(),
+            next: Next::Fetching(first),
+            rest: None,
+            empty: None,
+            pause: Pause::default(),
+            collection,
+        }
+    }
+
+    /// Returns the next rows, at least one, or `None` after the last. The first batch has at most 1,024 rows, and a
+    /// later one at most 32,768 values or about 256 KiB of texts and blobs. The next batch is fetched meanwhile.
+    ///
+    /// If the future is dropped, no rows are lost: the next call continues.
+    ///
+    /// # Errors
+    /// As [`Session::query`](crate::Session::query); `Timeout` if no batch was fetched for
+    /// [`Tuning::stream_idle`](crate::options::Tuning::stream_idle); `SnapshotTooOld` after
+    /// [`Tuning::read_limit`](crate::options::Tuning::read_limit). After an error there are no more rows.
+    #[doc(alias = "next_batch")]
+    #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
+    pub async fn next(&mut self) -> Option<Result<Rows>> {
+        let next = poll_fn(|context| {
+            // The first poll begins the query; its call counts itself.
+            if self.unbegun().is_none() {
+                ready!(self.pause.poll(Instant::now(), context));
+            }
+            self.poll_batch(context)
+        });
+        next.await.transpose()
+    }
+
+    /// Polls for the next batch, for a caller that gives other tasks their turn.
+    pub(crate) fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Rows>>> {
+        loop {
+            let fetched = match std::mem::replace(&mut self.next, Next::Lost) {
+                Next::Nothing => {
+                    self.next = Next::Nothing;
+                    return Poll::Ready(Ok(None));
+                }
+                Next::Lost => {
+                    self.give_up();
+                    return Poll::Ready(Err(Error::misuse("a poll of the result panicked, and its rows are lost")));
+                }
+                Next::Fetched(fetched) => fetched,
+                Next::Fetching(mut call) => match Pin::new(&mut call).poll(context) {
+                    Poll::Ready(fetched) => fetched,
+                    Poll::Pending => {
+                        self.next = Next::Fetching(call);
+                        return Poll::Pending;
+                    }
+                },
+            };
+            self.next = Next::Nothing;
+            let before = self.rest.take();
+            let Batch { rows, rest, has_more } = match fetched {
+                Ok(batch) => batch,
+                Err(error) => {
+                    // The reader is free before the listener is told.
+                    drop(before);
+                    self.collection = None;
+                    return Poll::Ready(Err(error));
+                }
+            };
+            self.rest = rest.or(before).filter(|_| has_more);
+            self.fetch_on(context);
+            if matches!(self.next, Next::Nothing) {
+                self.collection = None;
+            }
+            if !rows.is_empty() {
+                return Poll::Ready(Ok(Some(rows)));
+            }
+            self.empty = Some(rows);
+        }
+    }
+
+    /// The origin of what was not begun yet.
+    pub(crate) fn unbegun(&mut self) -> Option<&mut Caller> {
+        if let Next::Fetching(first) = &mut self.next { first.pending.unbegun() } else { None }
+    }
+
+    /// The queue in which what was not begun yet takes its place.
+    pub(crate) fn line(&mut self) -> Option<usize> {
+        if let Next::Fetching(first) = &mut self.next { first.pending.line() } else { None }
+    }
+
+    /// True if nothing is left to fetch.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.next, Next::Nothing)
+    }
+
+    /// Gives the reader back.
+    pub(crate) fn give_up(&mut self) {
+        self.next = Next::Nothing;
+        self.rest = None;
+        self.collection = None;
+    }
+
+    /// The caller uses rows that were fetched before.
+    pub(crate) fn touch(&self) {
+        if let Some(rest) = &self.rest {
+            rest.at.touch();
+        }
+    }
+
+    /// Begins to fetch the next batch, if there may be one. Its first poll sends the request.
+    fn fetch_on(&mut self, context: &mut Context<'_>) {
+        let Some(rest) = &self.rest else { return };
+        let caller = Caller { kept: Some(rest.at.clone()), ..self.caller.clone() };
+        let call = fetch(&caller, "fetch", Ok(Work::Fetch(rest.number)));
+        let mut call = call.collected(self.collection.clone());
+        self.next = match Pin::new(&mut call).poll(context) {
+            Poll::Ready(fetched) => Next::Fetched(fetched),
+            Poll::Pending => Next::Fetching(call),
+        };
+    }
+}
+
+fn fetch(caller: &Caller, operation: &'static str, work: Result<Work>) -> Call<Batch> {
+    Call::new(caller.clone(), operation, work, |answer, _| {
+        let (rows, rest, has_more) = answer.batch_of_rows()?;
+        Ok(Batch { rows, rest, has_more })
+    })
+}
+
+opaque!(Batches);
 
 /// The rows of a query, one by one: a [`Stream`] of `Result<T>`. [`next`](Self::next) needs no other crate.
 ///

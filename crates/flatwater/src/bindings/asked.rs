@@ -20,7 +20,7 @@ use crate::queue::reply::Teller;
 use crate::thread::background::run_with;
 use crate::values::block::Block;
 use crate::values::column::{ColumnNames, Names};
-use crate::values::executed::{BatchResult, ExecuteResult};
+use crate::values::outcome::{BatchResult, ExecuteResult};
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 use crate::workers::Answer;

@@ -1,19 +1,16 @@
 //! What the front ends in other languages need beyond the API. Not for programs: it may change in any version.
 //!
 //! Owns: on what a front end makes its calls, which are those of the API; hints in the words of another language. Runs
-//! on the caller's thread. Leaves out: polling a call (`front_call`), calls that are held back and what else goes on
-//! beside calls (`held`), what is given to a call (`given`), reading a result (`results`), functions and callbacks of
-//! the host (`functions`), servers (`server`), telling the host's event loop (`flatwater-bridge`).
+//! on the caller's thread. Leaves out: polling a call, and what goes on beside that (`front_call`), what is given to a call and reading a
+//! result (`values`), functions and callbacks of the host (`functions`), servers (`server`), telling the host's event loop
+//! (`flatwater-bridge`).
 
 mod asked;
 mod front_call;
 pub mod functions;
-mod given;
-mod held;
-mod results;
 pub mod server;
-mod server_checks;
 mod server_transaction;
+mod values;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -23,30 +20,26 @@ use std::time::Duration;
 
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
-pub use front_call::{FrontCall, Output, Polled, Unbegun};
-pub use given::{
-    BatchStatements, add_row, add_values, number_from, rows_added, rows_of_next, statements, statements_added, take_row,
-};
-pub use held::{Held, line_of, poll_batch, poll_live, turn_is_due};
-pub use results::{
-    ChangedRows, Schema, cell, cells, changed_rows, is_of_write, json_of, position, rows_of, shared_rows,
+pub use front_call::{FrontCall, Held, Output, Polled, Unbegun, line_of, poll_batch, poll_live, turn_is_due};
+pub use values::{
+    BatchStatements, ChangedRows, Schema, add_row, add_values, cell, cells, changed_rows, is_of_write, json_of,
+    number_from, position, rows_added, rows_of, rows_of_next, shared_rows, statements, statements_added, take_row,
 };
 
-use crate::api::batches::Batches;
 use crate::api::call::Read;
 use crate::api::database::{self, Database};
 use crate::api::execute_many::many;
-use crate::api::integrity_check;
 pub use crate::api::integrity_check::{check_sql, problems};
 use crate::api::live::Live;
 use crate::api::prepared::compile;
 use crate::api::session::{Session, batch, with_json, with_options};
-use crate::api::{copies, maintenance, open, snapshot, transaction};
+use crate::api::stream::Batches;
+use crate::api::{integrity_check, maintenance, open, transaction};
 use crate::bindings::functions::Function;
 use crate::engine::registry;
 use crate::error::Error;
+pub use crate::error::hint::Name;
 use crate::error::location::{OPTIONAL_ROW, OPTIONAL_VALUE};
-pub use crate::error::names::Name;
 pub use crate::error::shorten as shown;
 use crate::events::statement_event::{Listener, StatementEvent};
 pub use crate::inline::budget::{
@@ -54,8 +47,7 @@ pub use crate::inline::budget::{
     turns_between_polls as host_turns_between_polls,
 };
 use crate::migrations::Migrations;
-use crate::options::json_options::JsonOptions;
-use crate::options::{Key, Options};
+use crate::options::{JsonOptions, Key, Options};
 pub use crate::queue::reply::Mailbox;
 pub use crate::sql::parameters::names as parameter_names;
 pub use crate::sql::tokens::{looks_like_rows, with_gaps as tokens};
@@ -191,7 +183,7 @@ impl Target {
     /// # Errors
     /// Those of [`prepare`](Self::prepare); `Misuse` for one that returns no rows, and one whose columns are known only when it runs.
     pub fn columns(&self, sql: &str) -> FrontCall {
-        compile(&self.0, "columns", &sql, |answer, _| results::described(answer.columns()?)).into()
+        compile(&self.0, "columns", &sql, |answer, _| values::described(answer.columns()?)).into()
     }
 
     /// Opens the value of a row, whose table is that of a database.
@@ -220,17 +212,17 @@ calls_of_api! {
     /// Begins a transaction, or in a transaction a nested one. In one that is not nested `last_insert_rowid()` tells `rowid` until a
     /// row is inserted.
     begin(rowid: Option<i64>) = transaction::begin;
-    snapshot() = snapshot::begin;
+    snapshot() = transaction::snapshot;
     migrate(migrations: Migrations) = maintenance::migrate;
     vacuum() = maintenance::vacuum;
     incremental_vacuum(pages: u32) = maintenance::incremental_vacuum;
     checkpoint(mode: CheckpointMode) = maintenance::checkpoint;
-    backup(path: &Path) = copies::backup;
-    vacuum_into(path: &Path) = copies::vacuum_into;
-    export(path: &Path, key: Option<Key>) = copies::export;
-    serialize() = copies::serialize;
-    rekey(key: Key) = copies::rekey;
-    has_key(key: Key) = copies::has_key;
+    backup(path: &Path) = maintenance::backup;
+    vacuum_into(path: &Path) = maintenance::vacuum_into;
+    export(path: &Path, key: Option<Key>) = maintenance::export;
+    serialize() = maintenance::serialize;
+    rekey(key: Key) = maintenance::rekey;
+    has_key(key: Key) = maintenance::has_key;
 }
 
 /// Opens a database, which has these functions when its migrations are applied.

@@ -2,8 +2,9 @@
 //!
 //! Owns: the document while it grows, and its encoding rules. Runs inside the step loop, on the thread that runs the
 //! statement; of rows that are there, on any thread. Invariants: a document that leaves the sink is JSON in UTF-8, with one key for each column of an object; a
-//! value that has no form in JSON is an error that names its column, except infinity, which is `null`; it takes no more memory than
-//! there is room, but for one row without its texts and blobs. Leaves out: strings (`escape`), and texts that are JSON (`embedded`).
+//! value that has no form in JSON is an error that names its column, except infinity, which is `null`; a string is written as
+//! `serde_json` does; it takes no more memory than there is room, but for one row without its texts and blobs. Leaves out: the
+//! check of texts that are JSON (`embedded`).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,11 +17,10 @@ use rusqlite::types::ValueRef;
 use super::Room;
 #[cfg(feature = "serde_json")]
 use super::embedded::is_json;
-use super::escape::push_string;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
-use crate::options::json_options::JsonOptions;
-use crate::values::document::Document;
+use crate::options::JsonOptions;
+use crate::values::outcome::Document;
 use crate::values::row::Rows;
 
 /// JavaScript's `Number.MAX_SAFE_INTEGER`.
@@ -262,5 +262,91 @@ impl Sink for JsonSink<'_> {
         }
         let ends = !self.room.runs_to_end && (self.failure.is_some() || self.is_over());
         if ends { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+/// The bytes that are looked at together.
+const CHUNK: usize = 16;
+
+/// Writes the text as a JSON string. Parts that need no escape are copied as they are.
+pub(super) fn push_string(out: &mut String, text: &str) {
+    out.push('"');
+    let mut rest = text;
+    while let Some(at) = first_special(rest.as_bytes()) {
+        let (plain, from) = rest.split_at(at);
+        out.push_str(plain);
+        push_escape(out, from.as_bytes()[0]);
+        rest = &from[1..];
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+/// Returns the position of the first byte that needs an escape.
+fn first_special(bytes: &[u8]) -> Option<usize> {
+    let (chunks, _) = bytes.as_chunks::<CHUNK>();
+    // Without an early end, so that the compiler compares all bytes of a chunk at once.
+    let is_plain = |chunk: &&[u8; CHUNK]| !chunk.iter().fold(false, |found, byte| found | is_special(*byte));
+    let plain = chunks.iter().take_while(is_plain).count() * CHUNK;
+    bytes[plain..].iter().position(|byte| is_special(*byte)).map(|at| plain + at)
+}
+
+#[inline]
+fn is_special(byte: u8) -> bool {
+    byte < b' ' || byte == b'"' || byte == b'\\'
+}
+
+fn push_escape(out: &mut String, byte: u8) {
+    let letter = match byte {
+        b'"' | b'\\' => byte,
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        0x08 => b'b',
+        0x0c => b'f',
+        control => {
+            let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+            out.push_str("\\u00");
+            out.push(digit(control >> 4));
+            return out.push(digit(control & 0xf));
+        }
+    };
+    out.push('\\');
+    out.push(char::from(letter));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_as_serde_json_writes_it(text in ".{0,80}|[\\x00-\\x7f]{0,80}") {
+            assert_eq!(string(&text), serde_json::to_string(&text).unwrap());
+        }
+    }
+
+    fn string(text: &str) -> String {
+        let mut out = String::new();
+        push_string(&mut out, text);
+        out
+    }
+
+    #[test]
+    fn every_byte_at_every_place_of_a_chunk_is_as_serde_json_writes_it() {
+        let filler = "0123456789abcdefghijklmnopqrstuvwxyz é";
+        for special in (0..=0x7f_u8).map(char::from).chain(['\u{80}', '\u{2028}', '\u{fffd}', '😀']) {
+            for before in 0..=2 * CHUNK {
+                let text = format!("{}{special}{}", &filler[..before], &filler[before..]);
+                assert_eq!(string(&text), serde_json::to_string(&text).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn consecutive_escapes_and_the_empty_text_are_strings() {
+        for text in ["", "\"", "\\\\\\\"\"\n\0\u{1f}\u{7f}", "\\u0000\\ud800", "</script>"] {
+            assert_eq!(string(text), serde_json::to_string(text).unwrap());
+        }
     }
 }

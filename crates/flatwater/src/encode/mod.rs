@@ -2,7 +2,6 @@
 
 #[cfg(feature = "serde_json")]
 mod embedded;
-mod escape;
 pub(crate) mod json;
 pub(crate) mod rows;
 

@@ -1,4 +1,4 @@
-//! The sink that collects rows in a flat block.
+//! The sink that collects rows in a flat block: all of a result, or a part of it.
 //!
 //! Owns: the block while it grows. Runs inside the step loop, on the thread that runs the statement. Invariant: the
 //! block contains only whole rows when it leaves the sink, and takes no more memory than there is room, but for one value of
@@ -11,9 +11,18 @@ use crate::values::block::Block;
 use crate::values::column::Names;
 use crate::values::row::Rows;
 
+/// The first batch ends after this many rows.
+const FIRST_ROWS: usize = 1024;
+/// A later batch ends after the row with which it has this many cells: 512 KiB of them.
+const BATCH_CELLS: usize = 32_768;
+/// A batch ends after the row with which it has this many bytes of texts and blobs.
+const BATCH_BYTES: usize = 256 << 10;
+
 pub(crate) struct RowSink {
     block: Block,
     rows_left: usize,
+    /// It stops after the row with which it has this many bytes of texts and blobs.
+    most_bytes: usize,
     room: Room,
     /// There was no room for it. Of the block only its emptiness is sure.
     is_over: bool,
@@ -22,7 +31,24 @@ pub(crate) struct RowSink {
 impl RowSink {
     /// Creates a sink with capacity for a result of this many cells and bytes. It stops after `limit` rows.
     pub(crate) fn new((cells, bytes): (usize, usize), limit: usize, room: Room) -> Self {
-        Self { block: Block::with_room(cells, bytes), rows_left: limit, room, is_over: false }
+        let block = Block::with_room(cells, bytes);
+        Self { block, rows_left: limit, most_bytes: usize::MAX, room, is_over: false }
+    }
+
+    /// Creates a sink for a part of a result: rows of so many columns.
+    pub(crate) fn of_batch(columns: usize, is_first: bool, bytes: usize) -> Self {
+        let rows = if is_first { FIRST_ROWS } else { (BATCH_CELLS / columns.max(1)).clamp(1, BATCH_CELLS) };
+        // Most results are short.
+        let expected = if is_first { rows / 16 } else { rows };
+        let room = Room { bytes, runs_to_end: false };
+        Self { most_bytes: BATCH_BYTES, ..Self::new((expected * columns, 0), rows, room) }
+    }
+
+    /// Creates a sink for as many rows of so many columns as have this many cells, of which so many are expected.
+    pub(crate) fn of_part(columns: usize, cells: usize, expected: usize, bytes: usize) -> Self {
+        let room = Room { bytes, runs_to_end: false };
+        let rows = (cells / columns.max(1)).max(1);
+        Self { most_bytes: BATCH_BYTES, ..Self::new((cells.min(expected), 0), rows, room) }
     }
 
     /// Returns true if the result has more bytes than there was room for. Then it has no rows.
@@ -63,79 +89,6 @@ impl RowSink {
     }
 }
 
-/// The first batch ends after this many rows.
-const FIRST_ROWS: usize = 1024;
-/// A later batch ends after the row with which it has this many cells: 512 KiB of them.
-const BATCH_CELLS: usize = 32_768;
-/// A batch ends after the row with which it has this many bytes of texts and blobs.
-const BATCH_BYTES: usize = 256 << 10;
-
-/// The sink for a part of a result.
-pub(crate) struct BatchSink(RowSink);
-
-impl BatchSink {
-    /// Creates a sink for rows of so many columns.
-    pub(crate) fn new(columns: usize, is_first: bool, bytes: usize) -> Self {
-        let rows = if is_first { FIRST_ROWS } else { (BATCH_CELLS / columns.max(1)).clamp(1, BATCH_CELLS) };
-        // Most results are short.
-        let expected = if is_first { rows / 16 } else { rows };
-        Self(RowSink::new((expected * columns, 0), rows, Room { bytes, runs_to_end: false }))
-    }
-
-    /// Creates a sink for as many rows of so many columns as have this many cells, of which so many are expected.
-    pub(crate) fn of_part(columns: usize, cells: usize, expected: usize, bytes: usize) -> Self {
-        let room = Room { bytes, runs_to_end: false };
-        Self(RowSink::new((cells.min(expected), 0), (cells / columns.max(1)).max(1), room))
-    }
-
-    /// See [`RowSink::is_over`].
-    pub(crate) fn is_over(&self) -> bool {
-        self.0.is_over()
-    }
-
-    /// See [`RowSink::size`].
-    pub(crate) fn size(&self) -> (usize, usize) {
-        self.0.size()
-    }
-
-    pub(crate) fn finish(self, names: Names) -> Rows {
-        self.0.finish(names)
-    }
-}
-
-impl Sink for BatchSink {
-    #[inline]
-    fn null(&mut self) {
-        self.0.null();
-    }
-
-    #[inline]
-    fn integer(&mut self, value: i64) {
-        self.0.integer(value);
-    }
-
-    #[inline]
-    fn real(&mut self, value: f64) {
-        self.0.real(value);
-    }
-
-    #[inline]
-    fn text(&mut self, value: &[u8]) {
-        self.0.text(value);
-    }
-
-    #[inline]
-    fn blob(&mut self, value: &[u8]) {
-        self.0.blob(value);
-    }
-
-    #[inline]
-    fn row_done(&mut self) -> Flow {
-        let flow = self.0.row_done();
-        if self.0.block.bytes() >= BATCH_BYTES { Flow::Stop } else { flow }
-    }
-}
-
 impl Sink for RowSink {
     #[inline]
     fn null(&mut self) {
@@ -172,6 +125,6 @@ impl Sink for RowSink {
             return self.drop_rows();
         }
         self.rows_left -= 1;
-        if self.rows_left == 0 { Flow::Stop } else { Flow::Continue }
+        if self.rows_left == 0 || self.block.bytes() >= self.most_bytes { Flow::Stop } else { Flow::Continue }
     }
 }

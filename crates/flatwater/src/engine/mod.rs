@@ -40,7 +40,7 @@ use connect_checkpointer::checkpointer;
 use connect_live::live_queries;
 use opening::Opening;
 
-use crate::error::system::no_thread;
+use crate::error::cause::no_thread;
 use crate::error::{Error, Result};
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;

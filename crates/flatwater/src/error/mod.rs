@@ -5,26 +5,20 @@
 //! those modules.
 
 pub(crate) mod cause;
-pub(crate) mod hidden_keys;
 pub(crate) mod hint;
 pub(crate) mod kind;
 pub(crate) mod location;
-pub(crate) mod names;
 pub(crate) mod of_sqlite;
-pub(crate) mod panics;
-pub(crate) mod system;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use flatwater_sqlite::SystemFailure;
-
 use cause::Cause;
-use hidden_keys::without_key;
-use hint::Hint;
+use hint::{Hint, Name};
 pub use kind::ErrorKind;
 use kind::code_name;
-use names::Name;
+use location::shorten_around;
+pub use location::{after_the_write, shorten};
 
 /// The result of a Flatwater call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -57,10 +51,6 @@ struct Inner {
     applied: Option<TimeoutEffect>,
     cause: Cause,
 }
-
-/// The maximum number of bytes of SQL in an error, and how many of them stand before the place of the failure.
-const SQL_SHOWN_BYTES: usize = 200;
-const SQL_BEFORE_BYTES: usize = 60;
 
 impl Error {
     #[cold]
@@ -96,57 +86,36 @@ impl Error {
         error
     }
 
-    #[must_use]
     pub(crate) fn with_hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hint.get_or_insert(hint.into());
         self
     }
 
     /// Puts the hint in the place of another one.
-    #[must_use]
     pub(crate) fn with_other_hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    #[must_use]
     pub(crate) fn in_operation(mut self, operation: &'static str) -> Self {
         self.0.operation.get_or_insert(operation);
         self
     }
 
-    #[must_use]
     pub(crate) fn with_sql(mut self, sql: &str) -> Self {
         let offset = self.0.offset.unwrap_or(0);
         self.0.sql.get_or_insert_with(|| shorten_around(sql, offset).into());
         self
     }
 
-    #[must_use]
     pub(crate) fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    #[must_use]
     pub(crate) fn with_message(mut self, message: String) -> Self {
         self.0.message = message.into();
         self
-    }
-
-    /// Appends the operating system's failure to the message, and a hint if there is one.
-    #[must_use]
-    pub(crate) fn because(mut self, failure: SystemFailure) -> Self {
-        if let Some(clause) = system::clause(failure) {
-            self.0.message = format!("{}: {clause}", self.0.message).into();
-        }
-        if let Some(hint) = system::hint(failure) {
-            self = self.with_hint(hint);
-        }
-        match cause::of(failure) {
-            Some(cause) => self.caused_by(cause),
-            None => self,
-        }
     }
 
     /// Returns the kind of failure.
@@ -220,25 +189,6 @@ impl Error {
     }
 }
 
-/// Returns the SQL, cut to `SQL_SHOWN_BYTES` if it is longer.
-pub fn shorten(sql: &str) -> Cow<'_, str> {
-    shorten_around(sql, 0)
-}
-
-/// Returns the part of the SQL around the byte `place`, with dots where something is left out.
-fn shorten_around(sql: &str, place: usize) -> Cow<'_, str> {
-    let shown = without_key(sql.trim_end());
-    let Cow::Borrowed(sql) = shown else { return shown };
-    if sql.len() <= SQL_SHOWN_BYTES {
-        return sql.into();
-    }
-    let is_near_begin = place <= SQL_SHOWN_BYTES - SQL_BEFORE_BYTES;
-    let start = if is_near_begin { 0 } else { sql.floor_char_boundary(place - SQL_BEFORE_BYTES) };
-    let end = sql.floor_char_boundary(start + SQL_SHOWN_BYTES);
-    let dots = |is_left_out| if is_left_out { "..." } else { "" };
-    format!("{}{}{}", dots(start > 0), &sql[start..end], dots(end < sql.len())).into()
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
@@ -267,29 +217,27 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = &*self.0;
+        fn shown(value: &Option<impl fmt::Debug>) -> Option<&dyn fmt::Debug> {
+            value.as_ref().map(|value| value as _)
+        }
+        let Inner { kind, message, code, operation, sql, row, offset, applied, .. } = &*self.0;
+        let (name, hint) = (code.map(code_name), self.hint());
         let mut out = f.debug_struct("Error");
-        out.field("kind", &inner.kind).field("message", &inner.message);
-        if let Some(code) = inner.code {
-            out.field("code", &code).field("name", &code_name(code));
-        }
-        if let Some(operation) = inner.operation {
-            out.field("operation", &operation);
-        }
-        if let Some(sql) = &inner.sql {
-            out.field("sql", sql);
-        }
-        if let Some(row) = inner.row {
-            out.field("row", &row);
-        }
-        if let Some(offset) = inner.offset {
-            out.field("offset", &offset);
-        }
-        if let Some(applied) = inner.applied {
-            out.field("applied", &applied);
-        }
-        if let Some(hint) = self.hint() {
-            out.field("hint", &hint);
+        out.field("kind", kind).field("message", message);
+        let others = [
+            ("code", shown(code)),
+            ("name", shown(&name)),
+            ("operation", shown(operation)),
+            ("sql", shown(sql)),
+            ("row", shown(row)),
+            ("offset", shown(offset)),
+            ("applied", shown(applied)),
+            ("hint", shown(&hint)),
+        ];
+        for (name, value) in others {
+            if let Some(value) = value {
+                out.field(name, value);
+            }
         }
         out.finish()
     }
@@ -303,18 +251,11 @@ impl std::error::Error for Error {
     }
 }
 
-/// Of a result that cannot be made: says that its statement was executed.
-#[must_use]
-pub fn after_the_write(mut error: Error) -> Error {
-    error.0.applied = Some(TimeoutEffect::Yes);
-    error.0.message = format!("{}; the call was executed", error.0.message).into();
-    error
-}
-
 #[cfg(test)]
 mod tests {
     use flatwater_sqlite::SqliteError;
 
+    use super::location::SQL_SHOWN_BYTES;
     use super::*;
 
     #[test]

@@ -1,16 +1,57 @@
 //! Every setting of a database and its default.
 //!
-//! Owns: `Options`, a plain value, usable on any thread, and the setters of the first tier. Invariant: the defaults are
-//! part of the API. Leaves out: the second tier (`tuning`), checking which settings contradict each other (`resolve`),
+//! Owns: `Options`, a plain value, usable on any thread, the setters of the first tier, and the macros by which a setting and its
+//! setter are declared once. Invariant: the defaults are part of the API. Leaves out: the second tier (`tuning`), checking which settings contradict each other (`resolve`),
 //! and applying them, which connections, workers and the engine do.
 
+/// Declares the settings, each with its type and its default. Handles of one open file have the same settings of the
+/// file; `first_difference` names one that is not the same.
+macro_rules! settings {
+    (
+        $(#[$doc:meta])* pub struct $type:ident;
+        of the file { $($(#[$shared_note:meta])* $shared:ident: $shared_type:ty = $shared_default:expr;)* }
+        of a handle { $($(#[$note:meta])* $name:ident: $of:ty = $default:expr;)* }
+    ) => {
+        $(#[$doc])*
+        pub struct $type {
+            $($(#[$shared_note])* pub(crate) $shared: $shared_type,)*
+            $($(#[$note])* pub(crate) $name: $of,)*
+        }
+
+        impl $type {
+            fn with_defaults() -> Self {
+                Self { $($shared: $shared_default,)* $($name: $default,)* }
+            }
+
+            fn first_difference(&self, other: &Self) -> Option<&'static str> {
+                let differ = [$((stringify!($shared), self.$shared != other.$shared)),*];
+                differ.into_iter().find_map(|(name, differs)| differs.then_some(name))
+            }
+        }
+    };
+}
+
+/// Declares the setters of a type. The second part says where its fields are. A field that has no value by default is
+/// marked with `=> Some`.
+macro_rules! setters {
+    ($type:ident, $this:ident => $fields:expr; $($(#[$doc:meta])* $name:ident: $of:ty $(=> $some:ident)?;)*) => {
+        impl $type {
+            $(
+                $(#[$doc])*
+                pub fn $name(self, $name: $of) -> Self {
+                    let mut $this = self;
+                    $fields.$name = $($some)?($name);
+                    $this
+                }
+            )*
+        }
+    };
+}
+
 mod choices;
-pub(crate) mod foreign_code;
-pub(crate) mod image;
-pub(crate) mod json_options;
+pub(crate) mod given;
 pub(crate) mod key;
 pub(crate) mod resolve;
-mod setters;
 mod tuning;
 pub(crate) mod uri;
 
@@ -23,13 +64,11 @@ pub use crate::inline::limits::{Inline, InlineLimits};
 use crate::migrations::Migrations;
 use crate::thread::cores;
 pub use choices::{
-    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, SecondCopy, TempStore,
+    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, JsonOptions, SecondCopy,
+    TempStore,
 };
-use foreign_code::{Extension, OnConnect};
-use image::Image;
-pub use json_options::JsonOptions;
+use given::{Extension, Image, OnConnect};
 pub use key::Key;
-use setters::{setters, settings};
 pub use tuning::Tuning;
 use uri::Mode;
 

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use super::choices::{AutoVacuum, Checkpoint, Fairness, GroupLimits, Journal, SecondCopy, TempStore};
-use super::setters::setters;
 use super::{Inline, Options};
 
 /// The second tier of [`Options`]: settings that most programs leave as they are. Set by [`Options::tuning`].

@@ -26,7 +26,7 @@ use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, TimeoutEffect};
 use crate::events::statement_event::ExecutedOn;
 use crate::time::later;
-use crate::values::decoded::Decode;
+use crate::values::outcome::Decode;
 
 /// The options of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

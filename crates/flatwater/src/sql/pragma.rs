@@ -7,8 +7,8 @@
 
 use flatwater_sqlite::CAN_ENCRYPT;
 
-use crate::error::hidden_keys::KEY_PRAGMAS;
 use crate::error::hint::{Sentence, hint};
+use crate::error::location::KEY_PRAGMAS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pragma {

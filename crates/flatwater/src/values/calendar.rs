@@ -85,7 +85,7 @@ macro_rules! calendar_values {
 
         impl FromSql for $type {
             fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-                super::calendar::read(value, super::calendar::$form, super::calendar::$parse, $make)
+                calendar::read(value, calendar::$form, calendar::$parse, $make)
             }
         }
     )+};

@@ -1,17 +1,17 @@
 //! Results: one flat row-major block of cells with a shared schema, and rows as views into it.
 //!
-//! Owns: `Rows`, `Row`, and their cells. Runs on the caller's thread. Invariant: the block has a cell for each column
-//! of each row. Leaves out: filling the block, which a sink does; iterating (`row_iter`); reading whole rows as a type
-//! (`read`).
+//! Owns: `Rows`, `Row`, their cells, and iterating over rows, by reference or owned. Runs on the caller's thread. Invariants: the block
+//! has a cell for each column of each row; an owned row keeps the whole result alive. Leaves out: filling the block, which a sink
+//! does; reading whole rows as a type (`from_row`).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
 
 use super::block::Block;
 use super::column::{Column, ColumnIndex, ColumnNames, Names};
-use super::convert::FromSql;
-use super::mismatch::mismatch;
+use super::convert::{FromSql, mismatch};
 use crate::error::location::at_row;
 use crate::error::{Error, Result};
 
@@ -190,6 +190,78 @@ impl Row<'_> {
         self.rows().explain(at_row(error, self.index))
     }
 }
+
+impl Rows {
+    /// The rows in order.
+    #[must_use]
+    pub fn iter(&self) -> RowIter<'_> {
+        RowIter::new(Source::Borrowed(self), self.len())
+    }
+}
+
+impl<'a> IntoIterator for &'a Rows {
+    type Item = Row<'a>;
+    type IntoIter = RowIter<'a>;
+
+    fn into_iter(self) -> RowIter<'a> {
+        self.iter()
+    }
+}
+
+/// The rows keep the whole result in memory until the last of them is dropped.
+impl IntoIterator for Rows {
+    type Item = Row<'static>;
+    type IntoIter = RowIter<'static>;
+
+    fn into_iter(self) -> RowIter<'static> {
+        let length = self.len();
+        RowIter::new(Source::Shared(Arc::new(self)), length)
+    }
+}
+
+/// The rows of a result in order; made by [`Rows::iter`] and by iterating over [`Rows`].
+#[derive(Debug, Clone)]
+pub struct RowIter<'a> {
+    rows: Source<'a>,
+    left: Range<usize>,
+}
+
+impl<'a> RowIter<'a> {
+    fn new(rows: Source<'a>, length: usize) -> Self {
+        Self { rows, left: 0..length }
+    }
+
+    #[inline]
+    fn row(&self, index: usize) -> Row<'a> {
+        Row { rows: self.rows.clone(), index }
+    }
+}
+
+impl<'a> Iterator for RowIter<'a> {
+    type Item = Row<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Row<'a>> {
+        self.left.next().map(|index| self.row(index))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.left.size_hint()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Row<'a>> {
+        self.left.nth(n).map(|index| self.row(index))
+    }
+}
+
+impl DoubleEndedIterator for RowIter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.left.next_back().map(|index| self.row(index))
+    }
+}
+
+impl ExactSizeIterator for RowIter<'_> {}
+impl std::iter::FusedIterator for RowIter<'_> {}
 
 #[cfg(test)]
 mod tests {

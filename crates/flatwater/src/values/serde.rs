@@ -2,7 +2,7 @@
 //!
 //! Owns: `Serde`, and the deserializers of a row and of a cell. Runs on the thread that reads the rows. Invariant: no
 //! error has the value of a cell in it, except where the message of the caller's own type has it. Leaves out: JSON in a
-//! column (`stored_json`), and what the errors say (`serde_error`).
+//! column (`foreign_types`), and what the errors say (`serde_error`).
 
 use rusqlite::types::ValueRef;
 use serde::de::value::{SeqDeserializer, StrDeserializer};

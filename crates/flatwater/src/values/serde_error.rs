@@ -8,7 +8,7 @@ use std::fmt::{Display, Formatter};
 
 use serde::de::{Error as Refusal, Expected, Unexpected};
 
-use super::mismatch::column_of;
+use super::convert::column_of;
 use super::row::Row;
 use crate::error::Error;
 

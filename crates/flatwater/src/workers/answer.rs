@@ -18,7 +18,7 @@ use crate::queue::run_metrics::Counts;
 use crate::sql::class::Route;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::column::Names;
-use crate::values::executed::{BatchResult, ExecuteResult};
+use crate::values::outcome::{BatchResult, ExecuteResult};
 use crate::values::row::{Row, Rows};
 use crate::workers::Answer;
 use crate::workers::kept::CursorGuard;

@@ -39,9 +39,7 @@ use crate::connection::run::blobs::BlobUsed;
 use crate::error::Error;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::column::Names;
-use crate::values::decoded::Decoded;
-use crate::values::document::Document;
-use crate::values::executed::{BatchResult, ExecuteResult};
+use crate::values::outcome::{BatchResult, Decoded, Document, ExecuteResult};
 use crate::values::row::Rows;
 
 /// The answer to a request. It moves a few times on its way, so what is larger than `Rows` is boxed.

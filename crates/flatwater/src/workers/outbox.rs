@@ -11,7 +11,7 @@ use crate::queue::reply::Teller;
 use crate::queue::ticket::Ticket;
 use crate::stats::{CallKind, Recorder};
 use crate::thread::background::{dispose, run_with};
-use crate::values::decoded::Decode;
+use crate::values::outcome::Decode;
 use crate::values::row::Rows;
 use crate::workers::Answer;
 use crate::workers::request::ReplyTo;
@@ -108,7 +108,7 @@ struct Large {
 
 impl Large {
     fn deliver(self, teller: &mut Teller) {
-        self.reply_to.fill(Ok(Answer::Decoded((self.decode)(self.rows))), teller);
+        self.reply_to.fill(Ok(Answer::Decoded((self.decode)(&self.rows))), teller);
     }
 
     /// Delivers from another thread. If none can be started, the caller decodes.

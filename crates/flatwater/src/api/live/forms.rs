@@ -17,9 +17,9 @@ use crate::connection::learn::live_query::LivePart;
 use crate::error::{Error, Result};
 use crate::queue::reply::{reply, wake};
 use crate::thread::background;
-use crate::values::decoded::decode_shared;
 use crate::values::from_row::FromRow;
 use crate::values::into_params::IntoParams;
+use crate::values::outcome::decode_rows;
 use crate::workers::outbox::FEW;
 
 impl Database {
@@ -275,7 +275,7 @@ async fn read_elsewhere<T: FromRow + Send + 'static>(rows: &LiveRows) -> Result<
     let shared = rows.rows.clone();
     let read = move || {
         // The values of a call that was dropped are dropped here; their code may panic.
-        if let Ok(waker) = promise.fill(decode_shared::<T>(&shared)) {
+        if let Ok(waker) = promise.fill(decode_rows::<T>(&shared)) {
             wake(waker);
         }
     };

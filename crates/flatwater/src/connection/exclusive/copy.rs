@@ -16,7 +16,7 @@ use crate::connection::open::pragmas::in_definitions;
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
-use crate::options::image::in_rollback_mode;
+use crate::options::given::in_rollback_mode;
 
 /// How a database is copied.
 #[derive(Debug)]

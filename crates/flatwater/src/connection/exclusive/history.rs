@@ -7,8 +7,7 @@
 use flatwater_sqlite::Sqlite;
 
 use crate::error::{Error, Result};
-use crate::migrations::Step;
-use crate::migrations::plan::Applied;
+use crate::migrations::{Applied, Step};
 
 const CREATE: &str = "CREATE TABLE main._flatwater_migrations (
     version INTEGER PRIMARY KEY,

@@ -12,7 +12,7 @@ use super::keep_wal_at_close;
 use super::pragmas::{apply_pragmas, watch_wal};
 use super::role::Role;
 use super::untrusted::read_schemas_again;
-use crate::error::panics::panicked;
+use crate::error::cause::panicked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::sql::policy;

@@ -39,7 +39,7 @@ use crate::connection::run::recording::Recording;
 use crate::connection::run::statement_cache::Statements;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
-use crate::options::image::in_rollback_mode;
+use crate::options::given::in_rollback_mode;
 use crate::options::uri::{self, Mode};
 use crate::sql::policy;
 

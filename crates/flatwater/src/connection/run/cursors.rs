@@ -12,7 +12,7 @@ use super::execute::{explain, too_large};
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
-use crate::encode::rows::BatchSink;
+use crate::encode::rows::RowSink;
 use crate::error::{Error, Result};
 use crate::values::params::Params;
 use crate::values::row::Rows;
@@ -68,7 +68,7 @@ impl Cursors {
         let Some(OpenCursor { statement, params, .. }) = self.open.iter().find(|cursor| cursor.number == number) else {
             return Err(Error::misuse("the result has no more rows"));
         };
-        let mut sink = BatchSink::new(statement.names.len(), is_first, connection.result_limit);
+        let mut sink = RowSink::of_batch(statement.names.len(), is_first, connection.result_limit);
         let flow = connection.sqlite.statement(statement.id).next(&mut sink);
         let fetched = flow
             .map_err(|error| explain(&connection.sqlite, error, statement, params.row()))

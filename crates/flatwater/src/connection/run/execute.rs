@@ -21,12 +21,11 @@ use crate::encode::json::JsonSink;
 use crate::encode::rows::RowSink;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
-use crate::options::json_options::JsonOptions;
+use crate::options::JsonOptions;
 use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::tokens::has_in_with_one_parameter;
-use crate::values::document::Document;
-use crate::values::executed::{BatchResult, ExecuteResult};
+use crate::values::outcome::{BatchResult, Document, ExecuteResult};
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 

@@ -19,7 +19,7 @@ use crate::connection::EngineConnection;
 use crate::error::Result;
 use crate::error::location::in_row;
 use crate::sql::policy;
-use crate::values::executed::{BatchResult, ExecuteResult};
+use crate::values::outcome::{BatchResult, ExecuteResult};
 use crate::values::param_rows::ParamRows;
 use crate::values::params::{ParamRow, Params};
 

@@ -9,7 +9,7 @@ use flatwater_sqlite::Flow;
 use super::execute::{explain, too_large};
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
-use crate::encode::rows::BatchSink;
+use crate::encode::rows::RowSink;
 use crate::error::Result;
 use crate::values::block::Cell;
 use crate::values::params::ParamRow;
@@ -45,7 +45,7 @@ pub(crate) fn execute_in_parts(
     loop {
         let wanted = if before == 0 { FIRST_CELLS } else { CELLS };
         let room = connection.result_limit.saturating_sub(cells * size_of::<Cell>() + bytes);
-        let mut sink = BatchSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells), room);
+        let mut sink = RowSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells), room);
         let flow = connection.sqlite.statement(statement.id).next(&mut sink);
         let flow = flow.map_err(|error| explain(&connection.sqlite, error, statement, params))?;
         if sink.is_over() {

@@ -13,7 +13,7 @@ use rusqlite::DropBehavior;
 
 use crate::connection::EngineConnection;
 use crate::connection::exclusive::reset::{is_idle, restore_handlers};
-use crate::error::panics::panicked;
+use crate::error::cause::panicked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;

@@ -14,7 +14,7 @@ use flatwater_sqlite::Policy;
 use crate::connection::EngineConnection;
 use crate::connection::exclusive::lend::{self, Remains};
 use crate::connection::exclusive::violations::enforce_foreign_keys;
-use crate::error::panics::panicked;
+use crate::error::cause::panicked;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;

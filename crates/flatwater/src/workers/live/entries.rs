@@ -424,7 +424,7 @@ mod tests {
     fn an_error_that_may_pass_ends_no_stream_and_runs_again_without_a_commit() {
         let (mut entries, id, place) = entries();
         let no_thread =
-            crate::error::system::no_thread("a thread", &std::io::Error::from(std::io::ErrorKind::WouldBlock));
+            crate::error::cause::no_thread("a thread", &std::io::Error::from(std::io::ErrorKind::WouldBlock));
         let cut_off = Error::new(ErrorKind::SnapshotTooOld, "the read was ended");
         for (error, runs_again) in [(no_thread, true), (cut_off, false)] {
             drop(entries.finish(id, Ran::new(Err(error), None), Instant::now()));

@@ -17,7 +17,7 @@ use crate::inline::permit::Permit;
 use crate::sql::bracket::Bracket;
 use crate::sql::schema_seen::LeftWal;
 use crate::sql::statement_info::StatementInfo;
-use crate::values::executed::ExecuteResult;
+use crate::values::outcome::ExecuteResult;
 use crate::workers::Answer;
 use crate::workers::short::gate::{self, Place};
 use crate::workers::short::run::run_short;

@@ -24,7 +24,7 @@ use super::read_session::ReadSession;
 use super::reader::Reader;
 use super::serve::Served;
 use crate::error::Result;
-use crate::error::system::no_thread;
+use crate::error::cause::no_thread;
 use crate::options::Options;
 use crate::thread::background::{AGAIN, Linger, start_worker};
 use crate::time::later;

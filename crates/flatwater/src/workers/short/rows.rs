@@ -23,7 +23,7 @@ use crate::queue::ticket::CallOptions;
 use crate::queue::write_count::PendingWrite;
 use crate::sql::statement_info::StatementInfo;
 use crate::time::later;
-use crate::values::executed::BatchResult;
+use crate::values::outcome::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::workers::Answer;
 use crate::workers::request::Tried;

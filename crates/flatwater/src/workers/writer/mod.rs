@@ -37,7 +37,7 @@ pub(crate) use park_database::Parked;
 use slot::HeldConnection;
 use writer_connection::WriterConnection;
 
-use crate::error::system::no_thread;
+use crate::error::cause::no_thread;
 use crate::error::{Error, Result};
 use crate::queue::bounded::LinePlace;
 use crate::queue::reply::{Reply, reply};

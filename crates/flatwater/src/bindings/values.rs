@@ -1,9 +1,11 @@
-//! Results as front ends read them, without a `Row`. Part of the interface that `bindings` is, and with it not for
-//! programs.
+//! What front ends give to calls, and results as they read them, without a `Row`. Part of the interface that `bindings` is, and with it
+//! not for programs.
 //!
-//! Owns: cells, columns by name, and the rows in which two results differ. Runs on any thread. Invariant: nothing is
-//! copied. Leaves out: making values of the host's language.
+//! Owns: rows of parameters, and statements with theirs, filled in slices; the statements of a script; cells, columns by name, and the
+//! rows in which two results differ. Runs on any thread. Invariant: of a result nothing is copied. Leaves out: how parameters are kept
+//! (`values`), reading texts (`sql`), and making values of the host's language.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
@@ -12,12 +14,66 @@ use crate::api::live::LiveRows;
 use crate::api::live::row_changes::RowChanges;
 use crate::encode;
 use crate::error::{Error, Result, after_the_write};
-use crate::options::json_options::JsonOptions;
+use crate::options::JsonOptions;
+use crate::sql::{script, tokens};
 use crate::values::column::{ColumnNames, Names};
 use crate::values::difference::Difference;
-use crate::values::document::Document;
+use crate::values::outcome::Document;
+use crate::values::param_rows;
+use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::Rows;
+
+/// Adds a row of parameters, and empties `row`, whose memory and names are used again.
+pub fn add_row(rows: &mut ParamRows, row: &mut Params) {
+    rows.push(row);
+    row.clear();
+}
+
+/// Adds a row of parameters, whose long values are not copied.
+pub fn take_row(rows: &mut ParamRows, row: Params) {
+    rows.take(row);
+}
+
+/// Adds a row of this many values without names. None of them is NaN, which SQLite does not store.
+pub fn add_values<'a>(rows: &mut ParamRows, width: usize, values: impl Iterator<Item = ValueRef<'a>>) {
+    rows.push_values(width, values);
+}
+
+/// The statements of a batch. A text that follows itself is there once.
+pub type BatchStatements = param_rows::BatchStatements<Box<str>>;
+
+/// Returns the rows to which the parameters of the next statement are to be added, which is one row.
+pub fn rows_of_next<'a>(statements: &'a mut BatchStatements, sql: &str) -> &'a mut ParamRows {
+    let Ok(rows) = statements.rows(|last| **last == *sql, || Ok::<_, Infallible>(sql.into()));
+    rows
+}
+
+/// The number of statements.
+#[must_use]
+pub fn statements_added(statements: &BatchStatements) -> usize {
+    statements.len()
+}
+
+/// Sets the number of the first row of parameters, by which errors name a row. It is 0 otherwise.
+pub fn number_from(rows: &mut ParamRows, first: usize) {
+    rows.first_number = first;
+}
+
+/// The number of rows of parameters.
+#[must_use]
+pub fn rows_added(rows: &ParamRows) -> usize {
+    rows.len()
+}
+
+/// The statements of a script: of each its text, the word that says what it does, and of a PRAGMA its name and, if it is set,
+/// whether one that is on or off is on with this value.
+pub fn statements(script: &str) -> impl Iterator<Item = (&str, &str, Option<(&str, Option<bool>)>)> {
+    script::statements(script).map(|sql| {
+        let pragma = tokens::pragma(sql).map(|(name, value)| (name, value.map(|value| !tokens::is_off(value))));
+        (sql, tokens::verb(sql).unwrap_or_default(), pragma)
+    })
+}
 
 /// The value of a cell, which the result must have.
 #[inline]
