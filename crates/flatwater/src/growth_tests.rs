@@ -15,16 +15,15 @@ use crate::connection::learn::schema_tables::reads_view_that_joins_by_name;
 use crate::connection::run::hidden_values::hide_values;
 use crate::connection::run::hints::most_alike;
 use crate::dependencies::index::Index;
-use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::dependencies::reads::Reads;
-use crate::dependencies::tables::{Kind, Table, Tables};
+use crate::dependencies::tables::{Kind, PrimaryKeys, Table, Tables};
 use crate::growth_counter::counted::{grows_with, steps};
 use crate::migrations::{Applied, Migrations, next};
+use crate::sql::text::may_replace;
 use crate::sql::tokens::{
     has_aborting_conflict_clause, has_in_with_one_parameter, looks_like_a_write, may_call, may_call_any, names,
     without_literals,
 };
-use crate::sql::unreported_changes::may_replace;
 use crate::values::block::Block;
 use crate::values::column::ColumnNames;
 use crate::values::difference::Difference;

@@ -84,7 +84,7 @@ pub mod calls {
     pub use crate::api::execute_many::ExecuteMany;
     pub use crate::api::integrity_check::IntegrityCheck;
     pub use crate::api::stream::{Batches, RowStream};
-    pub use crate::engine::cancelled::CancelOutcome;
+    pub use crate::engine::opening::CancelOutcome;
     pub use crate::error::TimeoutEffect;
     pub use crate::migrations::ForeignKeyCheck;
     pub use flatwater_sqlite::{CheckpointInfo, CheckpointMode};

@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use crate::api::pending::{Leaving, Pending, Start, Stepped};
 use crate::api::report::Collection;
-use crate::engine::cancelled::CancelOutcome;
-use crate::engine::dispatch::Caller;
+use crate::engine::caller::Caller;
 use crate::engine::handle::called_from_within;
-use crate::engine::opening::Opening;
+use crate::engine::opening::{CancelOutcome, Opening};
 use crate::error::{Error, Result};
-use crate::inline::{budget, pause};
+use crate::inline::budget;
 use crate::thread::current::{block_on, must_not_block};
 use crate::workers::Answer;
 use crate::workers::open_transaction::Level;
@@ -136,7 +135,7 @@ impl<T, E: From<Error>> Future for Call<T, E> {
         let this = self.get_mut();
         match this.pending.step(|reply| Pin::new(reply).poll(context)) {
             Stepped::Ready(answer) => return Poll::Ready(this.finish(answer)),
-            Stepped::Yields => pause::wake(context),
+            Stepped::Yields => budget::wake(context),
             Stepped::Waits => {}
         }
         Poll::Pending

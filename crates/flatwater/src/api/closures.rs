@@ -18,7 +18,7 @@ use crate::api::call::Call;
 use crate::api::connection::Connection;
 use crate::api::database::Database;
 use crate::connection::functions::registration::{Key, Registration};
-use crate::engine::dispatch::Caller;
+use crate::engine::caller::Caller;
 use crate::error::location::offset_by;
 use crate::error::{Error, Result};
 use crate::workers::work::{Exclusive, Returned, Work};

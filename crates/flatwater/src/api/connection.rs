@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::api::session::Session;
-use crate::engine::dispatch::Caller;
-use crate::engine::own_connections::own_connection;
+use crate::engine::caller::Caller;
+
 use crate::workers::own_connections::OwnGuard;
 use crate::workers::work::Work;
 
@@ -83,7 +83,7 @@ impl Connection {
         own.busy_timeout = options.busy_timeout.unwrap_or(own.busy_timeout);
         own.foreign_keys = options.foreign_keys.unwrap_or(own.foreign_keys);
         own.read_only |= caller.handle.is_read_only();
-        let guard = OwnGuard(own_connection(engine, own));
+        let guard = OwnGuard(engine.own_connection(own));
         let caller = Caller { kept: Some(guard.0.clone()), inside: None, ..caller.clone() };
         Self { guard, session: Session(caller) }
     }

@@ -11,12 +11,11 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::api::call::Call;
-use crate::engine::cancelled::CancelOutcome;
-use crate::engine::dispatch::Caller;
+use crate::engine::caller::Caller;
+use crate::engine::opening::CancelOutcome;
 use crate::error::Result;
 use crate::error::location::in_row;
-use crate::inline::budget;
-use crate::inline::pause::{self, Pause};
+use crate::inline::budget::{self, Pause};
 use crate::queue::ticket::CallOptions;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::into_params::IntoParams;
@@ -159,7 +158,7 @@ where
                 // Nothing suspends before the first rows: writes run in the order of their first polls.
                 if !collecting.pause.is_over(began) {
                     self.0 = Progress::Collecting(collecting);
-                    pause::wake(context);
+                    budget::wake(context);
                     return Poll::Pending;
                 }
                 match collecting.collect(|rows| rows.is_multiple_of(ROWS) && began.elapsed() >= SLICE) {

@@ -17,7 +17,7 @@ use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::api::stream::Batches;
 use crate::error::{Error, Result};
-use crate::inline::pause::Pause;
+use crate::inline::budget::Pause;
 use crate::sql::tokens::quoted;
 use crate::workers::work::Wanted;
 

@@ -12,7 +12,7 @@ use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::connection::exclusive::copy::Copy;
-use crate::connection::exclusive::page_copy::Target;
+use crate::connection::exclusive::copy_target::Target;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::migrations::Migrations;

@@ -12,7 +12,7 @@ use crate::api::call::Call;
 use crate::api::database::{Database, database};
 use crate::api::maintenance::migrate;
 use crate::connection::functions::registration::Registration;
-use crate::engine::dispatch::{Awaited, Submitted};
+use crate::engine::awaited::{Awaited, Submitted};
 use crate::engine::handle::{Handle, called_from_within};
 use crate::engine::opening::Opening;
 use crate::engine::registry::{self, FileReservation};

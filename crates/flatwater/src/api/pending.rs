@@ -11,10 +11,11 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crate::api::report::{Collection, Report};
-use crate::engine::cancelled::CancelOutcome;
-use crate::engine::dispatch::{Awaited, Begun, Caller, Submitted};
+use crate::engine::awaited::{Awaited, Submitted};
+use crate::engine::caller::Caller;
+use crate::engine::dispatch::Begun;
 use crate::engine::handle::inherited;
-use crate::engine::opening::Opening;
+use crate::engine::opening::{CancelOutcome, Opening};
 use crate::error::{Error, Result};
 use crate::inline::budget::{self, Suspended};
 use crate::queue::reply::Reply;

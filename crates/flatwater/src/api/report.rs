@@ -3,18 +3,18 @@
 //! Owns: whether anyone listens, what the event says, and sending it once. Runs on the thread that polls or drops the
 //! call, which holds no lock of this crate then. Invariants: without a listener nothing is allocated and no clock is
 //! read; a report is sent exactly once, or belongs to a collection that is. Leaves out: what the workers note
-//! (`queue::run_metrics`), and what an event is (`statement_event`).
+//! (`queue::metrics`), and what an event is (`statement_event`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::cancelled::CancelOutcome;
-use crate::engine::dispatch::Caller;
+use crate::engine::caller::Caller;
 use crate::engine::handle::Handle;
+use crate::engine::opening::CancelOutcome;
 use crate::error::{Error, ErrorKind, Result, shorten};
 use crate::events;
 use crate::events::statement_event::{ExecutedOn, StatementEvent, is_telling, tell};
-use crate::queue::run_metrics::{Counts, Measured, MeasuredRun, RunMetrics};
+use crate::queue::metrics::{Counts, Measured, MeasuredRun, RunMetrics};
 use crate::sql::statement_info::StatementInfo;
 use crate::thread::lock;
 use crate::workers::Answer;

@@ -10,7 +10,7 @@ use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
 use crate::api::statement::Statement;
 use crate::api::stream::{Batches, RowStream};
-use crate::engine::dispatch::Caller;
+use crate::engine::caller::Caller;
 use crate::error::location::OPTIONAL_ROW;
 use crate::error::{Error, Result};
 use crate::options::JsonOptions;

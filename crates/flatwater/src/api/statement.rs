@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::dispatch::Caller;
+use crate::engine::caller::Caller;
 use crate::error::{Error, Result};
 use crate::sql::statement_info::StatementInfo;
 use crate::values::into_params::IntoParams;

@@ -15,10 +15,10 @@ use futures_core::Stream;
 
 use crate::api::call::Call;
 use crate::api::report::{Collection, is_heard};
-use crate::engine::dispatch::Caller;
+use crate::engine::caller::Caller;
 use crate::error::location::{after_rows, at_row};
 use crate::error::{Error, Result};
-use crate::inline::pause::Pause;
+use crate::inline::budget::Pause;
 use crate::values::from_row::{Cells, Found, FromRow};
 use crate::values::row::{Row, Rows};
 use crate::workers::kept::CursorGuard;

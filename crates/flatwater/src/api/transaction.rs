@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::api::call::Call;
 use crate::api::session::Session;
-use crate::engine::dispatch::Caller;
+use crate::engine::caller::Caller;
 use crate::error::{Error, Result};
 use crate::queue::ticket::CallOptions;
 use crate::thread::current;

@@ -9,7 +9,7 @@ use flatwater_sqlite::{Bindings, ColumnSource};
 use rusqlite::types::ValueRef;
 
 use crate::connection::learn::live_query::{Derived, LiveRun};
-use crate::connection::run::execute::may_quote;
+use crate::connection::run::failures::may_quote;
 use crate::connection::run::hidden_values::hide_values;
 use crate::encode::json::json_of;
 use crate::engine::server::{Asked, Changes};
@@ -24,8 +24,7 @@ use crate::values::outcome::{BatchResult, ExecuteResult};
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 use crate::workers::Answer;
-use crate::workers::request::ReplyTo;
-use crate::workers::request::Request;
+use crate::workers::request::{ReplyTo, Request};
 use crate::workers::work::{Exclusive, Wanted, Work};
 
 /// One run of a statement.

@@ -49,7 +49,7 @@ pub use crate::inline::budget::{
 use crate::migrations::Migrations;
 use crate::options::{JsonOptions, Key, Options};
 pub use crate::queue::reply::Mailbox;
-pub use crate::sql::parameters::names as parameter_names;
+pub use crate::sql::text::parameter_names;
 pub use crate::sql::tokens::{looks_like_rows, with_gaps as tokens};
 pub use crate::thread::background::dispose;
 pub use crate::values::param_rows::ParamRows;

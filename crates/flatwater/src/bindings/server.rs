@@ -34,7 +34,7 @@ use crate::options::Options;
 use crate::queue::reply::Teller;
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::{self, has_in_with_one_parameter};
-use crate::sql::{change_functions, parameters};
+use crate::sql::{change_functions, text};
 use crate::thread::background::start;
 use crate::values::row::Rows;
 use crate::workers::kept::{CursorGuard, KeptConnection};
@@ -224,7 +224,7 @@ pub fn check_parameters(one: &One<'_>) -> Result<()> {
         return check_count(one);
     }
     let mut known: Vec<String> = Vec::new();
-    for name in parameters::signed(one.sql) {
+    for name in text::signed_parameters(one.sql) {
         if !known.contains(&name) {
             known.push(name);
         }
@@ -240,7 +240,7 @@ pub fn check_parameters(one: &One<'_>) -> Result<()> {
     }
     match bound.iter().position(|bound| !bound) {
         Some(at) => Err(Sqlite::MissingParameter { name: known[at].clone() }.into()),
-        None if known.len() < parameters::count(one.sql) => {
+        None if known.len() < text::parameter_count(one.sql) => {
             Err(Error::misuse("some parameters have names and others have none").with_hint("name all of them"))
         }
         None => Ok(()),
@@ -248,7 +248,7 @@ pub fn check_parameters(one: &One<'_>) -> Result<()> {
 }
 
 fn check_count(one: &One<'_>) -> Result<()> {
-    let (expected, given) = (parameters::count(one.sql), one.len());
+    let (expected, given) = (text::parameter_count(one.sql), one.len());
     if expected == given {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use crate::api::live::row_changes::RowChanges;
 use crate::encode;
 use crate::error::{Error, Result, after_the_write};
 use crate::options::JsonOptions;
-use crate::sql::{script, tokens};
+use crate::sql::{text, tokens};
 use crate::values::column::{ColumnNames, Names};
 use crate::values::difference::Difference;
 use crate::values::outcome::Document;
@@ -69,7 +69,7 @@ pub fn rows_added(rows: &ParamRows) -> usize {
 /// The statements of a script: of each its text, the word that says what it does, and of a PRAGMA its name and, if it is set,
 /// whether one that is on or off is on with this value.
 pub fn statements(script: &str) -> impl Iterator<Item = (&str, &str, Option<(&str, Option<bool>)>)> {
-    script::statements(script).map(|sql| {
+    text::statements(script).map(|sql| {
         let pragma = tokens::pragma(sql).map(|(name, value)| (name, value.map(|value| !tokens::is_off(value))));
         (sql, tokens::verb(sql).unwrap_or_default(), pragma)
     })

@@ -18,12 +18,12 @@ use flatwater_sqlite::{Busy, Cipher, Control, Sqlite};
 use self::functions::Functions;
 use self::functions::applied::Applied;
 use self::learn::schema::SchemaReader;
-use self::open::attached_files::AttachedFiles;
+use self::open::Role;
 use self::open::pragma_answers::Stated;
-use self::open::role::Role;
+use self::run::execute::Recording;
 use self::run::inline_run::LengthLimit;
-use self::run::recording::Recording;
 use self::run::statement_cache::Statements;
+use crate::connection::open::settings::AttachedFiles;
 use crate::error::Result;
 use crate::options::Options;
 

@@ -163,9 +163,8 @@ mod tests {
 
     use super::*;
     use crate::dependencies::Columns;
-    use crate::dependencies::change::Written;
+    use crate::dependencies::change::{TableWrites, Writes, Written};
     use crate::dependencies::reads::RowReads;
-    use crate::dependencies::writes::{TableWrites, Writes};
 
     fn reads(table: &str, column: &str) -> Arc<Reads> {
         Arc::new(Reads::Tables(vec![TableReads {

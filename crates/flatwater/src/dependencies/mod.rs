@@ -7,10 +7,8 @@
 pub(crate) mod change;
 pub(crate) mod index;
 pub(crate) mod point_lookup;
-pub(crate) mod primary_keys;
 pub(crate) mod reads;
 pub(crate) mod tables;
-pub(crate) mod writes;
 
 /// Columns of one table.
 #[derive(Debug, Clone, PartialEq, Eq)]

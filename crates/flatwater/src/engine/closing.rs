@@ -1,10 +1,12 @@
 //! Closing an engine: in the right order, and with an answer in time.
 //!
-//! Owns: the close in progress, and what it leaves behind if something does not end. Runs on the thread that closes, on
-//! the writer's thread, or on `fw-close` if there is no writer, and at the end of the time on the timer's. Invariants: the
-//! writer's connection is the last one closed, so that SQLite's own last-close checkpoint runs there; each caller of
-//! `close` is answered, at the latest `GRACE` after `Options::close_wait`; the reservation of the file ends when the last
-//! connection is closed, and not before. Leaves out: how the workers end what they run.
+//! Owns: the close in progress, what it leaves behind if something does not end, and how many databases copy the rest of their WALs at a
+//! time. Runs on the thread that closes, on the writer's thread, or on `fw-close` if there is no writer, and at the end of the time on
+//! the timer's. Invariants: the writer's connection is the last one closed, so that SQLite's own last-close checkpoint runs there; each
+//! caller of `close` is answered, at the latest `GRACE` after `Options::close_wait`; the reservation of the file ends when the last
+//! connection is closed, and not before; there are never more copies at a time than places, so that the disk has a bounded number of
+//! syncs to do when the time of a close is over; who gets no place in time copies nothing, and its WAL stays for the next open. Leaves
+//! out: how the workers end what they run, and copying (`workers::writer`).
 //!
 //! ```text
 //! close                close_wait                 + GRACE / 2                  + GRACE
@@ -15,14 +17,13 @@
 //! ```
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::InUse;
+use flatwater_sqlite::{InUse, PerProcess};
 use rusqlite::OpenFlags;
 
 use super::Engine;
-use super::closing_copies::CheckpointPermit;
 use super::file_table::left_behind;
 use super::parking::unlist;
 use super::registry::FileReservation;
@@ -33,8 +34,7 @@ use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::options::resolve::beside;
 use crate::queue::reply::{Promise, wake};
-use crate::thread::background;
-use crate::thread::lock;
+use crate::thread::{background, lock};
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
 use crate::turnstile::Turnstile;
@@ -249,5 +249,51 @@ fn fill(promise: Option<Closed>, answer: Result<Answer>) {
         && let Ok(waiter) = promise.fill(answer)
     {
         wake(waiter);
+    }
+}
+
+/// A disk syncs several files in little more time than one.
+const PLACES: usize = 16;
+
+static TAKEN: PerProcess<usize> = PerProcess::new(|| 0);
+/// Signalled when a place is free.
+static FREE: Condvar = Condvar::new();
+
+/// A place. Dropping it gives it to another one.
+pub(super) struct CheckpointPermit(());
+
+impl CheckpointPermit {
+    /// Waits for a place. Returns `None` if there is none until then. Blocks.
+    pub(super) fn wait(until: Instant) -> Option<Self> {
+        let left = until.saturating_duration_since(Instant::now());
+        let waited = FREE.wait_timeout_while(TAKEN.lock(), left, |taken| **taken >= PLACES);
+        let (mut taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let is_free = **taken < PLACES;
+        **taken += usize::from(is_free);
+        is_free.then(|| Self(()))
+    }
+}
+
+impl Drop for CheckpointPermit {
+    fn drop(&mut self) {
+        **TAKEN.lock() -= 1;
+        FREE.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn there_are_so_many_places_and_who_waits_in_vain_gets_none() {
+        let until = Instant::now() + Duration::from_secs(600);
+        let places: Vec<_> = (0..PLACES).map(|_| CheckpointPermit::wait(until).unwrap()).collect();
+        assert!(CheckpointPermit::wait(Instant::now()).is_none());
+        let waits = std::thread::spawn(move || CheckpointPermit::wait(until).is_some());
+        drop(places);
+        assert!(waits.join().unwrap());
     }
 }

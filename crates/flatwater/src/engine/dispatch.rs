@@ -1,51 +1,43 @@
 //! The dispatch of one call: it runs on the caller's thread, or goes through a queue to one of Flatwater's threads.
 //!
-//! Owns: the route, decided once; the inline run; and the request with its deadline. Runs on the
+//! Owns: the route, decided once; the inline run, and recording its outcome; and the request with its deadline. Runs on the
 //! thread that begins the call, and blocks it only if the caller allows that. It does not depend on futures: awaiting a
 //! call is one way to wait for the answer. Invariants: a call that is answered at once allocates nothing here; a
-//! request that was given up before it began never runs. Leaves out: giving a request up (`queued`), what a request does, and the hand-over from a
-//! reader to the writer (`workers::readers`), in which the caller has no part.
+//! request that was given up before it began never runs. Leaves out: giving a request up (`awaited`), which calls are short enough,
+//! which the workers decide, what a request does, and the hand-over from a reader to the writer (`workers::readers`), in which the
+//! caller has no part.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cancelled::CancelOutcome;
-use super::handle::{Handle, Host, called_from_within};
+use super::Engine;
+use super::awaited::{Awaited, Line, Queued, Submitted, alarm};
+use super::caller::Caller;
+use super::handle::Host;
 use super::opening::Opening;
-use super::queued::{Line, Queued, alarm};
-use super::served::Served;
-use crate::error::cause::no_thread;
+use super::server::Served;
 use crate::error::{Error, Result};
-use crate::options::JsonOptions;
-use crate::queue::reply::{Reply, reply, wake};
-use crate::queue::run_metrics::RunMetrics;
+use crate::inline::budget;
+use crate::inline::outcome::{Fallback, InlineRun, NotTried};
+use crate::queue::metrics::RunMetrics;
+use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql;
-use crate::thread::background;
-use crate::thread::current::{in_closure, is_inside};
+use crate::thread::current::{is_inside, mark_closure};
 use crate::workers::Answer;
+use crate::workers::context::Context;
 use crate::workers::kept::KeptConnection;
 use crate::workers::open_transaction::Inside;
-use crate::workers::readers::Readers;
-use crate::workers::request::Request;
+use crate::workers::readers::{InlineQuery, Readers};
+use crate::workers::request::{Request, Tried};
 use crate::workers::shared_errors::{opened_to_read, too_late, waits_for_itself};
-use crate::workers::work::Work;
+use crate::workers::short::rows::run_rows_inline;
+use crate::workers::short::transaction::begin_inline;
+use crate::workers::work::{Wanted, Work};
 use crate::workers::writer::Writer;
 
 /// A call with a shorter timeout does not run inline: it must fail with a timeout.
 const SHORTEST: Duration = Duration::from_millis(1);
-
-/// The origin of a call: the handle, the transaction that the call belongs to if any, and the options.
-#[derive(Clone)]
-pub(crate) struct Caller {
-    pub(crate) handle: Arc<Handle>,
-    pub(crate) inside: Option<Arc<Inside>>,
-    /// The connection that is kept for the caller: for a snapshot, for a cursor, or its own.
-    pub(crate) kept: Option<Arc<dyn KeptConnection>>,
-    pub(crate) options: CallOptions,
-    /// `None`: the defaults.
-    pub(crate) json: Option<Arc<JsonOptions>>,
-}
 
 /// The worker that serves a call.
 #[derive(Clone, Copy)]
@@ -67,95 +59,7 @@ pub(crate) enum Begun<'a> {
     ToSend(Route<'a>),
 }
 
-/// The outcome of beginning a call.
-pub(crate) enum Submitted {
-    /// This thread produced the answer.
-    Now(Result<Answer>),
-    /// The answer arrives through the reply.
-    Waits(Awaited, Reply<Result<Answer>>),
-}
-
-/// What a caller waits for that does not have its answer yet.
-pub(crate) enum Awaited {
-    Request(Box<Queued>),
-    Opening(Arc<Opening>),
-    /// A write that failed, whose outcome is being determined.
-    Outcome,
-    /// A close, which goes on without its caller.
-    Close,
-}
-
-impl Submitted {
-    /// Runs work that blocks: on a thread of its own, or on this one if that `may_block`. If the caller has left meanwhile, the
-    /// answer is dropped there.
-    pub(crate) fn blocking(
-        may_block: bool,
-        awaited: Awaited,
-        work: impl FnOnce() -> Result<Answer> + Send + 'static,
-    ) -> Result<Self> {
-        if may_block {
-            return Ok(Self::Now(work()));
-        }
-        let (promise, reply) = reply();
-        let run = move || {
-            if let Ok(waiter) = promise.fill(work()) {
-                wake(waiter);
-            }
-        };
-        background::run_waiting("fw-open", run).map_err(|error| no_thread("a thread", &error))?;
-        Ok(Self::Waits(awaited, reply))
-    }
-}
-
-impl Awaited {
-    /// Returns true if the deadline passed before it began.
-    pub(crate) fn is_too_late(&self) -> bool {
-        matches!(self, Self::Request(queued) if queued.ticket.is_given_up())
-    }
-
-    /// Its caller does not wait any more.
-    pub(crate) fn leave_line(&self) {
-        if let Self::Request(queued) = self {
-            queued.leave_line();
-        }
-    }
-
-    /// Gives it up, because the caller needs no answer any more. Returns the effect.
-    pub(crate) fn give_up(&self) -> CancelOutcome {
-        match self {
-            Self::Request(queued) => queued.give_up(),
-            Self::Opening(opening) => opening.give_up(),
-            Self::Outcome | Self::Close => CancelOutcome::WriteRunning,
-        }
-    }
-
-    /// Returns false for what only reads.
-    pub(crate) fn may_write(&self) -> bool {
-        match self {
-            Self::Request(queued) => !queued.only_reads,
-            Self::Outcome => true,
-            Self::Opening(_) | Self::Close => false,
-        }
-    }
-
-    /// Returns true if whoever gave it up with this effect may want to know what became of it.
-    pub(crate) fn has_outcome(&self, given_up: CancelOutcome) -> bool {
-        matches!(self, Self::Request(_) | Self::Outcome)
-            && matches!(given_up, CancelOutcome::WriteRunning | CancelOutcome::WriteInterrupted)
-    }
-}
-
 impl Caller {
-    /// Returns the caller of a call that is made now. In Rust a transaction is not used while a nested one has a handle,
-    /// so those that were begun before have none any more; the call may be polled when there are later ones.
-    pub(crate) fn now(&self) -> Self {
-        let mut caller = self.clone();
-        if let Some(inside) = &caller.inside {
-            caller.options.ended_nested = inside.transaction.savepoints_begun();
-        }
-        caller
-    }
-
     /// Begins the work, whose deadline counts from here: runs it on this thread if it is known to be short. The work is only
     /// borrowed for that; it moves if it has to be sent.
     pub(crate) fn begin(&self, work: &Work) -> Begun<'_> {
@@ -217,6 +121,16 @@ impl Caller {
         Ok(Submitted::Waits(Awaited::Request(Box::new(queued)), reply))
     }
 
+    /// Returns a number of the queue in which work takes its place behind the writes before it: that of the transaction, or of
+    /// the writer. `None` for what has no place among them.
+    pub(crate) fn line_of(&self, work: &Work) -> Option<usize> {
+        match self.route(work) {
+            Ok(Route::Transaction(_) | Route::Writer(_)) => self.line(),
+            Ok(Route::Server(_)) if !work.describe().only_reads() => self.line(),
+            _ => None,
+        }
+    }
+
     /// Returns the worker that serves the work, as far as is known. If the guess is wrong, the writer runs a read, or a
     /// reader hands a write over.
     pub(super) fn route(&self, work: &Work) -> Result<Route<'_>> {
@@ -246,31 +160,6 @@ impl Caller {
             _ => Err(opened_to_read(engine.path())),
         }
     }
-
-    /// Returns an error where no call may begin.
-    pub(super) fn may_begin(&self) -> Result<()> {
-        self.handle.refuse_inherited()?;
-        if in_closure() {
-            return Err(called_from_within());
-        }
-        if self.inside.is_none() && self.kept.is_none() && self.handle.is_closed() {
-            return Err(Error::closed());
-        }
-        Ok(())
-    }
-
-    /// Returns the error for a request that ended without an answer.
-    #[cold]
-    pub(crate) fn lost(&self) -> Error {
-        if let Err(error) = self.handle.refuse_inherited() {
-            error
-        } else if self.handle.is_closed() {
-            Error::closed()
-        } else {
-            Error::misuse("a panic inside Flatwater ended the request, and the connection was replaced")
-                .with_hint("please report it; read the database to learn whether a write was applied")
-        }
-    }
 }
 
 impl Route<'_> {
@@ -295,5 +184,118 @@ impl Route<'_> {
             (Self::Readers(readers), Some(request)) => readers.push(request).map(Line::Readers),
             _ => Ok(Line::Nowhere),
         }
+    }
+}
+
+impl Engine {
+    /// Runs the work on this thread at once and without waiting, if it is known to be short. The work is
+    /// to be sent if it did not run, or fell back.
+    pub(super) fn run_inline<'a>(&self, route: Route<'a>, work: &Work, options: CallOptions) -> Begun<'a> {
+        let policy = &self.context.policy;
+        if options.never_inline || policy.limits().is_none() {
+            return Begun::ToSend(route);
+        }
+        if matches!(route, Route::Kept(kept) if !kept.runs_inline()) {
+            self.context.recorder.inline.not_tried(NotTried::Other);
+            return Begun::ToSend(route);
+        }
+        if work.describe().is_bracket() {
+            return self.bracket_inline(route, work);
+        }
+        if let Some((_, bytes)) = work.rows() {
+            return rows_inline(&self.context, route, work, bytes, options);
+        }
+        let permitted = work.statement().ok_or(NotTried::Other).and_then(|(text, params)| {
+            Ok((text, policy.permit(route.queues(), params.heap_bytes(), || text.backoff.may_try())?))
+        });
+        let Some((text, permit)) = self.context.recorder.inline.permitted(permitted) else {
+            return Begun::ToSend(route);
+        };
+        let permit = &permit;
+        // Foreign code that runs meanwhile, such as the receiver of the events, must not wait for this connection.
+        let tried = mark_closure(|| match (route, work) {
+            (Route::Transaction(Inside { transaction, savepoints }), _) => {
+                transaction.run_inline(work, savepoints, permit)
+            }
+            (Route::Readers(readers), Work::Query { text, params, wanted, .. }) => {
+                // A front end holds a lock while it polls batches.
+                let calls_timed = !matches!(wanted, Wanted::Batches);
+                let (output, cookie) = (work.output(), None);
+                let query = InlineQuery { text, params, output, permit, cookie, calls_timed };
+                Tried::Ran(readers.run_inline(query))
+            }
+            (Route::Kept(kept), _) => kept.run_inline(work, permit, options),
+            (Route::Readers(_) | Route::Server(_), _) => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
+            (Route::Writer(writer), _) => writer.run_inline(work, permit, options),
+        });
+        let (run, unsettled) = parts(tried);
+        if matches!(route, Route::Readers(_)) {
+            self.context.recorder.tried_to_read(&run);
+        } else {
+            let is = work.describe();
+            self.context.recorder.tried(is.kind, !is.only_reads(), &run);
+        }
+        policy.tried(&text.backoff, permit.began, &run);
+        begun(route, run, unsettled)
+    }
+
+    /// Begins or ends a transaction on this thread, does a step with a savepoint of one, or begins a snapshot.
+    fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work) -> Begun<'a> {
+        // A transaction shares no commit, so whether groups are cheaper is no question for it.
+        let permitted = self.context.policy.permit(false, 0, || true);
+        let Some(permit) = &self.context.recorder.inline.permitted(permitted) else { return Begun::ToSend(route) };
+        let (run, unsettled) = parts(mark_closure(|| match (route, work) {
+            (Route::Transaction(Inside { transaction, savepoints }), _) => {
+                transaction.run_inline(work, savepoints, permit)
+            }
+            (Route::Readers(readers), _) => Tried::Ran(readers.begin_snapshot_inline(permit)),
+            (Route::Writer(writer), Work::Begin(rowid)) => Tried::Ran(begin_inline(writer, *rowid, permit)),
+            _ => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
+        }));
+        let is = work.describe();
+        self.context.recorder.tried(is.kind, !is.only_reads(), &run);
+        budget::spend(permit.began, run.took());
+        begun(route, run, unsettled)
+    }
+}
+
+/// Runs rows of parameters on this thread, with so many bytes of values.
+fn rows_inline<'a>(context: &Context, route: Route<'a>, work: &Work, bytes: usize, options: CallOptions) -> Begun<'a> {
+    // Each text counts a use, also after one that may not be tried.
+    let texts_may = || work.texts().filter(|text| !text.backoff.may_try()).count() == 0;
+    let permitted = match route {
+        Route::Writer(writer) => context.policy.permit(true, bytes, texts_may).map(|permit| (writer, permit)),
+        _ => Err(NotTried::Other),
+    };
+    let Some((writer, permit)) = &context.recorder.inline.permitted(permitted) else { return Begun::ToSend(route) };
+    let (run, unsettled) = parts(mark_closure(|| run_rows_inline(writer, work, permit, options)));
+    context.recorder.tried(work.describe().kind, true, &run);
+    // A text that is to blame for a fallback was told.
+    if matches!(run, InlineRun::Done(..)) {
+        work.texts().for_each(|text| text.backoff.tried(&run));
+    }
+    budget::spend(permit.began, run.took());
+    begun(route, run, unsettled)
+}
+
+/// Returns the run, and the reply that says what became of it if it cannot know.
+fn parts(tried: Tried) -> (InlineRun<Result<Answer>>, Option<Reply<Result<Answer>>>) {
+    match tried {
+        Tried::Ran(run) => (run, None),
+        Tried::Unsettled(reply, held) => (InlineRun::FellBack(Fallback::Failed, held), Some(reply)),
+    }
+}
+
+fn begun<'a>(route: Route<'a>, run: InlineRun<Result<Answer>>, unsettled: Option<Reply<Result<Answer>>>) -> Begun<'a> {
+    match run {
+        InlineRun::Done(answer, held) => Begun::Answered(answer, Some(held.time())),
+        _ => unsettled.map_or(Begun::ToSend(route), Begun::Unsettled),
+    }
+}
+
+impl Route<'_> {
+    /// Returns true if its calls go through the writer's queue.
+    fn queues(&self) -> bool {
+        matches!(self, Self::Writer(_))
     }
 }

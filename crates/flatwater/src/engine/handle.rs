@@ -14,8 +14,7 @@ use flatwater_sqlite::{Origin, is_forked, may_open, notice_forks};
 
 use super::opening::Opening;
 use super::registry;
-use super::served::Served;
-use super::server::Server;
+use super::server::{Served, Server};
 use crate::engine::{Closed, Engine};
 use crate::error::{Error, Result};
 use crate::events::statement_event::Listener;

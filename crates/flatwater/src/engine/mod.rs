@@ -4,28 +4,18 @@
 //! before the last connection closes. Leaves out: closing (`closing`), the table of open files, the API's types, and
 //! everything that a worker decides by itself.
 
-pub(crate) mod cancelled;
+pub(crate) mod awaited;
+pub(crate) mod caller;
 mod closing;
-mod closing_copies;
-mod connect_checkpointer;
-mod connect_live;
+mod connect;
 pub(crate) mod dispatch;
 mod eviction;
-mod exit;
-mod file_check;
 mod file_table;
 pub(crate) mod handle;
-mod line;
 pub(crate) mod opening;
-pub(crate) mod own_connections;
-mod parked_files;
 pub(crate) mod parking;
-mod queued;
-mod register_functions;
 pub(crate) mod registry;
-mod served;
 pub(crate) mod server;
-mod try_inline;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,9 +26,9 @@ use flatwater_sqlite::InUse;
 
 pub(crate) use closing::Closed;
 use closing::{Closing, Hold};
-use connect_checkpointer::checkpointer;
-use connect_live::live_queries;
+use connect::{checkpointer, live_queries};
 use opening::Opening;
+use registry::close_at_exit;
 
 use crate::error::cause::no_thread;
 use crate::error::{Error, Result};
@@ -54,6 +44,7 @@ use crate::workers::context::Context;
 use crate::workers::handoff::TakesOver;
 use crate::workers::live::LiveQueries;
 use crate::workers::own_connections::list::OwnConnections;
+use crate::workers::own_connections::{Given, OwnConnection};
 use crate::workers::readers::Readers;
 use crate::workers::writer::{Writer, optimize_again_and_again};
 
@@ -134,7 +125,7 @@ impl Engine {
         });
         engine.may_be_parked();
         if engine.is_encrypted() {
-            exit::close_at_exit();
+            close_at_exit();
         }
         Ok(engine)
     }
@@ -186,6 +177,18 @@ impl Engine {
         stats.prepared_again = self.context.catalogue.prepared_again();
         stats.second_copies = self.watch().map_or(0, Watch::second_copies);
         stats
+    }
+
+    /// Returns a connection for one caller, with these options.
+    pub(crate) fn own_connection(&self, options: Options) -> Arc<OwnConnection> {
+        OwnConnection::new(Given {
+            context: self.context.clone(),
+            options: Arc::new(options),
+            functions: self.context.functions.clone(),
+            writer: self.writer.clone(),
+            list: self.own.clone(),
+            journal: self.journal.clone(),
+        })
     }
 
     fn hold(&self) -> MutexGuard<'_, Hold> {

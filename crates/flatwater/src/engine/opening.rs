@@ -1,13 +1,12 @@
-//! An opening, as its caller and the thread that opens share it.
+//! An opening, as its caller and the thread that opens share it; and what giving up an opening, or any other call, did.
 //!
-//! Owns: whether anybody waits for it, and ending what it waits for. Runs on both threads. Invariant: once it is given up,
+//! Owns: whether anybody waits for the opening, and ending what it waits for. Runs on both threads. Invariant: once it is given up,
 //! none of its waits lasts: the thread ends with an error, or it closes again what it has opened. Leaves out: the steps
-//! of an opening (`open`, `engine`).
+//! of an opening (`open`, `engine`), and giving up a request (`awaited`).
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::cancelled::CancelOutcome;
 use super::file_table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::{CallOptions, Leaves, Ticket};
@@ -80,4 +79,23 @@ impl Opening {
 
 fn given_up() -> Error {
     Error::new(ErrorKind::Cancelled, "the caller cancelled the opening")
+}
+
+/// What [`Call::cancel`](crate::Call::cancel) did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CancelOutcome {
+    /// The request did not begin and never will: it changed nothing.
+    Withdrawn,
+    /// The request runs and only reads. It is interrupted.
+    ReadInterrupted,
+    /// The request runs and may write. It is interrupted and rolled back: nothing of it is kept. The same for what has not
+    /// got its lock or its connection yet, such as `begin`, `checkpoint` and `open`. Inside a transaction this may end the
+    /// whole transaction. What `migrate` and `with_connection` committed before stays.
+    WriteInterrupted,
+    /// The request writes and is finished, and its result is discarded: its commit has begun, or it shares a commit with
+    /// other writes; or it ends a transaction or a savepoint, or closes the database.
+    WriteRunning,
+    /// The result was already there, and is discarded.
+    Answered,
 }

@@ -1,11 +1,13 @@
-//! Which databases have connections, if more are open than may have some.
+//! Which databases have connections, if more are open than may have some; and the files of those that have none, and live queries.
 //!
-//! Owns: listing the engines that have connections, parking those that were not used since the hand of the clock last passed,
-//! and waiting for room. Runs on the threads that call, for a moment, on those that open connections, which may block, and on
-//! `fw-park`. Invariants: an engine with connections is listed, or is about to be; whoever opens connections while there are
-//! far too many waits until others are parked, unless all that have some are held by their callers. One lock guards the list,
-//! and is never held while an engine is parked or dropped. Leaves out: the list (`eviction`), closing the connections
-//! (`workers::writer`), noticing the commits of others to a parked database (`parked_files`).
+//! Owns: listing the engines that have connections, parking those that were not used since the hand of the clock last passed, and
+//! waiting for room; and looking at the files of parked databases with live queries, because there is no connection that shows commits.
+//! Runs on the threads that call, for a moment, on those that open connections, which may block, on `fw-park`, and on `fw-parked`, which
+//! looks at files and lives as long as there are some to look at. Invariants: an engine with connections is listed, or is about to be;
+//! whoever opens connections while there are far too many waits until others are parked, unless all that have some are held by their
+//! callers; a database whose files have changed since it was parked gets its connections again, which runs all of its live queries. One
+//! lock guards each list, and is never held while an engine is parked or dropped. Leaves out: the list (`eviction`), and closing the
+//! connections (`workers::writer`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, PoisonError, Weak};
@@ -13,12 +15,13 @@ use std::time::Duration;
 
 use flatwater_sqlite::PerProcess;
 
+use super::Engine;
 use super::eviction::{Clock, Hand, Visited};
-use super::{Engine, parked_files};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
+use crate::file::drain::HasConnections;
 use crate::file::guard;
-use crate::file::parked::HasConnections;
+use crate::file::identity::Stamp;
 use crate::file::second_library::mappings;
 use crate::file::watch::Watch;
 use crate::thread::background;
@@ -198,7 +201,7 @@ fn watch_parked(engine: &Arc<Engine>, writer: &Writer, parked: Parked) {
         return;
     }
     match parked {
-        Parked::Alone(stamp) => parked_files::watch(engine, stamp),
+        Parked::Alone(stamp) => watch_files(engine, stamp),
         // Others use the file: its connections are opened again, and all live queries run.
         Parked::BesideOthers => writer.look_again(),
     }
@@ -242,4 +245,72 @@ fn visit(engine: &Arc<Engine>) -> Visited {
         CLOCK.lock().put_back(Arc::downgrade(engine));
     }
     visited
+}
+
+#[derive(Default)]
+struct ParkedFiles {
+    engines: Vec<(Weak<Engine>, Stamp)>,
+    is_watched: bool,
+}
+
+static PARKED: PerProcess<ParkedFiles> = PerProcess::new(ParkedFiles::default);
+
+/// Watches the files of an engine that was parked with this stamp, until it has connections again.
+fn watch_files(engine: &Arc<Engine>, stamp: Stamp) {
+    let mut parked = PARKED.lock();
+    parked.engines.retain(|(other, _)| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(engine)));
+    parked.engines.push((Arc::downgrade(engine), stamp));
+    if std::mem::replace(&mut parked.is_watched, true) {
+        return;
+    }
+    drop(parked);
+    background::run("fw-parked", look_on, give_up);
+}
+
+/// Nobody looks at the files: the databases get their connections again.
+fn give_up() {
+    let mut parked = PARKED.lock();
+    parked.is_watched = false;
+    let left = std::mem::take(&mut parked.engines);
+    drop(parked);
+    left.iter().filter_map(|(engine, _)| engine.upgrade()).for_each(|engine| give_connections(&engine));
+}
+
+/// Looks at the files again and again, while there are any to look at.
+fn look_on() {
+    while let Some(pause) = pause() {
+        std::thread::sleep(pause);
+        let engines = std::mem::take(&mut PARKED.lock().engines);
+        for (engine, stamp) in engines {
+            let Some(engine) = engine.upgrade().filter(|engine| is_watched_parked(engine)) else { continue };
+            if Stamp::of(engine.path()) != stamp {
+                give_connections(&engine);
+                continue;
+            }
+            let mut parked = PARKED.lock();
+            // It may have been parked again meanwhile.
+            if !parked.engines.iter().any(|(other, _)| std::ptr::eq(other.as_ptr(), Arc::as_ptr(&engine))) {
+                parked.engines.push((Arc::downgrade(&engine), stamp));
+            }
+        }
+    }
+}
+
+/// Returns the time until the next look; `None` if there is nothing to look at: then the thread must end.
+fn pause() -> Option<Duration> {
+    let mut parked = PARKED.lock();
+    let engines: Vec<_> = parked.engines.iter().filter_map(|(engine, _)| engine.upgrade()).collect();
+    let pause = engines.iter().map(|engine| engine.context.options.live_poll).min();
+    parked.is_watched = pause.is_some();
+    // Before the engines: each may be the last of its own.
+    drop(parked);
+    pause
+}
+
+fn is_watched_parked(engine: &Engine) -> bool {
+    !engine.is_closed() && engine.live.is_watching() && engine.watch().is_some_and(|watch| watch.parked.is_set())
+}
+
+fn give_connections(engine: &Engine) {
+    engine.writer.iter().for_each(Writer::look_again);
 }

@@ -1,10 +1,11 @@
 //! The open files of this process: one file, one engine, however often and by whatever name the file is opened.
 //!
-//! Owns: opening each file once, and leaving it. Runs on the threads that open and close databases, which may block.
+//! Owns: opening each file once, leaving it, and closing encrypted databases when the process exits. Runs on the threads that open and
+//! close databases, which may block, and on the thread that exits.
 //! Invariants, all under one lock that is never held while a file is opened or closed: a file has at most one
 //! engine; it is opened again only after it is closed; the last handle that leaves, or the shutdown, begins to close it;
 //! an engine that no caller has refuses nobody: who wants other options waits until it is delivered or closed.
-//! Leaves out: the table (`file_table`); databases in memory, which are never shared; checking the open files (`file_check`).
+//! Leaves out: the table, and checking the open files (`file_table`); databases in memory, which are never shared; closing (`closing`).
 //!
 //! ```text
 //! thread A: open("new.db")                 thread B: open("link to new.db")
@@ -17,19 +18,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use flatwater_sqlite::InUse;
+use flatwater_sqlite::{InUse, at_exit};
 
-use super::file_table::{CHANGED, Entry, FILES, FileState};
+use super::Engine;
+use super::file_table::{self, CHANGED, Entry, FILES, FileState};
 use super::opening::Opening;
-use super::{Engine, file_check};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::identity::FileId;
 use crate::file::watch::Watch;
 use crate::options::Options;
-use crate::thread::current::in_closure;
+use crate::queue::reply::reply;
+use crate::thread::current::{block_on, in_closure, must_not_block};
 use crate::time::later;
 
 /// Returns an engine for the file of `options`, which are resolved: the open one, or a new one. Blocks, for
@@ -143,7 +145,7 @@ impl FileReservation {
         files.paths.insert(engine.path().to_owned(), id.clone());
         files.entries.insert(id, Entry::of_open(&engine));
         drop(files);
-        file_check::begin();
+        file_table::begin_checks();
         self.0 = None;
         CHANGED.notify_all();
         Some(engine)
@@ -174,7 +176,7 @@ impl Drop for FileReservation {
         }
         drop(files);
         CHANGED.notify_all();
-        file_check::end_if_unneeded();
+        file_table::end_checks_if_unneeded();
     }
 }
 
@@ -255,6 +257,34 @@ pub(crate) fn handles(path: &Path) -> usize {
         Some(Entry { state: FileState::Open(handles), .. }) => *handles,
         _ => 0,
     }
+}
+
+/// How long work in progress may take before it is ended.
+const EXIT_WAIT: Duration = Duration::from_millis(200);
+
+/// Called when an encrypted database was opened.
+pub(super) fn close_at_exit() {
+    at_exit(close_encrypted);
+}
+
+fn close_encrypted() {
+    if must_not_block() {
+        return;
+    }
+    let ends: Vec<_> = leave_those(Engine::is_encrypted)
+        .into_iter()
+        .map(|(engine, reservation)| {
+            let (promise, ended) = reply();
+            match reservation {
+                Some(reservation) => {
+                    engine.close(Some(promise), reservation, EXIT_WAIT.min(engine.context.options.close_wait))
+                }
+                None => engine.when_closed(Some(promise)),
+            }
+            ended
+        })
+        .collect();
+    ends.into_iter().for_each(|ended| drop(block_on(ended)));
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The errors of SQLite and of `flatwater-sqlite` as errors of Flatwater.
 //!
 //! Owns: their kinds, and the hints that follow from SQLite's code and message alone. Runs where the failure happens.
-//! Leaves out: what only a connection can find out (`connection::run::failed_writes`), and hiding bound values.
+//! Leaves out: what only a connection can find out (`connection::run::failures`), and hiding bound values.
 
 use flatwater_sqlite::{Limit, Refused, SqliteError, SystemFailure, refused};
 use rusqlite::ffi;

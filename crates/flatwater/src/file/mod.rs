@@ -5,7 +5,5 @@ pub(crate) mod drain;
 pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod mount;
-pub(crate) mod parked;
 pub(crate) mod second_library;
-pub(crate) mod stamp;
 pub(crate) mod watch;

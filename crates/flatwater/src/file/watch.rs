@@ -1,7 +1,7 @@
 //! Watching the files of an open database, and refusing writes after a fault.
 //!
 //! Owns: the identities of the files of one open database, checking them, and the refusal. The check runs on a thread
-//! of its own (`engine::file_check`) and at open, and holds no lock while it asks the file system; the code that opens
+//! of its own (`engine::file_table`) and at open, and holds no lock while it asks the file system; the code that opens
 //! and closes connections reports to it; the writer reads the refusal. Invariants: once writes are refused they stay
 //! refused until the database is opened again; nothing is concluded from a list of mappings that is older than the
 //! connection. Leaves out: how often to check.
@@ -22,10 +22,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use super::drain::Drains;
+use super::drain::{Drains, ParkedState};
 use super::guard::Guard;
 use super::identity::FileId;
-use super::parked::ParkedState;
 use super::second_library::{Mapped, Mappings, mappings};
 use crate::error::hint::hint;
 use crate::error::kind::is_failed_sync;

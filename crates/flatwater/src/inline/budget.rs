@@ -1,17 +1,19 @@
 //! The budget of a thread: for how long results that were there at once have held it, so that the event loop gets its
-//! turn.
+//! turn; and the pause of a task that may be ready each time it is polled, so that others get theirs.
 //!
 //! Owns: the end of each thread's share, and of the turn of others after it. An inline run counts, and so does the time
 //! between two results if it is short: the thread did not return to its event loop in between, or only for a moment. Of
 //! a longer time between them counts what the thread worked: a task that computes between its calls holds the event
 //! loop as well. Runs on the thread that polls. Invariants: once the share is used up, each result suspends its task;
 //! the thread gets another share when the others had their turn, and the event loop itself too (`EventLoop`). So a task
-//! that polls several futures suspends when all of them have. What has suspended first goes on first. Leaves out:
-//! waking, what runs, and what suspends (`pause`, and the calls).
+//! that polls several futures suspends when all of them have. What has suspended first goes on first, whatever happened
+//! meanwhile. A task suspends before it takes something, so a poll that is given up loses nothing. Leaves out: what runs.
 
 use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::thread_cpu_time;
@@ -247,8 +249,63 @@ pub fn had_turn() {
     HELD.set(None);
 }
 
+/// Suspends a task, so that others have their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Pause {
+    suspended: Option<Suspended>,
+}
+
+impl Pause {
+    /// Returns true if other tasks are to have their turn first.
+    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
+        if self.suspended.is_some() {
+            return !self.is_over(now);
+        }
+        count(now);
+        self.suspended = is_spent().then(suspend);
+        self.suspended.is_some()
+    }
+
+    /// Returns true if nothing is suspended, or the others had their turn.
+    pub(crate) fn is_over(&mut self, now: Instant) -> bool {
+        self.suspended.take_if(|suspended| goes_on(suspended, now));
+        self.suspended.is_none()
+    }
+
+    /// Suspends the task in any case.
+    pub(crate) fn give(&mut self, context: &Context<'_>) {
+        self.suspended = Some(suspend());
+        wake(context);
+    }
+
+    /// Suspends the task if other tasks are to have their turn first.
+    pub(crate) fn poll(&mut self, now: Instant, context: &Context<'_>) -> Poll<()> {
+        if !self.is_due(now) {
+            return Poll::Ready(());
+        }
+        wake(context);
+        Poll::Pending
+    }
+}
+
+/// Has the task polled again after the others. A waker is code of a foreign runtime: its panic is not passed on to who polls.
+pub(crate) fn wake(context: &Context<'_>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| context.waker().wake_by_ref()));
+}
+
+/// Who was suspended and is given up goes on elsewhere.
+impl Drop for Pause {
+    fn drop(&mut self) {
+        if self.suspended.is_some() {
+            renew();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// Runs a test on a thread of its own.
@@ -454,5 +511,53 @@ mod tests {
         let mut without_a_clock = HeldThread::new(began, GAP / 10, SHARE);
         (1..90).for_each(|n| without_a_clock.add(began + 2 * GAP * n, GAP / 10, || None));
         assert!(!without_a_clock.has_worked && without_a_clock.end < without_a_clock.full);
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Polls until it goes on.
+    fn end(pause: &mut Pause, now: Instant) {
+        assert!((0..100).any(|_| !pause.is_due(now)));
+    }
+
+    #[test]
+    fn a_turn_is_given_once_however_often_the_share_is_used_up() {
+        let thread = || {
+            let (mut pause, mut now) = (Pause::default(), Instant::now());
+            assert!(!pause.is_due(now));
+            for _ in 0..3 {
+                spend(now, SECOND);
+                now += SECOND;
+                assert!(pause.is_due(now));
+                spend(now, SECOND);
+                now += SECOND;
+                end(&mut pause, now);
+                assert!(!pause.is_due(now), "the share is a new one");
+            }
+        };
+        std::thread::spawn(thread).join().unwrap();
+    }
+
+    #[test]
+    fn one_that_is_given_up_suspends_nothing_after_it() {
+        let thread = || {
+            let now = Instant::now() + SECOND;
+            spend(now - SECOND, SECOND);
+            assert!(Pause::default().is_due(now));
+            assert!(!Pause::default().is_due(now));
+        };
+        std::thread::spawn(thread).join().unwrap();
+    }
+
+    #[test]
+    fn all_that_one_poll_asks_for_suspends_before_one_of_them_goes_on() {
+        let thread = || {
+            let (mut one, mut other, now) = (Pause::default(), Pause::default(), Instant::now() + SECOND);
+            spend(now - SECOND, SECOND);
+            assert!(one.is_due(now) && other.is_due(now));
+            end(&mut other, now);
+            assert!(!one.is_due(now));
+        };
+        std::thread::spawn(thread).join().unwrap();
     }
 }

@@ -1,20 +1,102 @@
-//! The policy of inline runs of one database: which calls are tried on their caller's thread.
+//! Which calls are tried on their caller's thread: whether short calls may run there, what counts as short, the gate, and the right
+//! to one run, which the gate gives.
 //!
-//! Owns: the gate, which gives the permit of a run, and what each outcome means for later calls: the backoff of its statement,
-//! the router of writes, and the budget of the thread. Any thread may use it; the router is guarded by the writer slot. Runs
-//! nothing, and waits only for the breaker's lock. Invariant: a decision is a hint; an error in it costs speed, never correctness.
-//! Leaves out: whether the statement is short, which its bytecode shows, and whether a connection is free.
+//! An inline run is a run of a short statement on the thread of its caller.
+//!
+//! Owns: the option's values, whose defaults are part of the API; the gate of one database, and what each outcome means for later
+//! calls: the backoff of its statement, the router of writes, and the budget of the thread; the permit of a run, and what its run is
+//! found to have done. Any thread may use it; the router is guarded by the writer slot. Runs nothing, and waits only for the
+//! breaker's lock. Invariants: a decision is a hint, in which an error costs speed, never correctness; no run begins without a
+//! permit, and no outcome of a run is told without its time, which the permit tells the breaker: so each place where calls run on
+//! their callers' threads asks one breaker, and feeds it. Leaves out: whether the statement is short, which its bytecode shows, and
+//! whether a connection is free.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::backoff::Backoff;
-use super::breaker::InlineBreaker;
+use super::backoff::{Backoff, InlineBreaker, Run};
 use super::budget;
-use super::limits::{Inline, InlineLimits};
-use super::outcome::{InlineRun, NotTried};
-use super::permit::Permit;
+use super::outcome::{Fallback, Held, InlineRun, NotTried};
 use super::router::WriteRouter;
+
+/// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the
+/// disk was busy.
+const OUTLIER: u32 = 2;
+/// So many times the limit may several runs take.
+const TOGETHER: u32 = 4;
+
+/// Whether an awaited call may run on the thread that polls it. A call that is known to be short then costs about as
+/// much as the SQLite call itself, and saves two thread switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Inline {
+    /// A statement may run inline if its bytecode shows that it is short, and if its runs stay within these limits. If
+    /// a run exceeds them, a worker repeats it, and the statement runs on workers for a while.
+    Auto(InlineLimits),
+    /// Every call runs on a worker thread.
+    Never,
+}
+
+impl Default for Inline {
+    fn default() -> Self {
+        Self::Auto(InlineLimits::default())
+    }
+}
+
+/// The limits of an inline run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InlineLimits {
+    /// The maximum duration of a read. The time is checked about every 1,000 steps of SQLite's virtual machine, and
+    /// before each page that is read from the file. While pages come as fast as from the operating system's cache, they are
+    /// read for up to four times as long. A write runs inline only if it usually takes no longer than this; it is
+    /// interrupted only before it reads such a page, and never inside a transaction. All rows of a batch or of `execute_many`
+    /// run inline if together they usually take no longer than four times this. Default 50 us.
+    pub time: Duration,
+    /// The maximum number of rows in a result. Default 256.
+    pub rows: usize,
+    /// The maximum size in bytes of all text and blob parameters together, of each value and row that is touched, and of
+    /// the JSON that a read returns. For values and rows, a limit below 1 KiB counts as 1 KiB. Default 64 KiB.
+    pub bytes: usize,
+}
+
+impl InlineLimits {
+    /// Sets [`time`](Self::time).
+    #[must_use]
+    pub fn time(self, time: Duration) -> Self {
+        Self { time, ..self }
+    }
+
+    /// Sets [`rows`](Self::rows).
+    #[must_use]
+    pub fn rows(self, rows: usize) -> Self {
+        Self { rows, ..self }
+    }
+
+    /// Sets [`bytes`](Self::bytes).
+    #[must_use]
+    pub fn bytes(self, bytes: usize) -> Self {
+        Self { bytes, ..self }
+    }
+
+    /// How long the writes of a transaction, or the rows of one call, may take together, so that to end them is short too: the
+    /// pages that they changed are written then, or freed.
+    pub(crate) fn together(&self) -> Duration {
+        self.time.saturating_mul(TOGETHER)
+    }
+
+    /// Returns the part of the time of an inline write that counts for its text's history.
+    pub(crate) fn counted(&self, took: Duration) -> Duration {
+        took.min(self.time.saturating_mul(OUTLIER))
+    }
+}
+
+impl Default for InlineLimits {
+    fn default() -> Self {
+        Self { time: Duration::from_micros(50), rows: 256, bytes: 64 << 10 }
+    }
+}
 
 pub(crate) struct InlinePolicy {
     inline: Inline,
@@ -75,6 +157,70 @@ impl InlinePolicy {
     pub(crate) fn ran_round(&self, router: &mut WriteRouter, writes: usize, now: Instant) {
         router.ran_round(writes, now);
         self.queueing.store(router.queues(), Ordering::Relaxed);
+    }
+}
+
+/// The right to run one call on this thread, now.
+pub(crate) struct Permit<'a> {
+    pub(crate) limits: &'a InlineLimits,
+    pub(crate) began: Instant,
+    breaker: &'a InlineBreaker,
+    /// How long reads of pages from files took; `None` if there was none.
+    reading: Cell<Option<Duration>>,
+    steps: Cell<u32>,
+    is_of_foreign_code: Cell<bool>,
+}
+
+impl<'a> Permit<'a> {
+    pub(super) fn new(limits: &'a InlineLimits, began: Instant, breaker: &'a InlineBreaker) -> Self {
+        let (reading, steps, is_of_foreign_code) = Default::default();
+        Self { limits, began, breaker, reading, steps, is_of_foreign_code }
+    }
+
+    /// Pages were read from files, which took so long.
+    pub(crate) fn note_reading(&self, time: Duration) {
+        self.reading.set(Some(self.reading.get().unwrap_or_default().saturating_add(time)));
+    }
+
+    /// The steps that the progress handler counted; 0 for a statement without a loop, which ends by itself.
+    pub(crate) fn note_steps(&self, steps: u32) {
+        self.steps.set(steps);
+    }
+
+    /// What the run takes is foreign code's time, and says nothing about the disk.
+    pub(crate) fn note_foreign_code(&self) {
+        self.is_of_foreign_code.set(true);
+    }
+
+    /// Ends the run, which took so long, and tells the breaker.
+    pub(crate) fn held(&self, took: Duration) -> Held {
+        if !self.is_of_foreign_code.get() {
+            self.breaker.ended(&self.run(took), self.began + took);
+        }
+        Held::of(took)
+    }
+
+    /// The same, now.
+    pub(crate) fn held_until_now(&self) -> Held {
+        self.held(self.began.elapsed())
+    }
+
+    /// Why a run of this time fell back: one that was interrupted may have waited for pages.
+    pub(crate) fn reason(&self, why: Fallback, took: Duration) -> Fallback {
+        let run = self.run(took);
+        match why {
+            Fallback::Interrupted
+                if self.reading.get().is_some() && !run.is_by_its_steps() && !self.is_of_foreign_code.get() =>
+            {
+                Fallback::LateRead
+            }
+            why => why,
+        }
+    }
+
+    fn run(&self, took: Duration) -> Run {
+        let reading = self.reading.get().unwrap_or_default();
+        Run { took, limit: self.limits.time, reading, steps: self.steps.get() }
     }
 }
 

@@ -1,11 +1,7 @@
 //! Which calls may run on the thread that polls them, and for how long. Pure except for its clocks.
 
 pub(crate) mod backoff;
-pub(crate) mod breaker;
 pub(crate) mod budget;
 pub(crate) mod eligibility;
-pub(crate) mod limits;
 pub(crate) mod outcome;
-pub(crate) mod pause;
-pub(crate) mod permit;
 pub(crate) mod router;

@@ -60,7 +60,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::events::statement_event::{Listener, StatementEvent};
-pub use crate::inline::limits::{Inline, InlineLimits};
+pub use crate::inline::eligibility::{Inline, InlineLimits};
 use crate::migrations::Migrations;
 use crate::thread::cores;
 pub use choices::{
@@ -268,7 +268,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inline::limits::InlineLimits;
+    use crate::inline::eligibility::InlineLimits;
 
     #[test]
     fn the_defaults_are_these() {

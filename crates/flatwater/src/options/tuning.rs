@@ -1,7 +1,7 @@
 //! The settings that most programs leave as they are, and files from strangers, for which some of them have limits.
 //!
 //! Owns: their setters. Plain values, usable on any thread. Invariant: the defaults are part of the API. Leaves out:
-//! applying them, and what protects a connection (`connection::open::untrusted`).
+//! applying them, and what protects a connection (`connection::open::switches`).
 
 use std::time::Duration;
 

@@ -19,12 +19,10 @@
 //! Leaves out: what requests mean, which requests form a group, and starting threads.
 
 pub(crate) mod bounded;
-pub(crate) mod parts;
+pub(crate) mod metrics;
 pub(crate) mod reply;
-pub(crate) mod run_metrics;
 mod sync;
 pub(crate) mod ticket;
-pub(crate) mod write_count;
 
 use std::time::Duration;
 

@@ -1,11 +1,14 @@
-//! The one reply to a request.
+//! The one reply to a request, and the parts of a result that its caller gets before it.
 //!
-//! Owns: the place between a worker and a caller, and how the caller is told: by its waker, or through a mailbox. Runs
-//! on the worker's thread and on the caller's. Invariants: a reply is delivered at most once; a caller whose worker is
-//! gone without a reply learns of it; a reply whose caller is gone is returned to the worker, or dropped with the place
-//! if it was already there. No lock is held while a waiter is told, cloned or dropped, nor while a reply is
-//! dropped: each of these may run the user's code. Leaves out: deadlines and cancellation, which belong to the ticket.
+//! Owns: the place between a worker and a caller, the parts that were handed over and not taken, and how the caller is told: by its
+//! waker, or through a mailbox. Runs on the worker's thread and on the caller's. Invariants: a reply is delivered at most once; a
+//! caller whose worker is gone without a reply learns of it; a reply whose caller is gone is returned to the worker, or dropped with
+//! the place if it was already there; parts are taken in the order in which they were handed over; a caller that found none and left
+//! its mailbox is told of the next one, and one that does not wait is not told. No lock is held while a waiter is told, cloned or
+//! dropped, nor while a reply is dropped: each of these may run the user's code. Leaves out: deadlines and cancellation, which belong
+//! to the ticket.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -13,6 +16,7 @@ use std::task::{Context, Poll, Waker};
 use flatwater_sqlite::Origin;
 
 use super::sync::{Arc, Mutex, lock};
+use crate::thread::background::dispose;
 use crate::thread::current::unmark_closure;
 
 /// Where calls of a front end learn that their replies are there. A call names itself by a token of its own choice.
@@ -229,6 +233,54 @@ impl<T> Drop for Reply<T> {
     }
 }
 
+/// More parts than this are dropped on another thread: they may take as much memory as a large block.
+const FEW: usize = 12;
+
+pub(crate) struct Parts<T: Send + 'static>(Mutex<PartsState<T>>);
+
+struct PartsState<T> {
+    parts: VecDeque<T>,
+    waiter: Option<Waiter>,
+}
+
+impl<T: Send + 'static> Default for Parts<T> {
+    fn default() -> Self {
+        Self(Mutex::new(PartsState { parts: VecDeque::new(), waiter: None }))
+    }
+}
+
+impl<T: Send + 'static> Parts<T> {
+    /// Hands a part over, and tells the caller if it waits. Called on a worker's thread.
+    pub(crate) fn hand_over(&self, part: T) {
+        let mut state = lock(&self.0);
+        state.parts.push_back(part);
+        let waiter = state.waiter.take();
+        drop(state);
+        wake(waiter);
+    }
+
+    /// Takes the next part. If there is none and a mailbox is given, the mailbox is told of the next one.
+    pub(crate) fn take(&self, mailbox: Option<(&std::sync::Arc<dyn Mailbox>, u64)>) -> Option<T> {
+        let waiter = mailbox.map(|(mailbox, token)| Waiter::Call(mailbox.clone(), token));
+        let mut state = lock(&self.0);
+        let part = state.parts.pop_front();
+        let unused = if part.is_none() { std::mem::replace(&mut state.waiter, waiter) } else { waiter };
+        drop(state);
+        drop(unused);
+        part
+    }
+}
+
+impl<T: Send + 'static> Drop for Parts<T> {
+    /// The last one to have them may run an event loop.
+    fn drop(&mut self) {
+        let parts = std::mem::take(&mut lock(&self.0).parts);
+        if parts.len() > FEW {
+            dispose(parts);
+        }
+    }
+}
+
 #[cfg(all(test, not(flatwater_loom)))]
 mod tests {
     use super::*;
@@ -385,6 +437,106 @@ mod model {
             });
             assert_eq!(loom::future::block_on(reply), Some(7));
             worker.join().unwrap();
+        });
+    }
+}
+
+#[cfg(all(test, not(flatwater_loom)))]
+mod parts_tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Notes the tokens that it is told.
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<u64>>);
+
+    impl Mailbox for Notes {
+        fn ready(&self, token: u64) {
+            self.0.lock().unwrap().push(token);
+        }
+
+        fn flush(&self) {}
+    }
+
+    #[test]
+    fn parts_arrive_in_order_and_only_a_caller_that_waits_is_told() {
+        let notes = Arc::<Notes>::default();
+        let mailbox = notes.clone() as Arc<dyn Mailbox>;
+        let parts = Parts::default();
+        assert_eq!(parts.take(Some((&mailbox, 1))), None);
+        for part in 0..3 {
+            parts.hand_over(part);
+        }
+        assert_eq!([(); 3].map(|()| parts.take(Some((&mailbox, 2)))), [Some(0), Some(1), Some(2)]);
+        assert_eq!(parts.take(None), None);
+        parts.hand_over(3);
+        assert_eq!(*notes.0.lock().unwrap(), [1]);
+    }
+
+    #[test]
+    fn many_parts_that_are_not_taken_are_dropped_elsewhere() {
+        struct Part(std::sync::mpsc::Sender<std::thread::ThreadId>);
+        impl Drop for Part {
+            fn drop(&mut self) {
+                self.0.send(std::thread::current().id()).unwrap();
+            }
+        }
+        let dropped_by = |count| {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let parts = Parts::default();
+            (0..count).for_each(|_| parts.hand_over(Part(sender.clone())));
+            drop(sender);
+            drop(parts);
+            receiver.into_iter().collect::<Vec<_>>()
+        };
+        let here = std::thread::current().id();
+        assert_eq!(dropped_by(FEW), vec![here; FEW]);
+        let many = dropped_by(1000);
+        assert!(many.len() == 1000 && !many.contains(&here));
+    }
+}
+
+/// Run by `make loom`.
+#[cfg(all(test, flatwater_loom))]
+mod model {
+    use loom::sync::atomic::{AtomicUsize, Ordering};
+    use loom::thread;
+
+    use super::*;
+
+    struct Counts(AtomicUsize);
+
+    impl Mailbox for Counts {
+        fn ready(&self, _: u64) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+
+        fn flush(&self) {}
+    }
+
+    /// A caller that looks at the reply first and at the parts then finds something, or is told; and when it finds the
+    /// reply, the part is there.
+    #[test]
+    fn a_part_is_found_or_told_and_comes_before_the_reply() {
+        loom::model(|| {
+            let parts = std::sync::Arc::new(Parts::default());
+            let (promise, reply) = reply::<i32>();
+            let counts = std::sync::Arc::new(Counts(AtomicUsize::new(0)));
+            let mailbox = counts.clone() as std::sync::Arc<dyn Mailbox>;
+            let handed = parts.clone();
+            let worker = thread::spawn(move || {
+                handed.hand_over(1);
+                wake(promise.fill(2).unwrap_or_default());
+            });
+            let replied = reply.poll_for(&mailbox, 1).is_ready();
+            let part = parts.take(Some((&mailbox, 1)));
+            assert!(!replied || part.is_some(), "the reply came before the part");
+            worker.join().unwrap();
+            if !replied && part.is_none() {
+                assert!(counts.0.load(Ordering::SeqCst) > 0, "nothing was told");
+            }
+            assert!(part.is_some() || parts.take(None).is_some());
         });
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 use rusqlite::ffi;
 
-use super::run_metrics::{MeasuredRun, RunMetrics, Started};
+use super::metrics::{MeasuredRun, RunMetrics, Started};
 use super::sync::{AtomicBool, AtomicU8};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, TimeoutEffect};

@@ -147,7 +147,7 @@ mod tests {
             defines: false,
             locks: true,
             makes_temp: false,
-            writes: crate::dependencies::writes::Writes::Everything,
+            writes: crate::dependencies::change::Writes::Everything,
             lists_attached: false,
             asks: false,
             told_of_earlier: None,

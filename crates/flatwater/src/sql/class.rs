@@ -10,9 +10,9 @@ use rusqlite::ffi;
 
 use super::policy::pragma_of;
 use super::pragma::{self, Pragma};
+use super::text::unreported;
 use super::tokens::{has_aborting_conflict_clause, names_temp};
-use super::unreported_changes::unreported;
-use crate::dependencies::writes::Writes;
+use crate::dependencies::change::Writes;
 
 /// The kind of connection that runs a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -140,7 +140,7 @@ pub(crate) fn is_of_new_files(name: &str) -> bool {
 }
 
 /// Returns true for a PRAGMA that is on or off, so that any number but 0 is on.
-pub(super) fn is_switch(name: &str) -> bool {
+pub(crate) fn is_switch(name: &str) -> bool {
     matches!(known(name), Some(Switch(_)))
 }
 

@@ -3,7 +3,7 @@
 //! Owns: which values matter, for which of them the stable form has the plan that SQLite would make for them, and the
 //! choice between both forms. Any thread may use it. Invariants: a stable form is chosen only for values that were
 //! compared, or that SQLite does not tell apart from those; what is kept of values is a hash, and a bounded number of
-//! them. Leaves out: comparing the plans (`connection::learn::compare_plans`), and preparing either form.
+//! them. Leaves out: comparing the plans (`connection::learn::analyse`), and preparing either form.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -14,10 +14,10 @@ use std::time::Duration;
 use flatwater_sqlite::Bindings;
 use hashlink::DefaultHashBuilder;
 
-use super::bracket::{Bracket, bracket};
 use super::class::{Class, Route};
 use super::grouping::Grouping;
 use super::stable_form::StablePlace;
+use super::text::{Bracket, bracket};
 use super::tokens::{looks_like_a_write, tells_of_its_prepare, without_literals};
 use crate::inline::backoff::Backoff;
 

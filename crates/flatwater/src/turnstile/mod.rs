@@ -20,7 +20,6 @@
 //! ```
 
 mod commits;
-mod kept;
 mod line;
 mod side_file;
 mod turn;
@@ -30,9 +29,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use crate::turnstile::turn::Holds;
+pub(crate) use crate::turnstile::turn::LeftTurn;
 use flatwater_sqlite::{Origin, TurnFile};
-use kept::Holds;
-pub(crate) use kept::LeftTurn;
 use line::Came;
 use side_file::SideFile;
 use turn::{Stage, Ticket, Turn};

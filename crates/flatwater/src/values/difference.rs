@@ -2,7 +2,7 @@
 //!
 //! Owns: finding the rows that came, changed and went, and the rows with equal keys. Runs on the thread that delivers
 //! the new result, in a time that grows with the number of rows. Invariant: the old rows without those that went, and with those that came and
-//! changed, are the new rows, in some order. Leaves out: which columns are the key (`dependencies::primary_keys`).
+//! changed, are the new rows, in some order. Leaves out: which columns are the key (`dependencies::tables`).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -3,8 +3,7 @@
 //! Owns: the conversion, into the parameters of one run or into one more row of many. Runs on the caller's thread.
 //! Invariant: values keep their order. Leaves out: the values themselves.
 
-use super::convert::ToSql;
-use super::convert::add;
+use super::convert::{ToSql, add};
 use super::param_rows::ParamRows;
 use super::params::Params;
 use crate::error::location::at_parameter;

@@ -14,7 +14,7 @@ use crate::connection::run::execute::{Collected, Outcome};
 use crate::error::hint::Sentence;
 use crate::error::location::row_not_found;
 use crate::error::{Error, Result, after_the_write};
-use crate::queue::run_metrics::Counts;
+use crate::queue::metrics::Counts;
 use crate::sql::class::Route;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::column::Names;

@@ -12,7 +12,7 @@ use super::request::{Request, Tried};
 use super::work::Work;
 use crate::error::hint::hint;
 use crate::error::{Error, Result, TimeoutEffect};
-use crate::inline::permit::Permit;
+use crate::inline::eligibility::Permit;
 use crate::thread::current::MayEnd;
 
 /// The savepoints of a handle, outermost first; empty for the transaction itself. Each savepoint has its own number, so

@@ -14,8 +14,7 @@ use crate::thread::background::{dispose, run_with};
 use crate::values::outcome::Decode;
 use crate::values::row::Rows;
 use crate::workers::Answer;
-use crate::workers::request::ReplyTo;
-use crate::workers::request::Request;
+use crate::workers::request::{ReplyTo, Request};
 
 /// A result with at most this many rows is decoded by the caller's poll.
 pub(crate) const FEW: usize = 256;

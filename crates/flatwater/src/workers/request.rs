@@ -16,9 +16,9 @@ use super::Answer;
 use super::work::{Ours, Unsettled, Work};
 use crate::error::Result;
 use crate::inline::outcome::{Held, InlineRun};
+use crate::queue::metrics::PendingWrite;
 use crate::queue::reply::{Promise, Reply, Teller, foreign, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::queue::write_count::PendingWrite;
 
 pub(crate) struct Request {
     pub(crate) ticket: Arc<Ticket>,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::connection::run::hints::most_alike;
 use crate::error::{Error, Result};
-use crate::inline::limits::InlineLimits;
+use crate::inline::eligibility::InlineLimits;
 use crate::workers::Answer;
 use crate::workers::open_transaction::Savepoints;
 use crate::workers::work::{NamedStep, SavepointWork};

@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::migrations::Migrations;
 use crate::options::JsonOptions;
 use crate::options::key::Key;
-use crate::queue::parts::Parts;
+use crate::queue::reply::Parts;
 use crate::queue::ticket::Ticket;
 use crate::sql::statement_info::StatementInfo;
 use crate::stats::CallKind;

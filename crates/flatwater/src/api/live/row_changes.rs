@@ -3,7 +3,7 @@
 //! Owns: what is yielded. Runs on the thread that polls it, and compares nothing there. Invariant: the full result that was
 //! yielded last, with the changes of rows that were yielded after it, is the newest result that the stream has taken, in some
 //! order. Leaves out: taking results (`live`), comparing them (`workers::live::diff`, `values::difference`), the choice of
-//! the key (`dependencies::primary_keys`).
+//! the key (`dependencies::tables`).
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use crate::connection::EngineConnection;
 use crate::connection::open::pragma_answers::judge;
 use crate::error::{Error, Result};
 use crate::sql::policy;
-use crate::sql::unreported_changes::may_replace;
+use crate::sql::text::may_replace;
 
 /// What a statement of a dump is.
 #[derive(Debug, PartialEq, Eq)]

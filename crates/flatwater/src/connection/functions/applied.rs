@@ -15,7 +15,7 @@ use rusqlite::ffi;
 use super::registration::{Key, Length, Registered};
 use super::{Functions, provide_again};
 use crate::connection::EngineConnection;
-use crate::connection::open::untrusted::{may_read_again, read_schemas_again, trusts_schemas};
+use crate::connection::open::switches::{may_read_again, read_schemas_again, trusts_schemas};
 use crate::error::Result;
 use crate::sql::tokens::may_call_any;
 

@@ -1,25 +1,28 @@
-//! What is learnt from the program of a prepared statement, and when: at its second use, on a worker.
+//! What is learnt from the program of a prepared statement, and when: at its second use, on a worker; and from the plans of a text that
+//! SQLite prepares again for its values.
 //!
-//! Owns: the step that learns it, and what it says of a statement. Runs on the thread that has the connection; what was
+//! Owns: the steps that learn it, and what the program says of a statement. Runs on the thread that has the connection; what was
 //! learnt is written once. Invariants: what was learnt is dropped with the prepared statement; a text that is used once
 //! costs nothing; no statement sees that a write was explained, which sets `changes()` to 0: the write runs right after
-//! it, and does not call `changes()` (`calls_changes`). Leaves out: the place where it is kept (`statement_cache`), graphs
-//! (`bytecode::graph`), running anything inline.
+//! it, and does not call `changes()` (`explain`); plans that cannot be compared are left to SQLite. Leaves out: the place where it is
+//! kept (`statement_cache`), graphs (`bytecode::graph`), choosing a form of a text (`sql::stable_form`), running anything inline.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::calls_changes::explain_write;
-use super::compare_plans::compare_plans;
-use super::strange::strange;
+use flatwater_sqlite::Plans;
+
+use super::explain::{explain_write, strange};
 use crate::bytecode::analysis::{Ending, InlineWrite, ProgramAnalysis};
 use crate::connection::EngineConnection;
 use crate::connection::run::prepare::is_kept;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::Result;
 use crate::error::kind::is_passing;
-use crate::inline::limits::InlineLimits;
+use crate::inline::eligibility::InlineLimits;
 use crate::sql::class::Route;
+use crate::sql::stable_form::StableForm;
 use crate::thread::current::RunTime;
 use crate::values::params::ParamRow;
 
@@ -178,14 +181,66 @@ fn keeps_few_pages(connection: &EngineConnection) -> Result<bool> {
     Ok(pages <= MANY_PAGES && answer("mmap_size").unwrap_or(0) == 0)
 }
 
+/// Compares the plans for these values, if SQLite prepared the text again often enough and they were not compared before. Fails
+/// only if the open transaction was lost meanwhile.
+pub(super) fn compare_plans(
+    connection: &mut EngineConnection,
+    ready: &CachedStatement,
+    params: ParamRow<'_>,
+) -> Result<()> {
+    let text = &ready.text;
+    // A schema of strangers may be long to prepare for, and a few prepares follow.
+    let is_of_strangers = connection.sqlite.hooks().interrupts.has_limits();
+    if text.is_stable() || !text.is_kept() || !text.stable.is_due() || is_of_strangers {
+        return Ok(());
+    }
+    let was_open = !connection.sqlite.handle().is_autocommit();
+    let compared = compare(connection, ready, params);
+    // Of one that failed, further uses try again.
+    text.stable.is_done();
+    match compared {
+        Err(error) if was_open && connection.sqlite.handle().is_autocommit() => Err(error.with_sql(&text.sql)),
+        _ => Ok(()),
+    }
+}
+
+fn compare(connection: &mut EngineConnection, ready: &CachedStatement, params: ParamRow<'_>) -> Result<()> {
+    let text = &ready.text;
+    if ready.class.route == Route::Write {
+        let strange = strange(connection)?;
+        if explain_write(&mut connection.sqlite, &strange, &text.sql)?.is_none() {
+            return Ok(());
+        }
+    }
+    let form = match text.stable.get() {
+        Some(form) => form,
+        None => {
+            let parameters = Plans::of(&mut connection.sqlite).parameters(&text.sql)?.unwrap_or_default();
+            if parameters.is_empty() {
+                // It was prepared again for another schema, or too many values may matter.
+                return Ok(());
+            }
+            let plan = Plans::of(&mut connection.sqlite).plan::<ParamRow<'_>>(&text.sql, None)?;
+            let form = Arc::new(StableForm::new(parameters, plan, |outdated| Arc::new(text.stable_form(outdated))));
+            text.stable.set(form.clone());
+            form
+        }
+    };
+    let kind = form.kind(&params);
+    if form.is_same(kind).is_none() && form.has_room() {
+        form.compared(kind, &Plans::of(&mut connection.sqlite).plan(&text.sql, Some(&params))?);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::exclusive::reset::restore_handlers;
+    use crate::connection::exclusive::lend::restore_handlers;
     use crate::connection::learn::schema::SchemaFacts;
-    use crate::connection::open::role::Role;
+    use crate::connection::open::Role;
     use crate::connection::run::execute::{Bounds, Output, StatementRun};
     use crate::options::Options;
     use crate::sql::policy;

@@ -17,8 +17,8 @@ use crate::connection::EngineConnection;
 use crate::connection::run::execute::{Bounds, Collected, Output, StatementRun};
 use crate::connection::run::prepare::refuse_told_of_earlier;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::dependencies::primary_keys::PrimaryKeys;
 use crate::dependencies::reads::{Reads, ReadsTemp, RowReads, TableReads};
+use crate::dependencies::tables::PrimaryKeys;
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::sql::class::Route;
@@ -242,7 +242,7 @@ mod tests {
     use rusqlite::Connection as Sqlite;
 
     use super::*;
-    use crate::connection::open::role::Role;
+    use crate::connection::open::Role;
     use crate::dependencies::Columns;
     use crate::dependencies::point_lookup::LookedUp;
     use crate::options::Options;

@@ -4,9 +4,7 @@
 //! the thread that has the connection. Leaves out: what follows from it (`bytecode`, `dependencies`).
 
 pub(crate) mod analyse;
-mod calls_changes;
-mod compare_plans;
+mod explain;
 pub(crate) mod live_query;
 pub(crate) mod schema;
 pub(crate) mod schema_tables;
-mod strange;

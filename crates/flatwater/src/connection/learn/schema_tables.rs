@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::Connection as Sqlite;
 
 use crate::dependencies::tables::{Index, Kind, Table, Tables};
+use crate::sql::text::{has_one_spelling, joins_by_name, kind_of_virtual, may_replace};
 use crate::sql::tokens::names;
-use crate::sql::unreported_changes::{has_one_spelling, joins_by_name, kind_of_virtual, may_replace};
 
 /// SQLITE_DETERMINISTIC (<https://sqlite.org/c3ref/c_deterministic.html>).
 const DETERMINISTIC: i64 = 0x800;

@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
     use crate::connection::EngineConnection;
-    use crate::connection::open::role::Role;
+    use crate::connection::open::Role;
 
     /// SQLCipher takes a tenth of a second to derive one.
     #[test]

@@ -2,18 +2,13 @@
 //!
 //! Owns: the order. Runs on a thread that may block. Invariant: no statement and no
 //! closure of the user runs before the settings hold.
-//! Leaves out: the settings themselves (`settings`, `pragmas`), what the connection is used for, threads.
+//! Leaves out: the settings themselves (`settings`, `switches`), what the connection is used for, threads.
 
-pub(crate) mod attached_files;
-mod cannot_open;
+pub(crate) mod access;
 pub(crate) mod encryption;
-pub(crate) mod foreign_code;
 pub(crate) mod pragma_answers;
-pub(crate) mod pragmas;
-pub(crate) mod role;
 pub(crate) mod settings;
-pub(crate) mod untrusted;
-pub(crate) mod writable;
+pub(crate) mod switches;
 
 use std::io::Read;
 use std::path::Path;
@@ -24,24 +19,43 @@ use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 
-use self::attached_files::AttachedFiles;
-use self::cannot_open::{because, cannot_open, check_path};
 use self::pragma_answers::Stated;
-use self::role::Role;
 use self::settings::{apply_settings, prepare_file};
-use self::untrusted::protect;
 use crate::connection::EngineConnection;
 use crate::connection::functions::applied::Applied;
 use crate::connection::functions::{Functions, provide};
 use crate::connection::learn::schema::SchemaReader;
+use crate::connection::open::access::{because, cannot_open, check_path, check_writable, not_writable};
+use crate::connection::open::settings::AttachedFiles;
+use crate::connection::open::switches::protect;
+use crate::connection::run::execute::Recording;
 use crate::connection::run::inline_run::LengthLimit;
-use crate::connection::run::recording::Recording;
 use crate::connection::run::statement_cache::Statements;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::given::in_rollback_mode;
 use crate::options::uri::{self, Mode};
 use crate::sql::policy;
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The engine's first connection, which may create the file.
+    Creator,
+    Writer,
+    /// A connection of a caller's own that may write. What it attaches may be created, and its own file not.
+    Own,
+    Reader,
+    /// Only checkpoints; no statement of the user runs on it.
+    Checkpointer,
+}
+
+impl Role {
+    /// Returns true if writes of the user run on it.
+    pub(crate) fn writes(self) -> bool {
+        matches!(self, Self::Creator | Self::Writer | Self::Own)
+    }
+}
 
 /// Opens a connection: see [`EngineConnection::open`].
 pub(super) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<EngineConnection> {
@@ -111,14 +125,14 @@ fn set_up(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<(String,
     // Only an orderly close may detect that it is the last user of the file, and remove the WAL.
     keep_wal_at_close(sqlite, true)?;
     if role != Role::Reader && sqlite.handle().is_read_only() {
-        return Err(writable::refused(&options.path, why_not_writable(&options.path)));
+        return Err(not_writable(&options.path, why_not_writable(&options.path)));
     }
     sqlite.files().guard();
     let journal = prepare_file(sqlite, options, role)?;
     // By now the WAL exists.
     sqlite.files().guard();
     if journal == "wal" && role.writes() {
-        writable::check(sqlite, &options.path)?;
+        check_writable(sqlite, &options.path)?;
     }
     let attached_wals = apply_settings(sqlite, options, role)?;
     Ok((journal, attached_wals))

@@ -1,25 +1,27 @@
-//! The settings of a connection: the file's journal mode, attached files, the caller's closures and SQL.
+//! The settings of a connection: the file's journal mode, attached files, the caller's extensions, closures and SQL.
 //!
-//! Owns: applying the options to an open connection. Runs on a thread that may block. Invariant: the switch to WAL is
-//! persistent, and its result is read back; a file whose mode is kept is not written. Leaves out: the PRAGMAs of each
-//! role (`pragmas`), and the order in which this happens.
+//! Owns: applying the options to an open connection, running foreign code and making the connection ours again, and the names of the
+//! attached files. Runs on a thread that may block. Invariants: the switch to WAL is persistent, and its result is read back; a file
+//! whose mode is kept is not written; after foreign code the hooks, the handlers and the settings are ours, no transaction is open,
+//! and no statement is in the middle of its rows; a connection with which it failed is not used. Leaves out: the PRAGMAs of each role
+//! (`switches`), and the order in which this happens.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use flatwater_sqlite::{Discard, Sqlite};
 use rusqlite::ffi;
 
-use super::cannot_open::because;
-use super::encryption;
-use super::foreign_code::run_foreign_code;
+use super::access::{because, check_attached, check_writable};
 use super::pragma_answers::{Judged, Stated, judge};
-use super::pragmas::{apply_pragmas, kib, synchronous, watch_wal};
-use super::role::Role;
-use super::writable;
+use super::switches::{apply_pragmas, kib, read_schemas_again, synchronous, watch_wal};
+use super::{Role, encryption, keep_wal_at_close};
+use crate::error::cause::panicked;
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::uri;
-use crate::options::{Attached, AutoVacuum, Journal, MEMORY, Options};
+use crate::options::{Attached, AutoVacuum, Journal, MEMORY, Options, uri};
 use crate::sql::policy;
-use crate::sql::script::terminated;
+use crate::sql::text::terminated;
 use crate::sql::tokens::quoted;
+use crate::thread::current::mark_closure;
 
 /// Does the first reads of the file. Unless it is a reader's, the connection switches the file to WAL, which is
 /// persistent, if it is not in WAL mode and its mode is not to be kept. Returns the mode that the file is in
@@ -146,7 +148,7 @@ fn attach(sqlite: &mut Sqlite, attached: &Attached, options: &Options, role: Rol
     let place = if path.as_os_str() == MEMORY { MEMORY.to_owned() } else { uri::write(path, *mode, *immutable) };
     encryption::attach(sqlite, attached, &place, options)?;
     if role.writes() {
-        writable::check_attached(sqlite, attached)?;
+        check_attached(sqlite, attached)?;
     }
     let name = quoted(name);
     sqlite.files().guard();
@@ -157,7 +159,7 @@ fn attach(sqlite: &mut Sqlite, attached: &Attached, options: &Options, role: Rol
     let mode = format!("PRAGMA {name}.journal_mode");
     let mode: String = sqlite.patiently_with(|sqlite| sqlite.query_row(&mode, [], |row| row.get(0)))?;
     if mode.eq_ignore_ascii_case("wal") && role.writes() {
-        writable::check(sqlite, path)?;
+        check_writable(sqlite, path)?;
     }
     Ok(mode)
 }
@@ -183,6 +185,99 @@ fn run_statements(sqlite: &mut Sqlite, script: &str, stated: &Stated) -> Result<
         let ran = sqlite.statement(prepared.id).run(&(), &mut Discard);
         sqlite.statement(prepared.id).finalize();
         ran?;
+    }
+    Ok(())
+}
+
+pub(crate) struct AttachedFiles {
+    pub(crate) names: Vec<Box<str>>,
+    /// Those of them that are in WAL mode.
+    pub(crate) in_wal_mode: Vec<Box<str>>,
+}
+
+impl AttachedFiles {
+    pub(crate) fn new(options: &Options, in_wal_mode: Vec<Box<str>>) -> Self {
+        Self { names: options.attach.iter().map(|attached| attached.name.as_str().into()).collect(), in_wal_mode }
+    }
+
+    /// Called when a statement may have attached a file or detached one.
+    pub(crate) fn look_again(&mut self, sqlite: &Sqlite) {
+        let list = "SELECT name FROM pragma_database_list WHERE name NOT IN ('main', 'temp')";
+        let names = sqlite.rusqlite().prepare(list).and_then(|mut list| {
+            list.query_map([], |row| Ok(row.get::<_, String>(0)?.into()))?.collect::<rusqlite::Result<_>>()
+        });
+        self.names = names.unwrap_or_default();
+        self.in_wal_mode.retain(|name| self.names.contains(name));
+    }
+
+    /// Makes the connection load the newest schema of an attached file, or of all of them. In the transaction that is open, it
+    /// begins the snapshot of each.
+    pub(crate) fn load_schemas(&self, sqlite: &Sqlite, only: Option<&str>) -> Result<()> {
+        let is_wanted = |name: &str| only.is_none_or(|only| only.eq_ignore_ascii_case(name));
+        self.names.iter().filter(|name| is_wanted(name)).try_for_each(|name| {
+            let schema = format!("SELECT 0 FROM {}.sqlite_schema LIMIT 0", quoted(name));
+            Ok(sqlite.patiently_with(|sqlite| sqlite.execute_batch(&schema))?)
+        })
+    }
+
+    /// Begins the snapshots of the files in WAL mode, in the transaction that is open: each begins with the first statement
+    /// that uses the file.
+    pub(crate) fn begin(&self, sqlite: &Sqlite) -> Result<()> {
+        self.in_wal_mode.iter().try_for_each(|name| self.load_schemas(sqlite, Some(name)))
+    }
+}
+
+/// Runs the extensions and the closures of the user on a connection that has its settings, and applies these again.
+pub(crate) fn run_foreign_code(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<()> {
+    if !options.has_foreign_code() {
+        return Ok(());
+    }
+    for extension in &options.load_extension {
+        let load = |sqlite: &Sqlite| Ok(sqlite.load_extension(&extension.path, extension.entry.as_deref())?);
+        run_checked(sqlite, load).map_err(|error| {
+            let message = format!("the extension {} cannot be loaded: {}", extension.path.display(), error.message());
+            error.with_kind(ErrorKind::Open).with_message(message).in_operation("open")
+        })?;
+    }
+    for closure in &options.on_connect {
+        run_checked(sqlite, |sqlite| Ok(closure.run(sqlite.rusqlite())?)).map_err(|error| {
+            let message = format!("`on_connect` failed: {}", error.message());
+            error.with_message(message).in_operation("open")
+        })?;
+    }
+    keep_wal_at_close(sqlite, true)?;
+    apply_pragmas(sqlite, options, role)?;
+    watch_wal(sqlite, options);
+    Ok(())
+}
+
+/// Runs foreign code, and checks what it leaves.
+fn run_checked(sqlite: &mut Sqlite, code: impl FnOnce(&Sqlite) -> Result<()>) -> Result<()> {
+    let before = sqlite.hooks().authorizer.set_policy(policy::on_connect);
+    let _earlier = sqlite.hooks().authorizer.take_denied();
+    let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| code(sqlite))));
+    let denied = sqlite.hooks().authorizer.take_denied();
+    let is_ours = sqlite.restore_handlers();
+    sqlite.hooks().authorizer.set_policy(before);
+    match ran.unwrap_or_else(|panic| Err(panicked(&*panic))) {
+        Ok(()) => refuse_remains(sqlite, is_ours).and_then(|()| read_schemas_again(sqlite)),
+        // The initialisation of an extension has no code, but passes SQLite's message on.
+        Err(error) => Err(match denied {
+            Some(event) if error.message().contains("not authorized") => policy::refusal(&event, None),
+            _ => error,
+        }),
+    }
+}
+
+/// Refuses what may not be left behind.
+fn refuse_remains(sqlite: &Sqlite, is_ours: bool) -> Result<()> {
+    if !is_ours {
+        return Err(Error::misuse(
+            "it replaced the commit hook, the rollback hook, the update hook or the authorizer, which Flatwater needs",
+        ));
+    }
+    if !sqlite.handle().is_autocommit() || sqlite.handle().has_busy_statement() {
+        return Err(Error::misuse("it left a transaction open, or a statement in the middle of its rows"));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use rusqlite::ffi;
 
 use crate::connection::EngineConnection;
 use crate::dependencies::Columns;
-use crate::dependencies::writes::{TableWrites, Writes};
+use crate::dependencies::change::{TableWrites, Writes};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sql::policy;

@@ -1,30 +1,28 @@
 //! Running a prepared statement: the one way for readers, the writer, transactions, and inline runs.
 //!
-//! Owns: one run, from its parameters to its outcome, and the message of a failure. Runs on the thread that has the
-//! connection. Invariants: an inline run prepares nothing, so that what is known of the statement is true of what runs:
-//! a statement that SQLite wants to prepare again fails instead; a result with more rows than an inline run may have is
-//! a failure, never a part of a result. Leaves out: which statement runs (`prepare`), what limits the pages that an
-//! inline run may read (`inline_run`), transactions.
+//! Owns: one run, from its parameters to its outcome, and the writes of the statements that ran, while they are recorded. Runs on the
+//! thread that has the connection. Invariants: an inline run prepares nothing, so that what is known of the statement is true of what
+//! runs: a statement that SQLite wants to prepare again fails instead; a result with more rows than an inline run may have is
+//! a failure, never a part of a result; every statement that runs here is recorded, and what runs in another way must be reported.
+//! Leaves out: which statement runs (`prepare`), what limits the pages that an inline run may read (`inline_run`), the messages of
+//! failures (`failures`), transactions, and when it is recorded, and what becomes of it (`workers::writer`).
 
 use std::time::Instant;
 
 use flatwater_sqlite::{Discard, Sink, Sqlite, SqliteError};
 use rusqlite::ffi;
 
-use super::failed_writes::{explain_write, name_out_of_step};
-use super::hidden_values::hide_values;
-use super::hints::ONE_FOR_A_LIST;
+use super::failures::{explain, explain_write, too_large};
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
+use crate::dependencies::change::{Change, Writes, Written};
 use crate::encode::Room;
 use crate::encode::json::JsonSink;
 use crate::encode::rows::RowSink;
-use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::options::JsonOptions;
 use crate::sql::class::Route;
 use crate::sql::policy;
-use crate::sql::tokens::has_in_with_one_parameter;
 use crate::values::outcome::{BatchResult, Document, ExecuteResult};
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
@@ -238,74 +236,71 @@ pub(crate) fn result_of(outcome: Outcome) -> Result<BatchResult> {
     Ok(BatchResult { executed: outcome.executed, rows })
 }
 
-/// The error of a result, or of a part of one, that has more than so many bytes.
-#[cold]
-pub(crate) fn too_large(most: usize) -> Error {
-    let message = format!("the result has more than {most} bytes, which is the limit");
-    Error::from(SqliteError::from_code(ffi::SQLITE_TOOBIG))
-        .with_message(message)
-        .with_hint(hint!["read fewer rows, or in parts with " Stream ", or raise " ResultLimit])
+/// What the statements of a connection change, while that is recorded.
+#[derive(Default)]
+pub(crate) struct Recording {
+    /// What the statements change, while that is recorded.
+    written: Option<Written>,
+    /// The file's data version when it was last compared, if it has no WAL.
+    data_version: Option<i64>,
 }
 
-#[cold]
-pub(crate) fn explain(
-    sqlite: &Sqlite,
-    error: flatwater_sqlite::Error,
-    statement: &CachedStatement,
-    params: ParamRow<'_>,
-) -> Error {
-    let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
-    let mut error = Error::from(error).with_sql(&statement.text.sql);
-    if is_count && has_in_with_one_parameter(&statement.text.sql) {
-        error = error.with_hint(ONE_FOR_A_LIST);
+impl Recording {
+    /// Starts or stops recording. What was recorded is dropped.
+    pub(crate) fn set(&mut self, sqlite: &Sqlite, on: bool) {
+        self.data_version = None;
+        self.written = on.then(Written::default);
+        sqlite.hooks().record_changes(on);
     }
-    if error.sqlite_code().is_some_and(may_quote)
-        && let Some(hidden) = hide_values(error.message(), &statement.text.sql, params)
-        && !is_of_text(sqlite, &error, statement)
-    {
-        error = error.with_message(hidden);
-    }
-    if error.sqlite_code() == Some(ffi::SQLITE_CORRUPT_VTAB) {
-        error = name_out_of_step(sqlite, error, &statement.text.sql, &statement.class.writes);
-    }
-    error
-}
 
-/// Returns true if the message is one of the text, which SQLite prepared again in a run and which does not compile any more: that
-/// has no bound value in it.
-fn is_of_text(sqlite: &Sqlite, error: &Error, statement: &CachedStatement) -> bool {
-    error.sqlite_code() == Some(ffi::SQLITE_ERROR)
-        && !statement.class.asks
-        && sqlite
-            .rusqlite()
-            .prepare(&statement.text.sql)
-            .is_err_and(|of_text| Error::from(flatwater_sqlite::from_rusqlite(of_text)).message() == error.message())
-}
+    /// Records a statement that ran, or failed.
+    #[inline]
+    pub(super) fn note(&mut self, sqlite: &Sqlite, statement: &CachedStatement) {
+        if let Some(written) = self.written.as_mut().filter(|_| statement.class.route == Route::Write) {
+            // If SQLite prepared it again, because of another schema, it may have written more than is known.
+            if sqlite.statements().reprepares(statement.id) == 0 {
+                written.add(&statement.class.writes);
+            } else {
+                written.add_everything();
+            }
+        }
+    }
 
-/// Returns true if a message with this code may have a bound value in it: functions, virtual tables, RAISE, ATTACH and VACUUM INTO
-/// write what they like, with any code. Of a constraint of a table, of a machine that fails, and of a value that is too long,
-/// SQLite itself writes the message: of names, or always the same.
-pub(crate) fn may_quote(code: i32) -> bool {
-    let is_of_a_table = matches!(
-        code,
-        ffi::SQLITE_CONSTRAINT_CHECK
-            | ffi::SQLITE_CONSTRAINT_DATATYPE
-            | ffi::SQLITE_CONSTRAINT_FOREIGNKEY
-            | ffi::SQLITE_CONSTRAINT_NOTNULL
-            | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
-            | ffi::SQLITE_CONSTRAINT_ROWID
-            | ffi::SQLITE_CONSTRAINT_UNIQUE
-    );
-    let is_of_the_machine = matches!(
-        code & 0xff,
-        ffi::SQLITE_BUSY
-            | ffi::SQLITE_FULL
-            | ffi::SQLITE_INTERRUPT
-            | ffi::SQLITE_IOERR
-            | ffi::SQLITE_NOMEM
-            | ffi::SQLITE_PROTOCOL
-            | ffi::SQLITE_READONLY
-            | ffi::SQLITE_TOOBIG
-    );
-    !(is_of_a_table || is_of_the_machine)
+    /// Records what code wrote that is no statement.
+    pub(crate) fn wrote(&mut self, writes: &Writes) {
+        if let Some(written) = &mut self.written {
+            written.add(writes);
+        }
+    }
+
+    /// Records that code ran of which nothing is known.
+    pub(crate) fn wrote_everything(&mut self) {
+        if let Some(written) = &mut self.written {
+            written.add_everything();
+        }
+    }
+
+    /// Returns what was recorded since the last call; `None` if nothing is recorded.
+    pub(crate) fn take(&mut self, sqlite: &Sqlite) -> Option<Change> {
+        let written = self.written.as_mut()?;
+        Some(Change::of(std::mem::take(written), sqlite.hooks().changes.take()))
+    }
+
+    /// Returns true if it is recorded that nothing was written.
+    pub(crate) fn wrote_nothing(&self) -> bool {
+        self.written.as_ref().is_some_and(Written::is_empty)
+    }
+
+    /// Returns true if another connection may have committed since the last call. For a file without a WAL: reads its
+    /// change counter (<https://sqlite.org/pragma.html#pragma_data_version>).
+    pub(crate) fn sees_others(&mut self, sqlite: &Sqlite) -> bool {
+        let version = "PRAGMA main.data_version";
+        let now = sqlite.rusqlite().query_row(version, [], |row| row.get::<_, i64>(0)).ok();
+        let before = std::mem::replace(&mut self.data_version, now);
+        now.is_none() || before != now
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.written.is_some()
+    }
 }

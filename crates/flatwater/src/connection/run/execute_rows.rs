@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use flatwater_sqlite::Sqlite;
 
-use super::execute::{Bounds, Output, RowidBefore, StatementRun, explain, output_of, result_of};
-use super::failed_writes::explain_write;
+use super::execute::{Bounds, Output, RowidBefore, StatementRun, output_of, result_of};
+use super::failures::{explain, explain_write};
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;

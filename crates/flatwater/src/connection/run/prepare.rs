@@ -12,17 +12,16 @@ use rusqlite::ffi;
 use super::hints::{hint, nearest_pragma};
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
-use crate::connection::open::attached_files::AttachedFiles;
 use crate::connection::open::pragma_answers::{Judged, judge};
+use crate::connection::open::settings::AttachedFiles;
 use crate::error::hint::hint;
 use crate::error::location::{in_script, offset_by};
 use crate::error::{Error, Result};
 use crate::growth_counter::step;
-use crate::sql::change_functions;
 use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_other_tables};
-use crate::sql::policy;
 use crate::sql::statement_info::StatementInfo;
 use crate::sql::tokens::quoted;
+use crate::sql::{change_functions, policy};
 use crate::values::column::{ColumnNames, Names};
 
 impl EngineConnection {

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::passes::no_wait;
 use crate::connection::EngineConnection;
-use crate::connection::open::role::Role;
+use crate::connection::open::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::thread::lock;
 use crate::workers::context::Context;

@@ -15,7 +15,7 @@ use super::decision::{Observed, Policy, Step};
 use super::passes::{POLL, is_lock, no_wait, polls, unless_a_sync_failed};
 use super::{CheckpointerShared, frames};
 use crate::connection::EngineConnection;
-use crate::connection::open::role::Role;
+use crate::connection::open::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;
 use crate::stats::file_counters::WalBlocker;

@@ -12,7 +12,7 @@ use flatwater_sqlite::Interrupt;
 use rusqlite::DropBehavior;
 
 use crate::connection::EngineConnection;
-use crate::connection::exclusive::reset::{is_idle, restore_handlers};
+use crate::connection::exclusive::lend::{is_idle, restore_handlers};
 use crate::error::cause::panicked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;

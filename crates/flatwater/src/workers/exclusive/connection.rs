@@ -13,7 +13,7 @@ use flatwater_sqlite::Policy;
 
 use crate::connection::EngineConnection;
 use crate::connection::exclusive::lend::{self, Remains};
-use crate::connection::exclusive::violations::enforce_foreign_keys;
+use crate::connection::exclusive::migration::enforce_foreign_keys;
 use crate::error::cause::panicked;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;

@@ -14,14 +14,13 @@ use super::migration::table;
 use crate::connection::exclusive::import_statements::{
     Mark, changes_rows, mark, misplaced, prepare_dumped, renew_schema, writes_schema,
 };
-use crate::connection::exclusive::violations::{tables, violations};
+use crate::connection::exclusive::migration::{tables, violations};
 use crate::connection::run::prepare::refuse_nul;
 use crate::error::location::in_script;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
-use crate::sql::script::Dump;
-use crate::sql::script::terminated;
 use crate::sql::statement_info::StatementInfo;
+use crate::sql::text::{Dump, terminated};
 use crate::workers::Answer;
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::commit::commit;

@@ -15,9 +15,9 @@ use std::time::Instant;
 use flatwater_sqlite::CheckpointMode;
 
 use crate::connection::EngineConnection;
-use crate::connection::exclusive::change_key::change_key;
+use crate::connection::exclusive::another_key::change_key;
 use crate::connection::exclusive::copy::{Copy, copy};
-use crate::connection::open::pragmas::{in_definitions, temp_store};
+use crate::connection::open::switches::{in_definitions, temp_store};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Key, TempStore};

@@ -13,16 +13,16 @@ use flatwater_sqlite::AuthEvent;
 use rusqlite::ffi;
 
 use super::connection::{exclusive_policy, take_back, with_foreign_keys};
-use crate::connection::exclusive::history::{add_to_history, create_history, history};
-use crate::connection::exclusive::migration_statements::{StatementPlace, run_statement};
-use crate::connection::exclusive::violations::{tables, violations};
-use crate::connection::run::failed_writes::explain_write;
-use crate::dependencies::writes::Writes;
+use crate::connection::exclusive::migration::{
+    StatementPlace, add_to_history, create_history, history, run_statement, tables, violations,
+};
+use crate::connection::run::failures::explain_write;
+use crate::dependencies::change::Writes;
 use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::{ForeignKeyCheck, Migrations, Step, next};
 use crate::queue::ticket::{Ticket, left_request};
 use crate::sql::policy;
-use crate::sql::script::terminated;
+use crate::sql::text::terminated;
 use crate::workers::Answer;
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::commit::{commit, settle};

@@ -13,11 +13,10 @@ use flatwater_sqlite::Origin;
 
 use crate::connection::functions::Functions;
 use crate::error::Result;
+use crate::inline::eligibility::Permit;
 use crate::inline::outcome::{InlineRun, NotTried};
-use crate::inline::permit::Permit;
 use crate::queue::ticket::CallOptions;
-use crate::workers::request::Request;
-use crate::workers::request::Tried;
+use crate::workers::request::{Request, Tried};
 use crate::workers::work::Work;
 
 /// A connection that is kept for one caller.

@@ -24,8 +24,8 @@ use flatwater_sqlite::Origin;
 
 use crate::error::{Error, Result};
 use crate::events;
+use crate::inline::eligibility::Permit;
 use crate::inline::outcome::{InlineRun, NotTried};
-use crate::inline::permit::Permit;
 use crate::options::Options;
 use crate::queue::ticket::CallOptions;
 use crate::thread::lock;
@@ -34,8 +34,7 @@ use crate::time::recurring::Recurring;
 use crate::workers::Answer;
 use crate::workers::kept::inbox::{self, End, Inbox, Posted};
 use crate::workers::open_transaction::{OpenTransaction, Savepoints, ended};
-use crate::workers::request::Request;
-use crate::workers::request::Tried;
+use crate::workers::request::{Request, Tried};
 use crate::workers::shared_errors::fault;
 use crate::workers::work::{Unsettled, Work};
 

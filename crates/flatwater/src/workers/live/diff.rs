@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use crate::dependencies::primary_keys::PrimaryKeys;
+use crate::dependencies::tables::PrimaryKeys;
 use crate::error::Result;
 use crate::values::difference::{Difference, Repeated, check};
 use crate::values::row::Rows;

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::after_unlock::Behind;
-use super::after_unlock::{Start, Todo};
+use super::after_unlock::{Behind, Start, Todo};
 use super::diff::Delivery;
 use super::entry::{Ended, Entry, Ran, RunState};
 use super::subscriber::{Put, Subscriber};

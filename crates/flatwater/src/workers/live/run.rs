@@ -21,8 +21,7 @@ use crate::thread::background::run_with;
 use crate::thread::current::is_worker;
 use crate::thread::lock;
 use crate::workers::Answer;
-use crate::workers::request::ReplyTo;
-use crate::workers::request::Request;
+use crate::workers::request::{ReplyTo, Request};
 use crate::workers::work::Work;
 
 /// How the thread that pushes the request of a run and the one that ends it agree on who delivers the result.

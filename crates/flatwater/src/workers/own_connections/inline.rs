@@ -13,11 +13,10 @@ use super::runner::Runner;
 use super::serve_inbox::lose;
 use super::short::{Ran, ShortRun};
 use super::{Message, OwnConnection, ends_now};
+use crate::inline::eligibility::Permit;
 use crate::inline::outcome::{InlineRun, NotTried};
-use crate::inline::permit::Permit;
 use crate::queue::ticket::CallOptions;
-use crate::workers::request::Request;
-use crate::workers::request::Tried;
+use crate::workers::request::{Request, Tried};
 use crate::workers::work::{Unsettled, Work};
 
 const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible(NotTried::Other));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::queue::write_count::PendingWrite;
+use crate::queue::metrics::PendingWrite;
 use crate::sql::catalogue::Catalogue;
 use crate::workers::Answer;
 use crate::workers::writer::effects::Effects;

@@ -10,8 +10,7 @@ use flatwater_sqlite::Policy;
 
 use super::statements::{Frame, perform};
 use crate::connection::run::prepare::refuse_told_of_earlier;
-use crate::connection::run::scan_history::RowChanges;
-use crate::connection::run::statement_cache::CachedStatement;
+use crate::connection::run::statement_cache::{CachedStatement, RowChanges};
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::Catalogue;

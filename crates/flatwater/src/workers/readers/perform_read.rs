@@ -14,7 +14,7 @@ use flatwater_sqlite::Interrupt;
 use super::reader::{Performed, Reader, busy};
 use super::run_query::query;
 use crate::connection::exclusive::copy::{Copy, copy};
-use crate::connection::exclusive::reset::{is_idle, restore_handlers};
+use crate::connection::exclusive::lend::{is_idle, restore_handlers};
 use crate::connection::learn::live_query::{Derived, LiveQuery, run_live};
 use crate::error::Result;
 use crate::options::Options;

@@ -17,7 +17,7 @@ use super::read_session::{Purpose, ReadSession};
 use super::reader::{Performed, Reader};
 use super::running_reads::Running;
 use super::serve_session::OpenSession;
-use crate::connection::open::writable::{is_read_only, of_read};
+use crate::connection::open::access::{is_read_only, of_read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::{CallOptions, Ticket, left_request};

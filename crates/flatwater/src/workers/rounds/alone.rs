@@ -12,7 +12,7 @@ use crate::connection::learn::live_query::run_live;
 use crate::connection::run::blobs::use_blob;
 use crate::error::Result;
 use crate::queue::ticket::Ticket;
-use crate::sql::script::dump;
+use crate::sql::text::dump;
 use crate::workers::Answer;
 use crate::workers::exclusive::closures::read_with;
 use crate::workers::exclusive::import_script::load;

@@ -12,8 +12,7 @@ use flatwater_sqlite::{WalHeader, WalState};
 
 use crate::bytecode::analysis::Ending;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::inline::limits::InlineLimits;
-use crate::inline::permit::Permit;
+use crate::inline::eligibility::{InlineLimits, Permit};
 use crate::options::Durability;
 use crate::sql::statement_info::StatementInfo;
 use crate::workers::perform::frame::is_short_scan;

@@ -7,7 +7,7 @@
 
 use super::known_schema::forget_schema;
 use super::writer_connection::WriterConnection;
-use crate::connection::exclusive::reset::drop_temp_objects;
+use crate::connection::exclusive::lend::drop_temp_objects;
 use crate::sql::catalogue::Catalogue;
 use crate::sql::class::{Class, Route};
 

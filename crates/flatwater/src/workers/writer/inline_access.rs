@@ -9,8 +9,8 @@ use flatwater_sqlite::{Cipher, ReadTime, WalState};
 use super::writer_connection::WriterConnection;
 use crate::connection::EngineConnection;
 use crate::connection::run::inline_run::{self, Begun};
+use crate::inline::eligibility::Permit;
 use crate::inline::outcome::Fallback;
-use crate::inline::permit::Permit;
 use crate::sql::schema_seen::LeftWal;
 
 /// Runs `f` as an inline run: no snapshot begins in it that would have to wait or to recover the wal-index, it

@@ -40,9 +40,9 @@ use writer_connection::WriterConnection;
 use crate::error::cause::no_thread;
 use crate::error::{Error, Result};
 use crate::queue::bounded::LinePlace;
+use crate::queue::metrics::PendingWrite;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::queue::write_count::PendingWrite;
 use crate::queue::{Closed, Queue, Start};
 use crate::thread::background::{AGAIN, start_worker};
 use crate::time::later;
@@ -52,8 +52,7 @@ use crate::workers::Answer;
 use crate::workers::commit_listeners::{ChangeListener, CommitListener};
 use crate::workers::context::Context;
 use crate::workers::handoff::TakesOver;
-use crate::workers::request::ReplyTo;
-use crate::workers::request::Request;
+use crate::workers::request::{ReplyTo, Request};
 use crate::workers::work::{InSlot, Ours};
 
 /// The handle. Cheap to clone.

@@ -16,8 +16,7 @@ use super::writer_connection::WriterConnection;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::time::later;
 use crate::values::params::Params;
-use crate::workers::request::ReplyTo;
-use crate::workers::request::Request;
+use crate::workers::request::{ReplyTo, Request};
 use crate::workers::work::{Wanted, Work};
 
 const OPTIMIZE: &str = "PRAGMA main.optimize(0x10012)";

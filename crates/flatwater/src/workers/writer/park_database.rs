@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Writer;
 use super::close_connection::{copy_wal, drop_connection};
 use super::slot::Slot;
-use crate::file::stamp::Stamp;
+use crate::file::identity::Stamp;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::workers::handoff::TakesOver;
 

@@ -3,15 +3,15 @@
 //! Owns: closing all our connections to the file if a file beside it could only be opened for reading, and opening the
 //! writer's connection again. Runs on the thread that holds the slot. Invariant: a connection that `open` returns was
 //! able to begin a write. Blocks for at most `DRAIN` longer than opening takes. Leaves out: finding out whether a
-//! connection can write (`writable`).
+//! connection can write (`open::access`).
 
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Busy;
 
 use crate::connection::EngineConnection;
-use crate::connection::open::role::Role;
-use crate::connection::open::writable::{is_read_only, may_pass};
+use crate::connection::open::Role;
+use crate::connection::open::access::{is_read_only, may_pass};
 use crate::error::Result;
 use crate::workers::context::Context;
 

@@ -16,14 +16,14 @@ const TREES: [&str; 6] = ["crates", "conformance", "lab/src", "node/src", "pytho
 const ENGINE: &str = "crates/flatwater/src";
 
 /// The lines of code of the engine, without comments and tests, and how far below that it may be.
-const LINES: (usize, usize) = (33_900, 200);
+const LINES: (usize, usize) = (33_700, 200);
 
 /// Its files, and how far below that it may be.
-const ENGINE_FILES: (usize, usize) = (318, 3);
+const ENGINE_FILES: (usize, usize) = (278, 3);
 
 /// The kinds of work of a request, and the files that name one.
 const KINDS: (usize, usize) = (21, 0);
-const FILES_WITH_A_KIND: (usize, usize) = (32, 0);
+const FILES_WITH_A_KIND: (usize, usize) = (31, 0);
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()

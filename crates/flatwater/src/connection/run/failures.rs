@@ -1,22 +1,27 @@
-//! What SQLite does not say of a statement that failed.
+//! What is said of a statement that failed when it ran, and what SQLite does not say of it.
 //!
-//! Owns: telling a table without another rowid from a full disk, naming the directory that cannot be written, or the virtual
-//! table that is out of step with its content, and whether a failed write may have left a part of a row. Runs on the thread
-//! that has the connection, after the statement failed; reads the database. Leaves out: connections that can write nothing
-//! (`writable`), and bound values in messages (`hidden_values`).
+//! Owns: the message of a failure, without bound values; telling a table without another rowid from a full disk, naming the directory
+//! that cannot be written, or the virtual table that is out of step with its content; whether a failed write may have left a part of a
+//! row. Runs on the thread that has the connection, after the statement failed; reads the database. Leaves out: connections that can
+//! write nothing (`open::access`), which part of a message is shown (`hidden_values`), and texts that cannot be prepared (`hints`).
 
 use std::collections::HashSet;
 use std::path::Path;
 
-use flatwater_sqlite::{Sqlite, why_not_writable};
+use flatwater_sqlite::{Sqlite, SqliteError, why_not_writable};
 use rusqlite::ffi;
 
+use super::hidden_values::hide_values;
+use super::hints::ONE_FOR_A_LIST;
+use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
-use crate::dependencies::writes::{TableWrites, Writes};
+use crate::dependencies::change::{TableWrites, Writes};
+use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind};
 use crate::sql::policy;
-use crate::sql::tokens::{names, quoted};
-use crate::sql::unreported_changes::module_of;
+use crate::sql::text::module_of;
+use crate::sql::tokens::{has_in_with_one_parameter, names, quoted};
+use crate::values::params::ParamRow;
 
 /// How many tables an error names.
 const MOST_NAMED: usize = 3;
@@ -28,6 +33,78 @@ impl EngineConnection {
     pub(crate) fn may_leave_part(&self, error: &Error) -> bool {
         self.functions.may_call_foreign_code() && error.kind() != ErrorKind::Constraint
     }
+}
+
+/// The error of a result, or of a part of one, that has more than so many bytes.
+#[cold]
+pub(crate) fn too_large(most: usize) -> Error {
+    let message = format!("the result has more than {most} bytes, which is the limit");
+    Error::from(SqliteError::from_code(ffi::SQLITE_TOOBIG))
+        .with_message(message)
+        .with_hint(hint!["read fewer rows, or in parts with " Stream ", or raise " ResultLimit])
+}
+
+#[cold]
+pub(crate) fn explain(
+    sqlite: &Sqlite,
+    error: flatwater_sqlite::Error,
+    statement: &CachedStatement,
+    params: ParamRow<'_>,
+) -> Error {
+    let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
+    let mut error = Error::from(error).with_sql(&statement.text.sql);
+    if is_count && has_in_with_one_parameter(&statement.text.sql) {
+        error = error.with_hint(ONE_FOR_A_LIST);
+    }
+    if error.sqlite_code().is_some_and(may_quote)
+        && let Some(hidden) = hide_values(error.message(), &statement.text.sql, params)
+        && !is_of_text(sqlite, &error, statement)
+    {
+        error = error.with_message(hidden);
+    }
+    if error.sqlite_code() == Some(ffi::SQLITE_CORRUPT_VTAB) {
+        error = name_out_of_step(sqlite, error, &statement.text.sql, &statement.class.writes);
+    }
+    error
+}
+
+/// Returns true if the message is one of the text, which SQLite prepared again in a run and which does not compile any more: that
+/// has no bound value in it.
+fn is_of_text(sqlite: &Sqlite, error: &Error, statement: &CachedStatement) -> bool {
+    error.sqlite_code() == Some(ffi::SQLITE_ERROR)
+        && !statement.class.asks
+        && sqlite
+            .rusqlite()
+            .prepare(&statement.text.sql)
+            .is_err_and(|of_text| Error::from(flatwater_sqlite::from_rusqlite(of_text)).message() == error.message())
+}
+
+/// Returns true if a message with this code may have a bound value in it: functions, virtual tables, RAISE, ATTACH and VACUUM INTO
+/// write what they like, with any code. Of a constraint of a table, of a machine that fails, and of a value that is too long,
+/// SQLite itself writes the message: of names, or always the same.
+pub(crate) fn may_quote(code: i32) -> bool {
+    let is_of_a_table = matches!(
+        code,
+        ffi::SQLITE_CONSTRAINT_CHECK
+            | ffi::SQLITE_CONSTRAINT_DATATYPE
+            | ffi::SQLITE_CONSTRAINT_FOREIGNKEY
+            | ffi::SQLITE_CONSTRAINT_NOTNULL
+            | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+            | ffi::SQLITE_CONSTRAINT_ROWID
+            | ffi::SQLITE_CONSTRAINT_UNIQUE
+    );
+    let is_of_the_machine = matches!(
+        code & 0xff,
+        ffi::SQLITE_BUSY
+            | ffi::SQLITE_FULL
+            | ffi::SQLITE_INTERRUPT
+            | ffi::SQLITE_IOERR
+            | ffi::SQLITE_NOMEM
+            | ffi::SQLITE_PROTOCOL
+            | ffi::SQLITE_READONLY
+            | ffi::SQLITE_TOOBIG
+    );
+    !(is_of_a_table || is_of_the_machine)
 }
 
 /// Adds to the error of a write what SQLite does not say. The kind of an error is `Full` only if there is no space.

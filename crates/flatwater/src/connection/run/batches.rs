@@ -1,21 +1,77 @@
-//! The cursors of one connection: statements that were started, and whose rows are fetched in batches.
+//! Queries whose rows are handed over in parts: while the query runs to its end, or as they are fetched from a cursor.
 //!
-//! Owns: starting them, fetching a batch, and ending them. Runs on the thread that has the connection. Invariants: a
-//! cursor's statement is not in the cache of statements while the cursor is open, so that nothing else runs it; after an
-//! error the cursor is over. Leaves out: transactions, and how long a cursor may stay open.
+//! Owns: how large a part is, the run from its first part to its last, and the cursors of one connection: statements that were
+//! started. Runs on the thread that has the connection. Invariants: what was handed over and what is returned are together the rows of
+//! the result, each once; a run leaves its statement reset and unbound, also after an error; a cursor's statement is not in the cache
+//! of statements while the cursor is open, so that nothing else runs it; after an error the cursor is over. Leaves out: who gets the
+//! parts, transactions, and how long a cursor may stay open.
 
 use std::sync::Arc;
 
 use flatwater_sqlite::Flow;
 
-use super::execute::{explain, too_large};
+use super::failures::{explain, too_large};
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
 use crate::encode::rows::RowSink;
 use crate::error::{Error, Result};
-use crate::values::params::Params;
+use crate::values::block::Cell;
+use crate::values::params::{ParamRow, Params};
 use crate::values::row::Rows;
+
+/// The first part has as many rows as have this many cells, or fewer if they are long: whoever makes something of it waits
+/// for it.
+const FIRST_CELLS: usize = 1_536;
+/// A later part.
+const CELLS: usize = 3_072;
+
+/// The last part of a result, and the number of rows before it.
+pub(crate) struct LastPart {
+    pub(crate) rows: Rows,
+    pub(crate) before: usize,
+}
+
+/// Runs a statement that only reads to its end. All parts but the last are handed over.
+pub(crate) fn execute_in_parts(
+    connection: &mut EngineConnection,
+    statement: &CachedStatement,
+    params: ParamRow<'_>,
+    mut hand_over: impl FnMut(Rows),
+) -> Result<LastPart> {
+    connection
+        .sqlite
+        .statement(statement.id)
+        .start(&params)
+        .map_err(|error| explain(&connection.sqlite, error, statement, params))?;
+    let (expected, _) = statement.text.size.get();
+    let (mut before, mut cells, mut bytes) = (0, 0, 0);
+    let mut names = None;
+    loop {
+        let wanted = if before == 0 { FIRST_CELLS } else { CELLS };
+        let room = connection.result_limit.saturating_sub(cells * size_of::<Cell>() + bytes);
+        let mut sink = RowSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells), room);
+        let flow = connection.sqlite.statement(statement.id).next(&mut sink);
+        let flow = flow.map_err(|error| explain(&connection.sqlite, error, statement, params))?;
+        if sink.is_over() {
+            connection.sqlite.statement(statement.id).reset();
+            return Err(too_large(connection.result_limit).with_sql(&statement.text.sql));
+        }
+        let size = sink.size();
+        (cells, bytes) = (cells + size.0, bytes + size.1);
+        // SQLite prepares a statement again at its first step only.
+        let known = names.take().map_or_else(|| connection.names_after_run(statement), Ok);
+        let known = known.inspect_err(|_| connection.sqlite.statement(statement.id).reset())?;
+        let rows = sink.finish(known.clone());
+        names = Some(known);
+        if flow == Flow::Continue {
+            statement.text.size.had(cells, bytes);
+            return Ok(LastPart { rows, before });
+        }
+        before += rows.len();
+        hand_over(rows);
+    }
+}
 
 /// The open cursors of a connection.
 #[derive(Default)]

@@ -1,15 +1,58 @@
-//! SQLite's mathematical functions, for a library that is compiled without them.
+//! The functions that every connection has besides SQLite's: `regexp(pattern, text)`, behind the operator REGEXP, which SQLite leaves
+//! to its users; and the mathematical functions, for a library that is compiled without them.
 //!
-//! Owns: `floor`, `sqrt` and the others (<https://sqlite.org/lang_mathfunc.html>), with SQLite's results. Runs on the
-//! thread that runs the statement. Invariant: where the library has them itself they are its own, which run inline.
-//! Leaves out: `abs`, `round` and `sign`, which every library has.
+//! Owns: these functions. The mathematical ones (<https://sqlite.org/lang_mathfunc.html>) have SQLite's results. Runs on the thread that
+//! runs the statement. Invariants: they only compute; a pattern is compiled once for a statement if it is a constant or a
+//! parameter; how long a search takes is bounded; no error has the pattern or the text in it; where the library has mathematical
+//! functions itself they are its own, which run inline. Leaves out: functions of the user, which may have the same names; `abs`,
+//! `round` and `sign`, which every library has.
 
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
+use fancy_regex::{Regex, RegexBuilder};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Error, Result};
+
+/// Steps of a search that has to go back, after which it fails. Other patterns are searched in linear time.
+const STEPS: usize = 1_000_000;
+
+/// Registers REGEXP.
+pub(super) fn register_regexp(connection: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    connection.create_scalar_function("regexp", 2, flags, regexp)
+}
+
+/// Returns whether the pattern matches somewhere in the text; NULL if either is NULL. A number is searched as its text.
+fn regexp(context: &Context<'_>) -> rusqlite::Result<Option<bool>> {
+    if matches!(context.get_raw(0), ValueRef::Null) || matches!(context.get_raw(1), ValueRef::Null) {
+        return Ok(None);
+    }
+    let pattern = context.get_or_create_aux(0, |pattern| compiled(&text(pattern)?))?;
+    let found = pattern.is_match(&*text(context.get_raw(1))?);
+    found.map(Some).map_err(|_| failed("a search for a pattern of REGEXP took too long"))
+}
+
+fn compiled(pattern: &str) -> rusqlite::Result<Regex> {
+    let regex = RegexBuilder::new(pattern).backtrack_limit(STEPS).build();
+    regex.map_err(|_| failed("a pattern of REGEXP is not a regular expression"))
+}
+
+fn text(value: ValueRef<'_>) -> rusqlite::Result<std::borrow::Cow<'_, str>> {
+    match value {
+        ValueRef::Text(text) => {
+            std::str::from_utf8(text).map(Into::into).map_err(|_| failed("a text for REGEXP is not UTF-8"))
+        }
+        ValueRef::Integer(number) => Ok(number.to_string().into()),
+        ValueRef::Real(number) => Ok(format!("{number:?}").into()),
+        ValueRef::Null | ValueRef::Blob(_) => Err(failed("REGEXP searches texts, and not a BLOB")),
+    }
+}
+
+fn failed(message: &'static str) -> Error {
+    Error::UserFunctionError(message.into())
+}
 
 static IS_MISSING: LazyLock<bool> = LazyLock::new(|| {
     let used = "SELECT sqlite_compileoption_used('ENABLE_MATH_FUNCTIONS')";
@@ -17,8 +60,8 @@ static IS_MISSING: LazyLock<bool> = LazyLock::new(|| {
     !has.unwrap_or(false)
 });
 
-/// Registers those that the library does not have.
-pub(super) fn register(connection: &Connection) -> Result<()> {
+/// Registers the mathematical functions that the library does not have.
+pub(super) fn register_math(connection: &Connection) -> Result<()> {
     if *IS_MISSING { create(connection) } else { Ok(()) }
 }
 

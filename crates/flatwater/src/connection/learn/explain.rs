@@ -1,18 +1,50 @@
-//! Which writes call `changes()`, the number of rows that the statement before changed.
+//! Explaining a write, and what a connection has that is not SQLite's own, which a program may call.
 //!
-//! Owns: the places where SQL can call it: the text, the triggers and views it uses, and the tables it writes. Runs on
-//! the thread that has the connection. Invariant: a write for which `asks` returns false runs as it would if
-//! `changes()` were 0. `asks` may return true for a write that does not call it, which costs speed only. Leaves out:
-//! what is done with the result.
+//! Owns: reading the functions and collations of a connection from SQLite; and the places where SQL can call `changes()`, the number of
+//! rows that the statement before changed, which EXPLAIN sets to 0: the text, the triggers and views it uses, and the tables it
+//! writes. Runs on the thread that has the connection. Invariant: a write that is explained runs as it would if `changes()` were 0. One
+//! that does not call it may be taken for one that does, which costs speed only. Leaves out: what follows for a program (`bytecode`).
 
 use std::collections::HashSet;
 
 use flatwater_sqlite::{AuthEvent, Program, Sqlite};
 use rusqlite::ffi;
 
-use crate::bytecode::graph::Strange;
+use crate::bytecode::graph::{Strange, bare};
+use crate::connection::EngineConnection;
+use crate::connection::functions::registration::Length;
 use crate::error::Result;
 use crate::sql::tokens::{may_call, may_call_any};
+
+/// Returns the functions and collations of this connection that are not SQLite's own. A replacement of one of
+/// SQLite's collations cannot be seen; a closure of the user may have made one.
+pub(super) fn strange(connection: &EngineConnection) -> Result<Strange> {
+    let sqlite = connection.sqlite.rusqlite();
+    let own = ["BINARY", "NOCASE", "RTRIM"];
+    let (mut functions, mut unknown) = (HashSet::new(), HashSet::new());
+    let (short, timed) = (connection.functions.of(Length::Short), connection.functions.of(Length::Timed));
+    let mut listed = sqlite.prepare("PRAGMA function_list")?;
+    let mut rows = listed.query([])?;
+    while let Some(row) = rows.next()? {
+        if !row.get::<_, bool>("builtin")? {
+            let (name, arguments) = (row.get::<_, String>("name")?.to_ascii_lowercase(), row.get::<_, i32>("narg")?);
+            if !short.contains(&format!("{name}({arguments})")) {
+                unknown.insert(name.clone());
+            }
+            functions.insert(name);
+        }
+    }
+    let mut collations = HashSet::new();
+    let mut listed = sqlite.prepare("PRAGMA collation_list")?;
+    let mut rows = listed.query([])?;
+    while let Some(row) = rows.next()? {
+        let name: String = row.get("name")?;
+        if !own.contains(&&*name) || (connection.had_closure && name != own[0]) {
+            collations.extend(name.split(',').map(|name| bare(name).to_ascii_lowercase()));
+        }
+    }
+    Ok(Strange { functions, short, timed, unknown, collations })
+}
 
 const CHANGES: &str = "changes";
 

@@ -1,9 +1,12 @@
-//! What a worker measures of the run of a request, for the event of its call.
+//! What is measured of requests: the run of one, for the event of its call, and how many writes are in progress.
 //!
-//! Owns: the times, the place and the numbers of the last run. Shared by the caller's call and the worker. Invariant: a
-//! request without a listener has no metrics, and a worker then reads no clock for them. Leaves out: the event.
+//! Owns: the times, the place and the numbers of the last run, which the caller's call and the worker share; counting writes, on
+//! callers' and workers' threads. Invariants: a request without a listener has no metrics, and a worker then reads no clock for them;
+//! a write counts until it is answered or dropped, and once only. Leaves out: the event, and who asks for the count.
 
-use std::sync::Mutex;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::events::statement_event::ExecutedOn;
@@ -80,5 +83,21 @@ impl RunMetrics {
 
     pub(crate) fn counted(&self, counts: Counts) {
         lock(&self.0).counts = counts;
+    }
+}
+
+/// Counts a write in progress, from its first push until it is answered or dropped.
+pub(crate) struct PendingWrite<C: Deref<Target = AtomicU64> = Arc<AtomicU64>>(C);
+
+impl<C: Deref<Target = AtomicU64>> PendingWrite<C> {
+    pub(crate) fn new(count: C) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl<C: Deref<Target = AtomicU64>> Drop for PendingWrite<C> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
