@@ -74,7 +74,7 @@ const ACYCLIC: &[&str] = &[
 ];
 
 #[test]
-fn a_count_of_a_table_has_no_loop_and_is_told_from_others() {
+fn a_count_of_a_table_has_no_loop_and_is_distinguished_from_others() {
     let mut sqlite = memory();
     let counts = analysis(&mut sqlite, "SELECT count(*) FROM t");
     assert_eq!((counts.shape, counts.counts_all), (Shape::Acyclic, true));
@@ -233,7 +233,7 @@ const WRITES: &[(&str, Option<InlineWrite>)] = &[
 ];
 
 #[test]
-fn what_can_fail_after_a_change_is_told_from_what_cannot() {
+fn what_can_fail_after_a_change_is_distinguished_from_what_cannot() {
     let mut sqlite = memory();
     for (sql, wanted) in
         FAIL_BEFORE_CHANGES.iter().map(|sql| (sql, true)).chain(FAIL_LATE.iter().map(|sql| (sql, false)))
@@ -268,7 +268,7 @@ const FAIL_LATE: &[&str] = &[
 ];
 
 #[test]
-fn what_scans_one_table_is_told_from_what_seeks_and_from_loops_inside_loops() {
+fn what_scans_one_table_is_distinguished_from_what_seeks_and_from_loops_inside_loops() {
     let mut sqlite = memory();
     for (sql, wanted) in SCANS.iter().map(|sql| (sql, true)).chain(NO_SCANS.iter().map(|sql| (sql, false))) {
         let write = analysis(&mut sqlite, sql).write.unwrap_or_else(|| panic!("{sql}"));

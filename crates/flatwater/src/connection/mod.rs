@@ -11,21 +11,15 @@ pub(crate) mod learn;
 pub(crate) mod open;
 pub(crate) mod run;
 
-use std::sync::Arc;
+use flatwater_sqlite::{Cipher, Control, Sqlite};
 
-use flatwater_sqlite::{Busy, Cipher, Control, Sqlite};
-
-use self::functions::Functions;
 use self::functions::applied::Applied;
 use self::learn::schema::SchemaReader;
-use self::open::Role;
 use self::open::pragma_answers::Stated;
 use self::run::execute::Recording;
 use self::run::inline_run::LengthLimit;
 use self::run::statement_cache::Statements;
 use crate::connection::open::settings::AttachedFiles;
-use crate::error::Result;
-use crate::options::Options;
 
 pub(crate) struct EngineConnection {
     pub(crate) sqlite: Sqlite,
@@ -47,12 +41,17 @@ pub(crate) struct EngineConnection {
     had_closure: bool,
 }
 
-impl EngineConnection {
-    /// Opens a connection. Blocks on the file system and, as `busy` decides, on locks.
-    pub(crate) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<Self> {
-        open::open(options, functions, role, busy)
-    }
+/// Returns the rows of a query, each as `read` reads it.
+fn rows<T, C: FromIterator<T>>(
+    sqlite: &rusqlite::Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+    read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<C> {
+    sqlite.prepare(sql)?.query_map(params, read)?.collect()
+}
 
+impl EngineConnection {
     /// Returns true if a page could not be decrypted, or read before that: then SQLCipher decrypts nothing on the
     /// connection any more. Asks only if there is a key.
     pub(crate) fn is_spoilt(&self) -> bool {

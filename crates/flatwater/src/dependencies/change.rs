@@ -103,7 +103,7 @@ pub(crate) enum Invalidated<'a> {
     Nothing,
     /// Rows of these sets.
     Rows([&'a RowSet; 2]),
-    Whole,
+    All,
 }
 
 /// The writes of the statements that ran since the last commit was published.
@@ -180,12 +180,12 @@ impl TableChange {
         let are_reported = reads.are_rows_reported && !reads.may_be_replaced && !writes.is_unreported && !moves_rows;
         if !are_reported {
             let is_invalidated = has_other_rows || sets_columns || moves_rows;
-            return if is_invalidated { Invalidated::Whole } else { Invalidated::Nothing };
+            return if is_invalidated { Invalidated::All } else { Invalidated::Nothing };
         }
         let updated = if sets_columns { &self.updated } else { &RowSet::None };
         match (&self.came_or_went, updated) {
             (RowSet::None, RowSet::None) => Invalidated::Nothing,
-            (RowSet::Many, _) | (_, RowSet::Many) => Invalidated::Whole,
+            (RowSet::Many, _) | (_, RowSet::Many) => Invalidated::All,
             (came_or_went, updated) => Invalidated::Rows([came_or_went, updated]),
         }
     }
@@ -277,7 +277,7 @@ mod tests {
         let Change::Tables(tables) = Change::of(written, rows) else { return "everything".into() };
         match tables[0].invalidates(reads) {
             Invalidated::Nothing => "nothing".into(),
-            Invalidated::Whole => "whole".into(),
+            Invalidated::All => "whole".into(),
             Invalidated::Rows(sets) => {
                 let all: Vec<_> = sets
                     .iter()

@@ -97,8 +97,8 @@ impl<'a> Uses<'a> {
         }
         let mut key = None;
         for (_, op) in self.of_cursor(by_index).filter(|(used, _)| matches!(used, Use::Moves(_))) {
-            let is_whole = op.p4.as_deref().and_then(|p4| p4.parse().ok()) == Some(columns);
-            if &*op.opcode != "SeekGE" || !is_whole || key.replace(op.p3).is_some() {
+            let is_full_key = op.p4.as_deref().and_then(|p4| p4.parse().ok()) == Some(columns);
+            if &*op.opcode != "SeekGE" || !is_full_key || key.replace(op.p3).is_some() {
                 return None;
             }
         }

@@ -99,7 +99,7 @@ impl Reads {
                 Some(columns) if tables.joins_by_name => *columns = Columns::All,
                 Some(_) => {}
                 None if matches!(tables.tables[name].kind, Kind::Rowid | Kind::WithoutRowid) && !is_internal(name) => {
-                    read.push(whole(name));
+                    read.push(any_row_of(name));
                 }
                 None => return Ok(Self::EveryCommit),
             }
@@ -151,7 +151,7 @@ fn has_impure_function(events: &[AuthEvent], tables: &Tables) -> bool {
 }
 
 /// Returns the reads of a table of which anything is read.
-fn whole(table: &str) -> TableReads {
+fn any_row_of(table: &str) -> TableReads {
     TableReads {
         table: table.into(),
         columns: Columns::All,
@@ -202,7 +202,7 @@ impl<'a> Facts<'a> {
         let first = self.names.partition_point(|table| *table < name);
         let begin_so = self.names[first..].iter().map_while(|table| Some((*table, table.strip_prefix(name)?)));
         let is_shadow = |rest: &str| rest.is_empty() || rest.starts_with('_');
-        begin_so.inspect(|_| step(1)).filter(|(_, rest)| is_shadow(rest)).map(|(table, _)| whole(table)).collect()
+        begin_so.inspect(|_| step(1)).filter(|(_, rest)| is_shadow(rest)).map(|(table, _)| any_row_of(table)).collect()
     }
 
     fn table_reads(&self, name: &str, mut columns: Columns) -> TableReads {

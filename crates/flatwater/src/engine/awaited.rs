@@ -11,7 +11,7 @@ use super::opening::{CancelOutcome, Opening};
 use crate::error::Result;
 use crate::error::cause::no_thread;
 use crate::queue::bounded::LinePlace;
-use crate::queue::reply::{Reply, reply, wake};
+use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{Leaves, Ticket};
 use crate::thread::background;
 use crate::time::timer::{self, Alarm};
@@ -49,12 +49,8 @@ impl Submitted {
             return Ok(Self::Now(work()));
         }
         let (promise, reply) = reply();
-        let run = move || {
-            if let Ok(waiter) = promise.fill(work()) {
-                wake(waiter);
-            }
-        };
-        background::run_waiting("fw-open", run).map_err(|error| no_thread("a thread", &error))?;
+        background::run_waiting("fw-open", move || promise.answer(work()))
+            .map_err(|error| no_thread("a thread", &error))?;
         Ok(Self::Waits(awaited, reply))
     }
 }

@@ -33,7 +33,7 @@ use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::options::resolve::beside;
-use crate::queue::reply::{Promise, wake};
+use crate::queue::reply::Promise;
 use crate::thread::{background, lock};
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
@@ -89,7 +89,9 @@ impl Engine {
             Closing::Left(error) => Err(error.clone()),
             Closing::Open | Closing::Closed => Ok(Answer::Done),
         };
-        fill(promise, answer);
+        if let Some(promise) = promise {
+            promise.answer(answer);
+        }
     }
 
     /// Says that the close begins, so that whoever closes from now on waits for its end. Returns false if another thread said
@@ -197,7 +199,7 @@ impl Engine {
         *closing = Closing::Left(error.clone());
         drop(closing);
         events::left_behind(self.path(), &what);
-        promises.into_iter().for_each(|promise| fill(Some(promise), Err(error.clone())));
+        promises.into_iter().for_each(|promise| promise.answer(Err(error.clone())));
         // After the close is answered: what waits may be closures, whose drop is the user's code.
         self.writer.as_ref().into_iter().for_each(Writer::refuse_waiting);
         self.readers.as_ref().into_iter().for_each(Readers::refuse_waiting);
@@ -215,7 +217,7 @@ impl Engine {
         drop(in_use);
         let before = std::mem::replace(&mut *self.lock_closing(), Closing::Closed);
         if let Closing::Waits(promises) = before {
-            promises.into_iter().for_each(|promise| fill(Some(promise), Ok(Answer::Done)));
+            promises.into_iter().for_each(|promise| promise.answer(Ok(Answer::Done)));
         }
         self.context.functions.let_go();
     }
@@ -241,14 +243,6 @@ fn remove_empty_wals(options: &Options) {
             // It uses the WAL from its first read on, also if that fails, such as without a key.
             let _ = sqlite.query_row("PRAGMA schema_version", [], |_| Ok(()));
         }
-    }
-}
-
-fn fill(promise: Option<Closed>, answer: Result<Answer>) {
-    if let Some(promise) = promise
-        && let Ok(waiter) = promise.fill(answer)
-    {
-        wake(waiter);
     }
 }
 

@@ -18,6 +18,7 @@ use super::opening::Opening;
 use super::server::Served;
 use crate::error::{Error, Result};
 use crate::inline::budget;
+use crate::inline::eligibility::Permit;
 use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::queue::metrics::RunMetrics;
 use crate::queue::reply::{Reply, reply};
@@ -163,6 +164,11 @@ impl Caller {
 }
 
 impl Route<'_> {
+    /// Returns true if its calls go through the writer's queue.
+    fn queues(&self) -> bool {
+        matches!(self, Self::Writer(_))
+    }
+
     /// Sends the request, or runs it on this thread if `may_block` and a connection is free. If the queue is full, the
     /// request waits in line for a place.
     fn serve(self, request: Request, may_block: bool) -> Result<Line> {
@@ -228,15 +234,13 @@ impl Engine {
             (Route::Readers(_) | Route::Server(_), _) => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
             (Route::Writer(writer), _) => writer.run_inline(work, permit, options),
         });
-        let (run, unsettled) = parts(tried);
-        if matches!(route, Route::Readers(_)) {
-            self.context.recorder.tried_to_read(&run);
-        } else {
-            let is = work.describe();
-            self.context.recorder.tried(is.kind, !is.only_reads(), &run);
-        }
-        policy.tried(&text.backoff, permit.began, &run);
-        begun(route, run, unsettled)
+        begun(route, permit, tried, |run| {
+            text.backoff.tried(run);
+            match route {
+                Route::Readers(_) => self.context.recorder.tried_to_read(run),
+                _ => self.context.recorder.tried(work.describe().kind, !work.describe().only_reads(), run),
+            }
+        })
     }
 
     /// Begins or ends a transaction on this thread, does a step with a savepoint of one, or begins a snapshot.
@@ -244,18 +248,16 @@ impl Engine {
         // A transaction shares no commit, so whether groups are cheaper is no question for it.
         let permitted = self.context.policy.permit(false, 0, || true);
         let Some(permit) = &self.context.recorder.inline.permitted(permitted) else { return Begun::ToSend(route) };
-        let (run, unsettled) = parts(mark_closure(|| match (route, work) {
+        let tried = mark_closure(|| match (route, work) {
             (Route::Transaction(Inside { transaction, savepoints }), _) => {
                 transaction.run_inline(work, savepoints, permit)
             }
             (Route::Readers(readers), _) => Tried::Ran(readers.begin_snapshot_inline(permit)),
             (Route::Writer(writer), Work::Begin(rowid)) => Tried::Ran(begin_inline(writer, *rowid, permit)),
             _ => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
-        }));
+        });
         let is = work.describe();
-        self.context.recorder.tried(is.kind, !is.only_reads(), &run);
-        budget::spend(permit.began, run.took());
-        begun(route, run, unsettled)
+        begun(route, permit, tried, |run| self.context.recorder.tried(is.kind, !is.only_reads(), run))
     }
 }
 
@@ -268,34 +270,32 @@ fn rows_inline<'a>(context: &Context, route: Route<'a>, work: &Work, bytes: usiz
         _ => Err(NotTried::Other),
     };
     let Some((writer, permit)) = &context.recorder.inline.permitted(permitted) else { return Begun::ToSend(route) };
-    let (run, unsettled) = parts(mark_closure(|| run_rows_inline(writer, work, permit, options)));
-    context.recorder.tried(work.describe().kind, true, &run);
-    // A text that is to blame for a fallback was told.
-    if matches!(run, InlineRun::Done(..)) {
-        work.texts().for_each(|text| text.backoff.tried(&run));
-    }
-    budget::spend(permit.began, run.took());
-    begun(route, run, unsettled)
+    let tried = mark_closure(|| run_rows_inline(writer, work, permit, options));
+    begun(route, permit, tried, |run| {
+        context.recorder.tried(work.describe().kind, true, run);
+        // A text that is to blame for a fallback was told.
+        if matches!(run, InlineRun::Done(..)) {
+            work.texts().for_each(|text| text.backoff.tried(run));
+        }
+    })
 }
 
-/// Returns the run, and the reply that says what became of it if it cannot know.
-fn parts(tried: Tried) -> (InlineRun<Result<Answer>>, Option<Reply<Result<Answer>>>) {
-    match tried {
+/// Spends the time of what was tried, has it recorded, and returns what became of the call.
+fn begun<'a>(
+    route: Route<'a>,
+    permit: &Permit<'_>,
+    tried: Tried,
+    record: impl FnOnce(&InlineRun<Result<Answer>>),
+) -> Begun<'a> {
+    // Of one that is unsettled the reply says what became of it.
+    let (run, unsettled) = match tried {
         Tried::Ran(run) => (run, None),
         Tried::Unsettled(reply, held) => (InlineRun::FellBack(Fallback::Failed, held), Some(reply)),
-    }
-}
-
-fn begun<'a>(route: Route<'a>, run: InlineRun<Result<Answer>>, unsettled: Option<Reply<Result<Answer>>>) -> Begun<'a> {
+    };
+    budget::spend(permit.began, run.took());
+    record(&run);
     match run {
         InlineRun::Done(answer, held) => Begun::Answered(answer, Some(held.time())),
         _ => unsettled.map_or(Begun::ToSend(route), Begun::Unsettled),
-    }
-}
-
-impl Route<'_> {
-    /// Returns true if its calls go through the writer's queue.
-    fn queues(&self) -> bool {
-        matches!(self, Self::Writer(_))
     }
 }

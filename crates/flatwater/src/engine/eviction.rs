@@ -16,14 +16,15 @@ const MOST: usize = 64;
 
 pub(super) struct Clock<T> {
     /// What the hand visits next is the first.
-    entries: VecDeque<T>,
+    pub(super) entries: VecDeque<T>,
     /// How many were put into the list up to now.
     listed: u64,
     /// How many may be in the list.
     most: usize,
     /// Taken from the list, to be looked at.
     looked_at: usize,
-    opening: usize,
+    /// Those whose connections are being opened.
+    pub(super) opening: usize,
     /// Those that wait for room.
     pub(super) waiting: usize,
     parkers: usize,
@@ -90,14 +91,6 @@ impl<T> Clock<T> {
         self.entries.len() + self.looked_at + self.opening < ROOM * self.most
     }
 
-    pub(super) fn opens(&mut self) {
-        self.opening += 1;
-    }
-
-    pub(super) fn opened(&mut self) {
-        self.opening -= 1;
-    }
-
     /// Returns true if one more thread is to close connections: it counts from here on.
     pub(super) fn starts_parker(&mut self) -> bool {
         let most = if self.waiting > 0 { PARKERS } else { 1 };
@@ -134,11 +127,6 @@ impl<T> Clock<T> {
         hand.has_seen_free |= visited != Visited::Held;
         self.looked_at -= 1;
     }
-
-    /// Puts one back that still has connections.
-    pub(super) fn put_back(&mut self, entry: T) {
-        self.entries.push_back(entry);
-    }
 }
 
 #[cfg(test)]
@@ -160,7 +148,7 @@ mod tests {
             let visited = becomes(entry);
             clock.visited(&mut hand, visited);
             if visited != Visited::Parked {
-                clock.put_back(entry);
+                clock.entries.push_back(entry);
             }
             all.push(entry);
         }
@@ -187,10 +175,10 @@ mod tests {
     fn there_is_room_up_to_twice_the_bound_for_what_is_listed_looked_at_or_opening() {
         let mut clock = clock(2, 2);
         assert!(clock.has_room());
-        clock.opens();
-        clock.opens();
+        clock.opening += 1;
+        clock.opening += 1;
         assert!(!clock.has_room());
-        clock.opened();
+        clock.opening -= 1;
         clock.list(9);
         assert!(!clock.has_room());
         assert!(clock.starts_parker());

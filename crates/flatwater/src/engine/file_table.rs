@@ -62,14 +62,6 @@ pub(super) fn look_again() {
     CHANGED.notify_all();
 }
 
-pub(super) fn has_open() -> bool {
-    FILES.lock().has_open()
-}
-
-pub(super) fn open_engines() -> Vec<Weak<Engine>> {
-    FILES.lock().open_engines()
-}
-
 impl Entry {
     pub(super) fn new(state: FileState, engine: Weak<Engine>, options: &Options) -> Self {
         let is_guarded = options.second_copy == SecondCopy::Refuse && !options.read_only;
@@ -128,14 +120,6 @@ impl Files {
         });
         left.next().map_or(Ok(()), |what| Err(left_behind(what, &options.path).in_operation("open")))
     }
-
-    fn has_open(&self) -> bool {
-        self.entries.values().any(Entry::is_open)
-    }
-
-    fn open_engines(&self) -> Vec<Weak<Engine>> {
-        self.entries.values().filter(|entry| entry.is_open()).map(|entry| entry.engine.clone()).collect()
-    }
 }
 
 /// Returns the error for a file that a close could not leave, because `what` runs.
@@ -171,7 +155,7 @@ pub(super) fn end_checks_if_unneeded() {
     }
     let check = CHECK.lock();
     // Under the lock: a file that is opened from here on begins the checks after this.
-    if !has_open() {
+    if !FILES.lock().entries.values().any(Entry::is_open) {
         check.ticks.end();
     }
 }
@@ -207,8 +191,12 @@ fn run(state: &'static PerProcess<Check>, look: impl FnOnce() + Send + 'static) 
 /// Checks all open files. Blocks on their file systems.
 fn check_all() {
     let mappings = mappings();
+    let files = FILES.lock();
+    let open: Vec<_> =
+        files.entries.values().filter(|entry| entry.is_open()).map(|entry| entry.engine.clone()).collect();
+    drop(files);
     // A check that hangs keeps no other engine than its own.
-    for engine in open_engines().iter().filter_map(Weak::upgrade) {
+    for engine in open.iter().filter_map(Weak::upgrade) {
         // `look` stores the error.
         let _ = engine.watch().map(|watch| watch.look(&mappings));
     }

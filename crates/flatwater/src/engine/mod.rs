@@ -22,13 +22,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use flatwater_sqlite::InUse;
+use flatwater_sqlite::{InUse, at_exit};
 
 pub(crate) use closing::Closed;
 use closing::{Closing, Hold};
 use connect::{checkpointer, live_queries};
 use opening::Opening;
-use registry::close_at_exit;
 
 use crate::error::cause::no_thread;
 use crate::error::{Error, Result};
@@ -125,7 +124,7 @@ impl Engine {
         });
         engine.may_be_parked();
         if engine.is_encrypted() {
-            close_at_exit();
+            at_exit(registry::close_encrypted);
         }
         Ok(engine)
     }

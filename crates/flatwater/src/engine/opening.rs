@@ -47,7 +47,7 @@ impl Opening {
     /// looks whether it has left     gives the request up, if it is noted
     /// ```
     pub(super) fn waits_for(&self, ticket: &Arc<Ticket>, nudge: Nudge) {
-        *self.lock() = Some((ticket.clone(), nudge));
+        *lock(&self.request) = Some((ticket.clone(), nudge));
         if self.ticket.is_interrupted() {
             self.end_request();
         }
@@ -64,16 +64,12 @@ impl Opening {
     }
 
     fn end_request(&self) {
-        let request = self.lock().take();
+        let request = lock(&self.request).take();
         if let Some((ticket, nudge)) = request
             && ticket.leave() == Leaves::Withdrawn
         {
             nudge();
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Arc<Ticket>, Nudge)>> {
-        lock(&self.request)
     }
 }
 

@@ -19,7 +19,6 @@ use super::Engine;
 use super::eviction::{Clock, Hand, Visited};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind, Result};
-use crate::file::drain::HasConnections;
 use crate::file::guard;
 use crate::file::identity::Stamp;
 use crate::file::second_library::mappings;
@@ -52,7 +51,7 @@ pub(crate) struct Permit(());
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        CLOCK.lock().opened();
+        CLOCK.lock().opening -= 1;
         ROOM.notify_all();
     }
 }
@@ -96,7 +95,7 @@ pub(crate) fn wait_for_room(is_over: &dyn Fn() -> bool) -> Result<Permit> {
             return Err(no_room(clock.most()));
         }
     }
-    clock.opens();
+    clock.opening += 1;
     Ok(Permit(()))
 }
 
@@ -106,19 +105,6 @@ fn no_room(most: usize) -> Error {
         format!("twice as many databases as the limit of {most} have connections, and all are in use"),
     )
     .with_hint(hint!["raise the limit with " SetMaxOpen ", if the process may have more descriptors"])
-}
-
-/// The engine, as the thread sees it that opens its connections.
-struct Listed(Weak<Engine>);
-
-impl HasConnections for Listed {
-    fn wait_for_room(&self, is_over: &dyn Fn() -> bool) -> Result<Box<dyn Send>> {
-        Ok(Box::new(wait_for_room(is_over)?))
-    }
-
-    fn has_connections(&self) {
-        self.0.upgrade().inspect(list);
-    }
 }
 
 impl Engine {
@@ -135,7 +121,9 @@ impl Engine {
         // A database that is not visible in the file system may be gone with its last connection.
         let is_visible = |watch: &&Watch| watch.file().is_some_and(|file| file.inode().is_some());
         let Some(watch) = self.watch().filter(is_visible).filter(|_| self.writer.is_some()) else { return };
-        watch.parked.tell(Box::new(Listed(Arc::downgrade(self))));
+        let engine = Arc::downgrade(self);
+        let room = |is_over: &dyn Fn() -> bool| Ok(Box::new(wait_for_room(is_over)?) as Box<dyn Send>);
+        watch.parked.tell(Box::new(room), Box::new(move || drop(engine.upgrade().inspect(list))));
         list(self);
     }
 }
@@ -242,7 +230,7 @@ fn visit(engine: &Arc<Engine>) -> Visited {
     is_listed.store(false, Ordering::SeqCst);
     let visited = if was_used { Visited::Busy } else { park(engine) };
     if visited != Visited::Parked && !is_listed.swap(true, Ordering::SeqCst) {
-        CLOCK.lock().put_back(Arc::downgrade(engine));
+        CLOCK.lock().entries.push_back(Arc::downgrade(engine));
     }
     visited
 }
@@ -282,7 +270,10 @@ fn look_on() {
         std::thread::sleep(pause);
         let engines = std::mem::take(&mut PARKED.lock().engines);
         for (engine, stamp) in engines {
-            let Some(engine) = engine.upgrade().filter(|engine| is_watched_parked(engine)) else { continue };
+            let is_parked = |engine: &Engine| engine.watch().is_some_and(|watch| watch.parked.is_set());
+            let is_watched =
+                |engine: &Arc<Engine>| !engine.is_closed() && engine.live.is_watching() && is_parked(engine);
+            let Some(engine) = engine.upgrade().filter(is_watched) else { continue };
             if Stamp::of(engine.path()) != stamp {
                 give_connections(&engine);
                 continue;
@@ -305,10 +296,6 @@ fn pause() -> Option<Duration> {
     // Before the engines: each may be the last of its own.
     drop(parked);
     pause
-}
-
-fn is_watched_parked(engine: &Engine) -> bool {
-    !engine.is_closed() && engine.live.is_watching() && engine.watch().is_some_and(|watch| watch.parked.is_set())
 }
 
 fn give_connections(engine: &Engine) {

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{InUse, at_exit};
+use flatwater_sqlite::InUse;
 
 use super::Engine;
 use super::file_table::{self, CHANGED, Entry, FILES, FileState};
@@ -150,9 +150,7 @@ impl FileReservation {
         CHANGED.notify_all();
         Some(engine)
     }
-}
 
-impl FileReservation {
     /// Refuses to open the file until the reservation ends, because `what` still uses it.
     pub(super) fn leave_behind(&self, what: &str) {
         let Some((id, path)) = &self.0 else { return };
@@ -222,14 +220,9 @@ pub(crate) fn is_last(engine: &Engine) -> bool {
     entry.is_some_and(|entry| matches!(entry.state, FileState::Open(1)))
 }
 
-/// Removes all handles from their engines, and returns the engines with the reservations with which to close them. One whose
-/// close has begun comes without a reservation.
-pub(crate) fn leave_all() -> Vec<(Arc<Engine>, Option<FileReservation>)> {
-    leave_those(|_| true)
-}
-
-/// The same for the engines that are chosen.
-pub(super) fn leave_those(are_chosen: impl Fn(&Engine) -> bool) -> Vec<(Arc<Engine>, Option<FileReservation>)> {
+/// Removes all handles from the engines that are chosen, and returns the engines with the reservations with which to close them. One
+/// whose close has begun comes without a reservation.
+pub(crate) fn leave_those(are_chosen: impl Fn(&Engine) -> bool) -> Vec<(Arc<Engine>, Option<FileReservation>)> {
     let mut files = FILES.lock();
     let leave = |(id, entry): (&FileId, &mut Entry)| {
         let engine = entry.engine.upgrade().filter(|engine| are_chosen(engine))?;
@@ -262,12 +255,19 @@ pub(crate) fn handles(path: &Path) -> usize {
 /// How long work in progress may take before it is ended.
 const EXIT_WAIT: Duration = Duration::from_millis(200);
 
-/// Called when an encrypted database was opened.
-pub(super) fn close_at_exit() {
-    at_exit(close_encrypted);
-}
-
-fn close_encrypted() {
+/// Called when the process exits, if an encrypted database was opened. SQLCipher registers a handler that frees the keys and the heap of
+/// all connections (`sqlcipher_extra_shutdown`), while threads still use them: a process would crash instead of ending. This is called
+/// before that one. Plain databases are left as they are: the next open recovers them. The exit waits no longer than the close of a
+/// database takes that has `EXIT_WAIT`.
+///
+/// ```text
+/// main thread                             fw-writer
+/// drops the last handle, returns          closes the connections
+/// exit: closes, or waits for the close
+///                                         the last connection is closed
+/// exit: SQLCipher frees its memory
+/// ```
+pub(super) fn close_encrypted() {
     if must_not_block() {
         return;
     }

@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 use super::Closed;
 use crate::dependencies::change::Change;
 use crate::options::Options;
-use crate::queue::reply::wake;
 use crate::workers::Answer;
 use crate::workers::commit_listeners::ChangeListener;
 use crate::workers::context::Context;
@@ -86,11 +85,7 @@ impl Served {
     pub(crate) fn close(&self, promise: Option<Closed>) {
         self.live.close();
         self.server.close(Box::new(move || {
-            if let Some(promise) = promise
-                && let Ok(waiter) = promise.fill(Ok(Answer::Done))
-            {
-                wake(waiter);
-            }
+            promise.into_iter().for_each(|promise| promise.answer(Ok(Answer::Done)));
         }));
     }
 }
@@ -105,8 +100,9 @@ fn live_queries(context: &Arc<Context>, server: Arc<dyn Server>) -> (LiveQueries
         runs.send(Asked { request, changes: None, kept: None });
         Ok(())
     });
-    let told = known.clone();
-    let look: LooksForOthers = Box::new(move |_| told.get().into_iter().for_each(|told| server.look(told.clone())));
+    let listener = known.clone();
+    let look: LooksForOthers =
+        Box::new(move |_| listener.get().into_iter().for_each(|changes| server.look(changes.clone())));
     let powers = Powers { push, run_here: Box::new(|_, _| None), look };
     let live = LiveQueries::new(context.clone(), powers, ON_A_SERVER);
     let changes = Changes(live.listener());

@@ -81,22 +81,17 @@ impl Drop for Drain<'_> {
     }
 }
 
+/// Waits until there is room for the connections of a parked database, or it is over, and then fails. The opening ends when what it
+/// returns is dropped.
+type WaitForRoom = Box<dyn Fn(&dyn Fn() -> bool) -> Result<Box<dyn Send>> + Send + Sync>;
+
 #[derive(Default)]
 pub(crate) struct ParkedState {
     is_set: Mutex<bool>,
     /// Signalled when it is not parked any more.
     ended: Condvar,
-    tells: OnceLock<Box<dyn HasConnections>>,
-}
-
-/// Who must know when a parked database gets connections again.
-pub(crate) trait HasConnections: Send + Sync {
-    /// Called before they are opened. Waits until there is room for them, or `is_over`. The opening ends when the returned
-    /// value is dropped. Fails if it is over.
-    fn wait_for_room(&self, is_over: &dyn Fn() -> bool) -> Result<Box<dyn Send>>;
-
-    /// Called when there are connections again.
-    fn has_connections(&self);
+    room: OnceLock<WaitForRoom>,
+    has_connections: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl ParkedState {
@@ -105,14 +100,15 @@ impl ParkedState {
         *lock(&self.is_set)
     }
 
-    /// Sets who must know when there are connections again. Called once.
-    pub(crate) fn tell(&self, tells: Box<dyn HasConnections>) {
-        let _ = self.tells.set(tells);
+    /// Sets what waits before connections are opened again, and what is called when there are some. Called once.
+    pub(crate) fn tell(&self, room: WaitForRoom, has_connections: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.room.set(room);
+        let _ = self.has_connections.set(has_connections);
     }
 
     /// Waits until a parked database may have connections again. Blocks.
     pub(crate) fn wait_for_room(&self, is_over: &dyn Fn() -> bool) -> Result<Option<Box<dyn Send>>> {
-        self.tells.get().filter(|_| self.is_set()).map(|tells| tells.wait_for_room(is_over)).transpose()
+        self.room.get().filter(|_| self.is_set()).map(|wait| wait(is_over)).transpose()
     }
 
     /// Waits until the database is not parked, or for this time.
@@ -132,7 +128,7 @@ impl ParkedState {
     pub(crate) fn end(&self) {
         *lock(&self.is_set) = false;
         self.ended.notify_all();
-        self.tells.get().inspect(|tells| tells.has_connections());
+        self.has_connections.get().inspect(|has_connections| has_connections());
     }
 }
 

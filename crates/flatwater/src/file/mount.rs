@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn network_and_shared_file_systems_are_told_from_local_ones() {
+    fn network_and_shared_file_systems_are_distinguished_from_local_ones() {
         let nfs = verdict(0x6969, "/srv/my data/a.db");
         assert_eq!(nfs, Some(("NFS", Some("/srv/my data".into()))));
         assert_eq!(verdict(FUSE, "/host/a.db"), Some(("virtiofs", Some("/host".into()))));

@@ -136,7 +136,8 @@ impl InlinePolicy {
         if self.breaker.is_off(|| began) {
             Err(NotTried::Breaker)
         } else {
-            Ok(Permit::new(limits, began, &self.breaker))
+            let (reading, steps, is_of_foreign_code) = Default::default();
+            Ok(Permit { limits, began, breaker: &self.breaker, reading, steps, is_of_foreign_code })
         }
     }
 
@@ -171,12 +172,7 @@ pub(crate) struct Permit<'a> {
     is_of_foreign_code: Cell<bool>,
 }
 
-impl<'a> Permit<'a> {
-    pub(super) fn new(limits: &'a InlineLimits, began: Instant, breaker: &'a InlineBreaker) -> Self {
-        let (reading, steps, is_of_foreign_code) = Default::default();
-        Self { limits, began, breaker, reading, steps, is_of_foreign_code }
-    }
-
+impl Permit<'_> {
     /// Pages were read from files, which took so long.
     pub(crate) fn note_reading(&self, time: Duration) {
         self.reading.set(Some(self.reading.get().unwrap_or_default().saturating_add(time)));
@@ -197,7 +193,7 @@ impl<'a> Permit<'a> {
         if !self.is_of_foreign_code.get() {
             self.breaker.ended(&self.run(took), self.began + took);
         }
-        Held::of(took)
+        Held(took)
     }
 
     /// The same, now.

@@ -36,15 +36,11 @@ pub(crate) enum NotTried {
     Other,
 }
 
-/// How long a run held its caller's thread. Made by its permit alone, which has told the breaker (`permit`).
+/// How long a run held its caller's thread. Made by its permit alone, which has told the breaker (`eligibility`).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Held(Duration);
+pub(crate) struct Held(pub(super) Duration);
 
 impl Held {
-    pub(super) fn of(time: Duration) -> Self {
-        Self(time)
-    }
-
     pub(crate) fn time(self) -> Duration {
         self.0
     }

@@ -27,7 +27,7 @@ pub(crate) mod ticket;
 use std::time::Duration;
 
 use crate::queue::bounded::{Bounded, LinePlace};
-use crate::queue::sync::{Condvar, Mutex, lock};
+use crate::queue::sync::{Condvar, Mutex, MutexGuard, lock};
 
 pub(crate) struct Queue<T, C> {
     state: Mutex<QueueState<T, C>>,
@@ -87,9 +87,7 @@ impl<T, C> Queue<T, C> {
             return Err((Closed, item));
         }
         let place = state.waiting.push(item);
-        let start = state.rouse();
-        drop(state);
-        Ok((place, self.notify(start)))
+        Ok((place, self.rouse_for(state)))
     }
 
     /// Adds the item in front of all others. Returns the item if the queue is closed.
@@ -99,9 +97,8 @@ impl<T, C> Queue<T, C> {
             return Err((Closed, item));
         }
         state.waiting.put_back(item);
-        let start = state.rouse_now();
-        drop(state);
-        Ok(self.notify(start))
+        state.is_not_held();
+        Ok(self.rouse_for(state))
     }
 
     /// Removes the item at `place`, because its caller is gone. Returns it if it was still in the line.
@@ -118,9 +115,8 @@ impl<T, C> Queue<T, C> {
         }
         state.closed = true;
         state.waiting.admit_all(Some(last));
-        let start = state.rouse_now();
-        drop(state);
-        Ok(self.notify(start))
+        state.is_not_held();
+        Ok(self.rouse_for(state))
     }
 
     /// Lends the token to a caller's thread, if the token is free and no request waits.
@@ -133,12 +129,7 @@ impl<T, C> Queue<T, C> {
     pub(crate) fn give_back(&self, token: C) -> Start {
         let mut state = lock(&self.state);
         state.token = Some(token);
-        if !state.has_work() {
-            return Start::No;
-        }
-        let start = state.rouse();
-        drop(state);
-        self.notify(start)
+        if state.has_work() { self.rouse_for(state) } else { Start::No }
     }
 
     /// Gives the token back; its next holder runs `item` before anything else. Works on a closed queue too.
@@ -147,9 +138,7 @@ impl<T, C> Queue<T, C> {
         debug_assert!(state.token.is_none() && state.handed_over.is_none(), "only the holder hands over");
         state.token = Some(token);
         state.handed_over = Some(item);
-        let start = state.rouse();
-        drop(state);
-        self.notify(start)
+        self.rouse_for(state)
     }
 
     /// Waits for a request and the token, and takes the token. Called by the writer's thread. While `hold` returns a
@@ -226,13 +215,8 @@ impl<T, C> Queue<T, C> {
 
     /// Called after `start_failed`. Returns whether the caller must start the writer's thread, because requests wait.
     pub(crate) fn rouse(&self) -> Start {
-        let mut state = lock(&self.state);
-        if !state.has_work() {
-            return Start::No;
-        }
-        let start = state.rouse();
-        drop(state);
-        self.notify(start)
+        let state = lock(&self.state);
+        if state.has_work() { self.rouse_for(state) } else { Start::No }
     }
 
     /// Has the writer's thread ask again how long it may be idle. Returns whether the caller must start one for that.
@@ -245,6 +229,13 @@ impl<T, C> Queue<T, C> {
     pub(crate) fn len(&self) -> usize {
         let state = lock(&self.state);
         state.waiting.len() + usize::from(state.handed_over.is_some())
+    }
+
+    /// Called when there is work. The writer's thread learns of it, if the token is free for that thread.
+    fn rouse_for(&self, mut state: MutexGuard<'_, QueueState<T, C>>) -> Start {
+        let rouse = if state.token.is_none() { Rouse::Nobody } else { state.rouse_worker() };
+        drop(state);
+        self.notify(rouse)
     }
 
     fn notify(&self, start: Rouse) -> Start {
@@ -261,9 +252,9 @@ impl<T, C> Queue<T, C> {
     #[cfg(not(flatwater_loom))]
     fn park<'a>(
         &self,
-        state: crate::queue::sync::MutexGuard<'a, QueueState<T, C>>,
+        state: MutexGuard<'a, QueueState<T, C>>,
         idle: Duration,
-    ) -> (crate::queue::sync::MutexGuard<'a, QueueState<T, C>>, bool) {
+    ) -> (MutexGuard<'a, QueueState<T, C>>, bool) {
         let (state, timeout) = self.work.wait_timeout(state, idle).unwrap_or_else(std::sync::PoisonError::into_inner);
         (state, timeout.timed_out())
     }
@@ -272,9 +263,9 @@ impl<T, C> Queue<T, C> {
     #[cfg(flatwater_loom)]
     fn park<'a>(
         &self,
-        state: crate::queue::sync::MutexGuard<'a, QueueState<T, C>>,
+        state: MutexGuard<'a, QueueState<T, C>>,
         idle: Duration,
-    ) -> (crate::queue::sync::MutexGuard<'a, QueueState<T, C>>, bool) {
+    ) -> (MutexGuard<'a, QueueState<T, C>>, bool) {
         if idle.is_zero() {
             return (state, true);
         }
@@ -302,17 +293,11 @@ impl<T, C> QueueState<T, C> {
         self.handed_over.is_none() && !self.closed
     }
 
-    /// As `rouse`, for work that is not held.
-    fn rouse_now(&mut self) -> Rouse {
+    /// Called when there is work that does not wait until the first request may run.
+    fn is_not_held(&mut self) {
         if self.worker == Worker::Held {
             self.worker = Worker::Parked;
         }
-        self.rouse()
-    }
-
-    /// Called when there is work. Decides how the writer's thread learns of it, if the token is free for that thread.
-    fn rouse(&mut self) -> Rouse {
-        if self.token.is_none() { Rouse::Nobody } else { self.rouse_worker() }
     }
 
     fn rouse_worker(&mut self) -> Rouse {

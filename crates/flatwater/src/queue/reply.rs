@@ -127,6 +127,13 @@ impl<T> Promise<T> {
             _ => Err(answer),
         }
     }
+
+    /// Stores the reply and tells the caller. If the caller is gone, the reply is dropped.
+    pub(crate) fn answer(self, answer: T) {
+        if let Ok(waiter) = self.fill(answer) {
+            wake(waiter);
+        }
+    }
 }
 
 impl<T> Drop for Promise<T> {
@@ -156,11 +163,12 @@ impl<T> Reply<T> {
     pub(crate) fn is_inherited(&self) -> bool {
         self.0.origin.is_inherited()
     }
-}
 
-impl<T: Send + 'static> Reply<T> {
     /// Returns a closure that tells the waiting caller without delivering a reply.
-    pub(crate) fn nudge(&self) -> impl FnOnce() + Send + use<T> {
+    pub(crate) fn nudge(&self) -> impl FnOnce() + Send + use<T>
+    where
+        T: Send + 'static,
+    {
         let place = self.0.clone();
         move || {
             let waiter = match &mut *lock(&place.slot) {
@@ -170,9 +178,7 @@ impl<T: Send + 'static> Reply<T> {
             wake(waiter);
         }
     }
-}
 
-impl<T> Reply<T> {
     /// Takes the reply, or leaves the waiter that `make` returns. `is_same` says that the one of before is as good.
     fn poll_by(&self, is_same: impl Fn(&Waiter) -> bool, make: impl Fn() -> Waiter) -> Poll<Option<T>> {
         if self.is_inherited() {
@@ -343,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_one_mailbox_are_told_with_one_flush() {
+    fn calls_of_one_mailbox_are_notified_with_one_flush() {
         let notes = [Arc::<Notes>::default(), Arc::default()];
         let boxes = notes.clone().map(|notes| notes as Arc<dyn Mailbox>);
         let mut told = Teller::default();
@@ -359,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mailbox_is_told_of_a_broken_promise_and_of_a_nudge() {
+    fn a_mailbox_is_notified_of_a_broken_promise_and_of_a_nudge() {
         let notes = Arc::<Notes>::default();
         let mailbox = notes.clone() as Arc<dyn Mailbox>;
         let (promise, reply) = reply::<i32>();
@@ -372,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_promise_is_told() {
+    fn a_broken_promise_is_notified() {
         let (promise, mut reply) = reply::<i32>();
         assert_eq!(poll(&mut reply), Poll::Pending);
         drop(promise);
@@ -412,7 +418,7 @@ mod model {
 
     /// Either the caller finds the reply when it looks, or it is told afterwards.
     #[test]
-    fn a_call_is_told_of_its_reply_or_finds_it() {
+    fn a_call_is_notified_of_its_reply_or_finds_it() {
         loom::model(|| {
             let (promise, reply) = reply::<i32>();
             let counts = std::sync::Arc::new(Counts(loom::sync::atomic::AtomicUsize::new(0)));
@@ -460,7 +466,7 @@ mod parts_tests {
     }
 
     #[test]
-    fn parts_arrive_in_order_and_only_a_caller_that_waits_is_told() {
+    fn parts_arrive_in_order_and_only_a_caller_that_waits_is_notified() {
         let notes = Arc::<Notes>::default();
         let mailbox = notes.clone() as Arc<dyn Mailbox>;
         let parts = Parts::default();
@@ -518,7 +524,7 @@ mod model {
     /// A caller that looks at the reply first and at the parts then finds something, or is told; and when it finds the
     /// reply, the part is there.
     #[test]
-    fn a_part_is_found_or_told_and_comes_before_the_reply() {
+    fn a_part_is_found_or_notified_and_comes_before_the_reply() {
         loom::model(|| {
             let parts = std::sync::Arc::new(Parts::default());
             let (promise, reply) = reply::<i32>();

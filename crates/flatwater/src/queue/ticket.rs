@@ -204,9 +204,7 @@ impl Ticket {
     pub(crate) fn is_past_deadline(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
-}
 
-impl Ticket {
     /// The error for a closure that failed: if the deadline passed meanwhile, that is the cause which the caller gets.
     pub(crate) fn closure_failed(&self) -> Result<(), Error> {
         if self.is_past_deadline() {
@@ -214,9 +212,7 @@ impl Ticket {
         }
         Ok(())
     }
-}
 
-impl Ticket {
     /// Notes that the request begins to run now. `waited` returns how long its connection has waited for locks so far.
     /// `None` if nobody listens.
     #[must_use]

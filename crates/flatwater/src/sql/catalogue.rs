@@ -4,8 +4,6 @@
 //! Invariants: the number of texts and their bytes are bounded, whatever callers send; a text that is used once does
 //! not displace one that is used again. Leaves out: what is known of one text (`statement_info`).
 
-use std::borrow::Borrow;
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -23,24 +21,10 @@ const TEXTS: usize = 1024;
 const NEW_TEXTS: usize = 256;
 /// The maximum number of sets of texts that are alike.
 const ALIKE: usize = 256;
-/// A key of the catalogue, which looks texts up by their SQL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct TextKey(Arc<StatementInfo>);
-
-impl Borrow<str> for TextKey {
-    fn borrow(&self) -> &str {
-        &self.0.sql
-    }
-}
-
-impl Hash for TextKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.sql.hash(state);
-    }
-}
 
 struct Texts {
-    by_sql: SegmentedLru<TextKey, Arc<StatementInfo>>,
+    /// By their SQL.
+    by_sql: SegmentedLru<Arc<str>, Arc<StatementInfo>>,
     /// By the hash of a text without its literals. Two sets with one hash cost speed only.
     alike: SegmentedLru<u64, Arc<Grouping>>,
 }
@@ -97,7 +81,7 @@ impl Catalogue {
         }
         let alike = hash.map(|hash| texts.alike(hash));
         let text = Arc::new(StatementInfo::with_shared(sql, is_write, alike, self.prepared_again.clone()));
-        texts.by_sql.insert(TextKey(text.clone()), text.clone(), false);
+        texts.by_sql.insert(text.sql.clone(), text.clone(), false);
         text
     }
 
@@ -149,8 +133,8 @@ mod tests {
             makes_temp: false,
             writes: crate::dependencies::change::Writes::Everything,
             lists_attached: false,
-            asks: false,
-            told_of_earlier: None,
+            reads_setting: false,
+            change_function: None,
         };
         let alone = Class { groupable: false, ..groupable.clone() };
         let first = catalogue.text("INSERT INTO t VALUES (1, 'a')");

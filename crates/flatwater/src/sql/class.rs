@@ -44,19 +44,14 @@ pub(crate) struct Class {
     /// Whether the text lists objects of attached files.
     pub(crate) lists_attached: bool,
     /// Whether the text is a PRAGMA that asks for what is in force, which any call may run, whether it has rows or not.
-    pub(crate) asks: bool,
+    pub(crate) reads_setting: bool,
     /// The function by which the text asks for an earlier statement of its connection.
-    pub(crate) told_of_earlier: Option<&'static str>,
+    pub(crate) change_function: Option<&'static str>,
 }
 
-/// The properties of the schema that affect a class.
-pub(crate) trait Schema {
-    /// Returns whether `table` has a constraint or trigger that ends statements without undoing them, or ends
-    /// transactions.
-    fn is_aborting(&self, table: &str) -> bool;
-}
-
-pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> Class {
+/// Returns the class of a text. `is_aborting` says whether a table has a constraint or trigger that ends statements without undoing
+/// them, or ends transactions.
+pub(crate) fn classify(sql: &str, prepared: &Prepared, is_aborting: impl Fn(&str) -> bool) -> Class {
     let events = &prepared.events;
     let own_write = |event: &&AuthEvent| event.accessor.is_none() && is_row_write(event) && !is_schema_table(event);
     let changes_rows = !prepared.explain && events.iter().any(|e| own_write(&e)) && !events.iter().any(is_definition);
@@ -69,7 +64,7 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
         .and_then(|e| e.first.clone());
     Class {
         route,
-        groupable: route == Route::Write && is_groupable(sql, events, schema),
+        groupable: route == Route::Write && is_groupable(sql, events, is_aborting),
         // SQLite counts the columns of the SELECT with which some ALTER TABLE looks at the rows.
         columns: if alters && !prepared.explain { 0 } else { prepared.columns },
         changes_rows,
@@ -83,8 +78,8 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
             Route::Write => Writes::Everything,
         },
         lists_attached: false,
-        asks: false,
-        told_of_earlier: None,
+        reads_setting: false,
+        change_function: None,
     }
 }
 
@@ -124,14 +119,14 @@ fn locks(prepared: &Prepared) -> bool {
         && (!prepared.readonly || prepared.events.iter().any(|e| is_writing_pragma(e) || state_of_database(e)))
 }
 
-fn is_groupable(sql: &str, events: &[AuthEvent], schema: &impl Schema) -> bool {
+fn is_groupable(sql: &str, events: &[AuthEvent], is_aborting: impl Fn(&str) -> bool) -> bool {
     let mut writes = events.iter().filter(|e| is_row_write(e)).peekable();
     writes.peek().is_some()
         && events.iter().all(|e| is_plain(e) && !is_writing_pragma(e))
         && writes.all(|e| {
             e.database.as_deref() == Some("main")
                 && !is_schema_table(e)
-                && !schema.is_aborting(e.first.as_deref().unwrap_or_default())
+                && !is_aborting(e.first.as_deref().unwrap_or_default())
         })
         && !has_aborting_conflict_clause(sql)
 }
@@ -198,13 +193,6 @@ mod tests {
     use super::*;
     use flatwater_sqlite::{Sqlite, rusqlite::OpenFlags};
 
-    struct Nothing;
-    impl Schema for Nothing {
-        fn is_aborting(&self, table: &str) -> bool {
-            table.eq_ignore_ascii_case("aborting")
-        }
-    }
-
     fn classes(sql: &[&str]) -> Vec<Class> {
         let mut connection = Sqlite::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
         connection
@@ -219,7 +207,7 @@ mod tests {
         sql.iter()
             .map(|sql| {
                 let prepared = connection.prepare(sql).unwrap().unwrap();
-                classify(sql, &prepared, &Nothing)
+                classify(sql, &prepared, |table| table.eq_ignore_ascii_case("aborting"))
             })
             .collect()
     }

@@ -83,16 +83,6 @@ impl Grouping {
         self.cost_ns.store(0, Ordering::Relaxed);
     }
 
-    /// Returns true if enough executions were timed, and their average is at most `short`.
-    pub(super) fn has_short_history(&self, short: Duration) -> bool {
-        self.average().is_some_and(|average| average <= short)
-    }
-
-    /// Returns true if enough executions were timed, and their average is longer than `short`.
-    pub(super) fn has_long_history(&self, short: Duration) -> bool {
-        self.average().is_some_and(|average| average > short)
-    }
-
     /// Returns the average of the executions, if enough were timed.
     pub(super) fn average(&self) -> Option<Duration> {
         let cost = self.cost_ns.load(Ordering::Relaxed).checked_sub(1)?;

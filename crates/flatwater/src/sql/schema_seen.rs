@@ -9,21 +9,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flatwater_sqlite::WalState;
-
 /// The state that the writer left. The holder of the writer slot writes it, and any thread reads it. The state and
 /// the number of changes share one word, so that a reader never combines a state with an older number.
 #[derive(Default)]
 pub(crate) struct LeftWal(AtomicU64);
 
 impl LeftWal {
-    /// Records the state at which the holder releases the slot. `may_have_changed`: whether the schema may have changed
+    /// Records the stamp of the state at which the holder releases the slot. `may_have_changed`: whether the schema may have changed
     /// since the slot was last released, either by another process or by what the holder ran.
-    pub(crate) fn leave(&self, state: &WalState, may_have_changed: bool) {
-        self.leave_at(state.stamp(), may_have_changed);
-    }
-
-    fn leave_at(&self, stamp: u32, may_have_changed: bool) {
+    pub(crate) fn leave(&self, stamp: u32, may_have_changed: bool) {
         let changes = (self.0.load(Ordering::Relaxed) >> 32).wrapping_add(u64::from(may_have_changed));
         self.0.store(changes << 32 | u64::from(stamp), Ordering::Release);
     }
@@ -48,22 +42,14 @@ pub(crate) struct SchemaSeen {
 }
 
 impl SchemaSeen {
-    /// Returns whether the schema is the one that was seen. This holds if there was no commit since, or only commits of
+    /// Returns whether the schema of the state with this stamp is the one that was seen. This holds if there was no commit since, or only commits of
     /// this engine, which records possible schema changes.
-    pub(crate) fn holds(&self, state: &WalState, left: &LeftWal) -> bool {
-        self.holds_at(state.stamp(), left)
-    }
-
-    fn holds_at(&self, stamp: u32, left: &LeftWal) -> bool {
+    pub(crate) fn holds(&self, stamp: u32, left: &LeftWal) -> bool {
         self.cookie.is_some() && (self.stamp == stamp || self.changes.is_some() && self.changes == left.changes(stamp))
     }
 
-    /// Records that the connection has this schema, seen in a snapshot of this state or of a later one.
-    pub(crate) fn saw(&mut self, cookie: i64, state: &WalState, left: &LeftWal) {
-        self.saw_at(cookie, state.stamp(), left);
-    }
-
-    fn saw_at(&mut self, cookie: i64, stamp: u32, left: &LeftWal) {
+    /// Records that the connection has this schema, seen in a snapshot of the state with this stamp or of a later one.
+    pub(crate) fn saw(&mut self, cookie: i64, stamp: u32, left: &LeftWal) {
         *self = Self { cookie: Some(cookie), stamp, changes: left.changes(stamp) };
     }
 
@@ -89,29 +75,29 @@ mod tests {
     #[test]
     fn what_the_writer_commits_changes_nothing_and_what_others_commit_takes_a_look() {
         let (left, mut seen) = (LeftWal::default(), SchemaSeen::default());
-        left.leave_at(10, false);
-        assert!(!seen.holds_at(10, &left), "nothing was seen yet");
-        seen.saw_at(7, 10, &left);
-        assert!(seen.holds_at(10, &left) && seen.is(7) && !seen.is(8));
-        left.leave_at(11, false);
-        assert!(seen.holds_at(11, &left), "a commit of our own");
-        assert!(!seen.holds_at(12, &left), "a commit of somebody else");
-        left.leave_at(13, true);
-        assert!(!seen.holds_at(13, &left), "ours, on top of it");
-        seen.saw_at(7, 13, &left);
-        left.leave_at(14, false);
-        assert!(seen.holds_at(14, &left));
+        left.leave(10, false);
+        assert!(!seen.holds(10, &left), "nothing was seen yet");
+        seen.saw(7, 10, &left);
+        assert!(seen.holds(10, &left) && seen.is(7) && !seen.is(8));
+        left.leave(11, false);
+        assert!(seen.holds(11, &left), "a commit of our own");
+        assert!(!seen.holds(12, &left), "a commit of somebody else");
+        left.leave(13, true);
+        assert!(!seen.holds(13, &left), "ours, on top of it");
+        seen.saw(7, 13, &left);
+        left.leave(14, false);
+        assert!(seen.holds(14, &left));
         seen.forget();
-        assert!(!seen.holds_at(14, &left) && !seen.is(7));
+        assert!(!seen.holds(14, &left) && !seen.is(7));
     }
 
     #[test]
     fn a_look_at_a_state_that_the_writer_did_not_leave_holds_for_that_state_alone() {
         let (left, mut seen) = (LeftWal::default(), SchemaSeen::default());
-        left.leave_at(10, false);
-        seen.saw_at(7, 20, &left);
-        assert!(seen.holds_at(20, &left));
-        left.leave_at(21, true);
-        assert!(!seen.holds_at(21, &left) && !seen.holds_at(10, &left));
+        left.leave(10, false);
+        seen.saw(7, 20, &left);
+        assert!(seen.holds(20, &left));
+        left.leave(21, true);
+        assert!(!seen.holds(21, &left) && !seen.holds(10, &left));
     }
 }

@@ -211,12 +211,12 @@ impl StatementInfo {
 
     /// Returns true if the text was timed often enough, and takes no longer than `short` on average.
     pub(crate) fn has_short_history(&self, short: Duration) -> bool {
-        self.grouping.has_short_history(short)
+        self.grouping.average().is_some_and(|average| average <= short)
     }
 
     /// Returns true if the text was timed often enough, and takes longer than `short` on average.
     pub(crate) fn has_long_history(&self, short: Duration) -> bool {
-        self.grouping.has_long_history(short)
+        self.grouping.average().is_some_and(|average| average > short)
     }
 
     /// Returns how long so many executions take, if the text was timed often enough.

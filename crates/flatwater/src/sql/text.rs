@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_only_begins_or_ends_a_transaction_is_told_from_others() {
+    fn a_text_that_only_begins_or_ends_a_transaction_is_distinguished_from_others() {
         for (sql, expected) in [
             ("BEGIN", Some(Bracket::Begin)),
             ("begin deferred transaction;", Some(Bracket::Begin)),

@@ -1,12 +1,11 @@
 //! The turnstile: processes that write to one file take turns, in the order in which they came.
 //!
-//! Owns: the turn that this process has in one open database, and when it needs one. Runs on the thread that holds the
-//! writer slot; `before_write` and `found_busy` may block it, in slices in which the caller's deadline and cancellation
-//! are seen. Invariants: SQLite's own lock stays the authority, so whatever fails here costs fairness only; no mutex is
-//! held while a turn is waited for; a turn ends when its slot is released, or, if it is kept for the next slots
-//! (`kept`), after the quantum (`turn`) or when nothing comes. Leaves out: the line (`line`), its file (`side_file`),
-//! commits that are told through it (`commits`), waiting without a line (`busy_handler`), what is done in a turn
-//! (`workers::writer`).
+//! Owns: the turn that this process has in one open database, and when it needs one; and telling other processes of commits through
+//! the file of the turnstile. Runs on the thread that holds the writer slot; `before_write` and `found_busy` may block it, in slices in
+//! which the caller's deadline and cancellation are seen. Invariants: SQLite's own lock stays the authority, so whatever fails here
+//! costs fairness only; no mutex is held while a turn is waited for; a turn ends when its slot is released, or, if it is kept for the
+//! next slots, after the quantum (`turn`) or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), the thread that
+//! waits for commits (`workers::live`), waiting without a line (`busy_handler`), what is done in a turn (`workers::writer`).
 //!
 //! A process that always gets the lock never gets BUSY. So whoever writes looks for the file of those who did:
 //!
@@ -19,7 +18,6 @@
 //! draws a ticket, and waits                gets the lock, writes, passes the turn on
 //! ```
 
-mod commits;
 mod line;
 mod side_file;
 mod turn;
@@ -29,12 +27,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::turnstile::turn::Holds;
-pub(crate) use crate::turnstile::turn::LeftTurn;
-use flatwater_sqlite::{Origin, TurnFile};
+use flatwater_sqlite::{Origin, TurnFile, Word};
 use line::Came;
 use side_file::SideFile;
-use turn::{Stage, Ticket, Turn};
+pub(crate) use turn::LeftTurn;
+use turn::{Holds, Stage, Ticket, Turn};
 
 use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};
@@ -155,22 +152,39 @@ impl Turnstile {
         self.file.let_go(for_good);
     }
 
+    /// Tells processes that wait for commits of one that left the WAL with this change counter. Does not block.
+    pub(crate) fn committed(&self, change: u32) {
+        if !self.is_followed.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(file) = self.file.opened().filter(|file| file.set(Word::Commit, change).is_ok()) {
+            file.wake(Word::Commit, u32::MAX);
+            self.recorder.commits_told.count();
+        }
+    }
+
+    /// Returns the file, for a thread that waits for commits. If there is none, a process that may write makes it. `None`
+    /// while the database is parked.
+    pub(crate) fn follow(&self) -> Option<Arc<TurnFile>> {
+        let file = self.file.get_unless_parked(Instant::now(), self.may_make)?;
+        self.file.unless_failed(file.follow()).map(|()| file)
+    }
+
+    /// Called by that thread when it waits no more.
+    pub(crate) fn follow_no_more(&self) {
+        self.file.opened().inspect(|file| file.follow_no_more());
+    }
+
+    /// Counts a commit of another process that was heard of here.
+    pub(crate) fn heard(&self) {
+        self.recorder.commits_heard.count();
+    }
+
     /// Called when a parked database has a connection again.
     pub(crate) fn unpark(&self) {
         self.file.unpark();
     }
-}
 
-/// After an opening that failed; a close has let go before.
-impl Drop for Turnstile {
-    fn drop(&mut self) {
-        if !self.origin.is_inherited() {
-            self.let_go(true);
-        }
-    }
-}
-
-impl Turnstile {
     fn mine(&self) -> MutexGuard<'_, Option<Ticket>> {
         lock(&self.mine)
     }
@@ -261,6 +275,15 @@ impl Turnstile {
             Stage::Turn(_) => line::pass(&*file, number),
         };
         self.file.unless_failed(passed);
+    }
+}
+
+/// After an opening that failed; a close has let go before.
+impl Drop for Turnstile {
+    fn drop(&mut self) {
+        if !self.origin.is_inherited() {
+            self.let_go(true);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use flatwater_sqlite::{AuthEvent, Prepared};
 use rusqlite::ffi;
 
 use crate::connection::EngineConnection;
-use crate::connection::open::pragma_answers::judge;
+use crate::connection::open::pragma_answers::{judge, prepare_under};
 use crate::error::{Error, Result};
 use crate::sql::policy;
 use crate::sql::text::may_replace;
@@ -26,17 +26,9 @@ pub(crate) enum Mark {
 /// Prepares the first statement of `sql`. Transaction control and `PRAGMA foreign_keys` are prepared as statements that do
 /// nothing.
 pub(crate) fn prepare_dumped(connection: &mut EngineConnection, sql: &str) -> Result<Option<Prepared>> {
-    let before = connection.sqlite.hooks().authorizer.set_policy(policy::dump);
-    let prepared = connection.sqlite.prepare(sql);
-    connection.sqlite.hooks().authorizer.set_policy(before);
-    let prepared = match prepared {
-        Ok(Some(prepared)) => prepared,
-        Ok(None) => return Ok(None),
-        Err(error) => {
-            let denied = connection.sqlite.hooks().authorizer.take_denied();
-            return Err(denied.map_or_else(|| error.into(), |event| policy::refusal(&event, None)));
-        }
-    };
+    let refusal = |event: &AuthEvent| policy::refusal(event, None);
+    let prepared = prepare_under(&mut connection.sqlite, sql, policy::dump, refusal)?;
+    let Some(prepared) = prepared else { return Ok(None) };
     if prepared.events.iter().any(|event| sets(event, "foreign_keys")) {
         return Ok(Some(prepared));
     }

@@ -6,12 +6,12 @@
 //! replaced: then it is repaired. Leaves out: closing and replacing the connection, which the writer does with every one that has a
 //! file.
 
-use flatwater_sqlite::{Busy, Sqlite};
+use flatwater_sqlite::Busy;
 use rusqlite::config::DbConfig;
 
 use crate::connection::EngineConnection;
 use crate::connection::open::Role;
-use crate::connection::open::settings::{attach_one, run_foreign_code, run_on_open};
+use crate::connection::open::settings::{attach_one, attached_names, run_foreign_code, run_on_open};
 use crate::connection::open::switches::{apply_pragmas, double_quoted_strings, protect, watch_wal};
 use crate::error::Result;
 use crate::options::Options;
@@ -50,12 +50,7 @@ pub(crate) fn take_back(connection: &mut EngineConnection, busy: Busy) -> Result
 /// memory, which has no other connection. What SQLite cannot tell stays: functions, collations, limits, and PRAGMAs
 /// that no option sets.
 pub(crate) fn reset(connection: &mut EngineConnection, options: &Options) -> Result<()> {
-    let attached: Vec<String> = connection
-        .sqlite
-        .rusqlite()
-        .prepare("SELECT name FROM pragma_database_list WHERE name NOT IN ('main', 'temp')")?
-        .query_map([], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+    let attached = attached_names(&connection.sqlite)?;
     let is_option = |name: &str| options.attach.iter().any(|option| option.name.eq_ignore_ascii_case(name));
     for stranger in attached.iter().filter(|name| !is_option(name)) {
         connection.sqlite.rusqlite().execute("DETACH ?1", [stranger])?;
@@ -81,11 +76,14 @@ pub(crate) fn restore_handlers(connection: &mut EngineConnection, busy: Busy) ->
     connection.sqlite.hooks().authorizer.set_policy(policy::trusted);
     connection.sqlite.hooks().set_busy(Some(busy));
     let ours = connection.sqlite.restore_handlers();
+    let is_zero = |mut pragma: rusqlite::CachedStatement<'_>| {
+        pragma.query_row([], |row| row.get(0)).is_ok_and(|pages: i64| pages == 0)
+    };
     let as_before = |switch, on: bool| connection.sqlite.rusqlite().db_config(switch).is_ok_and(|now| now == on);
     ours && as_before(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, connection.foreign_keys)
         && as_before(DbConfig::SQLITE_DBCONFIG_DQS_DML, connection.double_quoted_strings)
         && as_before(DbConfig::SQLITE_DBCONFIG_DQS_DDL, connection.double_quoted_strings)
-        && autocheckpoint(&connection.sqlite).is_ok_and(|pages| pages == 0)
+        && connection.sqlite.rusqlite().prepare_cached("PRAGMA wal_autocheckpoint").is_ok_and(is_zero)
 }
 
 /// Returns true if no transaction is open and no statement is in the middle of its rows.
@@ -107,10 +105,10 @@ pub(crate) fn repair(connection: &mut EngineConnection) -> Result<()> {
 /// to each other.
 pub(crate) fn drop_temp_objects(connection: &EngineConnection) -> Result<()> {
     let sqlite = connection.sqlite.rusqlite();
-    let names: Vec<(String, String)> = sqlite
-        .prepare_cached("SELECT type, name FROM temp.sqlite_schema WHERE type <> 'index' AND name NOT GLOB 'sqlite_*'")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+    let objects = "SELECT type, name FROM temp.sqlite_schema WHERE type <> 'index' AND name NOT GLOB 'sqlite_*'";
+    let mut objects = sqlite.prepare_cached(objects)?;
+    let names = objects.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let names: Vec<(String, String)> = names.collect::<rusqlite::Result<_>>()?;
     if names.is_empty() {
         return Ok(());
     }
@@ -121,8 +119,4 @@ pub(crate) fn drop_temp_objects(connection: &EngineConnection) -> Result<()> {
         .try_for_each(|(kind, name)| sqlite.execute_batch(&format!("DROP {kind} IF EXISTS temp.{}", quoted(name))));
     sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, connection.foreign_keys)?;
     Ok(dropped?)
-}
-
-fn autocheckpoint(sqlite: &Sqlite) -> Result<i64> {
-    Ok(sqlite.rusqlite().prepare_cached("PRAGMA wal_autocheckpoint")?.query_row([], |row| row.get(0))?)
 }

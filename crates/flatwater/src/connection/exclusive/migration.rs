@@ -11,11 +11,11 @@
 use std::collections::{HashMap, HashSet};
 
 use flatwater_sqlite::{AuthEvent, Discard, Policy, Sqlite, Verdict, statement_start};
-use rusqlite::ffi;
+use rusqlite::{Row, ffi};
 
-use crate::connection::EngineConnection;
-use crate::connection::open::pragma_answers::judge;
+use crate::connection::open::pragma_answers::{judge, prepare_under};
 use crate::connection::run::failures::explain_write;
+use crate::connection::{EngineConnection, rows};
 use crate::dependencies::change::{Unreported, Writes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::migrations::{Applied, Step, line};
@@ -39,10 +39,8 @@ pub(crate) fn history(sqlite: &Sqlite) -> Result<Option<Vec<Applied>>> {
             return Ok(None);
         }
         let sql = "SELECT version, name, checksum FROM main._flatwater_migrations ORDER BY version";
-        let mut rows = sqlite.prepare(sql)?;
-        let rows =
-            rows.query_map([], |row| Ok(Applied { version: row.get(0)?, name: row.get(1)?, checksum: row.get(2)? }))?;
-        rows.collect::<rusqlite::Result<_>>().map(Some)
+        let read = |row: &Row<'_>| Ok(Applied { version: row.get(0)?, name: row.get(1)?, checksum: row.get(2)? });
+        rows(sqlite, sql, [], read).map(Some)
     })?)
 }
 
@@ -91,6 +89,11 @@ impl StatementPlace<'_> {
         let message = format!("migration {}, line {}: {}", self.step.name, line(&self.step.sql, at), error.message());
         error.with_message(message).with_sql(sql)
     }
+
+    /// Returns where the next statement begins, or what precedes it.
+    pub(crate) fn end(&self) -> usize {
+        self.at + self.length
+    }
 }
 
 /// Runs the statement of `step` at byte `at` or after it. `script` is its SQL, terminated. Returns the statement's place
@@ -103,20 +106,9 @@ pub(crate) fn run_statement<'a>(
     policy: Policy,
 ) -> Option<(StatementPlace<'a>, Result<Vec<AuthEvent>>)> {
     let at = at + statement_start(&step.sql[at..]);
-    let before = connection.sqlite.hooks().authorizer.set_policy(policy);
-    let prepared = connection.sqlite.prepare(&script[at..]);
-    connection.sqlite.hooks().authorizer.set_policy(before);
-    let prepared = match prepared {
+    let prepared = match prepare_under(&mut connection.sqlite, &script[at..], policy, refusal) {
         Ok(prepared) => prepared?,
-        Err(error) => {
-            let error = connection
-                .sqlite
-                .hooks()
-                .authorizer
-                .take_denied()
-                .map_or_else(|| error.into(), |event| refusal(&event));
-            return Some((StatementPlace { step, at, length: step.sql.len() - at }, Err(error)));
-        }
+        Err(error) => return Some((StatementPlace { step, at, length: step.sql.len() - at }, Err(error))),
     };
     let place = StatementPlace { step, at, length: prepared.length };
     let is_ignored = prepared.events.iter().any(|event| policy(event) == Verdict::Ignore);
@@ -135,13 +127,6 @@ pub(crate) fn run_statement<'a>(
         explain_write(&connection.sqlite, error.into(), &writes)
     });
     Some((place, ran.map(|()| prepared.events)))
-}
-
-impl StatementPlace<'_> {
-    /// Returns where the next statement begins, or what precedes it.
-    pub(crate) fn end(&self) -> usize {
-        self.at + self.length
-    }
 }
 
 fn refusal(event: &AuthEvent) -> Error {
@@ -186,35 +171,26 @@ pub(crate) fn enforce_foreign_keys(sqlite: &Sqlite, on: bool) -> Result<()> {
 
 /// Returns the names of the tables, in lower case.
 pub(crate) fn tables(sqlite: &Sqlite) -> Result<HashSet<String>> {
-    let mut names = sqlite.rusqlite().prepare("SELECT lower(name) FROM main.sqlite_schema WHERE type = 'table'")?;
-    Ok(names.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+    let names = "SELECT lower(name) FROM main.sqlite_schema WHERE type = 'table'";
+    Ok(rows(sqlite.rusqlite(), names, [], |row| row.get(0))?)
 }
 
 /// Returns the violations in the tables with a foreign key for which `is_checked` is true, or that refer to such a
 /// table. The names are in lower case.
 pub(crate) fn violations(sqlite: &Sqlite, is_checked: impl Fn(&str) -> bool) -> Result<Violations> {
     let sqlite = sqlite.rusqlite();
-    let mut keys = sqlite.prepare(
-        "SELECT tables.name, keys.\"table\" FROM main.sqlite_schema AS tables,
-         pragma_foreign_key_list(tables.name, 'main') AS keys WHERE tables.type = 'table'",
-    )?;
-    let keys = keys.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
-    let mut tables = HashSet::new();
-    for key in keys {
-        let (table, parent) = key?;
-        if is_checked(&table.to_lowercase()) || is_checked(&parent.to_lowercase()) {
-            tables.insert(table);
-        }
-    }
+    let keys = "SELECT tables.name, keys.\"table\" FROM main.sqlite_schema AS tables,
+        pragma_foreign_key_list(tables.name, 'main') AS keys WHERE tables.type = 'table'";
+    let keys: Vec<(String, String)> = rows(sqlite, keys, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let is_checked = |name: &str| is_checked(&name.to_lowercase());
+    let keys = keys.into_iter().filter(|(table, parent)| is_checked(table) || is_checked(parent));
+    let tables: HashSet<String> = keys.map(|(table, _)| table).collect();
     let mut found = Violations::default();
     for table in tables {
-        let check =
-            sqlite.prepare(&format!("PRAGMA main.foreign_key_check({})", quoted(&table))).and_then(|mut check| {
-                let rows = check.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-                rows.collect::<rusqlite::Result<Vec<_>>>()
-            });
-        match check.map_err(Error::from) {
-            Ok(rows) => rows.into_iter().for_each(|row| *found.0.entry(row).or_default() += 1),
+        let check = format!("PRAGMA main.foreign_key_check({})", quoted(&table));
+        let violations = rows(sqlite, &check, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        match violations.map_err(Error::from) {
+            Ok(rows) => Vec::into_iter(rows).for_each(|row| *found.0.entry(row).or_default() += 1),
             Err(error) if error.kind() == ErrorKind::Sql => {
                 found.0.insert((table, None, error.message().to_owned()), 1);
             }

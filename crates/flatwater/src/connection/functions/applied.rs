@@ -12,10 +12,11 @@ use std::sync::{Arc, LazyLock};
 use flatwater_sqlite::{AuthEvent, Sqlite};
 use rusqlite::ffi;
 
+use super::Functions;
+use super::provided::register_regexp;
 use super::registration::{Key, Length, Registered};
-use super::{Functions, provide_again};
-use crate::connection::EngineConnection;
 use crate::connection::open::switches::{may_read_again, read_schemas_again, trusts_schemas};
+use crate::connection::{EngineConnection, rows};
 use crate::error::Result;
 use crate::sql::tokens::may_call_any;
 
@@ -124,7 +125,7 @@ impl EngineConnection {
         while at < had.len() {
             if now.iter().any(|one| one.key == had[at].key) {
                 at += 1;
-            } else if done(had[at].key.remove(sqlite).and_then(|()| provide_again(sqlite, &had[at].key)))? {
+            } else if done(remove(sqlite, &had[at].key))? {
                 self.functions.has_removed |= matches!(had[at].key, Key::Function(..));
                 had.swap_remove(at);
             } else {
@@ -160,6 +161,16 @@ impl EngineConnection {
     }
 }
 
+/// Removes what has this key, and registers again what the key was taken from.
+fn remove(sqlite: &rusqlite::Connection, key: &Key) -> rusqlite::Result<()> {
+    match key {
+        Key::Function(name, arguments) => sqlite.remove_function(&**name, *arguments)?,
+        Key::Collation(name) => sqlite.remove_collation(&**name)?,
+    }
+    let is_regexp = matches!(key, Key::Function(name, 2) if &**name == "regexp");
+    if is_regexp { register_regexp(sqlite) } else { Ok(()) }
+}
+
 /// Returns false if it has to wait, because a statement is in the middle of its rows.
 fn done(registered: rusqlite::Result<()>) -> Result<bool> {
     match registered {
@@ -184,8 +195,6 @@ fn foreign(connection: &rusqlite::Connection) -> Result<HashSet<String>> {
 }
 
 fn listed(connection: &rusqlite::Connection) -> rusqlite::Result<Vec<Listed>> {
-    let mut listed =
-        connection.prepare("SELECT lower(name), narg, flags FROM pragma_function_list WHERE NOT builtin")?;
-    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    listed.query_map([], row)?.collect()
+    let listed = "SELECT lower(name), narg, flags FROM pragma_function_list WHERE NOT builtin";
+    rows(connection, listed, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
 }

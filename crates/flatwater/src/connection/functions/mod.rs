@@ -7,28 +7,15 @@
 //! connections, which compare the number before they run anything (`applied`).
 
 pub(crate) mod applied;
-mod provided;
+pub(crate) mod provided;
 pub(crate) mod registration;
 mod user_code;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use self::provided::{register_math, register_regexp};
 use self::registration::{Key, Registered, Registration};
 use crate::thread::lock;
-
-/// Registers the functions that every connection has besides SQLite's, before anything runs on it.
-pub(crate) fn provide(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
-    register_regexp(connection)?;
-    register_math(connection)
-}
-
-/// Registers what this key was taken from, when the function with it was removed.
-fn provide_again(connection: &rusqlite::Connection, key: &Key) -> rusqlite::Result<()> {
-    let is_regexp = matches!(key, Key::Function(name, 2) if &**name == "regexp");
-    if is_regexp { register_regexp(connection) } else { Ok(()) }
-}
 
 /// What is registered. A connection that was opened before looks here at its next use.
 #[derive(Default)]

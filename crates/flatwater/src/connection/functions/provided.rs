@@ -18,6 +18,12 @@ use rusqlite::{Connection, Error, Result};
 /// Steps of a search that has to go back, after which it fails. Other patterns are searched in linear time.
 const STEPS: usize = 1_000_000;
 
+/// Registers these functions, before anything runs on the connection.
+pub(crate) fn provide(connection: &Connection) -> rusqlite::Result<()> {
+    register_regexp(connection)?;
+    if *IS_MISSING { register_math(connection) } else { Ok(()) }
+}
+
 /// Registers REGEXP.
 pub(super) fn register_regexp(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
@@ -60,11 +66,6 @@ static IS_MISSING: LazyLock<bool> = LazyLock::new(|| {
     !has.unwrap_or(false)
 });
 
-/// Registers the mathematical functions that the library does not have.
-pub(super) fn register_math(connection: &Connection) -> Result<()> {
-    if *IS_MISSING { create(connection) } else { Ok(()) }
-}
-
 /// Functions by their names.
 type Named<F> = [(&'static str, F)];
 type OfOne = fn(f64) -> f64;
@@ -98,7 +99,7 @@ const ROUNDING: &Named<OfOne> =
 
 const LOGARITHMS: &Named<OfOne> = &[("ln", f64::ln), ("log", f64::log10), ("log10", f64::log10), ("log2", f64::log2)];
 
-fn create(connection: &Connection) -> Result<()> {
+fn register_math(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     for &(name, of) in OF_ONE {
         connection.create_scalar_function(name, 1, flags, move |context| Ok(real(context, 0).map(of)))?;
@@ -165,7 +166,7 @@ mod tests {
             eprintln!("the linked SQLite has no mathematical functions: nothing was compared");
             return;
         }
-        create(&ours).unwrap();
+        register_math(&ours).unwrap();
         let values =
             ["NULL", "0", "1", "-1", "7", "-2.5", "0.3", "2.7", "'3'", "' 4.5 '", "'x'", "''", "x'00'", "1e300"];
         let ones = [OF_ONE, ROUNDING, LOGARITHMS].concat();

@@ -41,14 +41,6 @@ impl Key {
         }
         Ok(Self::Collation(name))
     }
-
-    /// Removes what it is the key of.
-    pub(super) fn remove(&self, connection: &Connection) -> rusqlite::Result<()> {
-        match self {
-            Self::Function(name, arguments) => connection.remove_function(&**name, *arguments),
-            Self::Collation(name) => connection.remove_collation(&**name),
-        }
-    }
 }
 
 /// Returns the name in lower case, as SQLite compares names.

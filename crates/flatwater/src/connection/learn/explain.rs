@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use flatwater_sqlite::{AuthEvent, Program, Sqlite};
 use rusqlite::ffi;
 
+use super::schema::tables_that;
 use crate::bytecode::graph::{Strange, bare};
 use crate::connection::EngineConnection;
 use crate::connection::functions::registration::Length;
@@ -51,40 +52,29 @@ const CHANGES: &str = "changes";
 /// Returns the programs of a write, as EXPLAIN lists them; `None` if it may call `changes()`. The connection knows the newest
 /// schema afterwards.
 pub(super) fn explain_write(sqlite: &mut Sqlite, strange: &Strange, sql: &str) -> Result<Option<Vec<Program>>> {
-    let asking = Asking::read(sqlite, strange)?;
-    Ok(sqlite.explain_if(sql, |events| !asking.asks(events))?)
+    let calls = ChangesCalls::read(sqlite, strange)?;
+    Ok(sqlite.explain_if(sql, |events| !calls.may_have(events))?)
 }
 
 /// What calls `changes()` on one connection, under the current schema. Names are in lower case.
-struct Asking<'a> {
+struct ChangesCalls<'a> {
     /// Functions that are not SQLite's own, and not short ones, which only compute: they may have access to the connection.
     functions: &'a HashSet<String>,
     tables: HashSet<String>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> ChangesCalls<'a> {
     /// Reads the definitions of the main database.
     fn read(sqlite: &Sqlite, strange: &'a Strange) -> Result<Self> {
         let functions = &strange.unknown;
-        let asking_tables = sqlite.patiently_with(|sqlite| {
-            let mut statement = sqlite.prepare("SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'")?;
-            let mut rows = statement.query([])?;
-            let mut tables = HashSet::new();
-            while let Some(row) = rows.next()? {
-                let name = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default()).to_lowercase();
-                // A definition that is not valid UTF-8 is taken for one that calls it.
-                if row.get_ref(1)?.as_str().map_or(true, |sql| defines_a_call(sql, functions)) {
-                    tables.insert(name);
-                }
-            }
-            Ok(tables)
-        });
-        Ok(Self { functions, tables: asking_tables? })
+        let tables = "SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'";
+        let tables = tables_that(sqlite, tables, |definition| defines_a_call(definition, functions))?;
+        Ok(Self { functions, tables })
     }
 
     /// Returns true if a write with these events may call `changes()`. SQLite reports no event for what a definition
     /// calls. Nothing is known of tables outside the main database, so a write to one counts as a call.
-    fn asks(&self, events: &[AuthEvent]) -> bool {
+    fn may_have(&self, events: &[AuthEvent]) -> bool {
         let lower = |text: &Option<Box<str>>| text.as_deref().unwrap_or_default().to_lowercase();
         events.iter().any(|event| match event.action {
             ffi::SQLITE_FUNCTION => {

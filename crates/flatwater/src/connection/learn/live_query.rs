@@ -15,7 +15,7 @@ use super::schema::SchemaFacts;
 use super::schema_tables::tables;
 use crate::connection::EngineConnection;
 use crate::connection::run::execute::{Bounds, Collected, Output, StatementRun};
-use crate::connection::run::prepare::refuse_told_of_earlier;
+use crate::connection::run::prepare::refuse_change_function;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::dependencies::reads::{Reads, ReadsTemp, RowReads, TableReads};
 use crate::dependencies::tables::PrimaryKeys;
@@ -168,7 +168,7 @@ fn run_ready(
     cookie: i64,
 ) -> Result<LiveRun> {
     let text = &ready.text;
-    refuse_told_of_earlier(ready)?;
+    refuse_change_function(ready)?;
     if ready.class.route == Route::Write || ready.class.columns == 0 {
         return Err(not_a_query().with_sql(&text.sql));
     }

@@ -14,7 +14,6 @@ use crate::connection::EngineConnection;
 use crate::error::kind::is_passing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::inline::outcome::Fallback;
-use crate::sql::class::Schema;
 use crate::sql::schema_seen::{LeftWal, SchemaSeen};
 use crate::sql::tokens::has_aborting_conflict_clause;
 
@@ -29,13 +28,12 @@ pub(crate) struct SchemaFacts {
     aborting_tables: HashSet<String>,
 }
 
-impl Schema for SchemaFacts {
-    fn is_aborting(&self, table: &str) -> bool {
+impl SchemaFacts {
+    /// Returns whether `table` has a constraint or trigger that ends statements without undoing them, or ends transactions.
+    pub(crate) fn is_aborting(&self, table: &str) -> bool {
         !self.aborting_tables.is_empty() && self.aborting_tables.contains(&table.to_lowercase())
     }
-}
 
-impl SchemaFacts {
     /// Returns true if the facts still hold. Reads the cookie.
     pub(crate) fn are_current(&self, connection: &mut EngineConnection) -> Result<bool> {
         Ok(self.know_functions(connection) && self.cookie == Some(connection.schema.cookie(&mut connection.sqlite)?))
@@ -50,23 +48,30 @@ impl SchemaFacts {
     pub(crate) fn read(connection: &mut EngineConnection) -> Result<Self> {
         let cookie = connection.schema.cookie(&mut connection.sqlite)?;
         let (functions, seen) = (&connection.functions, connection.functions.seen());
-        let aborting_tables = connection.sqlite.patiently_with(|sqlite| {
-            let mut statement = sqlite.prepare("SELECT tbl_name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
-            let mut rows = statement.query([])?;
-            let mut aborting_tables = HashSet::new();
-            while let Some(row) = rows.next()? {
-                // A definition that is not valid UTF-8 is taken for an aborting one.
-                let aborting = row.get_ref(1)?.as_str().map_or(true, |definition| {
-                    has_aborting_conflict_clause(definition) || functions.may_be_called_by(definition)
-                });
-                if aborting {
-                    aborting_tables.insert(row.get::<_, String>(0)?.to_lowercase());
-                }
-            }
-            Ok(aborting_tables)
+        let definitions = "SELECT tbl_name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL";
+        let aborting_tables = tables_that(&connection.sqlite, definitions, |definition| {
+            has_aborting_conflict_clause(definition) || functions.may_be_called_by(definition)
         })?;
         Ok(Self { cookie: Some(cookie), functions: seen, aborting_tables })
     }
+}
+
+/// Returns the names, in lower case, of the tables in these rows of a name and a definition for which `is_it` is true. A definition
+/// that is not valid UTF-8 is taken for such a one.
+pub(super) fn tables_that(sqlite: &Sqlite, rows: &str, is_it: impl Fn(&str) -> bool) -> Result<HashSet<String>> {
+    let found = sqlite.patiently_with(|sqlite| {
+        let mut statement = sqlite.prepare(rows)?;
+        let mut rows = statement.query([])?;
+        let mut tables = HashSet::new();
+        while let Some(row) = rows.next()? {
+            if row.get_ref(1)?.as_str().map_or(true, &is_it) {
+                let name = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default());
+                tables.insert(name.to_lowercase());
+            }
+        }
+        Ok(tables)
+    });
+    Ok(found?)
 }
 
 /// How a connection came to know that its schema is the newest.
@@ -141,7 +146,7 @@ impl SchemaReader {
     /// is not known without, and never reads the schema. After [`Known::Held`] the caller must let go of the snapshot.
     pub(crate) fn knows(&mut self, sqlite: &mut Sqlite, control: &Control, left: &LeftWal) -> Result<Known, Fallback> {
         let state = sqlite.wal().state().ok_or(Fallback::Failed)?;
-        if self.seen.holds(&state, left) {
+        if self.seen.holds(state.stamp(), left) {
             return Ok(Known::Before);
         }
         self.hold_known(sqlite, control, &state, left).map(|()| Known::Held)
@@ -158,7 +163,7 @@ impl SchemaReader {
     ) -> Result<(), Fallback> {
         let cookie = control.hold(sqlite).map_err(|error| Fallback::after(error.code()))?;
         if self.seen.is(cookie) {
-            self.seen.saw(cookie, state, left);
+            self.seen.saw(cookie, state.stamp(), left);
             return Ok(());
         }
         control.let_go(sqlite);
@@ -170,13 +175,13 @@ impl SchemaReader {
     /// run need not read it. Blocks on the file, and waits for locks. If it fails, inline runs fall back to a worker.
     pub(crate) fn see(&mut self, sqlite: &mut Sqlite, control: &Control, left: &LeftWal) {
         let Some(state) = sqlite.wal().state() else { return };
-        if self.seen.holds(&state, left) {
+        if self.seen.holds(state.stamp(), left) {
             return;
         }
         self.seen.forget();
         let Ok(cookie) = control.hold(sqlite) else { return };
         if self.load(sqlite).is_ok() {
-            self.seen.saw(cookie, &state, left);
+            self.seen.saw(cookie, state.stamp(), left);
         }
         control.let_go(sqlite);
     }

@@ -119,8 +119,8 @@ pub(crate) fn cannot_open(error: Error, options: &Options) -> Error {
             .with_hint("check the permissions of the file"),
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
             // An existing WAL holds rows that are not in the file, and reading the file as immutable would miss them.
-            let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
-            error.with_kind(ErrorKind::Open).with_hint(if is_whole {
+            let is_complete = options.read_only && !beside(&options.path, "-wal").exists();
+            error.with_kind(ErrorKind::Open).with_hint(if is_complete {
                 hint![
                     "the directory must be writable too: the -wal and -shm files are created beside the database; a \
                      file that no process changes can be read without them, with " Immutable

@@ -22,8 +22,9 @@ use rusqlite::config::DbConfig;
 use self::pragma_answers::Stated;
 use self::settings::{apply_settings, prepare_file};
 use crate::connection::EngineConnection;
+use crate::connection::functions::Functions;
 use crate::connection::functions::applied::Applied;
-use crate::connection::functions::{Functions, provide};
+use crate::connection::functions::provided::provide;
 use crate::connection::learn::schema::SchemaReader;
 use crate::connection::open::access::{because, cannot_open, check_path, check_writable, not_writable};
 use crate::connection::open::settings::AttachedFiles;
@@ -57,21 +58,23 @@ impl Role {
     }
 }
 
-/// Opens a connection: see [`EngineConnection::open`].
-pub(super) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<EngineConnection> {
-    check_path(options, role == Role::Creator && options.create)?;
-    let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
-    if let Some(bytes) = options.image.take() {
-        sqlite = load_image(sqlite, &bytes)?;
+impl EngineConnection {
+    /// Opens a connection. Blocks on the file system and, as `busy` decides, on locks.
+    pub(crate) fn open(options: &Options, functions: &Arc<Functions>, role: Role, busy: Busy) -> Result<Self> {
+        check_path(options, role == Role::Creator && options.create)?;
+        let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
+        if let Some(bytes) = options.image.take() {
+            sqlite = load_image(sqlite, &bytes)?;
+        }
+        sqlite.hooks().set_busy(Some(busy));
+        let (journal, attached_wals) = encryption::unlock(&sqlite, options)
+            .and_then(|()| set_up(&mut sqlite, options, role))
+            .map_err(|e| cannot_open(because(encryption::explain(e, &sqlite, options), &sqlite), options))?;
+        encryption::remember(&sqlite, options);
+        let has_foreign_code = role != Role::Checkpointer && options.has_foreign_code();
+        let functions = Applied::new(functions, &sqlite, has_foreign_code)?;
+        with_parts(sqlite, journal, attached_wals, functions, options).map_err(|e| cannot_open(e, options))
     }
-    sqlite.hooks().set_busy(Some(busy));
-    let (journal, attached_wals) = encryption::unlock(&sqlite, options)
-        .and_then(|()| set_up(&mut sqlite, options, role))
-        .map_err(|e| cannot_open(because(encryption::explain(e, &sqlite, options), &sqlite), options))?;
-    encryption::remember(&sqlite, options);
-    let has_foreign_code = role != Role::Checkpointer && options.has_foreign_code();
-    let functions = Applied::new(functions, &sqlite, has_foreign_code)?;
-    with_parts(sqlite, journal, attached_wals, functions, options).map_err(|e| cannot_open(e, options))
 }
 
 fn with_parts(

@@ -55,10 +55,10 @@ impl Stated {
             "temp_store" => return Ok(self.temp_store.map(InForce::Integer)),
             _ => {}
         }
-        let asks = asking(event);
+        let pragma = asking(event);
         // Of a file that cannot be mapped, such as one in memory, nothing is.
         let none = event.first.as_deref().is_some_and(|name| name.eq_ignore_ascii_case("mmap_size"));
-        let value = sqlite.patiently_with(|sqlite| sqlite.query_row(&asks, [], |row| row.get(0)).optional())?;
+        let value = sqlite.patiently_with(|sqlite| sqlite.query_row(&pragma, [], |row| row.get(0)).optional())?;
         Ok(match value {
             Some(Value::Integer(value)) => Some(InForce::Integer(value)),
             Some(Value::Text(value)) => Some(InForce::Text(value)),
@@ -76,10 +76,26 @@ fn asking(event: &AuthEvent) -> String {
     }
 }
 
+/// Prepares the first statement of `sql` under a policy. `refusal` makes the error of what the policy denied.
+pub(crate) fn prepare_under(
+    sqlite: &mut Sqlite,
+    sql: &str,
+    policy: Policy,
+    refusal: impl FnOnce(&AuthEvent) -> Error,
+) -> Result<Option<Prepared>> {
+    let before = sqlite.hooks().authorizer.set_policy(policy);
+    let prepared = sqlite.prepare(sql);
+    sqlite.hooks().authorizer.set_policy(before);
+    prepared.map_err(|error| {
+        let denied = sqlite.hooks().authorizer.take_denied();
+        denied.map_or_else(|| error.into(), |event| refusal(&event))
+    })
+}
+
 /// A statement, and whether it is a PRAGMA that sets a value of the connection: any call may run it, with rows or without.
 pub(crate) struct Judged {
     pub(crate) prepared: Prepared,
-    pub(crate) asks: bool,
+    pub(crate) reads_setting: bool,
 }
 
 /// Judges what was prepared under `policy`. A PRAGMA that the policy ignored is refused, or if it asks for what is in force
@@ -88,18 +104,18 @@ pub(crate) fn judge(sqlite: &mut Sqlite, stated: &Stated, prepared: Prepared, po
     let pragma = prepared.events.iter().find(|event| event.action == ffi::SQLITE_PRAGMA);
     let Some(event) = pragma.filter(|event| policy(event) == Verdict::Ignore || is_busy_timeout(event)).cloned() else {
         // What a policy allows to be set is set, and any call may do that.
-        let asks = pragma.is_some_and(policy::sets);
-        return Ok(Judged { prepared, asks });
+        let reads_setting = pragma.is_some_and(policy::sets);
+        return Ok(Judged { prepared, reads_setting });
     };
-    match replacement(sqlite, stated, &event) {
-        Ok(Replacement::Row(sql)) if !prepared.explain => {
+    match row_of(sqlite, stated, &event) {
+        Ok(Some(sql)) if !prepared.explain => {
             sqlite.statement(prepared.id).finalize();
             let row = sqlite.prepare(&sql)?.ok_or_else(|| Error::misuse("a PRAGMA has no statement"))?;
             let prepared = Prepared { length: prepared.length, ..row };
-            Ok(Judged { prepared, asks: event.second.is_some() })
+            Ok(Judged { prepared, reads_setting: event.second.is_some() })
         }
         // Without its event it is a statement that does nothing and reads nothing.
-        Ok(_) => Ok(Judged { prepared: Prepared { events: Vec::new(), ..prepared }, asks: true }),
+        Ok(_) => Ok(Judged { prepared: Prepared { events: Vec::new(), ..prepared }, reads_setting: true }),
         Err(error) => {
             sqlite.statement(prepared.id).finalize();
             Err(error)
@@ -112,22 +128,18 @@ fn is_busy_timeout(event: &AuthEvent) -> bool {
     event.first.as_deref().is_some_and(|name| name.eq_ignore_ascii_case("busy_timeout"))
 }
 
-enum Replacement {
-    Row(String),
-    Nothing,
-}
-
-fn replacement(sqlite: &Sqlite, stated: &Stated, event: &AuthEvent) -> Result<Replacement> {
+/// Returns the statement that returns the row of a PRAGMA; `None` for one that has none.
+fn row_of(sqlite: &Sqlite, stated: &Stated, event: &AuthEvent) -> Result<Option<String>> {
     let name = event.first.as_deref().unwrap_or_default();
     if let Some(asked) = event.second.as_deref()
-        && !stated.value(sqlite, event)?.is_some_and(|value| asks_for(name, asked, &value))
+        && !stated.value(sqlite, event)?.is_some_and(|value| leaves_as_it_is(name, asked, &value))
     {
         return Err(policy::refusal(event, None));
     }
     Ok(match name {
-        _ if is_busy_timeout(event) => Replacement::Row(format!("SELECT {} AS timeout", stated.busy_timeout)),
-        name if answers(name) => Replacement::Row(asking(event)),
-        _ => Replacement::Nothing,
+        _ if is_busy_timeout(event) => Some(format!("SELECT {} AS timeout", stated.busy_timeout)),
+        name if answers(name) => Some(asking(event)),
+        _ => None,
     })
 }
 
@@ -139,7 +151,7 @@ pub(crate) enum InForce {
 }
 
 /// Returns true if `PRAGMA name = asked` would leave the value as it is.
-pub(crate) fn asks_for(name: &str, asked: &str, current: &InForce) -> bool {
+pub(crate) fn leaves_as_it_is(name: &str, asked: &str, current: &InForce) -> bool {
     let current = match current {
         InForce::Integer(current) => *current,
         InForce::Text(current) => return is_name(name, asked, current),
@@ -216,7 +228,7 @@ mod tests {
             ("encoding", "utf8", InForce::Text("UTF-8".into())),
             ("locking_mode", "NORMAL", InForce::Text("normal".into())),
         ] {
-            assert!(asks_for(name, asked, &current), "{name} = {asked}");
+            assert!(leaves_as_it_is(name, asked, &current), "{name} = {asked}");
         }
     }
 
@@ -237,7 +249,7 @@ mod tests {
             ("journal_mode", "delete", InForce::Text("memory".into())),
             ("encoding", "utf16", InForce::Text("UTF-8".into())),
         ] {
-            assert!(!asks_for(name, asked, &current), "{name} = {asked}");
+            assert!(!leaves_as_it_is(name, asked, &current), "{name} = {asked}");
         }
     }
 }

@@ -15,6 +15,7 @@ use super::access::{because, check_attached, check_writable};
 use super::pragma_answers::{Judged, Stated, judge};
 use super::switches::{apply_pragmas, kib, read_schemas_again, synchronous, watch_wal};
 use super::{Role, encryption, keep_wal_at_close};
+use crate::connection::rows;
 use crate::error::cause::panicked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Attached, AutoVacuum, Journal, MEMORY, Options, uri};
@@ -202,11 +203,7 @@ impl AttachedFiles {
 
     /// Called when a statement may have attached a file or detached one.
     pub(crate) fn look_again(&mut self, sqlite: &Sqlite) {
-        let list = "SELECT name FROM pragma_database_list WHERE name NOT IN ('main', 'temp')";
-        let names = sqlite.rusqlite().prepare(list).and_then(|mut list| {
-            list.query_map([], |row| Ok(row.get::<_, String>(0)?.into()))?.collect::<rusqlite::Result<_>>()
-        });
-        self.names = names.unwrap_or_default();
+        self.names = attached_names(sqlite).unwrap_or_default().into_iter().map(Into::into).collect();
         self.in_wal_mode.retain(|name| self.names.contains(name));
     }
 
@@ -225,6 +222,12 @@ impl AttachedFiles {
     pub(crate) fn begin(&self, sqlite: &Sqlite) -> Result<()> {
         self.in_wal_mode.iter().try_for_each(|name| self.load_schemas(sqlite, Some(name)))
     }
+}
+
+/// Returns the names of the files that are attached now.
+pub(crate) fn attached_names(sqlite: &Sqlite) -> Result<Vec<String>> {
+    let listed = "SELECT name FROM pragma_database_list WHERE name NOT IN ('main', 'temp')";
+    Ok(rows(sqlite.rusqlite(), listed, [], |row| row.get(0))?)
 }
 
 /// Runs the extensions and the closures of the user on a connection that has its settings, and applies these again.

@@ -51,12 +51,8 @@ pub(crate) fn execute_in_parts(
         let wanted = if before == 0 { FIRST_CELLS } else { CELLS };
         let room = connection.result_limit.saturating_sub(cells * size_of::<Cell>() + bytes);
         let mut sink = RowSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells), room);
-        let flow = connection.sqlite.statement(statement.id).next(&mut sink);
-        let flow = flow.map_err(|error| explain(&connection.sqlite, error, statement, params))?;
-        if sink.is_over() {
-            connection.sqlite.statement(statement.id).reset();
-            return Err(too_large(connection.result_limit).with_sql(&statement.text.sql));
-        }
+        let flow = fetch(connection, statement, params, &mut sink);
+        let flow = flow.inspect_err(|_| connection.sqlite.statement(statement.id).reset())?;
         let size = sink.size();
         (cells, bytes) = (cells + size.0, bytes + size.1);
         // SQLite prepares a statement again at its first step only.
@@ -71,6 +67,18 @@ pub(crate) fn execute_in_parts(
         before += rows.len();
         hand_over(rows);
     }
+}
+
+/// Fetches the next part of a statement that was started.
+fn fetch(
+    connection: &mut EngineConnection,
+    statement: &CachedStatement,
+    params: ParamRow<'_>,
+    sink: &mut RowSink,
+) -> Result<Flow> {
+    let flow = connection.sqlite.statement(statement.id).next(sink);
+    let flow = flow.map_err(|error| explain(&connection.sqlite, error, statement, params))?;
+    if sink.is_over() { Err(too_large(connection.result_limit).with_sql(&statement.text.sql)) } else { Ok(flow) }
 }
 
 /// The open cursors of a connection.
@@ -125,13 +133,7 @@ impl Cursors {
             return Err(Error::misuse("the result has no more rows"));
         };
         let mut sink = RowSink::of_batch(statement.names.len(), is_first, connection.result_limit);
-        let flow = connection.sqlite.statement(statement.id).next(&mut sink);
-        let fetched = flow
-            .map_err(|error| explain(&connection.sqlite, error, statement, params.row()))
-            .and_then(|flow| match sink.is_over() {
-                true => Err(too_large(connection.result_limit).with_sql(&statement.text.sql)),
-                false => Ok(flow),
-            })
+        let fetched = fetch(connection, statement, params.row(), &mut sink)
             .and_then(|flow| Ok((flow, sink.finish(connection.names_after_run(statement)?))));
         if !matches!(fetched, Ok((Flow::Stop, _))) {
             self.end(connection, number);

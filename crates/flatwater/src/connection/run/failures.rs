@@ -14,7 +14,7 @@ use rusqlite::ffi;
 use super::hidden_values::hide_values;
 use super::hints::ONE_FOR_A_LIST;
 use super::statement_cache::CachedStatement;
-use crate::connection::EngineConnection;
+use crate::connection::{EngineConnection, rows};
 use crate::dependencies::change::{TableWrites, Writes};
 use crate::error::hint::hint;
 use crate::error::{Error, ErrorKind};
@@ -72,7 +72,7 @@ pub(crate) fn explain(
 /// has no bound value in it.
 fn is_of_text(sqlite: &Sqlite, error: &Error, statement: &CachedStatement) -> bool {
     error.sqlite_code() == Some(ffi::SQLITE_ERROR)
-        && !statement.class.asks
+        && !statement.class.reads_setting
         && sqlite
             .rusqlite()
             .prepare(&statement.text.sql)
@@ -140,11 +140,9 @@ fn has_last_rowid(sqlite: &Sqlite, TableWrites { database, table, .. }: &TableWr
 
 /// SQLite makes the journal of a file that is not in WAL mode when it first writes.
 fn no_journal(sqlite: &Sqlite, error: Error) -> Error {
-    let files = sqlite.patiently_with(|sqlite| {
-        let mut listed = sqlite.prepare("SELECT file FROM pragma_database_list")?;
-        listed.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
-    });
-    let files = files.unwrap_or_default();
+    let listed = "SELECT file FROM pragma_database_list";
+    let files = sqlite.patiently_with(|sqlite| rows(sqlite, listed, [], |row| row.get(0)));
+    let files: Vec<String> = files.unwrap_or_default();
     let directories = files.iter().filter_map(|file| Path::new(file).parent());
     let forbidden = directories.filter(|directory| !directory.as_os_str().is_empty());
     let forbidden = forbidden.map(|directory| (directory, why_not_writable(directory)));
@@ -196,14 +194,12 @@ fn used_full_text(sqlite: &Sqlite, sql: &str, writes: &Writes) -> Vec<(String, S
         Writes::Everything => false,
         Writes::Tables(tables) => tables.iter().any(|to| *to.database == *database && *to.table == *name),
     };
-    let listed = sqlite.patiently_with(|sqlite| {
-        let mut listed = sqlite.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'virtual'")?;
-        listed.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<Vec<(String, String)>>>()
-    });
-    let used = listed
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|(database, name)| named.contains(&name.to_lowercase()) || is_written(database, name));
+    let listed = "SELECT schema, name FROM pragma_table_list WHERE type = 'virtual'";
+    let listed = sqlite.patiently_with(|sqlite| rows(sqlite, listed, [], |row| Ok((row.get(0)?, row.get(1)?))));
+    let listed: Vec<(String, String)> = listed.unwrap_or_default();
+    let is_used =
+        |(database, name): &(String, String)| named.contains(&name.to_lowercase()) || is_written(database, name);
+    let used = listed.into_iter().filter(is_used);
     let is_full_text = |(database, name): &(String, String)| {
         let definition = format!("SELECT sql FROM {}.sqlite_schema WHERE name = ?1", quoted(database));
         let definition = sqlite.patiently_with(|sqlite| sqlite.query_row(&definition, [name], |row| row.get(0)));

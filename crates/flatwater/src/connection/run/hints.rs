@@ -7,6 +7,7 @@
 
 use flatwater_sqlite::Sqlite;
 
+use crate::connection::rows;
 use crate::error::Error;
 use crate::error::hint::{Hint, Sentence, hint};
 use crate::error::of_sqlite::SINGLE_QUOTES;
@@ -81,13 +82,10 @@ pub(super) fn nearest_pragma(sqlite: &Sqlite, wanted: &str) -> Option<String> {
 
 /// Returns the hint with the name that is most like `wanted`, if one is. `list` returns names and how each is shown.
 fn nearest(sqlite: &Sqlite, what: &str, list: &str, wanted: &str, parameter: Option<&str>) -> Option<String> {
-    let names = sqlite.patiently_with(|sqlite| {
-        let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let mut list = sqlite.prepare(list)?;
-        list.query_map(rusqlite::params_from_iter(parameter), pair)?
-            .collect::<rusqlite::Result<Vec<(String, String)>>>()
-    });
-    let shown = most_alike(wanted, names.ok()?)?;
+    let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let names = sqlite.patiently_with(|sqlite| rows(sqlite, list, rusqlite::params_from_iter(parameter), pair));
+    let names: Vec<(String, String)> = names.ok()?;
+    let shown = most_alike(wanted, names)?;
     Some(format!("there is a {what} {shown}"))
 }
 

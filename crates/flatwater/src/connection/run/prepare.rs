@@ -11,14 +11,15 @@ use rusqlite::ffi;
 
 use super::hints::{hint, nearest_pragma};
 use super::statement_cache::CachedStatement;
-use crate::connection::EngineConnection;
+use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::open::pragma_answers::{Judged, judge};
 use crate::connection::open::settings::AttachedFiles;
+use crate::connection::{EngineConnection, rows};
 use crate::error::hint::hint;
 use crate::error::location::{in_script, offset_by};
 use crate::error::{Error, Result};
 use crate::growth_counter::step;
-use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_other_tables};
+use crate::sql::class::{Class, Route, classify, lists_schema, names_other_tables};
 use crate::sql::statement_info::StatementInfo;
 use crate::sql::tokens::quoted;
 use crate::sql::{change_functions, policy};
@@ -31,7 +32,7 @@ impl EngineConnection {
         &mut self,
         text: &Arc<StatementInfo>,
         policy: Policy,
-        schema: &impl Schema,
+        schema: &SchemaFacts,
     ) -> Result<Arc<CachedStatement>> {
         step(1);
         if self.is_behind() {
@@ -74,7 +75,7 @@ impl EngineConnection {
         sql: &str,
         at: usize,
         policy: Policy,
-        schema: &impl Schema,
+        schema: &SchemaFacts,
     ) -> Result<Option<(CachedStatement, usize)>> {
         if self.is_behind() {
             self.catch_up()?;
@@ -115,13 +116,13 @@ impl EngineConnection {
             Ok(None) => return Ok(None),
             Err(error) => return Err(explain_prepare(&self.sqlite, error, &text.sql, at)),
         };
-        let Judged { prepared, asks } = judge(&mut self.sqlite, &self.stated, prepared, policy)
+        let Judged { prepared, reads_setting } = judge(&mut self.sqlite, &self.stated, prepared, policy)
             .map_err(|error| if at > 0 { in_script(error, &text.sql, at) } else { error.with_sql(&text.sql) })?;
-        let class = classify(&sql[..prepared.length], &prepared, schema);
-        let told = told_of_earlier(&mut self.sqlite, &self.attached, &prepared, &class, &sql[..prepared.length]);
-        let told_of_earlier = told.inspect_err(|_| self.sqlite.statement(prepared.id).finalize())?;
+        let class = classify(&sql[..prepared.length], &prepared, |table| schema.is_aborting(table));
+        let called = change_function(&mut self.sqlite, &self.attached, &prepared, &class, &sql[..prepared.length]);
+        let change_function = called.inspect_err(|_| self.sqlite.statement(prepared.id).finalize())?;
         let groupable = class.groupable && !self.functions.are_called(&prepared.events);
-        let class = Class { groupable, lists_attached, asks, told_of_earlier, ..class };
+        let class = Class { groupable, lists_attached, reads_setting, change_function, ..class };
         let names = names(&self.sqlite, prepared.id, text, class.route)?;
         Ok(Some((CachedStatement::new(prepared.id, class.into(), names, text.clone()), prepared.length)))
     }
@@ -144,9 +145,9 @@ fn listing_of_attached(attached: &AttachedFiles, first: &Prepared) -> Option<(St
     Some((first.id, listing.database.clone().filter(|_| listing.action == ffi::SQLITE_PRAGMA)))
 }
 
-/// Returns the function by which the statement asks for an earlier one. A write is not explained, because that sets
+/// Returns the function by which the statement reads_setting for an earlier one. A write is not explained, because that sets
 /// `changes()`.
-fn told_of_earlier(
+fn change_function(
     sqlite: &mut Sqlite,
     attached: &AttachedFiles,
     prepared: &Prepared,
@@ -170,10 +171,8 @@ fn triggers(sqlite: &Sqlite, attached: &AttachedFiles) -> Result<HashSet<String>
     let own = ["main", "temp"].into_iter().chain(attached.names.iter().map(|name| &**name));
     let of_one = |name| format!("SELECT name FROM {}.sqlite_schema WHERE type = 'trigger'", quoted(name));
     let all = own.map(of_one).collect::<Vec<_>>().join(" UNION ALL ");
-    let triggers = sqlite.patiently_with(|sqlite| {
-        sqlite.prepare(&all)?.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
-    })?;
-    Ok(triggers.iter().map(|name| name.to_lowercase()).collect())
+    let lower = |row: &rusqlite::Row<'_>| Ok(row.get::<_, String>(0)?.to_lowercase());
+    Ok(sqlite.patiently_with(|sqlite| rows(sqlite, &all, [], lower))?)
 }
 
 fn names(sqlite: &Sqlite, id: StatementId, text: &StatementInfo, route: Route) -> Result<Names> {
@@ -210,11 +209,11 @@ pub(crate) fn refuse_nul(text: &StatementInfo) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a statement that asks for an earlier statement of its connection, where that may be anybody's.
-pub(crate) fn refuse_told_of_earlier(ready: &CachedStatement) -> Result<()> {
+/// Refuses a statement that reads_setting for an earlier statement of its connection, where that may be anybody's.
+pub(crate) fn refuse_change_function(ready: &CachedStatement) -> Result<()> {
     ready
         .class
-        .told_of_earlier
+        .change_function
         .map_or(Ok(()), |function| Err(change_functions::refusal(function).with_sql(&ready.text.sql)))
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use flatwater_sqlite::Policy;
 
 use super::statements::{Frame, perform};
-use crate::connection::run::prepare::refuse_told_of_earlier;
+use crate::connection::run::prepare::refuse_change_function;
 use crate::connection::run::statement_cache::{CachedStatement, RowChanges};
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
@@ -105,14 +105,14 @@ impl Frame for WriterFrame<'_> {
         if let Rules::Statement(catalogue) | Rules::Reading(catalogue) = self.rules {
             text.learn(&ready.class, catalogue.epoch());
         }
-        if self.is_first { refuse_told_of_earlier(ready) } else { Ok(()) }
+        if self.is_first { refuse_change_function(ready) } else { Ok(()) }
     }
 
     fn runs(&mut self, ready: &CachedStatement, is_only: bool) -> Result<()> {
         self.refuse_temp(ready)?;
         self.effects.note(&ready.class, self.writer);
         match self.rules {
-            Rules::Snapshot if is_only && ready.class.route == Route::Write && !ready.class.asks => {
+            Rules::Snapshot if is_only && ready.class.route == Route::Write && !ready.class.reads_setting => {
                 Err(snapshot_writes().with_sql(&ready.text.sql))
             }
             Rules::Reading(_) if is_only && ready.class.route == Route::Write => {

@@ -231,14 +231,14 @@ fn failed_in_script(error: Error, script: &str, begin: usize) -> Error {
 }
 
 fn need_rows(ready: &CachedStatement) -> Result<()> {
-    if ready.class.columns > 0 || ready.class.asks {
+    if ready.class.columns > 0 || ready.class.reads_setting {
         return Ok(());
     }
     Err(returns_no_rows().with_sql(&ready.text.sql))
 }
 
 fn refuse_rows(ready: &CachedStatement) -> Result<()> {
-    if ready.class.columns == 0 || ready.class.asks {
+    if ready.class.columns == 0 || ready.class.reads_setting {
         return Ok(());
     }
     Err(returns_rows(ready.class.route == Route::Write).with_sql(&ready.text.sql))

@@ -14,7 +14,7 @@ use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::run::batches::{Batch, LastPart, execute_in_parts};
 use crate::connection::run::blobs::use_blob;
 use crate::connection::run::execute::{Bounds, StatementRun};
-use crate::connection::run::prepare::refuse_told_of_earlier;
+use crate::connection::run::prepare::refuse_change_function;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::sql::class::Route;
@@ -53,13 +53,13 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
     if reader.learns() {
         text.learn_route(ready.class.route);
     }
-    if let Err(error) = refuse_told_of_earlier(&ready) {
+    if let Err(error) = refuse_change_function(&ready) {
         reader.connection.done_with(&ready);
         return Performed::Answered(Err(error));
     }
     let (params, in_batches) = match &work {
         Work::Query { params, wanted, .. } => (params, matches!(wanted, Wanted::Batches)),
-        Work::Execute { params, .. } if ready.class.asks => (params, false),
+        Work::Execute { params, .. } if ready.class.reads_setting => (params, false),
         other => {
             reader.connection.done_with(&ready);
             let names = || Some(ready.names.clone());
@@ -69,7 +69,7 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
     };
     let result = if ready.class.route == Route::Write {
         None
-    } else if ready.class.columns == 0 && !ready.class.asks {
+    } else if ready.class.columns == 0 && !ready.class.reads_setting {
         Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
     } else if in_batches {
         return run_in_batches(reader, text, ready, params, interrupt);

@@ -64,7 +64,7 @@ pub(crate) fn write(
     // SQLite would end a transaction with a write in it that is interrupted.
     let fits = match place {
         // Inside of a transaction the statement may have been accepted.
-        Place::Alone => ready.class.told_of_earlier.is_none(),
+        Place::Alone => ready.class.change_function.is_none(),
         Place::Inside => !ready.is_bounded(),
         Place::InsideAgain => !ready.is_bounded() || is_short_scan(writer, &ready),
     };

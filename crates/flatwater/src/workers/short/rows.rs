@@ -139,7 +139,7 @@ impl Rows<'_> {
 fn eligible(writer: &mut WriterConnection, rows: &Rows<'_>) -> Option<Vec<Arc<CachedStatement>>> {
     let may_return_rows = matches!(rows.work, Work::Batch(_));
     let is_eligible = |ready: &Arc<CachedStatement>| {
-        ready.class.told_of_earlier.is_none() && (may_return_rows || ready.class.columns == 0)
+        ready.class.change_function.is_none() && (may_return_rows || ready.class.columns == 0)
     };
     texts(rows.work)
         .map(|(text, _)| gate::write(writer, text, Place::Inside, rows.permit.limits).filter(is_eligible))

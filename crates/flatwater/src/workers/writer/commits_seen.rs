@@ -42,7 +42,7 @@ pub(crate) fn leave_at(writer: &mut WriterConnection, state: &WalState, left: &L
         return Committed::Nothing;
     }
     let committed = now.since(writer.commits);
-    left.leave(state, !schema.seen.is_known() || committed == Committed::Others);
+    left.leave(state.stamp(), !schema.seen.is_known() || committed == Committed::Others);
     writer.commits = Some(now);
     committed
 }

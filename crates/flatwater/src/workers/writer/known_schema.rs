@@ -64,7 +64,7 @@ pub(crate) fn forget_schema(writer: &mut WriterConnection) {
 
 /// Returns true if the schema can only be the known one.
 pub(crate) fn has_seen_schema(writer: &WriterConnection, state: &WalState, left: &LeftWal) -> bool {
-    writer.connection.as_ref().is_some_and(|connection| connection.schema.seen.holds(state, left))
+    writer.connection.as_ref().is_some_and(|connection| connection.schema.seen.holds(state.stamp(), left))
 }
 
 /// Reads the schema if it may differ from the known one. Called by a worker. Waits for no lock.
