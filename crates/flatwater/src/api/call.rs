@@ -6,12 +6,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::api::pending::{Leaving, Pending, Start, Stepped};
-use crate::api::report::Collection;
+use crate::api::pending::{Leaving, Pending, Stage, Start, Stepped};
 use crate::engine::caller::Caller;
 use crate::engine::handle::called_from_within;
 use crate::engine::opening::{CancelOutcome, Opening};
@@ -19,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::inline::budget;
 use crate::thread::current::{block_on, must_not_block};
 use crate::workers::Answer;
-use crate::workers::open_transaction::Level;
 use crate::workers::work::Work;
 
 /// The future of one operation, with a result of `T` or an error of `E`. It begins when it is first polled, and it can
@@ -46,24 +43,13 @@ pub(crate) type Read<T, E = Error> = fn(Answer, Option<&Caller>) -> Result<T, E>
 
 impl<T, E: From<Error>> Call<T, E> {
     pub(crate) fn new(caller: Caller, operation: &'static str, work: Result<Work>, read: Read<T, E>) -> Self {
-        Self { pending: Pending::of(caller, operation, work), read }
+        let stage = work.map_or_else(Stage::Refused, Stage::New);
+        Self { pending: Pending::new(Some(caller), operation, stage), read }
     }
 
     /// Returns a call that `start` begins, on the first poll.
     pub(crate) fn starting(caller: Option<&Caller>, operation: &'static str, start: Start, read: Read<T, E>) -> Self {
-        Self { pending: Pending::starting(caller, operation, start), read }
-    }
-
-    /// See [`Pending::end_level`].
-    pub(crate) fn ending(mut self, level: Level) -> Self {
-        self.pending.end_level(level);
-        self
-    }
-
-    /// See [`Pending::collect`].
-    pub(crate) fn collected(mut self, collection: Option<Arc<Collection>>) -> Self {
-        self.pending.collect(collection);
-        self
+        Self { pending: Pending::new(caller.cloned(), operation, Stage::Start(start)), read }
     }
 
     /// Sets the deadline of this call, in place of the one of its handle: after this time, counted from the first poll, it

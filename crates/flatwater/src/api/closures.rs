@@ -139,14 +139,14 @@ where
 
 /// Returns the result for the caller. An error of Flatwater's type gets the name of the operation.
 fn returned<R: Send + 'static, E: Send + 'static>(operation: &'static str, mut result: Result<R, E>) -> Returned {
-    let mut told = None;
+    let mut reported = None;
     if let Err(error) = &mut result
         && let Some(error) = (error as &mut dyn Any).downcast_mut::<Error>()
     {
         *error = not_authorized(error.clone(), operation).in_operation(operation);
-        told = Some(error.clone());
+        reported = Some(error.clone());
     }
-    Returned { is_ok: result.is_ok(), error: told, result: Box::new(result) }
+    Returned { is_ok: result.is_ok(), error: reported, result: Box::new(result) }
 }
 
 /// SQLite says of what a closure may not do that it is not authorized, and not why.
@@ -200,6 +200,10 @@ impl Connection {
 }
 
 impl Functions<'_> {
+    fn create(&self, operation: &'static str, registration: impl FnOnce() -> Result<Registration>) -> Result<()> {
+        self.0.register(registration).map_err(|error| error.in_operation(operation))
+    }
+
     /// Creates an SQL function: `function` computes its result from its arguments, which `context` has. `arguments` is
     /// their number, -1 for any. It takes the place of a function with the same name and number of arguments.
     ///
@@ -226,8 +230,7 @@ impl Functions<'_> {
         F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + Sync + 'static,
         T: SqlFnOutput + 'static,
     {
-        let registration = || Registration::scalar(name, arguments, flags, function);
-        self.0.register(registration).map_err(|error| error.in_operation("create_scalar_function"))
+        self.create("create_scalar_function", || Registration::scalar(name, arguments, flags, function))
     }
 
     /// Creates an SQL function of which the program says that it is short: as
@@ -244,8 +247,7 @@ impl Functions<'_> {
         F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + Sync + 'static,
         T: SqlFnOutput + 'static,
     {
-        let registration = || Registration::short(name, arguments, function);
-        self.0.register(registration).map_err(|error| error.in_operation("create_short_function"))
+        self.create("create_short_function", || Registration::short(name, arguments, function))
     }
 
     /// Creates an aggregate function, as [`create_scalar_function`](Self::create_scalar_function) creates a scalar one.
@@ -264,8 +266,7 @@ impl Functions<'_> {
         D: Aggregate<A, T> + Send + Sync + 'static,
         T: SqlFnOutput + 'static,
     {
-        let registration = || Registration::aggregate(name, arguments, flags, aggregate);
-        self.0.register(registration).map_err(|error| error.in_operation("create_aggregate_function"))
+        self.create("create_aggregate_function", || Registration::aggregate(name, arguments, flags, aggregate))
     }
 
     /// Creates an aggregate function that can also be used as a [window function](https://sqlite.org/windowfunctions.html),
@@ -285,8 +286,7 @@ impl Functions<'_> {
         W: WindowAggregate<A, T> + Send + Sync + 'static,
         T: SqlFnOutput + 'static,
     {
-        let registration = || Registration::window(name, arguments, flags, window);
-        self.0.register(registration).map_err(|error| error.in_operation("create_window_function"))
+        self.create("create_window_function", || Registration::window(name, arguments, flags, window))
     }
 
     /// Creates a collation, which orders texts as `compare` says. It takes the place of one with the same name. Like a
@@ -301,8 +301,7 @@ impl Functions<'_> {
     where
         C: Fn(&str, &str) -> Ordering + Send + Sync + 'static,
     {
-        let registration = || Registration::collation(name, move |one, other| Ok(compare(one, other)));
-        self.0.register(registration).map_err(|error| error.in_operation("create_collation"))
+        self.create("create_collation", || Registration::collation(name, move |one, other| Ok(compare(one, other))))
     }
 
     /// Removes a function that one of the methods here created. Calls that begin later do not have it. On a file a function
@@ -311,8 +310,7 @@ impl Functions<'_> {
     /// # Errors
     /// `Misuse` if there is none with this name and number of arguments, and inside of a closure or a function; `Closed`.
     pub fn remove_function(&self, name: &str, arguments: i32) -> Result<()> {
-        let key = || Key::function(name, arguments);
-        self.0.unregister(key).map_err(|error| error.in_operation("remove_function"))
+        self.0.unregister(|| Key::function(name, arguments)).map_err(|error| error.in_operation("remove_function"))
     }
 
     /// Removes a collation that [`create_collation`](Self::create_collation) created. Calls that begin later do not have it.

@@ -3,7 +3,6 @@
 //! Owns: the caller's side of it; its methods run on the caller's thread. Invariant: a connection that goes out of
 //! scope is closed, and what is open on it is rolled back. Leaves out: serving it, which is beside the writer.
 
-use std::ops::Deref;
 use std::time::Duration;
 
 use crate::api::call::Call;
@@ -113,11 +112,5 @@ impl Connection {
     }
 }
 
-impl Deref for Connection {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
+derefs_to_session!(Connection);
 opaque!(Connection);

@@ -3,7 +3,6 @@
 //! Owns: the operations outside a transaction, and the handle whose last drop closes the database. Leaves out: how
 //! requests are served, and on which thread.
 
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,10 +126,9 @@ impl Database {
     /// # Errors
     /// The error `body` returns, or a failure to begin or to commit. Inside of the body: `Misuse` for a call on the database that
     /// would wait for itself.
-    pub async fn transaction<F, R, E>(&self, body: F) -> Result<R, E>
+    pub async fn transaction<F, R, E: From<Error>>(&self, body: F) -> Result<R, E>
     where
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
-        E: From<Error>,
     {
         let transaction = self.begin().await?;
         transaction.run(body).await
@@ -220,11 +218,5 @@ impl Clone for Database {
     }
 }
 
-impl Deref for Database {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
+derefs_to_session!(Database);
 opaque!(Database);

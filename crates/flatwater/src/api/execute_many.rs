@@ -18,8 +18,7 @@ use crate::error::location::in_row;
 use crate::inline::budget::{self, Pause};
 use crate::queue::ticket::CallOptions;
 use crate::sql::statement_info::StatementInfo;
-use crate::values::into_params::IntoParams;
-use crate::values::param_rows::ParamRows;
+use crate::values::{IntoParams, ParamRows};
 use crate::workers::shared_errors::polled_again;
 use crate::workers::work::Work;
 
@@ -49,11 +48,7 @@ struct Collecting<I> {
     pause: Pause,
 }
 
-impl<I> ExecuteMany<I>
-where
-    I: Iterator,
-    I::Item: IntoParams,
-{
+impl<I: Iterator<Item: IntoParams>> ExecuteMany<I> {
     pub(crate) fn new(caller: &Caller, text: Result<Arc<StatementInfo>>, rows: I) -> Self {
         let caller = caller.now();
         Self(match text {
@@ -68,25 +63,23 @@ where
     /// Sets the deadline of this call, counted from when it has the last row of parameters. See [`Call::timeout`].
     #[must_use = "a call begins when it is awaited"]
     pub fn timeout(self, timeout: Duration) -> Self {
-        self.with_option(|options| options.timeout = Some(timeout), |call| call.timeout(timeout))
+        self.with_option(|options| options.timeout = Some(timeout))
     }
 
     /// Sends the rows to the writer's thread even if they are known to be short. See [`Call::never_inline`].
     #[must_use = "a call begins when it is awaited"]
     pub fn never_inline(self) -> Self {
-        self.with_option(|options| options.never_inline = true, Call::never_inline)
+        self.with_option(|options| options.never_inline = true)
     }
 
     /// Changes the options of this call alone.
-    fn with_option(self, set: impl FnOnce(&mut CallOptions), of: impl FnOnce(Call<u64>) -> Call<u64>) -> Self {
-        Self(match self.0 {
-            Progress::Collecting(mut collecting) => {
-                set(&mut collecting.caller.options);
-                Progress::Collecting(collecting)
-            }
-            Progress::Running(call) => Progress::Running(Box::new(of(*call))),
-            Progress::Done => Progress::Done,
-        })
+    fn with_option(mut self, set: impl FnOnce(&mut CallOptions)) -> Self {
+        match &mut self.0 {
+            Progress::Collecting(collecting) => set(&mut collecting.caller.options),
+            Progress::Running(call) => call.pending.set_option(set),
+            Progress::Done => {}
+        }
+        self
     }
 
     /// Blocks this thread until the call completes. See [`Call::wait`].
@@ -114,11 +107,7 @@ where
     }
 }
 
-impl<I> Collecting<I>
-where
-    I: Iterator,
-    I::Item: IntoParams,
-{
+impl<I: Iterator<Item: IntoParams>> Collecting<I> {
     /// Collects rows until there are no more, which returns true, or `is_enough` of the number collected so far.
     fn collect(&mut self, is_enough: impl Fn(usize) -> bool) -> Result<bool> {
         loop {
@@ -143,11 +132,7 @@ pub(crate) fn many(caller: Caller, text: Result<Arc<StatementInfo>>, rows: Param
     Call::new(caller, "execute_many", work, |answer, _| answer.changes())
 }
 
-impl<I> Future for ExecuteMany<I>
-where
-    I: Iterator,
-    I::Item: IntoParams,
-{
+impl<I: Iterator<Item: IntoParams>> Future for ExecuteMany<I> {
     type Output = Result<u64>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -84,26 +84,25 @@ struct What {
 impl IntegrityCheck {
     /// Does not compare indexes with their tables, and does not check UNIQUE. That takes much less time
     /// (<https://sqlite.org/pragma.html#pragma_quick_check>).
-    pub fn quick(mut self) -> Self {
-        if let State::New(what) = &mut self.state {
-            what.quick = true;
-        }
-        self
+    pub fn quick(self) -> Self {
+        self.with(|what| what.quick = true)
     }
 
     /// Checks this attached database instead of the main one.
-    pub fn database(mut self, name: &str) -> Self {
-        if let State::New(what) = &mut self.state {
-            name.clone_into(&mut what.database);
-        }
-        self
+    pub fn database(self, name: &str) -> Self {
+        self.with(|what| name.clone_into(&mut what.database))
     }
 
     /// Checks only this table and its indexes. Pages that are lost, or that two tables use, are not found. At most 100
     /// problems are.
-    pub fn table(mut self, name: &str) -> Self {
+    pub fn table(self, name: &str) -> Self {
+        self.with(|what| what.table = Some(name.to_owned()))
+    }
+
+    /// Changes what is checked, unless the check has begun.
+    fn with(mut self, set: impl FnOnce(&mut What)) -> Self {
         if let State::New(what) = &mut self.state {
-            what.table = Some(name.to_owned());
+            set(what);
         }
         self
     }
@@ -128,7 +127,7 @@ impl IntegrityCheck {
             }
             if let State::Pages(pages, ..) = &mut self.state {
                 let Poll::Ready(damaged) = Pin::new(&mut **pages).poll(context) else { return Poll::Pending };
-                if let Some(error) = self.told_of_pages(damaged.unwrap_or_default()) {
+                if let Some(error) = self.pages_were_checked(damaged.unwrap_or_default()) {
                     return Poll::Ready(Some(Err(error)));
                 }
                 continue;
@@ -173,7 +172,7 @@ impl IntegrityCheck {
 impl IntegrityCheck {
     /// Goes on when SQLCipher has said which pages it cannot decrypt. Returns the error that ends the check. If there are
     /// such pages, all that was found before follows from that.
-    fn told_of_pages(&mut self, damaged: Vec<String>) -> Option<Error> {
+    fn pages_were_checked(&mut self, damaged: Vec<String>) -> Option<Error> {
         let State::Pages(_, what, error) = std::mem::replace(&mut self.state, State::Over) else { return None };
         if !damaged.is_empty() {
             self.problems = damaged.into();

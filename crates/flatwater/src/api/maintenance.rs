@@ -17,7 +17,7 @@ use crate::error::hint::hint;
 use crate::error::{Error, Result};
 use crate::migrations::Migrations;
 use crate::options::Key;
-use crate::values::outcome::BatchResult;
+use crate::values::BatchResult;
 use crate::workers::Answer;
 use crate::workers::work::{Exclusive, Work};
 

@@ -39,14 +39,14 @@ pub(crate) struct Pending {
     /// Present from the first poll to the end, if someone listens.
     report: Option<Box<Report>>,
     /// What the report becomes a part of.
-    collection: Option<Arc<Collection>>,
+    pub(crate) collection: Option<Arc<Collection>>,
 }
 
 /// Begins a call that sends no request of its own. The argument says whether it may block.
 pub(crate) type Start = Box<dyn FnOnce(bool) -> Result<Submitted> + Send>;
 
 /// The state of a call.
-enum Stage {
+pub(crate) enum Stage {
     Refused(Error),
     New(Work),
     Start(Start),
@@ -75,17 +75,8 @@ pub(crate) enum Leaving {
 }
 
 impl Pending {
-    /// Returns a call that does this work.
-    pub(crate) fn of(caller: Caller, operation: &'static str, work: Result<Work>) -> Self {
-        Self::with_stage(Some(caller), operation, work.map_or_else(Stage::Refused, Stage::New))
-    }
-
-    /// Returns a call that `start` begins, on the first poll.
-    pub(crate) fn starting(caller: Option<&Caller>, operation: &'static str, start: Start) -> Self {
-        Self::with_stage(caller.cloned(), operation, Stage::Start(start))
-    }
-
-    fn with_stage(caller: Option<Caller>, operation: &'static str, stage: Stage) -> Self {
+    /// Returns a call in this stage.
+    pub(crate) fn new(caller: Option<Caller>, operation: &'static str, stage: Stage) -> Self {
         let stage = Mutex::new(stage);
         Self { caller, handle_options: None, operation, stage, level: None, report: None, collection: None }
     }
@@ -104,11 +95,6 @@ impl Pending {
         if let (Some(caller), None) = (&mut self.caller, &self.level) {
             caller.options.ended_nested = 0;
         }
-    }
-
-    /// Makes the report of this call a part of the collection.
-    pub(crate) fn collect(&mut self, collection: Option<Arc<Collection>>) {
-        self.collection = collection;
     }
 
     /// Changes the options of this call alone.
@@ -326,8 +312,7 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        let has_begun = matches!(self.stage(), Stage::Waiting(..) | Stage::Held(..));
-        if (self.report.is_some() || has_begun) && !self.is_inherited() {
+        if (self.report.is_some() || self.waits()) && !self.is_inherited() {
             self.give_up(Leaving::AtOnce);
         }
     }

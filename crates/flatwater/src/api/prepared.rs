@@ -11,11 +11,7 @@ use crate::api::session::Session;
 use crate::api::statement::{Given, IsGiven, Known, Statement};
 use crate::error::Error;
 use crate::sql::statement_info::StatementInfo;
-use crate::values::convert::FromSql;
-use crate::values::from_row::FromRow;
-use crate::values::into_params::IntoParams;
-use crate::values::outcome::ExecuteResult;
-use crate::values::row::{Row, Rows};
+use crate::values::{ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows};
 use crate::workers::work::Work;
 
 /// One SQL statement of a database, for running it many times; made by [`Database::prepare`](crate::Database::prepare).
@@ -50,11 +46,7 @@ impl Prepared {
     }
 
     /// See [`Session::execute_many`].
-    pub fn execute_many<I>(&self, rows: I) -> ExecuteMany<I::IntoIter>
-    where
-        I: IntoIterator,
-        I::Item: IntoParams,
-    {
+    pub fn execute_many<I: IntoIterator<Item: IntoParams>>(&self, rows: I) -> ExecuteMany<I::IntoIter> {
         self.session.execute_many(self, rows)
     }
 
@@ -84,18 +76,12 @@ impl Prepared {
     }
 
     /// See [`Session::query_values`].
-    pub fn query_values<T>(&self, params: impl IntoParams) -> Call<Vec<T>>
-    where
-        T: FromSql + Send + 'static,
-    {
+    pub fn query_values<T: FromSql + Send + 'static>(&self, params: impl IntoParams) -> Call<Vec<T>> {
         self.session.query_values(self, params)
     }
 
     /// See [`Session::query_as`].
-    pub fn query_as<T>(&self, params: impl IntoParams) -> Call<Vec<T>>
-    where
-        T: FromRow + Send + 'static,
-    {
+    pub fn query_as<T: FromRow + Send + 'static>(&self, params: impl IntoParams) -> Call<Vec<T>> {
         self.session.query_as(self, params)
     }
 

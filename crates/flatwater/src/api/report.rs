@@ -42,11 +42,9 @@ pub(crate) fn is_heard(caller: &Caller) -> bool {
 
 /// What the call asks SQLite to run.
 enum Text {
-    None,
     /// Of this crate's own.
     Control(&'static str),
-    One(Arc<StatementInfo>),
-    Several(Vec<Arc<StatementInfo>>),
+    Of(Vec<Arc<StatementInfo>>),
 }
 
 /// How a call went.
@@ -76,7 +74,7 @@ impl Report {
         Some(Box::new(Self {
             handle: caller.handle.clone(),
             operation,
-            text: work.map_or(Text::None, Text::of),
+            text: work.map_or_else(|| Text::Of(Vec::new()), Text::of),
             in_transaction: caller.inside.is_some() && !caller.options.read_only,
             submitted: Instant::now(),
             metrics: Arc::default(),
@@ -91,7 +89,7 @@ impl Report {
             lock: Duration::ZERO,
             run: Some(took),
         });
-        self.metrics.counted(counts(answer));
+        self.metrics.counted(answer.as_ref().map_or(Counts::default(), Answer::counts));
     }
 
     /// Ends the report of a call with this answer: sends it, or adds it to the collection.
@@ -172,31 +170,19 @@ impl Report {
 
 impl Text {
     fn of(work: &Work) -> Self {
-        let mut texts = work.text_of_each().cloned();
-        match (work.control_sql(), texts.next(), texts.next()) {
-            (Some(sql), ..) => Self::Control(sql),
-            (None, None, _) => Self::None,
-            (None, Some(text), None) => Self::One(text),
-            (None, Some(first), Some(second)) => Self::Several([first, second].into_iter().chain(texts).collect()),
-        }
+        work.control_sql().map_or_else(|| Self::Of(work.text_of_each().cloned().collect()), Self::Control)
     }
 
     fn sql(&self) -> Option<std::borrow::Cow<'_, str>> {
         match self {
-            Self::None => None,
             Self::Control(text) => Some((*text).into()),
-            Self::One(text) => Some((&*text.sql).into()),
-            Self::Several(texts) => {
-                let texts: Vec<_> = texts.iter().map(|text| &*text.sql).collect();
-                Some(texts.join("; ").into())
-            }
+            Self::Of(texts) => match &**texts {
+                [] => None,
+                [text] => Some((&*text.sql).into()),
+                texts => Some(texts.iter().map(|text| &*text.sql).collect::<Vec<_>>().join("; ").into()),
+            },
         }
     }
-}
-
-/// Returns the numbers of rows in an answer.
-fn counts(answer: &Result<Answer>) -> Counts {
-    answer.as_ref().map_or(Counts::default(), Answer::counts)
 }
 
 /// The reports of the calls of one stream or cursor, which are sent as one when it is dropped.

@@ -16,12 +16,8 @@ use crate::error::{Error, Result};
 use crate::options::JsonOptions;
 use crate::queue::ticket::CallOptions;
 use crate::sql::statement_info::StatementInfo;
-use crate::values::convert::FromSql;
-use crate::values::from_row::FromRow;
-use crate::values::into_params::IntoParams;
-use crate::values::outcome::{BatchResult, ExecuteResult, decode_first_column, decode_rows};
-use crate::values::param_rows::BatchStatements;
-use crate::values::row::{Row, Rows};
+use crate::values::outcome::{decode_first_column, decode_rows};
+use crate::values::{BatchResult, BatchStatements, ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows};
 use crate::workers::work::{Wanted, Work};
 
 /// The operations that a [`Database`](crate::Database), a [`Transaction`](crate::Transaction), a
@@ -74,11 +70,11 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute); if one row fails, all rows are undone. `Misuse` for an [`Sql`](crate::Sql) that has
     /// values.
-    pub fn execute_many<I>(&self, sql: impl Statement, rows: I) -> ExecuteMany<I::IntoIter>
-    where
-        I: IntoIterator,
-        I::Item: IntoParams,
-    {
+    pub fn execute_many<I: IntoIterator<Item: IntoParams>>(
+        &self,
+        sql: impl Statement,
+        rows: I,
+    ) -> ExecuteMany<I::IntoIter> {
         ExecuteMany::new(&self.0, self.0.only_text(&sql), rows.into_iter())
     }
 
@@ -90,11 +86,9 @@ impl Session {
     ///
     /// # Errors
     /// As [`execute`](Self::execute); if one statement fails, all statements are undone.
-    pub fn batch<I, S, P>(&self, statements: I) -> Call<Vec<BatchResult>>
+    pub fn batch<I, S: Statement, P: IntoParams>(&self, statements: I) -> Call<Vec<BatchResult>>
     where
         I: IntoIterator<Item = (S, P)>,
-        S: Statement,
-        P: IntoParams,
     {
         batch(self, self.0.bind_each(statements))
     }

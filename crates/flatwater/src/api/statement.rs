@@ -9,10 +9,8 @@ use std::sync::Arc;
 use crate::engine::caller::Caller;
 use crate::error::{Error, Result};
 use crate::sql::statement_info::StatementInfo;
-use crate::values::into_params::IntoParams;
-use crate::values::param_rows::BatchStatements;
-use crate::values::params::Params;
 use crate::values::sql::Sql;
+use crate::values::{BatchStatements, IntoParams, Params};
 
 /// What a statement was given as. Other crates cannot name it.
 pub enum Given<'a> {
@@ -94,7 +92,10 @@ impl Caller {
             Given::Text(text) => self.text(text),
             Given::Sql(sql) => {
                 let (text, params) = (sql.text(), sql.params()?);
-                if params.is_empty() { self.text(text) } else { Err(has_values()) }
+                if params.is_empty() {
+                    return self.text(text);
+                }
+                Err(Error::misuse("an `Sql` that has values cannot be used here").with_hint("pass the text alone"))
             }
             Given::Known(known) if known.database == self.handle.id() => Ok(known.text.clone()),
             Given::Known(known) => self.text(&known.text.sql),
@@ -108,7 +109,10 @@ impl Caller {
         let params = match (own.is_empty(), given.is_empty()) {
             (_, true) => own,
             (true, false) => given,
-            (false, false) => return Err(bound_twice()),
+            (false, false) => {
+                return Err(Error::misuse("the `Sql` has values, but the call has parameters too")
+                    .with_hint("pass `()` as the parameters of an `Sql`"));
+            }
         };
         Ok((text, params))
     }
@@ -136,19 +140,6 @@ impl Caller {
 fn bound(text: Arc<StatementInfo>, params: impl IntoParams) -> Result<(Arc<StatementInfo>, Params)> {
     let params = params.into_params().map_err(|error| error.with_sql(&text.sql))?;
     Ok((text, params))
-}
-
-/// Returns the error for a statement that has its values, with which others were given.
-#[cold]
-fn bound_twice() -> Error {
-    Error::misuse("the `Sql` has values, but the call has parameters too")
-        .with_hint("pass `()` as the parameters of an `Sql`")
-}
-
-/// Returns the error for a statement that has its values, where none may be given.
-#[cold]
-fn has_values() -> Error {
-    Error::misuse("an `Sql` that has values cannot be used here").with_hint("pass the text alone")
 }
 
 #[cfg(test)]

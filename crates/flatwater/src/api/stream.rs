@@ -19,8 +19,8 @@ use crate::engine::caller::Caller;
 use crate::error::location::{after_rows, at_row};
 use crate::error::{Error, Result};
 use crate::inline::budget::Pause;
-use crate::values::from_row::{Cells, Found, FromRow};
-use crate::values::row::{Row, Rows};
+use crate::values::from_row::{Cells, Found};
+use crate::values::{FromRow, Row, Rows};
 use crate::workers::kept::CursorGuard;
 use crate::workers::work::Work;
 
@@ -64,7 +64,7 @@ pub struct Batches {
 impl Batches {
     pub(crate) fn new(caller: &Caller, operation: &'static str, work: Result<Work>) -> Self {
         let collection = is_heard(caller).then(Arc::default);
-        let first = fetch(caller, operation, work).collected(collection.clone());
+        let first = fetch(caller, operation, work, &collection);
         Self {
             caller: caller.clone(),
             next: Next::Fetching(first),
@@ -174,8 +174,7 @@ impl Batches {
     fn fetch_on(&mut self, context: &mut Context<'_>) {
         let Some(rest) = &self.rest else { return };
         let caller = Caller { kept: Some(rest.at.clone()), ..self.caller.clone() };
-        let call = fetch(&caller, "fetch", Ok(Work::Fetch(rest.number)));
-        let mut call = call.collected(self.collection.clone());
+        let mut call = fetch(&caller, "fetch", Ok(Work::Fetch(rest.number)), &self.collection);
         self.next = match Pin::new(&mut call).poll(context) {
             Poll::Ready(fetched) => Next::Fetched(fetched),
             Poll::Pending => Next::Fetching(call),
@@ -183,11 +182,14 @@ impl Batches {
     }
 }
 
-fn fetch(caller: &Caller, operation: &'static str, work: Result<Work>) -> Call<Batch> {
-    Call::new(caller.clone(), operation, work, |answer, _| {
+/// Fetches a part, and reports it into the collection.
+fn fetch(caller: &Caller, operation: &'static str, work: Result<Work>, into: &Option<Arc<Collection>>) -> Call<Batch> {
+    let mut call = Call::new(caller.clone(), operation, work, |answer, _| {
         let (rows, rest, has_more) = answer.batch_of_rows()?;
         Ok(Batch { rows, rest, has_more })
-    })
+    });
+    call.pending.collection = into.clone();
+    call
 }
 
 opaque!(Batches);

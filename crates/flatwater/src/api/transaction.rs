@@ -6,7 +6,6 @@
 //! the writer does, or the readers, and the stack of a transaction's savepoints, which the writer has.
 
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::api::call::Call;
@@ -69,20 +68,18 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// The error `body` returns; `Misuse` if the transaction is over.
-    pub async fn transaction<F, R, E>(&mut self, body: F) -> Result<R, E>
+    pub async fn transaction<F, R, E: From<Error>>(&mut self, body: F) -> Result<R, E>
     where
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
-        E: From<Error>,
     {
         let nested = self.begin().await?;
         nested.run(body).await
     }
 
     /// Runs `body`, then commits if it returned `Ok` and rolls back if it returned an error.
-    pub(crate) async fn run<F, R, E>(mut self, body: F) -> Result<R, E>
+    pub(crate) async fn run<F, R, E: From<Error>>(mut self, body: F) -> Result<R, E>
     where
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
-        E: From<Error>,
     {
         let database = self.session.0.handle.id();
         let ended = match self.session.0.inside.clone() {
@@ -124,7 +121,9 @@ impl<'a> Transaction<'a> {
     fn end(self, operation: &'static str, outermost: Work, savepoint: Work) -> Call<()> {
         let Self { session, level, .. } = self;
         let work = if matches!(level, Level::Nested(_)) { savepoint } else { outermost };
-        session.call(operation, Ok(work), |answer, _| answer.done()).ending(level)
+        let mut call = session.call(operation, Ok(work), |answer, _| answer.done());
+        call.pending.end_level(level);
+        call
     }
 }
 
@@ -191,13 +190,7 @@ pub(crate) fn begin(session: &Session, rowid: Option<i64>) -> Call<Transaction<'
     })
 }
 
-impl Deref for Transaction<'_> {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
+derefs_to_session!(Transaction<'_>);
 
 impl std::fmt::Debug for Transaction<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -256,13 +249,7 @@ pub(crate) fn snapshot(of: &Session) -> Call<Snapshot> {
     })
 }
 
-impl Deref for Snapshot {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
+derefs_to_session!(Snapshot);
 opaque!(Snapshot);
 
 #[cfg(all(test, not(flatwater_loom)))]

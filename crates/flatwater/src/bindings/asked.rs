@@ -20,9 +20,8 @@ use crate::queue::reply::Teller;
 use crate::thread::background::run_with;
 use crate::values::block::Block;
 use crate::values::column::{ColumnNames, Names};
-use crate::values::outcome::{BatchResult, ExecuteResult};
 use crate::values::params::ParamRow;
-use crate::values::row::Rows;
+use crate::values::{BatchResult, ExecuteResult, Rows};
 use crate::workers::Answer;
 use crate::workers::request::{ReplyTo, Request};
 use crate::workers::work::{Exclusive, Wanted, Work};
@@ -35,13 +34,11 @@ pub struct One<'a> {
 }
 
 impl<'a> One<'a> {
-    #[must_use]
     pub fn without_values(sql: &'a str) -> Self {
         Self { sql, row: None }
     }
 
     /// The bytes of its texts and blobs.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let bytes = |value| match value {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
@@ -51,12 +48,10 @@ impl<'a> One<'a> {
     }
 
     /// The number of values.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.row.map_or(0, |row| row.count())
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -95,7 +90,6 @@ pub enum Answered {
 }
 
 impl Asked {
-    #[must_use]
     pub fn what(&self) -> What<'_> {
         match &self.request.work {
             Work::Execute { text, params } => What::Execute(One { sql: &text.sql, row: Some(params.row()) }),
@@ -118,7 +112,6 @@ impl Asked {
     }
 
     /// Returns true for one run of one statement. Unlike [`what`](Self::what) it does not list the others.
-    #[must_use]
     pub fn is_one(&self) -> bool {
         self.request.work.statement().is_some()
     }
@@ -154,42 +147,35 @@ impl Asked {
     }
 
     /// Returns true if its caller has left, and needs no answer.
-    #[must_use]
     pub fn is_left(&self) -> bool {
         self.request.ticket.is_interrupted() || self.request.ticket.is_given_up()
     }
 
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.request.ticket.deadline
     }
 
     /// When the call began.
-    #[must_use]
     pub fn began(&self) -> Instant {
         self.request.ticket.began
     }
 
     /// The way of its session, as [`with_way`] has it.
-    #[must_use]
     pub fn way(&self) -> u16 {
         self.request.ticket.options.way
     }
 
     /// Returns true for the begin of a transaction.
-    #[must_use]
     pub fn begins(&self) -> bool {
         matches!(self.request.work, Work::Begin(_))
     }
 
     /// Returns true for migrations, which are several requests.
-    #[must_use]
     pub fn migrates(&self) -> bool {
         matches!(self.request.work, Work::Exclusive(Exclusive::Migrate(_)))
     }
 
     /// Returns true for what is known to read only, as far as its text tells.
-    #[must_use]
     pub fn only_reads(&self) -> bool {
         self.request.work.describe().only_reads()
     }
@@ -265,7 +251,6 @@ fn wanted(work: &Work, answered: Answered) -> Result<Answer> {
 }
 
 /// The result of a write.
-#[must_use]
 pub fn executed(changes: u64, last_insert_rowid: Option<i64>) -> ExecuteResult {
     ExecuteResult { changes, last_insert_rowid }
 }
@@ -278,7 +263,6 @@ pub struct RowsRead {
 
 impl RowsRead {
     /// `columns` have the name and the declared type of each.
-    #[must_use]
     pub fn new(sql: &str, columns: Vec<(Box<str>, Option<Box<str>>)>, is_of_write: bool) -> Self {
         let source = |declared_type| ColumnSource { declared_type, origin: None };
         let (names, sources) = columns.into_iter().map(|(name, declared)| (name, source(declared))).unzip();
@@ -291,9 +275,8 @@ impl RowsRead {
     }
 
     /// `None` if a row is not whole.
-    #[must_use]
     pub fn finish(self) -> Option<Rows> {
-        let is_whole = self.block.cells().checked_rem(self.names.len()).unwrap_or(0) == 0;
-        is_whole.then_some(Rows { names: self.names, block: self.block })
+        let has_all_cells = self.block.cells().checked_rem(self.names.len()).unwrap_or(0) == 0;
+        has_all_cells.then_some(Rows { names: self.names, block: self.block })
     }
 }

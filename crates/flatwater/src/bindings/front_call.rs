@@ -29,8 +29,7 @@ use crate::inline::budget;
 use crate::queue::reply::{Mailbox, Parts};
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
-use crate::values::outcome::{BatchResult, ExecuteResult};
-use crate::values::row::Rows;
+use crate::values::{BatchResult, ExecuteResult, Rows};
 use crate::workers::Answer;
 
 /// Defines the results, and for each that a call of the API has how it is read.
@@ -170,7 +169,6 @@ impl FrontCall {
     }
 
     /// See [`Call::timeout`].
-    #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.call.set_option(|options| options.timeout = Some(timeout));
         self
@@ -202,19 +200,16 @@ pub struct Unbegun<'a>(pub(crate) &'a mut Caller);
 
 impl Unbegun<'_> {
     /// The number that identifies the open database, for a call that belongs to no transaction, snapshot or cursor.
-    #[must_use]
     pub fn database(&self) -> Option<usize> {
         (self.0.inside.is_none() && self.0.kept.is_none()).then(|| self.0.handle.id())
     }
 
     /// The number that identifies the open database.
-    #[must_use]
     pub fn open_database(&self) -> usize {
         self.0.handle.id()
     }
 
     /// True for a call of a transaction in which nested ones were begun.
-    #[must_use]
     pub fn may_be_nested(&self) -> bool {
         self.0.inside.as_ref().is_some_and(|inside| inside.transaction.savepoints_begun() > 0)
     }
@@ -249,7 +244,6 @@ pub struct Held {
 
 impl Held {
     /// Returns true if the call is to begin, because it then fails with a timeout.
-    #[must_use]
     pub fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
@@ -285,7 +279,6 @@ impl FrontCall {
 
 impl Target {
     /// As [`FrontCall::line`], for a write.
-    #[must_use]
     pub fn line(&self) -> Option<usize> {
         self.0.0.line()
     }

@@ -25,6 +25,10 @@ pub type OwnError = Box<dyn std::error::Error + Send + Sync>;
 pub struct Function(pub(super) Registration);
 
 impl Function {
+    fn named(operation: &'static str, registration: Result<Registration>) -> Result<Self> {
+        registration.map(Self).map_err(|error| error.in_operation(operation))
+    }
+
     /// See [`create_scalar_function`](crate::calls::Functions::create_scalar_function).
     ///
     /// # Errors
@@ -34,8 +38,7 @@ impl Function {
         F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + Sync + 'static,
         T: SqlFnOutput + 'static,
     {
-        let function = Registration::scalar(name, arguments, flags, function).map(Self);
-        function.map_err(|error| error.in_operation("create_function"))
+        Self::named("create_function", Registration::scalar(name, arguments, flags, function))
     }
 
     /// A timed function: it is deterministic. A read that calls it, and no other function of the user but timed and short ones,
@@ -48,8 +51,7 @@ impl Function {
         F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + Sync + 'static,
         T: SqlFnOutput + 'static,
     {
-        let function = Registration::timed(name, arguments, function).map(Self);
-        function.map_err(|error| error.in_operation("create_function"))
+        Self::named("create_function", Registration::timed(name, arguments, function))
     }
 
     /// See [`create_aggregate_function`](crate::calls::Functions::create_aggregate_function).
@@ -62,8 +64,7 @@ impl Function {
         D: Aggregate<A, T> + Send + Sync + 'static,
         T: SqlFnOutput + 'static,
     {
-        let function = Registration::aggregate(name, arguments, flags, aggregate).map(Self);
-        function.map_err(|error| error.in_operation("create_aggregate"))
+        Self::named("create_aggregate", Registration::aggregate(name, arguments, flags, aggregate))
     }
 
     /// See [`create_window_function`](crate::calls::Functions::create_window_function).
@@ -76,8 +77,7 @@ impl Function {
         W: WindowAggregate<A, T> + Send + Sync + 'static,
         T: SqlFnOutput + 'static,
     {
-        let function = Registration::window(name, arguments, flags, window).map(Self);
-        function.map_err(|error| error.in_operation("create_window_function"))
+        Self::named("create_window_function", Registration::window(name, arguments, flags, window))
     }
 
     /// See [`create_collation`](crate::calls::Functions::create_collation). A comparison may fail: then its statement does.
@@ -88,12 +88,11 @@ impl Function {
         name: &str,
         compare: impl Fn(&str, &str) -> Result<Ordering, OwnError> + Send + Sync + 'static,
     ) -> Result<Self> {
-        Registration::collation(name, compare).map(Self).map_err(|error| error.in_operation("create_collation"))
+        Self::named("create_collation", Registration::collation(name, compare))
     }
 
     /// The same, whose code has this address and is called in this way. A database that has one of the same name, address and
     /// way keeps it, and nothing that was prepared or learnt with it is lost. The function must keep its code there.
-    #[must_use]
     pub fn known_as(self, address: usize, way: u32) -> Self {
         Self(self.0.known_as((address, way)))
     }

@@ -53,12 +53,10 @@ pub use crate::sql::text::parameter_names;
 pub use crate::sql::tokens::{looks_like_rows, with_gaps as tokens};
 pub use crate::thread::background::dispose;
 pub use crate::values::param_rows::ParamRows;
-use crate::values::params::Params;
-use crate::values::row::Rows;
+use crate::values::{Params, Rows};
 use crate::workers::work::{Wanted, Work};
 
 /// Returns what an error says to do, with the names of the API as `spell` has them.
-#[must_use]
 pub fn hint(error: &Error, spell: impl Fn(Name) -> &'static str) -> Option<Cow<'_, str>> {
     error.hint_spelled(spell)
 }
@@ -85,51 +83,43 @@ impl Clone for Target {
 }
 
 impl Target {
-    #[must_use]
     pub fn of(session: &Session) -> Self {
         Self(session.share())
     }
 
     /// A number that identifies the open database, whichever handle it is used through.
-    #[must_use]
     pub fn database(&self) -> usize {
         self.0.0.handle.id()
     }
 
     /// True for two of one handle of the open database.
-    #[must_use]
     pub fn has_handle_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0.0.handle, &other.0.0.handle)
     }
 
     /// True until the transaction is over.
-    #[must_use]
     pub fn in_transaction(&self) -> bool {
         self.0.in_transaction()
     }
 
     /// True for two of one transaction. A nested one is another.
-    #[must_use]
     pub fn is_same_transaction(&self, other: &Self) -> bool {
         let (Some(one), Some(other)) = (&self.0.0.inside, &other.0.0.inside) else { return false };
         Arc::ptr_eq(&one.transaction, &other.transaction) && one.savepoints == other.savepoints
     }
 
     /// What [`mark`] keeps with its handle, if it is a `T`.
-    #[must_use]
     pub fn mark<T: Any>(&self) -> Option<&T> {
         self.0.0.handle.mark()?.downcast_ref()
     }
 
     /// The same, whose calls have a deadline.
-    #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
         Self(with_options(&self.0, |options| options.timeout = Some(timeout)))
     }
 
     /// The same, whose `execute_many` and `batch` keep what is before a row or a statement that fails, in a transaction or on a
     /// connection of a caller.
-    #[must_use]
     pub fn keeping_rows(&self) -> Self {
         Self(with_options(&self.0, |options| options.keeps_rows = true))
     }
@@ -226,7 +216,6 @@ calls_of_api! {
 }
 
 /// Opens a database, which has these functions when its migrations are applied.
-#[must_use]
 pub fn open_with(options: Options, functions: Vec<Function>) -> FrontCall {
     open::open_with(options, functions.into_iter().map(|function| function.0).collect()).into()
 }
@@ -237,19 +226,16 @@ pub fn joining(options: Options) -> Options {
 }
 
 /// True if the database enforces foreign keys.
-#[must_use]
 pub fn enforces_foreign_keys(database: &Database) -> bool {
     database.session.0.handle.context().options.foreign_keys
 }
 
 /// Closes a database, or the connection to a server.
-#[must_use]
 pub fn close(session: &Session) -> FrontCall {
     database::close(session).into()
 }
 
 /// Commits the transaction, whose guard stays with the caller. If its COMMIT fails and SQLite leaves it open, it is open.
-#[must_use]
 pub fn commit_or_stay(target: &Target) -> FrontCall {
     let keeping = with_options(&target.0, |options| options.keeps_open = true);
     keeping.call("commit", Ok(Work::Commit), |answer, _| answer.done()).into()
@@ -258,7 +244,6 @@ pub fn commit_or_stay(target: &Target) -> FrontCall {
 /// The SQL that tells which pages of an encrypted database cannot be decrypted, a problem in each row; `None` if it is not
 /// encrypted. To be asked when a check found a problem, or failed, and its connection was given back: if there are such pages,
 /// they are the problems.
-#[must_use]
 pub fn pages_sql(on: &Target, database: &str) -> Option<String> {
     integrity_check::is_encrypted(&on.0).then(|| integrity_check::pages_sql(database))
 }
@@ -285,7 +270,6 @@ pub fn listen(on: &Target, listener: Option<Hear>) {
 
 /// Returns true if this process has the file open in order to write, and another SQLite library must not open it here
 /// ([`Tuning::second_copy`](crate::options::Tuning::second_copy)). Reads the file's identity.
-#[must_use]
 pub fn refuses_second_copy(path: &Path) -> bool {
     registry::refuses_second_copy(path)
 }
@@ -301,13 +285,11 @@ pub fn unbegun_live<T>(live: &mut Live<T>) -> Option<Unbegun<'_>> {
 }
 
 /// True if the last batch that was fetched was the last one.
-#[must_use]
 pub fn is_over(batches: &Batches) -> bool {
     batches.is_over()
 }
 
 /// The result, if all of it was fetched and it has no rows: its columns.
-#[must_use]
 pub fn empty_result(batches: &Batches) -> Option<Rows> {
     batches.empty.clone()
 }

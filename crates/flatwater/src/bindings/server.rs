@@ -36,16 +36,15 @@ use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::{self, has_in_with_one_parameter};
 use crate::sql::{change_functions, text};
 use crate::thread::background::start;
-use crate::values::row::Rows;
+use crate::values::Rows;
+use crate::workers::Answer;
 use crate::workers::kept::{CursorGuard, KeptConnection};
 use crate::workers::request::Request;
-use crate::workers::shared_errors::not_on_a_server;
+pub use crate::workers::shared_errors::{not_on_a_server as needs_database, returns_no_rows, returns_rows};
 use crate::workers::work::{Wanted, Work};
-use crate::workers::{Answer, shared_errors};
 
 /// Returns a session whose calls go to this server. `path` is its name in events. While it has live queries, the server is told to look
 /// for commits every `live_poll`.
-#[must_use]
 pub fn session(server: Arc<dyn Server>, path: &str, live_poll: Duration) -> Session {
     session_of(Handle::to_server(server, Options::new(path).tuning(|tuning| tuning.live_poll(live_poll))))
 }
@@ -59,19 +58,16 @@ pub fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> std::io
 }
 
 /// Returns another session of the same handle.
-#[must_use]
 pub fn share(session: &Session) -> Session {
     session.share()
 }
 
 /// The same, whose calls have this time.
-#[must_use]
 pub fn with_timeout(session: &Session, timeout: Duration) -> Session {
     with_options(session, |options| options.timeout = Some(timeout))
 }
 
 /// The same, whose calls go this way: a number for the server.
-#[must_use]
 pub fn with_way(session: &Session, way: u16) -> Session {
     with_options(session, |options| options.way = way)
 }
@@ -83,37 +79,26 @@ pub fn usable(session: &Session) -> Result<()> {
 }
 
 /// Returns the error of SQLite with this code, as the server tells it: its message, and the byte of the SQL where it was found.
-#[must_use]
 pub fn sqlite_error(code: i32, message: &str, offset: Option<usize>) -> Error {
     Error::from(SqliteError { message: message.to_owned(), offset, ..SqliteError::from_code(code) })
 }
 
-/// Returns the error for what a server has not.
-#[must_use]
-pub fn needs_database(what: &str) -> Error {
-    not_on_a_server(what)
-}
-
 /// Returns an error of the way to a server.
-#[must_use]
 pub fn error(kind: ErrorKind, message: String, hint: &'static str) -> Error {
     Error::new(kind, message).with_hint(hint)
 }
 
 /// Returns the error of a call whose time is over.
-#[must_use]
 pub fn timeout(message: String, applied: TimeoutEffect) -> Error {
     Error::timeout(message, applied)
 }
 
 /// The same error for this statement.
-#[must_use]
 pub fn of_statement(error: Error, sql: &str) -> Error {
     error.with_sql(sql)
 }
 
 /// The same error for a statement of a script.
-#[must_use]
 pub fn of_script(error: Error) -> Error {
     if error.sqlite_code().is_none() { error.with_other_hint("a script has no parameters") } else { error }
 }
@@ -132,7 +117,6 @@ pub struct NextMigration<'a> {
 
 impl NextMigration<'_> {
     /// The same error for this migration, with the line of the statement that failed.
-    #[must_use]
     pub fn explain(&self, error: Error) -> Error {
         let failed = error.sql().and_then(|sql| self.sql.find(sql).map(|at| (at, sql.len() - sql.trim_start().len())));
         let place = failed.map_or_else(String::new, |(at, blank)| format!(", line {}", line(self.sql, at + blank)));
@@ -195,7 +179,6 @@ impl KeptConnection for Cursor {
 
 impl Asked {
     /// Returns true for a query whose rows are wanted in parts.
-    #[must_use]
     pub fn wants_parts(&self) -> bool {
         matches!(self.request.work, Work::Query { wanted: Wanted::Batches, .. })
     }
@@ -265,7 +248,6 @@ pub fn check_nul(sql: &str) -> Result<()> {
 }
 
 /// The function by which a text may ask for an earlier statement of its connection.
-#[must_use]
 pub fn asks_for_earlier(sql: &str) -> Option<&'static str> {
     let tokens: Vec<(&str, &str)> = tokens::with_gaps(sql).map(|(kind, token, _)| (kind, token)).collect();
     tokens.windows(3).find_map(|three| {
@@ -292,20 +274,7 @@ pub fn changing_pragma(sql: &str) -> Result<Option<&str>> {
     }
 }
 
-/// The error for a statement whose rows nobody has asked for.
-#[must_use]
-pub fn returns_rows(is_write: bool) -> Error {
-    shared_errors::returns_rows(is_write)
-}
-
-/// The error for a statement that has no rows.
-#[must_use]
-pub fn returns_no_rows() -> Error {
-    shared_errors::returns_no_rows()
-}
-
 /// The error for the control of a transaction as text, where the server has transactions.
-#[must_use]
 pub fn control_as_text(verb: &str) -> Error {
     let is = |words: &[&str]| words.iter().any(|word| verb.eq_ignore_ascii_case(word));
     let error =

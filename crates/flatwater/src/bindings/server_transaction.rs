@@ -32,10 +32,9 @@ pub fn begin(session: &Session) -> Call<Transaction<'static>> {
 }
 
 /// Runs `body` in a transaction that was begun, as `Database::transaction` does.
-pub async fn run<F, R, E>(transaction: Transaction<'static>, body: F) -> Result<R, E>
+pub async fn run<F, R, E: From<Error>>(transaction: Transaction<'static>, body: F) -> Result<R, E>
 where
     F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
-    E: From<Error>,
 {
     transaction.run(body).await
 }
@@ -111,7 +110,6 @@ impl ServerTransaction {
     }
 
     /// The steps with savepoints that come before what is sent next, in their order.
-    #[must_use]
     pub fn steps(&self) -> &[SavepointStep] {
         &self.steps.0
     }

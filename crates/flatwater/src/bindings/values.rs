@@ -19,10 +19,7 @@ use crate::sql::{text, tokens};
 use crate::values::column::{ColumnNames, Names};
 use crate::values::difference::Difference;
 use crate::values::outcome::Document;
-use crate::values::param_rows;
-use crate::values::param_rows::ParamRows;
-use crate::values::params::Params;
-use crate::values::row::Rows;
+use crate::values::{ParamRows, Params, Rows, param_rows};
 
 /// Adds a row of parameters, and empties `row`, whose memory and names are used again.
 pub fn add_row(rows: &mut ParamRows, row: &mut Params) {
@@ -50,7 +47,6 @@ pub fn rows_of_next<'a>(statements: &'a mut BatchStatements, sql: &str) -> &'a m
 }
 
 /// The number of statements.
-#[must_use]
 pub fn statements_added(statements: &BatchStatements) -> usize {
     statements.len()
 }
@@ -61,7 +57,6 @@ pub fn number_from(rows: &mut ParamRows, first: usize) {
 }
 
 /// The number of rows of parameters.
-#[must_use]
 pub fn rows_added(rows: &ParamRows) -> usize {
     rows.len()
 }
@@ -77,20 +72,17 @@ pub fn statements(script: &str) -> impl Iterator<Item = (&str, &str, Option<(&st
 
 /// The value of a cell, which the result must have.
 #[inline]
-#[must_use]
 pub fn cell(rows: &Rows, row: usize, column: usize) -> ValueRef<'_> {
     rows.value(row, column)
 }
 
 /// The values of a row, which the result must have.
 #[inline]
-#[must_use]
 pub fn cells(rows: &Rows, row: usize) -> impl ExactSizeIterator<Item = ValueRef<'_>> {
     rows.values(row)
 }
 
 /// Makes a result that no query returned, of the values of its rows, one after the other.
-#[must_use]
 pub fn rows_of(names: Vec<Box<str>>, values: Params) -> Rows {
     let sources = vec![flatwater_sqlite::ColumnSource::default(); names.len()];
     Rows { names: ColumnNames::new(names, sources, "".into()), block: values.into_block() }
@@ -109,7 +101,6 @@ pub fn json_of(rows: &Rows, options: &JsonOptions) -> Result<String> {
 }
 
 /// True if the statement changes the database: when its rows are there, it has been executed.
-#[must_use]
 pub fn is_of_write(rows: &Rows) -> bool {
     rows.names.is_of_write
 }
@@ -134,7 +125,6 @@ pub(super) fn described(names: Option<Names>) -> Result<Rows> {
 }
 
 /// The rows of a live query, which are shared and not copied.
-#[must_use]
 pub fn shared_rows(live: &LiveRows) -> Arc<Rows> {
     live.rows.clone()
 }
@@ -152,14 +142,12 @@ pub struct ChangedRows<'a> {
 }
 
 /// What [`RowChanges`] yields row by row.
-#[must_use]
 pub fn changed_rows(changes: &RowChanges) -> ChangedRows<'_> {
     let Difference { inserted, updated, deleted } = &*changes.difference;
     ChangedRows { old: &changes.old, new: &changes.new.rows, inserted, updated, deleted }
 }
 
 /// Returns the position of the column of this name; if there is none, of one whose name differs in case only.
-#[must_use]
 pub fn position(rows: &Rows, name: &str) -> Option<usize> {
     rows.names.find_name(name)
 }
@@ -169,13 +157,11 @@ pub fn position(rows: &Rows, name: &str) -> Option<usize> {
 pub struct Schema(Names);
 
 impl Schema {
-    #[must_use]
     pub fn of(rows: &Rows) -> Self {
         Self(rows.names.clone())
     }
 
     /// Equal for two results only if they share their columns, as long as this is not dropped.
-    #[must_use]
     pub fn key(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -191,7 +177,6 @@ impl Schema {
     }
 
     /// As [`position`].
-    #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         self.0.find_name(name)
     }

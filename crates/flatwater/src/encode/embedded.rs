@@ -38,6 +38,15 @@ impl<'de> DeserializeSeed<'de> for Value {
     }
 }
 
+/// Methods that read what has no values in it.
+macro_rules! read_and_dropped {
+    ($($visit:ident $(: $of:ty)?),+) => {$(
+        fn $visit<E>(self $(, _: $of)?) -> Result<(), E> {
+            Ok(())
+        }
+    )+};
+}
+
 impl<'de> Visitor<'de> for Value {
     type Value = ();
 
@@ -45,29 +54,7 @@ impl<'de> Visitor<'de> for Value {
         formatter.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
+    read_and_dropped! { visit_unit, visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
         while values.next_element_seed(self.inner()?)?.is_some() {}

@@ -77,7 +77,7 @@ impl<'a> JsonSink<'a> {
         (most_rows, room): (usize, Room),
     ) -> Self {
         let mut out = Document::with_room(bytes.max(2));
-        out.push('[');
+        out.text.push('[');
         Self {
             out,
             keys: keys.map(Cow::Borrowed),
@@ -95,7 +95,7 @@ impl<'a> JsonSink<'a> {
 
     /// Returns the number of cells and bytes of the document.
     pub(crate) fn size(&self) -> (usize, usize) {
-        (self.rows * self.names.len(), self.out.len())
+        (self.rows * self.names.len(), self.out.text.len())
     }
 
     /// Returns true if the document would be longer, or have more rows, than it may. Then it is not whole.
@@ -105,7 +105,7 @@ impl<'a> JsonSink<'a> {
 
     #[inline]
     fn has_room(&mut self, value: &[u8]) -> bool {
-        let fits = self.out.len().saturating_add(value.len()) <= self.room.bytes;
+        let fits = self.out.text.len().saturating_add(value.len()) <= self.room.bytes;
         self.is_over |= !fits;
         fits
     }
@@ -114,9 +114,9 @@ impl<'a> JsonSink<'a> {
     pub(crate) fn finish(mut self) -> Result<Document> {
         if self.rows > 0 {
             // The comma.
-            self.out.pop();
+            self.out.text.pop();
         }
-        self.out.push(']');
+        self.out.text.push(']');
         self.out.rows = self.rows;
         self.failure.map_or(Ok(self.out), Err)
     }
@@ -125,8 +125,8 @@ impl<'a> JsonSink<'a> {
     #[inline]
     fn begin_value(&mut self) {
         match &self.keys {
-            Some(keys) => self.out.push_str(&keys.0[self.column]),
-            None => self.out.push(if self.column == 0 { '[' } else { ',' }),
+            Some(keys) => self.out.text.push_str(&keys.0[self.column]),
+            None => self.out.text.push(if self.column == 0 { '[' } else { ',' }),
         }
         self.column += 1;
     }
@@ -192,7 +192,7 @@ impl Sink for JsonSink<'_> {
     #[inline]
     fn null(&mut self) {
         self.begin_value();
-        self.out.push_str("null");
+        self.out.text.push_str("null");
     }
 
     #[inline]
@@ -201,22 +201,19 @@ impl Sink for JsonSink<'_> {
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(value);
         if self.options.big_integers_as_strings && value.unsigned_abs() > MAX_SAFE {
-            self.out.push('"');
-            self.out.push_str(digits);
-            self.out.push('"');
+            self.out.text.push('"');
+            self.out.text.push_str(digits);
+            self.out.text.push('"');
         } else {
-            self.out.push_str(digits);
+            self.out.text.push_str(digits);
         }
     }
 
     #[inline]
     fn real(&mut self, value: f64) {
         self.begin_value();
-        if value.is_finite() {
-            self.out.push_str(zmij::Buffer::new().format_finite(value));
-        } else {
-            self.out.push_str("null");
-        }
+        let mut digits = zmij::Buffer::new();
+        self.out.text.push_str(if value.is_finite() { digits.format_finite(value) } else { "null" });
     }
 
     #[inline]
@@ -229,9 +226,9 @@ impl Sink for JsonSink<'_> {
             return self.fail("its TEXT is not UTF-8", "read it as a BLOB: CAST(column AS BLOB)");
         };
         if !self.is_embedded() {
-            push_string(&mut self.out, text);
+            push_string(&mut self.out.text, text);
         } else if is_json(text) {
-            self.out.push_str(text);
+            self.out.text.push_str(text);
         } else {
             self.fail("its TEXT is not valid JSON", "CHECK (json_valid(column)) keeps other texts out");
         }
@@ -246,19 +243,19 @@ impl Sink for JsonSink<'_> {
         if !self.has_room(value) {
             return;
         }
-        self.out.push('"');
-        STANDARD.encode_string(value, &mut self.out);
-        self.out.push('"');
+        self.out.text.push('"');
+        STANDARD.encode_string(value, &mut self.out.text);
+        self.out.text.push('"');
     }
 
     #[inline]
     fn row_done(&mut self) -> Flow {
-        self.out.push_str(if self.keys.is_some() { "}," } else { "]," });
+        self.out.text.push_str(if self.keys.is_some() { "}," } else { "]," });
         self.column = 0;
         self.rows += 1;
-        self.is_over |= self.out.len() > self.room.bytes;
+        self.is_over |= self.out.text.len() > self.room.bytes;
         if self.is_over {
-            self.out.clear();
+            self.out.text.clear();
         }
         let ends = !self.room.runs_to_end && (self.failure.is_some() || self.is_over());
         if ends { Flow::Stop } else { Flow::Continue }

@@ -27,15 +27,9 @@ pub fn in_row(error: Error, row: usize) -> Error {
     error.with_message(message)
 }
 
-/// Names the parameter whose value was refused, by its number, which counts from 1.
-pub(crate) fn at_parameter(error: Error, number: usize) -> Error {
-    let message = format!("parameter {number}: {}", error.0.message);
-    error.with_message(message)
-}
-
-/// Names the parameter whose value was refused.
-pub(crate) fn at_named(error: Error, name: &str) -> Error {
-    let message = format!("parameter {name:?}: {}", error.0.message);
+/// Names the parameter whose value was refused: by its number, which counts from 1, or by its name in quotes.
+pub(crate) fn at_parameter(error: Error, which: impl fmt::Display) -> Error {
+    let message = format!("parameter {which}: {}", error.0.message);
     error.with_message(message)
 }
 

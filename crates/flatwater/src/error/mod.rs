@@ -192,26 +192,17 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
-        write!(f, "{}: {}", inner.kind.name(), inner.message)?;
-        if let Some(code) = inner.code {
-            write!(f, " ({} {code})", code_name(code))?;
-        }
-        if let Some(row) = inner.row {
-            write!(f, " (row {row})")?;
-        }
-        if let Some(operation) = inner.operation.filter(|operation| *operation != inner.kind.name()) {
-            write!(f, " in {operation}")?;
-        }
-        if let Some(sql) = &inner.sql {
-            write!(f, ": {sql}")?;
-        }
-        if let Some(offset) = inner.offset {
-            write!(f, " [at byte {offset}]")?;
-        }
-        if let Some(hint) = self.hint() {
-            write!(f, " -- {hint}")?;
-        }
-        Ok(())
+        let operation = inner.operation.filter(|operation| *operation != inner.kind.name());
+        let parts = [
+            Some(format!("{}: {}", inner.kind.name(), inner.message)),
+            inner.code.map(|code| format!(" ({} {code})", code_name(code))),
+            inner.row.map(|row| format!(" (row {row})")),
+            operation.map(|operation| format!(" in {operation}")),
+            inner.sql.as_ref().map(|sql| format!(": {sql}")),
+            inner.offset.map(|offset| format!(" [at byte {offset}]")),
+            self.hint().map(|hint| format!(" -- {hint}")),
+        ];
+        parts.into_iter().flatten().try_for_each(|part| f.write_str(&part))
     }
 }
 

@@ -13,20 +13,15 @@ use super::kind::{ErrorKind, is_failed_sync, kind_of};
 
 impl From<SqliteError> for Error {
     fn from(error: SqliteError) -> Self {
-        let mut new = match refused(error.code) {
+        let (code, new) = match refused(error.code) {
             Some(Refused::Snapshot | Refused::CommitSnapshot) => {
-                let mut new = Self::new(ErrorKind::Busy, "another process holds a lock that a read transaction needs");
-                new.0.code = Some(ffi::SQLITE_PROTOCOL);
-                new
+                let message = "another process holds a lock that a read transaction needs";
+                (ffi::SQLITE_PROTOCOL, Self::new(ErrorKind::Busy, message))
             }
-            _ => {
-                let mut new = Self::new(kind_of(error.code), error.message);
-                new.0.code = Some(error.code);
-                new
-            }
+            _ => (error.code, Self::new(kind_of(error.code), error.message)),
         };
-        new.0.offset = error.offset;
-        new = caused_by_user(new, error.cause);
+        let mut new = caused_by_user(new, error.cause);
+        (new.0.code, new.0.offset) = (Some(code), error.offset);
         let is_io = error.code & 0xff == ffi::SQLITE_IOERR && !is_failed_sync(error.code);
         if is_io && error.system == Some(SystemFailure::DiskFull) {
             new.0.kind = ErrorKind::Full;

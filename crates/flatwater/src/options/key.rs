@@ -12,6 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use flatwater_sqlite::{CAN_ENCRYPT, Secret};
 
+use super::resolve::refuse_first;
 use super::{Options, TempStore};
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
@@ -177,20 +178,18 @@ impl Options {
     /// Refuses what cannot be encrypted, or would write plain data.
     pub(super) fn check_key(&self) -> Result<()> {
         let Some(key) = &self.key else { return Ok(()) };
-        let refuse = |sentence: &'static str| Err(Error::misuse(sentence).in_operation("open"));
         key.check().map_err(|error| error.in_operation("open"))?;
-        if self.is_memory() {
-            return refuse("a database in memory is not encrypted, and takes no `key`");
-        }
-        if self.temp_store == TempStore::File {
-            return refuse("temporary files are not encrypted, so `temp_store` cannot be files beside a `key`");
-        }
-        if self.page_size.is_some_and(|bytes| bytes != PAGE_BYTES) {
-            return refuse(
+        refuse_first([
+            (self.is_memory(), "a database in memory is not encrypted, and takes no `key`"),
+            (
+                self.temp_store == TempStore::File,
+                "temporary files are not encrypted, so `temp_store` cannot be files beside a `key`",
+            ),
+            (
+                self.page_size.is_some_and(|bytes| bytes != PAGE_BYTES),
                 "an encrypted file has pages of 4,096 bytes, so `page_size` cannot be another one beside a `key`",
-            );
-        }
-        Ok(())
+            ),
+        ])
     }
 }
 

@@ -78,57 +78,36 @@ impl Options {
     }
 
     fn check(&self) -> Result<()> {
-        if self.path.as_os_str().is_empty() {
-            return refuse("the path is empty; use \":memory:\" for a database in memory");
-        }
-        if self.is_memory() && self.read_only {
-            return refuse("a database in memory cannot be read-only: it would stay empty");
-        }
-        if self.image.is_some() && !self.is_memory() {
-            return refuse(
+        refuse_first([
+            (self.path.as_os_str().is_empty(), "the path is empty; use \":memory:\" for a database in memory"),
+            (self.is_memory() && self.read_only, "a database in memory cannot be read-only: it would stay empty"),
+            (
+                self.image.is_some() && !self.is_memory(),
                 "`deserialize` is for a database in memory; open `:memory:`, or write the bytes into a file",
-            );
-        }
-        if self.untrusted && self.mmap_bytes > 0 {
-            return refuse("an `untrusted` file is not mapped: set no `mmap_bytes`");
-        }
-        if self.untrusted && self.temp_store == TempStore::Memory {
-            return refuse(
+            ),
+            (self.untrusted && self.mmap_bytes > 0, "an `untrusted` file is not mapped: set no `mmap_bytes`"),
+            (
+                self.untrusted && self.temp_store == TempStore::Memory,
                 "temporary data of an `untrusted` file may grow, and is not kept in memory: set no `temp_store`",
-            );
-        }
-        for (name, value) in [
-            ("readers", self.readers),
-            ("extra_readers", self.extra_readers),
-            ("queue", self.queue),
-            ("statement_cache", self.statement_cache),
-        ] {
-            if value == 0 {
-                return refuse(format!("`{name}` must be at least 1"));
-            }
-        }
-        if let Some(group) = self.group
-            && (group.members < 2 || group.bytes == 0)
-        {
-            return refuse(
+            ),
+            (self.readers == 0, "`readers` must be at least 1"),
+            (self.extra_readers == 0, "`extra_readers` must be at least 1"),
+            (self.queue == 0, "`queue` must be at least 1"),
+            (self.statement_cache == 0, "`statement_cache` must be at least 1"),
+            (
+                self.group.is_some_and(|group| group.members < 2 || group.bytes == 0),
                 "a group needs `members` of at least 2 and `bytes` of at least 1; use `no_group` to turn it off",
-            );
-        }
-        if let Checkpoint::Managed(CheckpointLimits { limit_bytes, hard_limit_bytes }) = self.checkpoint
-            && (limit_bytes < SMALLEST_WAL || hard_limit_bytes <= limit_bytes)
-        {
-            return refuse("a managed WAL needs `limit_bytes` of at least 256 KiB and a larger `hard_limit_bytes`");
-        }
-        for (name, value) in
-            [("stream_idle", self.stream_idle), ("snapshot_age", self.snapshot_age), ("live_poll", self.live_poll)]
-        {
-            if value.is_zero() {
-                return refuse(format!("`{name}` must be longer than zero"));
-            }
-        }
-        if self.optimize_every.is_some_and(|every| every.is_zero()) {
-            return refuse("`optimize_every` must be longer than zero");
-        }
+            ),
+            (
+                matches!(self.checkpoint, Checkpoint::Managed(CheckpointLimits { limit_bytes, hard_limit_bytes })
+                    if limit_bytes < SMALLEST_WAL || hard_limit_bytes <= limit_bytes),
+                "a managed WAL needs `limit_bytes` of at least 256 KiB and a larger `hard_limit_bytes`",
+            ),
+            (self.stream_idle.is_zero(), "`stream_idle` must be longer than zero"),
+            (self.snapshot_age.is_zero(), "`snapshot_age` must be longer than zero"),
+            (self.live_poll.is_zero(), "`live_poll` must be longer than zero"),
+            (self.optimize_every.is_some_and(|every| every.is_zero()), "`optimize_every` must be longer than zero"),
+        ])?;
         self.check_work()
     }
 
@@ -136,26 +115,30 @@ impl Options {
     fn check_work(&self) -> Result<()> {
         if let Some(migrations) = &self.migrations {
             migrations.steps()?;
-            if self.read_only {
-                return refuse("`migrations` cannot be applied through a handle that is `read_only`");
-            }
         }
-        if self.transaction_idle.is_zero() {
-            return refuse("`transaction_idle` must be longer than zero, or no transaction could be used");
-        }
-        if self.page_size.is_some_and(|bytes| !(512..=65_536).contains(&bytes) || !bytes.is_power_of_two()) {
-            return refuse("`page_size` must be a power of two from 512 to 65,536");
-        }
-        if self.vfs.as_ref().is_some_and(|name| name.is_empty() || name.contains('\0')) {
-            return refuse("`vfs` needs the name of a VFS");
-        }
-        if self.on_open.iter().any(|sql| sql.contains('\0')) {
-            return refuse("`on_open` has a NUL byte");
-        }
-        if self.load_extension.iter().any(|extension| extension.path.as_os_str().is_empty()) {
-            return refuse("`load_extension` needs the path of an extension");
-        }
-        Ok(())
+        refuse_first([
+            (
+                self.migrations.is_some() && self.read_only,
+                "`migrations` cannot be applied through a handle that is `read_only`",
+            ),
+            (
+                self.transaction_idle.is_zero(),
+                "`transaction_idle` must be longer than zero, or no transaction could be used",
+            ),
+            (
+                self.page_size.is_some_and(|bytes| !(512..=65_536).contains(&bytes) || !bytes.is_power_of_two()),
+                "`page_size` must be a power of two from 512 to 65,536",
+            ),
+            (
+                self.vfs.as_ref().is_some_and(|name| name.is_empty() || name.contains('\0')),
+                "`vfs` needs the name of a VFS",
+            ),
+            (self.on_open.iter().any(|sql| sql.contains('\0')), "`on_open` has a NUL byte"),
+            (
+                self.load_extension.iter().any(|extension| extension.path.as_os_str().is_empty()),
+                "`load_extension` needs the path of an extension",
+            ),
+        ])
     }
 
     /// Makes paths absolute and free of links. Connections are also opened later, when the current directory or a link
@@ -253,6 +236,14 @@ fn real(path: PathBuf, links: usize) -> PathBuf {
     match std::fs::read_link(&path) {
         Ok(target) if links > 0 => real(parent.join(target), links - 1),
         _ => std::fs::canonicalize(parent).map(|parent| parent.join(name)).unwrap_or(path),
+    }
+}
+
+/// Refuses the first of what must not be.
+pub(super) fn refuse_first<const N: usize>(refusals: [(bool, &'static str); N]) -> Result<()> {
+    match refusals.into_iter().find(|(is_so, _)| *is_so) {
+        Some((_, sentence)) => refuse(sentence),
+        None => Ok(()),
     }
 }
 

@@ -62,6 +62,9 @@ setters! {
     /// order of arrival. Default 1,024.
     queue: usize;
 
+    /// Groups writes that arrive together, within these limits. Default on, see [`GroupLimits`].
+    group: GroupLimits => Some;
+
     /// Sets the number of prepared statements kept per connection. Default 128.
     statement_cache: usize;
 
@@ -180,12 +183,6 @@ setters! {
 }
 
 impl Tuning {
-    /// Groups writes that arrive together, within these limits. Default on, see [`GroupLimits`].
-    pub fn group(mut self, group: GroupLimits) -> Self {
-        self.0.group = Some(group);
-        self
-    }
-
     /// Disables groups: every write runs in its own transaction.
     pub fn no_group(mut self) -> Self {
         self.0.group = None;

@@ -190,9 +190,9 @@ impl WalRecorder {
     pub(crate) fn writers_waited(&self, took: Duration) {
         let mut guarded = lock(&self.guarded);
         guarded.room.record(took);
-        let is_told = std::mem::replace(&mut guarded.sent_room, true);
+        let was_sent = std::mem::replace(&mut guarded.sent_room, true);
         drop(guarded);
-        if !is_told {
+        if !was_sent {
             events::waited_for_room(&self.path, took);
         }
     }

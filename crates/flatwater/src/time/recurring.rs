@@ -46,7 +46,7 @@ struct Ticks {
 
 impl Ticks {
     /// Asks for a tick. Returns true if its alarm must be set.
-    fn asks(&mut self, when: Instant) -> bool {
+    fn is_asked_for(&mut self, when: Instant) -> bool {
         let is_earlier = self.due.is_none_or(|due| when < due);
         self.due = if is_earlier { Some(when) } else { self.due };
         is_earlier && !self.runs
@@ -79,7 +79,7 @@ impl Recurring {
     /// and the same for all calls: the closure may be dropped.
     pub(crate) fn by(&self, when: Instant, tick: impl FnMut() -> Option<Instant> + Send + 'static) {
         let mut place = lock(&self.0);
-        if place.asks(when) {
+        if place.is_asked_for(when) {
             let before = set(&self.0, &mut place, when, tick);
             drop(place);
             drop(before);
@@ -259,7 +259,7 @@ mod model {
         fn wants(&self, when: Instant) {
             if !self.is_wanted.swap(true, Ordering::SeqCst) {
                 let mut place = self.place.lock().unwrap();
-                place.number += u64::from(place.asks(when));
+                place.number += u64::from(place.is_asked_for(when));
             }
         }
 
@@ -280,7 +280,7 @@ mod model {
 
     fn shared() -> (Arc<Shared>, u64, Instant) {
         let (shared, when) = (Arc::new(Shared::default()), Instant::now());
-        assert!(shared.place.lock().unwrap().asks(when));
+        assert!(shared.place.lock().unwrap().is_asked_for(when));
         (shared, 0, when)
     }
 

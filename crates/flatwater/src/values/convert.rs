@@ -186,12 +186,20 @@ pub(crate) fn add(block: &mut Block, value: &(impl ToSql + ?Sized)) -> Result<()
     let value = match &output {
         ToSqlOutput::Owned(value) => value.into(),
         ToSqlOutput::Borrowed(value) => *value,
-        _ => return Err(elsewhere()),
+        _ => {
+            return Err(Error::misuse("this kind of value cannot be sent to another thread")
+                .with_hint("use it in `read_with` or `write_with`"));
+        }
     };
     match value {
         // Most texts are short, and in ASCII, which is the quicker check.
-        ValueRef::Text(text) if !text.is_ascii() && std::str::from_utf8(text).is_err() => return Err(not_utf8()),
-        ValueRef::Real(real) if real.is_nan() => return Err(nan()),
+        ValueRef::Text(text) if !text.is_ascii() && std::str::from_utf8(text).is_err() => {
+            return Err(Error::misuse("the text is not valid UTF-8"));
+        }
+        ValueRef::Real(real) if real.is_nan() => {
+            return Err(Error::misuse("NaN cannot be stored: SQLite would make it NULL")
+                .with_hint(hint!["bind " Null " where NULL is meant"]));
+        }
         value => block.push(value),
     }
     Ok(())
@@ -207,23 +215,6 @@ fn not_convertible(error: rusqlite::Error) -> Error {
         rusqlite::Error::ToSqlConversionFailure(error) => Error::misuse(format!("a value cannot be stored: {error}")),
         other => Error::misuse(format!("a value cannot be stored: {other}")),
     }
-}
-
-#[cold]
-fn nan() -> Error {
-    Error::misuse("NaN cannot be stored: SQLite would make it NULL")
-        .with_hint(hint!["bind " Null " where NULL is meant"])
-}
-
-#[cold]
-fn not_utf8() -> Error {
-    Error::misuse("the text is not valid UTF-8")
-}
-
-#[cold]
-fn elsewhere() -> Error {
-    Error::misuse("this kind of value cannot be sent to another thread")
-        .with_hint("use it in `read_with` or `write_with`")
 }
 
 /// Returns the error for a column, by position and name, whose value is of the type `found` and is read as `wanted`.

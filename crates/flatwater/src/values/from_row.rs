@@ -76,16 +76,11 @@ pub(crate) enum Found {
 }
 
 impl<'a> Columns<'a> {
-    /// Finds the columns of `T`.
-    pub(crate) fn of<T: FromRow>(names: &'a ColumnNames) -> Result<Self> {
+    /// Finds the columns of `T`, for the rows of all results with these names.
+    fn of<T: FromRow>(names: &'a ColumnNames) -> Result<Vec<Found>> {
         let mut columns = Self { names, found: Vec::new() };
         T::columns(&mut columns)?;
-        Ok(columns)
-    }
-
-    /// The columns that were found, for the rows of several results with the same names.
-    pub(crate) fn into_found(self) -> Vec<Found> {
-        self.found
+        Ok(columns.found)
     }
 
     /// Finds the column of a field.
@@ -120,10 +115,6 @@ pub struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    pub(crate) fn new(row: &'a Row<'a>, columns: &'a Columns<'a>) -> Self {
-        Self::of(row, &columns.found)
-    }
-
     pub(crate) fn of(row: &'a Row<'a>, found: &'a [Found]) -> Self {
         Self { row, found }
     }
@@ -201,7 +192,7 @@ impl Cell<'_> {
 
 /// Reads a row by both steps: `from_row` of a type that implements them.
 pub fn in_two_steps<T: FromRow>(row: &Row<'_>) -> Result<T> {
-    T::from_cells(&mut Cells::new(row, &Columns::of::<T>(row.names())?))
+    T::from_cells(&mut Cells::of(row, &Columns::of::<T>(row.names())?))
 }
 
 /// Returns the error of a value that no variant of an enum has.
@@ -272,10 +263,10 @@ impl Rows {
     /// `Misuse` for a column that the result lacks, even if it has no row, and for a value that does not fit; it names
     /// the column, the row and both types.
     pub fn read<T: FromRow>(&self) -> Result<Vec<T>> {
-        let columns = Columns::of::<T>(&self.names).map_err(|error| self.explain(error))?;
+        let columns = self.find::<T>()?;
         let mut values = Vec::with_capacity(self.len());
         for row in self {
-            let value = T::from_cells(&mut Cells::new(&row, &columns));
+            let value = T::from_cells(&mut Cells::of(&row, &columns));
             values.push(value.map_err(|error| row.explain(error))?);
         }
         Ok(values)
@@ -283,7 +274,7 @@ impl Rows {
 
     /// Finds the columns of `T`.
     pub(crate) fn find<T: FromRow>(&self) -> Result<Vec<Found>> {
-        Columns::of::<T>(&self.names).map(Columns::into_found).map_err(|error| self.explain(error))
+        Columns::of::<T>(&self.names).map_err(|error| self.explain(error))
     }
 
     /// Reads the first column of every row.
@@ -299,7 +290,7 @@ impl Rows {
     pub(crate) fn read_first<T: FromRow>(&self) -> Result<Option<T>> {
         match self.get(0) {
             Some(row) => row.read().map(Some),
-            None => Columns::of::<T>(&self.names).map(|_| None).map_err(|error| self.explain(error)),
+            None => self.find::<T>().map(|_| None),
         }
     }
 
@@ -327,7 +318,7 @@ impl Row<'_> {
     /// # Errors
     /// As [`Rows::read`].
     pub fn read<T: FromRow>(&self) -> Result<T> {
-        let columns = Columns::of::<T>(self.names()).map_err(|error| self.rows().explain(error))?;
-        T::from_cells(&mut Cells::new(self, &columns)).map_err(|error| self.explain(error))
+        let columns = self.rows().find::<T>()?;
+        T::from_cells(&mut Cells::of(self, &columns)).map_err(|error| self.explain(error))
     }
 }

@@ -75,11 +75,7 @@ macro_rules! lists {
 lists!([const N: usize] [T; N], [const N: usize] &[T; N], [] &[T], [] Vec<T>, [] &Vec<T>);
 
 /// Returns the parameters of a list of `T`.
-fn list<T, I>(values: I) -> Result<Params>
-where
-    I: IntoIterator,
-    I::Item: ToSql,
-{
+fn list<T, I: IntoIterator<Item: ToSql>>(values: I) -> Result<Params> {
     refuse_bytes::<T>()?;
     Params::positional(values)
 }
@@ -100,8 +96,9 @@ fn refuse_bytes<T>() -> Result<()> {
     Ok(())
 }
 
+/// Tuples of the values before the semicolon, and of one more after the other.
 macro_rules! tuples {
-    ($($name:ident)+) => {
+    (@one $($name:ident)+) => {
         impl<$($name: ToSql),+> IntoParams for ($($name,)+) {
             fn into_params(self) -> Result<Params> {
                 #[allow(non_snake_case)]
@@ -122,24 +119,14 @@ macro_rules! tuples {
             }
         }
     };
+    ($($name:ident)*;) => {};
+    ($($name:ident)*; $next:ident $($other:ident)*) => {
+        tuples!(@one $($name)* $next);
+        tuples!($($name)* $next; $($other)*);
+    };
 }
 
-tuples!(A);
-tuples!(A B);
-tuples!(A B C);
-tuples!(A B C D);
-tuples!(A B C D E);
-tuples!(A B C D E F);
-tuples!(A B C D E F G);
-tuples!(A B C D E F G H);
-tuples!(A B C D E F G H I);
-tuples!(A B C D E F G H I J);
-tuples!(A B C D E F G H I J K);
-tuples!(A B C D E F G H I J K L);
-tuples!(A B C D E F G H I J K L M);
-tuples!(A B C D E F G H I J K L M N);
-tuples!(A B C D E F G H I J K L M N O);
-tuples!(A B C D E F G H I J K L M N O P);
+tuples!(; A B C D E F G H I J K L M N O P);
 
 #[cfg(test)]
 mod tests {

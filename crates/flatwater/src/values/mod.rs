@@ -20,11 +20,16 @@ mod serde_error;
 pub(crate) mod sql;
 
 pub use column::{Column, ColumnIndex};
+pub(crate) use convert::FromSql;
 pub use convert::Rusqlite;
 #[cfg(feature = "serde_json")]
 pub use foreign_types::Json;
+pub(crate) use from_row::FromRow;
 pub use into_params::IntoParams;
 pub use outcome::{BatchResult, ExecuteResult};
+pub(crate) use param_rows::{BatchStatements, ParamRows};
+pub(crate) use params::Params;
 pub use row::RowIter;
+pub(crate) use row::{Row, Rows};
 #[cfg(feature = "serde")]
 pub use serde::Serde;

@@ -5,7 +5,6 @@
 //! held by that. Leaves out: filling them (`connection::run`), and writing JSON, which a sink does.
 
 use std::any::Any;
-use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::block::LARGE;
@@ -74,7 +73,7 @@ impl Decoded {
 /// A JSON document.
 #[derive(Debug)]
 pub(crate) struct Document {
-    text: String,
+    pub(crate) text: String,
     /// How many rows it has.
     pub(crate) rows: usize,
 }
@@ -88,20 +87,6 @@ impl Document {
     /// Returns the text, which is the caller's to drop.
     pub(crate) fn into_text(mut self) -> String {
         std::mem::take(&mut self.text)
-    }
-}
-
-impl Deref for Document {
-    type Target = String;
-
-    fn deref(&self) -> &String {
-        &self.text
-    }
-}
-
-impl DerefMut for Document {
-    fn deref_mut(&mut self) -> &mut String {
-        &mut self.text
     }
 }
 

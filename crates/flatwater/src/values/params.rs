@@ -12,7 +12,7 @@ use rusqlite::types::ValueRef;
 
 use super::block::Block;
 use super::convert::{ToSql, add};
-use crate::error::location::{at_named, at_parameter};
+use crate::error::location::at_parameter;
 use crate::error::{Error, Result};
 
 /// The names of the values of a row; `None` for positional values. Rows with the same names share them.
@@ -31,11 +31,7 @@ impl Params {
     ///
     /// # Errors
     /// `Misuse` for a value that SQLite cannot store unchanged. The message names the parameter.
-    pub fn positional<I>(values: I) -> Result<Self>
-    where
-        I: IntoIterator,
-        I::Item: ToSql,
-    {
+    pub fn positional<I: IntoIterator<Item: ToSql>>(values: I) -> Result<Self> {
         let values = values.into_iter();
         let mut block = Block::with_room(values.size_hint().0, 0);
         for (at, value) in values.enumerate() {
@@ -48,15 +44,11 @@ impl Params {
     ///
     /// # Errors
     /// `Misuse` for a value that SQLite cannot store unchanged. The message names the parameter.
-    pub fn named<'a, I, V>(pairs: I) -> Result<Self>
-    where
-        I: IntoIterator<Item = (&'a str, V)>,
-        V: ToSql,
-    {
+    pub fn named<'a, I: IntoIterator<Item = (&'a str, V)>, V: ToSql>(pairs: I) -> Result<Self> {
         let (mut names, mut block) = (Vec::new(), Block::default());
         for (name, value) in pairs {
             names.push(name.into());
-            add(&mut block, &value).map_err(|error| at_named(error, name))?;
+            add(&mut block, &value).map_err(|error| at_parameter(error, format_args!("{name:?}")))?;
         }
         Ok(Self { names: Some(Arc::new(names)), block })
     }

@@ -35,6 +35,12 @@ impl<T: DeserializeOwned> FromRow for Serde<T> {
     }
 }
 
+/// What a visitor makes of a value.
+type Made<'de, V> = Result<<V as Visitor<'de>>::Value, Failure>;
+
+/// The names of fields or variants.
+type Names = &'static [&'static str];
+
 /// The deserializer of a row.
 struct OfRow<'a>(&'a Row<'a>);
 
@@ -56,7 +62,7 @@ fn cell<'a>(row: &'a Row<'a>, position: usize) -> Result<OfCell<'a>, Failure> {
 /// Methods that read the only column.
 macro_rules! of_the_only_column {
     ($($method:ident)+) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
             self.only()?.$method(visitor).map_err(|failure| failure.in_column(0))
         }
     )+};
@@ -65,20 +71,15 @@ macro_rules! of_the_only_column {
 /// Methods that do the same for a row and for a cell.
 macro_rules! as_for_any {
     () => {
-        fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Failure> {
+        fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Made<'de, V> {
             visitor.visit_newtype_struct(self)
         }
 
-        fn deserialize_tuple_struct<V: Visitor<'de>>(
-            self,
-            _: &'static str,
-            count: usize,
-            visitor: V,
-        ) -> Result<V::Value, Failure> {
+        fn deserialize_tuple_struct<V: Visitor<'de>>(self, _: &'static str, count: usize, visitor: V) -> Made<'de, V> {
             self.deserialize_tuple(count, visitor)
         }
 
-        fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+        fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
             visitor.visit_unit()
         }
     };
@@ -95,28 +96,23 @@ impl<'de> Deserializer<'de> for OfRow<'_> {
         deserialize_str deserialize_string deserialize_bytes deserialize_byte_buf deserialize_identifier
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         self.deserialize_map(visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         visitor.visit_map(ByName(Places { row: self.0, next: 0 }))
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Failure> {
+    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, _: Names, visitor: V) -> Made<'de, V> {
         self.deserialize_map(visitor)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         visitor.visit_seq(Places { row: self.0, next: 0 })
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, count: usize, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, count: usize, visitor: V) -> Made<'de, V> {
         match self.0.len() {
             columns if columns == count => self.deserialize_seq(visitor),
             columns => Err(Failure::custom(format!("the result has {columns} column(s) and is read as {count}"))),
@@ -124,27 +120,22 @@ impl<'de> Deserializer<'de> for OfRow<'_> {
     }
 
     /// `None` if all columns are NULL.
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         if self.0.values().all(|value| value == ValueRef::Null) {
             return visitor.visit_none();
         }
         visitor.visit_some(self)
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Failure> {
+    fn deserialize_enum<V: Visitor<'de>>(self, name: &'static str, variants: Names, visitor: V) -> Made<'de, V> {
         self.only()?.deserialize_enum(name, variants, visitor).map_err(|failure| failure.in_column(0))
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         visitor.visit_unit()
     }
 
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Made<'de, V> {
         visitor.visit_unit()
     }
 }
@@ -212,7 +203,7 @@ impl<'de> Deserializer<'de> for OfCell<'_> {
         i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct map struct identifier
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         match self.0 {
             ValueRef::Null => visitor.visit_unit(),
             ValueRef::Integer(value) => visitor.visit_i64(value),
@@ -222,7 +213,7 @@ impl<'de> Deserializer<'de> for OfCell<'_> {
         }
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         match self.0 {
             // Serde would read the bytes as a text.
             ValueRef::Blob(_) => Err(Failure::invalid_type(unexpected(self.0), &visitor)),
@@ -230,27 +221,22 @@ impl<'de> Deserializer<'de> for OfCell<'_> {
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         match self.0 {
             ValueRef::Integer(value) => visitor.visit_bool(value != 0),
             _ => self.deserialize_any(visitor),
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         if self.0 == ValueRef::Null { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Failure> {
+    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, _: Names, visitor: V) -> Made<'de, V> {
         match self.text() {
             Some(text) => {
                 let text: StrDeserializer<'_, Failure> = text?.into_deserializer();
@@ -261,14 +247,14 @@ impl<'de> Deserializer<'de> for OfCell<'_> {
     }
 
     /// A blob is a list of bytes.
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Made<'de, V> {
         match self.0 {
             ValueRef::Blob(bytes) => visitor.visit_seq(SeqDeserializer::new(bytes.iter().copied())),
             _ => self.deserialize_any(visitor),
         }
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, count: usize, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, count: usize, visitor: V) -> Made<'de, V> {
         match self.0 {
             ValueRef::Blob(bytes) if bytes.len() != count => {
                 Err(Failure::custom(format!("its BLOB has {} bytes and is read as {count}", bytes.len())))

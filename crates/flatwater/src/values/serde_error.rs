@@ -14,19 +14,17 @@ use crate::error::Error;
 
 #[derive(Debug)]
 pub(super) struct Failure {
-    message: String,
-    hint: Option<&'static str>,
+    error: Error,
     column: Option<usize>,
 }
 
 impl Failure {
-    #[cold]
     fn new(message: String) -> Self {
-        Self { message, hint: None, column: None }
+        Self { error: Error::misuse(message), column: None }
     }
 
     fn hinting(self, hint: &'static str) -> Self {
-        Self { hint: Some(hint), ..self }
+        Self { error: self.error.with_hint(hint), ..self }
     }
 
     /// Adds the column, unless it is known.
@@ -36,14 +34,12 @@ impl Failure {
 
     /// Returns the error for the row.
     pub(super) fn explain(self, row: &Row<'_>) -> Error {
-        let name = self.column.and_then(|position| Some((position, row.columns().nth(position)?)));
-        let error = match name {
-            Some((position, name)) => Error::misuse(format!("{}: {}", column_of(position, name), self.message)),
-            None => Error::misuse(self.message),
-        };
-        match self.hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
+        match self.column.and_then(|position| Some(column_of(position, row.columns().nth(position)?))) {
+            Some(column) => {
+                let message = format!("{column}: {}", self.error.message());
+                self.error.with_message(message)
+            }
+            None => self.error,
         }
     }
 }
@@ -101,7 +97,7 @@ impl Refusal for Failure {
 
 impl Display for Failure {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(self.error.message())
     }
 }
 

@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 /// let sql = flatwater::Sql::new("SELECT * FROM users WHERE name = ").push(&format!("'{name}'"));
 /// # drop(sql);
 /// ```
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Sql {
     text: String,
@@ -92,11 +92,7 @@ impl Sql {
     /// Appends a list in parentheses, `(?, ?, ?)`, and binds the values to it. The list may be empty: `IN ()` matches
     /// no row. SQLite takes at most [32,766](https://sqlite.org/limits.html#max_variable_number) values in one
     /// statement; for more, bind a JSON list: `IN (SELECT value FROM json_each(?))`.
-    pub fn bind_list<I>(mut self, values: I) -> Self
-    where
-        I: IntoIterator,
-        I::Item: ToSql,
-    {
+    pub fn bind_list<I: IntoIterator<Item: ToSql>>(mut self, values: I) -> Self {
         self.text.push('(');
         for (at, value) in values.into_iter().enumerate() {
             self.text.push_str(if at == 0 { "?" } else { ", ?" });
@@ -130,12 +126,5 @@ impl Sql {
             let error = error.with_sql(&self.text);
             number.map_or(error.clone(), |number| at_parameter(error, number))
         })
-    }
-}
-
-/// Values stay out of debug output.
-impl std::fmt::Debug for Sql {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sql").field("text", &self.text).field("params", &self.params).finish()
     }
 }

@@ -19,14 +19,14 @@ pub(crate) fn waits_for_itself() -> Error {
 
 /// Returns the error for what only an engine has.
 #[cold]
-pub(crate) fn not_on_a_server(what: &str) -> Error {
+pub fn not_on_a_server(what: &str) -> Error {
     Error::misuse(format!("{what} needs a database of this process, and this one is on a server"))
         .with_hint(hint!["use statements: " Batch " is all or nothing, and one request"])
 }
 
 /// Returns the error for a statement whose rows nobody has asked for.
 #[cold]
-pub(crate) fn returns_rows(is_write: bool) -> Error {
+pub fn returns_rows(is_write: bool) -> Error {
     let hint = match is_write {
         false => hint!["use " Query ", " QueryOne " or " QueryValue],
         true => hint!["it has RETURNING, or is a PRAGMA that returns rows: use " Query],
@@ -36,7 +36,7 @@ pub(crate) fn returns_rows(is_write: bool) -> Error {
 
 /// Returns the error for a statement that has no rows.
 #[cold]
-pub(crate) fn returns_no_rows() -> Error {
+pub fn returns_no_rows() -> Error {
     Error::misuse("the statement returns no rows").with_hint(hint!["use " Execute ", or add RETURNING"])
 }
 

@@ -6,7 +6,7 @@
 //! the group is one live query of several statements; a result whose values were not yielded yet is yielded by the next
 //! call. Leaves out: everything else (`live`).
 
-pub(crate) use sealed::{IsQueries, IsResult};
+pub(crate) use sealed::{Form, IsQueries};
 
 use super::row_changes::{Change, changes};
 use super::{Live, LiveRows, Results};
@@ -17,9 +17,8 @@ use crate::connection::learn::live_query::LivePart;
 use crate::error::{Error, Result};
 use crate::queue::reply::{reply, wake};
 use crate::thread::background;
-use crate::values::from_row::FromRow;
-use crate::values::into_params::IntoParams;
 use crate::values::outcome::decode_rows;
+use crate::values::{FromRow, IntoParams};
 use crate::workers::outbox::FEW;
 
 impl Database {
@@ -48,7 +47,7 @@ impl Database {
 /// Makes a live query of several.
 pub fn group_of<Q: LiveQueries>(session: &Session, queries: Q) -> Live<Q::Results> {
     let results = Results::new(session, queries.parts(session));
-    Live::of(results, |_, (parts, _)| Q::Results::results(parts))
+    Live::of(results, |_, (parts, _)| Q::Results::of_parts(parts))
 }
 
 impl<T: LiveResult> Live<T> {
@@ -94,7 +93,9 @@ impl<T: LiveResult> Live<T> {
     /// For a [group](Database::live_group), the first item has the full result of each query, and each later item the
     /// changed rows of each, none for a query whose result stayed the same. Each query needs a key.
     pub fn changes(self) -> Live<T::Changes> {
-        Live::of(self.results.with_differences(), |results, taken| changes(results, taken).and_then(T::changes))
+        Live::of(self.results.with_differences(), |results, taken| {
+            changes(results, taken).and_then(T::Changes::of_parts)
+        })
     }
 }
 
@@ -105,16 +106,13 @@ pub trait LiveQueries: IsQueries {
 }
 
 /// What a live query yields: [`LiveRows`], or for a group a tuple, an array or a `Vec` of them.
-pub trait LiveResult: IsResult + Sized {
+pub trait LiveResult: Form<LiveRows> {
     /// The changes, in the same form.
-    type Changes;
-
-    #[doc(hidden)]
-    fn changes(parts: Vec<Change>) -> Result<Self::Changes>;
+    type Changes: Form<Change>;
 }
 
 mod sealed {
-    use super::{LivePart, LiveRows, Result, Session};
+    use super::{LivePart, Result, Session};
 
     pub trait IsQueries {
         #[doc(hidden)]
@@ -122,24 +120,41 @@ mod sealed {
         fn parts(self, session: &Session) -> Result<Box<[LivePart]>>;
     }
 
-    pub trait IsResult: Sized {
+    /// What is made of something of each statement: that of the only one, a tuple, an array or a `Vec`.
+    pub trait Form<Part>: Sized {
         #[doc(hidden)]
-        fn results(parts: Vec<LiveRows>) -> Result<Self>;
+        fn of_parts(parts: Vec<Part>) -> Result<Self>;
     }
 }
 
-impl IsResult for LiveRows {
-    fn results(parts: Vec<LiveRows>) -> Result<Self> {
-        Self::of(parts)
+impl<Part> Form<Part> for Part {
+    fn of_parts(mut parts: Vec<Part>) -> Result<Self> {
+        parts.pop().ok_or_else(Error::closed)
+    }
+}
+
+impl<Part> Form<Part> for Vec<Part> {
+    fn of_parts(parts: Vec<Part>) -> Result<Self> {
+        Ok(parts)
+    }
+}
+
+impl<Part, const N: usize> Form<Part> for [Part; N] {
+    fn of_parts(parts: Vec<Part>) -> Result<Self> {
+        parts.try_into().map_err(|_| Error::closed())
     }
 }
 
 impl LiveResult for LiveRows {
     type Changes = Change;
+}
 
-    fn changes(mut parts: Vec<Change>) -> Result<Change> {
-        parts.pop().ok_or_else(Error::closed)
-    }
+impl LiveResult for Vec<LiveRows> {
+    type Changes = Vec<Change>;
+}
+
+impl<const N: usize> LiveResult for [LiveRows; N] {
+    type Changes = [Change; N];
 }
 
 fn parts<S: Statement, P: IntoParams>(
@@ -160,20 +175,6 @@ impl<S: Statement, P: IntoParams> LiveQueries for Vec<(S, P)> {
     type Results = Vec<LiveRows>;
 }
 
-impl IsResult for Vec<LiveRows> {
-    fn results(parts: Vec<LiveRows>) -> Result<Self> {
-        Ok(parts)
-    }
-}
-
-impl LiveResult for Vec<LiveRows> {
-    type Changes = Vec<Change>;
-
-    fn changes(parts: Vec<Change>) -> Result<Vec<Change>> {
-        Ok(parts)
-    }
-}
-
 impl<S: Statement, P: IntoParams, const N: usize> IsQueries for [(S, P); N] {
     #[allow(private_interfaces, reason = "other crates cannot name the trait")]
     fn parts(self, session: &Session) -> Result<Box<[LivePart]>> {
@@ -183,20 +184,6 @@ impl<S: Statement, P: IntoParams, const N: usize> IsQueries for [(S, P); N] {
 
 impl<S: Statement, P: IntoParams, const N: usize> LiveQueries for [(S, P); N] {
     type Results = [LiveRows; N];
-}
-
-impl<const N: usize> IsResult for [LiveRows; N] {
-    fn results(parts: Vec<LiveRows>) -> Result<Self> {
-        parts.try_into().map_err(|_| Error::closed())
-    }
-}
-
-impl<const N: usize> LiveResult for [LiveRows; N] {
-    type Changes = [Change; N];
-
-    fn changes(parts: Vec<Change>) -> Result<[Change; N]> {
-        parts.try_into().map_err(|_| Error::closed())
-    }
 }
 
 macro_rules! tuples {
@@ -210,28 +197,22 @@ macro_rules! tuples {
             }
 
             impl<$($sql: Statement, $params: IntoParams),+> LiveQueries for ($(($sql, $params),)+) {
-                type Results = ($(tuples!(@rows $sql),)+);
+                type Results = ($(tuples!(@each $sql LiveRows),)+);
             }
 
-            impl IsResult for ($(tuples!(@rows $sql),)+) {
-                fn results(parts: Vec<LiveRows>) -> Result<Self> {
+            impl<Part> Form<Part> for ($(tuples!(@each $sql Part),)+) {
+                fn of_parts(parts: Vec<Part>) -> Result<Self> {
                     let mut parts = parts.into_iter();
                     Ok(($(tuples!(@next $sql parts),)+))
                 }
             }
 
-            impl LiveResult for ($(tuples!(@rows $sql),)+) {
-                type Changes = ($(tuples!(@change $sql),)+);
-
-                fn changes(parts: Vec<Change>) -> Result<Self::Changes> {
-                    let mut parts = parts.into_iter();
-                    Ok(($(tuples!(@next $sql parts),)+))
-                }
+            impl LiveResult for ($(tuples!(@each $sql LiveRows),)+) {
+                type Changes = ($(tuples!(@each $sql Change),)+);
             }
         )+
     };
-    (@rows $any:ident) => { LiveRows };
-    (@change $any:ident) => { Change };
+    (@each $any:ident $type:ident) => { $type };
     (@next $any:ident $parts:ident) => { $parts.next().ok_or_else(Error::closed)? };
 }
 

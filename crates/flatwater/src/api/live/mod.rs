@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 
+use forms::Form;
+
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::api::statement::Statement;
@@ -27,8 +29,7 @@ use crate::inline::budget::Pause;
 use crate::queue::reply::wake;
 use crate::time::later;
 use crate::time::timer::Deadline;
-use crate::values::into_params::IntoParams;
-use crate::values::row::Rows;
+use crate::values::{IntoParams, Rows};
 use crate::workers::live::Subscription;
 use crate::workers::live::diff::{Delivery, Told};
 use crate::workers::live::subscriber::Item;
@@ -93,11 +94,6 @@ pub struct LiveRows {
 }
 
 impl LiveRows {
-    /// Returns the result of a query that is not in a group.
-    fn of(mut parts: Vec<Self>) -> Result<Self> {
-        parts.pop().ok_or_else(Error::closed)
-    }
-
     /// The number of the newest commit that the result is known to include. The commits of this database in this
     /// process are counted from its first live query on; a commit of another process counts when this process detects
     /// it.
@@ -149,7 +145,7 @@ impl Database {
 /// Makes a live query.
 pub fn live_of(session: &Session, sql: impl Statement, params: impl IntoParams) -> Live {
     let part = session.live_part(&sql, params);
-    Live::of(Results::new(session, part.map(|part| Box::from([part]))), |_, (parts, _)| LiveRows::of(parts))
+    Live::of(Results::new(session, part.map(|part| Box::from([part]))), |_, (parts, _)| LiveRows::of_parts(parts))
 }
 
 impl Session {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{LiveRows, Results, Taken};
 use crate::error::{Error, Result};
 use crate::values::difference::Difference;
-use crate::values::row::{Row, Rows};
+use crate::values::{Row, Rows};
 use crate::workers::live::diff::{PartTold, Told};
 
 /// One item of [`Live::changes`](super::Live::changes).

@@ -16,7 +16,7 @@ const TREES: [&str; 6] = ["crates", "conformance", "lab/src", "node/src", "pytho
 const ENGINE: &str = "crates/flatwater/src";
 
 /// The lines of code of the engine, without comments and tests, and how far below that it may be.
-const LINES: (usize, usize) = (33_500, 200);
+const LINES: (usize, usize) = (33_200, 200);
 
 /// Its files, and how far below that it may be.
 const ENGINE_FILES: (usize, usize) = (278, 3);
