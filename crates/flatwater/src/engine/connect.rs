@@ -62,7 +62,7 @@ pub(super) fn live_queries(context: &Arc<Context>, writer: Option<&Writer>, read
 fn push(writer: Option<Writer>, readers: Option<Readers>) -> Push {
     match (readers, writer) {
         (Some(readers), _) => Box::new(move |request| readers.push(request).map(drop)),
-        (None, Some(writer)) => Box::new(move |request| writer.push(request).map(drop)),
+        (None, Some(writer)) => Box::new(move |request| writer.push(request).map(drop).map_err(|(error, _)| error)),
         (None, None) => Box::new(|_| Err(Error::closed())),
     }
 }

@@ -186,7 +186,7 @@ impl Route<'_> {
             Self::Readers(readers) => readers.run_here(request),
         };
         match (self, left) {
-            (Self::Writer(writer), Some(request)) => writer.push(request).map(Line::Writer),
+            (Self::Writer(writer), Some(request)) => writer.push(request).map(Line::Writer).map_err(|(error, _)| error),
             (Self::Readers(readers), Some(request)) => readers.push(request).map(Line::Readers),
             _ => Ok(Line::Nowhere),
         }

@@ -29,6 +29,7 @@ use super::serve_inbox::answer;
 use super::{Aside, At, Message, OwnConnection};
 use crate::error::hint::hint;
 use crate::error::{Error, Result};
+use crate::queue::reply::Teller;
 use crate::queue::ticket::{CallOptions, Ticket, left_request};
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
@@ -95,8 +96,8 @@ impl OwnConnection {
             let slot = answer.unwrap_or_else(|| Err(Error::closed())).and_then(LentSlot::of);
             waits.resume(number, slot);
         });
-        if let Err(error) = writer.push(Request::new(ticket, Work::Slot, then)) {
-            this.resume(number, Err(error));
+        if let Err((error, request)) = writer.push(Request::new(ticket, Work::Slot, then)) {
+            request.reply_to.fill(Err(error), &mut Teller::default());
         }
         None
     }

@@ -156,18 +156,18 @@ impl Writer {
     /// Pushes the request. If the queue is full, the request waits in line for a place.
     ///
     /// # Errors
-    /// `Closed`; or the thread cannot be started: then the request is not in the queue any more.
-    pub(crate) fn push(&self, mut request: Request) -> Result<LinePlace> {
+    /// `Closed`; or the thread cannot be started. The request comes back with it, and its reply has no answer yet.
+    pub(crate) fn push(&self, mut request: Request) -> Result<LinePlace, (Error, Box<Request>)> {
         let ticket = request.ticket.clone();
         request.pending = Some(PendingWrite::new(self.0.pending_writes.clone()));
         match self.0.queue.push(request) {
-            Err((Closed, _)) => Err(Error::closed()),
+            Err((Closed, request)) => Err((Error::closed(), Box::new(request))),
             Ok((place, start)) => {
                 let Err(error) = self.start(start) else { return Ok(place) };
                 let take = |request: &Request| Arc::ptr_eq(&request.ticket, &ticket);
                 let taken = self.0.queue.leave(place).or_else(|| self.0.queue.take_out(take).pop());
                 // Another thread may have taken it meanwhile.
-                if taken.is_some() { Err(error) } else { Ok(place) }
+                taken.map_or(Ok(place), |request| Err((error, Box::new(request))))
             }
         }
     }
