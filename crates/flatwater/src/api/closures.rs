@@ -62,9 +62,7 @@ impl Database {
             Exclusive::WriteWith(Box::new(move |transaction| returned("write_with", closure(transaction)))).into();
         self.session.call("write_with", Ok(work), |answer, _| answer.returned())
     }
-}
 
-impl Database {
     /// Runs a closure with exclusive use of the writer's connection, for code that manages its own transactions, such
     /// as a migration library.
     ///
@@ -94,9 +92,7 @@ impl Database {
                 .into();
         self.session.call("with_connection", Ok(work), |answer, _| answer.returned())
     }
-}
 
-impl Database {
     /// Returns how SQLite would run a statement, without running it: the rows of EXPLAIN QUERY PLAN as lines, indented
     /// as a tree (<https://sqlite.org/eqp.html>). Parameters need no values.
     ///
@@ -123,6 +119,23 @@ impl Database {
             }
             Ok::<_, Error>(plan)
         })
+    }
+
+    /// Returns what creates SQL functions and collations, and removes them. What is known when the database is opened can be
+    /// registered by [`Options::on_connect`](crate::Options::on_connect) as well.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// use flatwater::rusqlite::functions::FunctionFlags;
+    ///
+    /// let pure = FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    /// db.functions().create_scalar_function("shout", 1, pure, |context| Ok(context.get::<String>(0)?.to_uppercase()))?;
+    /// let shouted: String = db.query_value("SELECT shout(?)", ("hello",)).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn functions(&self) -> Functions<'_> {
+        Functions(&self.session.0)
     }
 }
 
@@ -170,25 +183,6 @@ fn not_authorized(error: Error, operation: &str) -> Error {
 /// process, until the file is closed.
 #[derive(Clone, Copy)]
 pub struct Functions<'a>(&'a Caller);
-
-impl Database {
-    /// Returns what creates SQL functions and collations, and removes them. What is known when the database is opened can be
-    /// registered by [`Options::on_connect`](crate::Options::on_connect) as well.
-    ///
-    /// ```no_run
-    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
-    /// use flatwater::rusqlite::functions::FunctionFlags;
-    ///
-    /// let pure = FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
-    /// db.functions().create_scalar_function("shout", 1, pure, |context| Ok(context.get::<String>(0)?.to_uppercase()))?;
-    /// let shouted: String = db.query_value("SELECT shout(?)", ("hello",)).await?;
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn functions(&self) -> Functions<'_> {
-        Functions(&self.session.0)
-    }
-}
 
 impl Connection {
     /// The same for this connection alone, which has the functions of the database too. In memory it is the database's only

@@ -167,9 +167,7 @@ impl IntegrityCheck {
             }
         }
     }
-}
 
-impl IntegrityCheck {
     /// Goes on when SQLCipher has said which pages it cannot decrypt. Returns the error that ends the check. If there are
     /// such pages, all that was found before follows from that.
     fn pages_were_checked(&mut self, damaged: Vec<String>) -> Option<Error> {

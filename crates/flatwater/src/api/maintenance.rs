@@ -104,48 +104,7 @@ impl Database {
     pub fn migrate(&self, migrations: impl Into<Migrations>) -> Call<Vec<String>> {
         migrate(&self.session, migrations.into())
     }
-}
 
-pub(crate) fn vacuum(of: &Session) -> Call<()> {
-    of.call("vacuum", of.0.text("VACUUM").map(|text| Exclusive::Vacuum(text).into()), |answer, _| answer.done())
-}
-
-pub(crate) fn checkpoint(of: &Session, mode: CheckpointMode) -> Call<CheckpointInfo> {
-    of.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed())
-}
-
-/// Applies the migrations that the database does not have yet.
-pub fn migrate(of: &Session, migrations: Migrations) -> Call<Vec<String>> {
-    of.call("migrate", Ok(Exclusive::Migrate(migrations).into()), |answer, _| answer.returned())
-}
-
-pub(crate) fn incremental_vacuum(of: &Session, pages: u32) -> Call<u64> {
-    let pages = pages.min(i32::MAX as u32);
-    let vacuum = format!("PRAGMA main.incremental_vacuum({pages})");
-    let free = "PRAGMA main.freelist_count";
-    let texts = ["PRAGMA main.auto_vacuum", free, &vacuum, free].map(|sql| (sql, ()));
-    of.call("incremental_vacuum", of.0.bind_each(texts).map(Work::Batch), |answer, _| pages_freed(answer))
-}
-
-/// Returns how many pages the work gave back.
-fn pages_freed(answer: Answer) -> Result<u64> {
-    let results = answer.batch()?;
-    let number = |at: usize| results.get(at).map_or(Ok(0), first_number);
-    if number(0)? == 0 {
-        return Err(Error::misuse(
-            "the database was created without `auto_vacuum`, so its free pages stay in the file",
-        )
-        .with_hint(hint!["use " Vacuum ", or set " AutoVacuum " for a new file"])
-        .in_operation("incremental_vacuum"));
-    }
-    Ok(number(1)?.saturating_sub(number(3)?))
-}
-
-fn first_number(result: &BatchResult) -> Result<u64> {
-    result.rows.as_ref().map_or(Ok(0), |rows| rows.read_value::<u64>())
-}
-
-impl Database {
     /// Copies the database into a new file, which is the same database at the time of this call. Other
     /// connections read and write meanwhile, and do not wait for it.
     ///
@@ -254,6 +213,45 @@ impl Database {
     pub fn export(&self, path: impl AsRef<Path>, key: Option<Key>) -> Call<()> {
         export(&self.session, path.as_ref(), key)
     }
+}
+
+pub(crate) fn vacuum(of: &Session) -> Call<()> {
+    of.call("vacuum", of.0.text("VACUUM").map(|text| Exclusive::Vacuum(text).into()), |answer, _| answer.done())
+}
+
+pub(crate) fn checkpoint(of: &Session, mode: CheckpointMode) -> Call<CheckpointInfo> {
+    of.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed())
+}
+
+/// Applies the migrations that the database does not have yet.
+pub fn migrate(of: &Session, migrations: Migrations) -> Call<Vec<String>> {
+    of.call("migrate", Ok(Exclusive::Migrate(migrations).into()), |answer, _| answer.returned())
+}
+
+pub(crate) fn incremental_vacuum(of: &Session, pages: u32) -> Call<u64> {
+    let pages = pages.min(i32::MAX as u32);
+    let vacuum = format!("PRAGMA main.incremental_vacuum({pages})");
+    let free = "PRAGMA main.freelist_count";
+    let texts = ["PRAGMA main.auto_vacuum", free, &vacuum, free].map(|sql| (sql, ()));
+    of.call("incremental_vacuum", of.0.bind_each(texts).map(Work::Batch), |answer, _| pages_freed(answer))
+}
+
+/// Returns how many pages the work gave back.
+fn pages_freed(answer: Answer) -> Result<u64> {
+    let results = answer.batch()?;
+    let number = |at: usize| results.get(at).map_or(Ok(0), first_number);
+    if number(0)? == 0 {
+        return Err(Error::misuse(
+            "the database was created without `auto_vacuum`, so its free pages stay in the file",
+        )
+        .with_hint(hint!["use " Vacuum ", or set " AutoVacuum " for a new file"])
+        .in_operation("incremental_vacuum"));
+    }
+    Ok(number(1)?.saturating_sub(number(3)?))
+}
+
+fn first_number(result: &BatchResult) -> Result<u64> {
+    result.rows.as_ref().map_or(Ok(0), |rows| rows.read_value::<u64>())
 }
 
 pub(crate) fn backup(of: &Session, path: &Path) -> Call<()> {

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::api::report::{Collection, Report};
 use crate::engine::awaited::{Awaited, Submitted};
@@ -118,16 +118,6 @@ impl Pending {
             (Stage::Start(_), Some(caller)) => caller.line(),
             _ => None,
         }
-    }
-
-    /// The time until the deadline, counted from the beginning of the call.
-    pub(crate) fn time(&self) -> Option<Duration> {
-        self.caller.as_ref()?.options.timeout
-    }
-
-    /// Counts time that has passed since the call was made, and before it begins.
-    pub(crate) fn waited(&mut self, time: Duration) {
-        self.set_option(|options| options.timeout = options.timeout.map(|timeout| timeout.saturating_sub(time)));
     }
 
     pub(crate) fn begin(&mut self, may_block: bool, opening: Option<&Opening>) -> Poll<Result<Answer>> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
 use crate::api::session::Session;
-use crate::api::statement::{Given, IsGiven, Known, Statement};
+use crate::api::statement::{Given, IsGiven, Statement};
 use crate::error::Error;
 use crate::sql::statement_info::StatementInfo;
 use crate::values::{ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows};
@@ -117,7 +117,7 @@ pub(crate) fn compile<T>(on: &Session, operation: &'static str, sql: &impl State
 
 impl IsGiven for &Prepared {
     fn given(&self) -> Given<'_> {
-        Given::Known(Known { text: &self.text, database: self.session.0.handle.id() })
+        Given::Known(&self.text, self.session.0.handle.id())
     }
 }
 

@@ -160,7 +160,7 @@ impl Report {
             is_slow: options.slow_statement.is_some_and(|limit| own >= limit),
         };
         for listener in options.on_statement.iter().chain(&self.handle.listener()) {
-            tell(|| listener.hear(&event));
+            tell(|| (listener.0)(&event));
         }
         let short = sql.as_deref().map(shorten);
         event.sql = short.as_deref();

@@ -281,9 +281,7 @@ impl Session {
         let Some(inside) = &self.0.inside else { return false };
         !self.0.options.read_only && !self.0.handle.is_inherited() && inside.transaction.is_open()
     }
-}
 
-impl Session {
     pub(crate) fn call<T, E: From<Error>>(
         &self,
         operation: &'static str,

@@ -16,13 +16,9 @@ use crate::values::{BatchStatements, IntoParams, Params};
 pub enum Given<'a> {
     Text(&'a str),
     Sql(&'a Sql),
-    Known(Known<'a>),
-}
-
-/// A text that was looked up, and the number of its database.
-pub struct Known<'a> {
-    pub(crate) text: &'a Arc<StatementInfo>,
-    pub(crate) database: usize,
+    /// A text that was looked up, and the number of its database.
+    #[allow(private_interfaces, reason = "other crates cannot name the type")]
+    Known(&'a Arc<StatementInfo>, usize),
 }
 
 mod sealed {
@@ -97,8 +93,8 @@ impl Caller {
                 }
                 Err(Error::misuse("an `Sql` that has values cannot be used here").with_hint("pass the text alone"))
             }
-            Given::Known(known) if known.database == self.handle.id() => Ok(known.text.clone()),
-            Given::Known(known) => self.text(&known.text.sql),
+            Given::Known(text, database) if database == self.handle.id() => Ok(text.clone()),
+            Given::Known(text, _) => self.text(&text.sql),
         }
     }
 

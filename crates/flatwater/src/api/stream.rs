@@ -24,13 +24,8 @@ use crate::values::{FromRow, Row, Rows};
 use crate::workers::kept::CursorGuard;
 use crate::workers::work::Work;
 
-/// A part of a result.
-struct Batch {
-    rows: Rows,
-    /// Present in the first part, if a reader holds the rest.
-    rest: Option<CursorGuard>,
-    has_more: bool,
-}
+/// A part of a result: its rows; who holds the rest, in the first part, if a reader does; and whether there is more.
+type Batch = (Rows, Option<CursorGuard>, bool);
 
 /// The next part of a result.
 enum Next {
@@ -120,7 +115,7 @@ impl Batches {
             };
             self.next = Next::Nothing;
             let before = self.rest.take();
-            let Batch { rows, rest, has_more } = match fetched {
+            let (rows, rest, has_more) = match fetched {
                 Ok(batch) => batch,
                 Err(error) => {
                     // The reader is free before the listener is told.
@@ -184,10 +179,7 @@ impl Batches {
 
 /// Fetches a part, and reports it into the collection.
 fn fetch(caller: &Caller, operation: &'static str, work: Result<Work>, into: &Option<Arc<Collection>>) -> Call<Batch> {
-    let mut call = Call::new(caller.clone(), operation, work, |answer, _| {
-        let (rows, rest, has_more) = answer.batch_of_rows()?;
-        Ok(Batch { rows, rest, has_more })
-    });
+    let mut call = Call::new(caller.clone(), operation, work, |answer, _| answer.batch_of_rows());
     call.pending.collection = into.clone();
     call
 }
@@ -208,7 +200,8 @@ pub struct RowStream<T = Row<'static>> {
     before: usize,
     /// The columns of `T` in the batch.
     found: Vec<Found>,
-    form: Form<T>,
+    find: Find,
+    read: Read<T>,
     pause: Pause,
     is_over: bool,
 }
@@ -216,29 +209,27 @@ pub struct RowStream<T = Row<'static>> {
 /// After so many rows of a batch the database is told that they are used, and other tasks get their turn if it is due.
 const TOUCHES: usize = 64;
 
-/// How a row becomes a `T`.
-struct Form<T> {
-    find: fn(&Rows) -> Result<Vec<Found>>,
-    read: fn(&Arc<Rows>, usize, &[Found]) -> Result<T>,
-}
+/// How the columns of a `T` are found, and how a row becomes one.
+type Find = fn(&Rows) -> Result<Vec<Found>>;
+type Read<T> = fn(&Arc<Rows>, usize, &[Found]) -> Result<T>;
 
 impl RowStream {
     pub(crate) fn new(batches: Batches) -> Self {
-        Self::reading(batches, Form { find: |_| Ok(Vec::new()), read: |batch, row, _| Ok(Row::of_batch(batch, row)) })
+        Self::reading(batches, |_| Ok(Vec::new()), |batch, row, _| Ok(Row::of_batch(batch, row)))
     }
 }
 
 impl<T: FromRow> RowStream<T> {
     pub(crate) fn typed(batches: Batches) -> Self {
         let read = |batch: &Arc<Rows>, row, found: &[Found]| T::from_cells(&mut Cells::of(&Row::of(batch, row), found));
-        Self::reading(batches, Form { find: Rows::find::<T>, read })
+        Self::reading(batches, Rows::find::<T>, read)
     }
 }
 
 impl<T> RowStream<T> {
-    fn reading(batches: Batches, form: Form<T>) -> Self {
+    fn reading(batches: Batches, find: Find, read: Read<T>) -> Self {
         let (batch, pause) = (Arc::default(), Pause::default());
-        Self { batches, batch, next: 0, before: 0, found: Vec::new(), form, pause, is_over: false }
+        Self { batches, batch, next: 0, before: 0, found: Vec::new(), find, read, pause, is_over: false }
     }
 
     /// Returns the next row, or `None` after the last. If the future is dropped, no row is lost.
@@ -262,7 +253,7 @@ impl<T> RowStream<T> {
             }
             let Poll::Ready(fetched) = self.batches.poll_batch(context) else { return Poll::Pending };
             match fetched {
-                Ok(Some(rows)) => match (self.form.find)(&rows) {
+                Ok(Some(rows)) => match (self.find)(&rows) {
                     Ok(found) => self.begin(rows, found),
                     Err(error) => return self.end(Some(Err(error))),
                 },
@@ -270,7 +261,7 @@ impl<T> RowStream<T> {
                 Err(error) => return self.end(Some(Err(error))),
             }
         }
-        let row = (self.form.read)(&self.batch, self.next, &self.found);
+        let row = (self.read)(&self.batch, self.next, &self.found);
         self.next += 1;
         if self.next.is_multiple_of(TOUCHES) {
             self.batches.touch();

@@ -178,15 +178,16 @@ impl Transaction<'_> {
 /// Begins a transaction, or in a transaction a nested one. In one that is not nested `last_insert_rowid()` tells `rowid` until a row is
 /// inserted.
 pub(crate) fn begin(session: &Session, rowid: Option<i64>) -> Call<Transaction<'static>> {
-    let Some(inside) = &session.0.inside else {
-        return session.call("begin", Ok(Work::Begin(rowid)), |answer, caller| {
-            let guard = answer.transaction()?;
-            caller.map(|caller| Transaction::new(caller, guard)).ok_or_else(Error::closed)
-        });
+    let work = match &session.0.inside {
+        None => Work::Begin(rowid),
+        Some(inside) => SavepointWork::Open(inside.transaction.next_savepoint()).into(),
     };
-    session.call("begin", Ok(SavepointWork::Open(inside.transaction.next_savepoint()).into()), |answer, caller| {
-        let number = answer.savepoint()?;
-        caller.map(|caller| Transaction::nested(caller, number)).ok_or_else(Error::closed)
+    session.call("begin", Ok(work), |answer, caller| {
+        let caller = caller.ok_or_else(Error::closed)?;
+        match answer {
+            Answer::Savepoint(number) => Ok(Transaction::nested(caller, number)),
+            answer => answer.transaction().map(|guard| Transaction::new(caller, guard)),
+        }
     })
 }
 

@@ -173,6 +173,34 @@ impl FrontCall {
         self.call.set_option(|options| options.timeout = Some(timeout));
         self
     }
+
+    /// Returns a number of the queue in which the call takes its place behind the writes before it: that of its transaction, or
+    /// of the writer. `None` for a read that has a reader of its own, and for a call that has begun.
+    pub fn line(&mut self) -> Option<usize> {
+        self.call.line()
+    }
+
+    /// Holds a call that was not begun. At its deadline the mailbox is told, with the token.
+    #[must_use]
+    pub fn hold(&self, mailbox: &Arc<dyn Mailbox>, token: u64) -> Held {
+        let since = Instant::now();
+        let timeout = self.call.caller.as_ref().and_then(|caller| caller.options.timeout);
+        let deadline = timeout.map(|timeout| later(since, timeout));
+        let alarm = deadline.map(|deadline| {
+            let mailbox = mailbox.clone();
+            timer::at(deadline, move || {
+                mailbox.ready(token);
+                mailbox.flush();
+            })
+        });
+        Held { since, deadline, _alarm: alarm }
+    }
+
+    /// The call is held no more: its next poll begins it.
+    pub fn release(&mut self, held: &Held) {
+        let waited = held.since.elapsed();
+        self.call.set_option(|options| options.timeout = options.timeout.map(|time| time.saturating_sub(waited)));
+    }
 }
 
 fn step(call: &mut Pending, read: &ReadAs, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> Polled {
@@ -246,34 +274,6 @@ impl Held {
     /// Returns true if the call is to begin, because it then fails with a timeout.
     pub fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
-}
-
-impl FrontCall {
-    /// Returns a number of the queue in which the call takes its place behind the writes before it: that of its transaction, or
-    /// of the writer. `None` for a read that has a reader of its own, and for a call that has begun.
-    pub fn line(&mut self) -> Option<usize> {
-        self.call.line()
-    }
-
-    /// Holds a call that was not begun. At its deadline the mailbox is told, with the token.
-    #[must_use]
-    pub fn hold(&self, mailbox: &Arc<dyn Mailbox>, token: u64) -> Held {
-        let since = Instant::now();
-        let deadline = self.call.time().map(|time| later(since, time));
-        let alarm = deadline.map(|deadline| {
-            let mailbox = mailbox.clone();
-            timer::at(deadline, move || {
-                mailbox.ready(token);
-                mailbox.flush();
-            })
-        });
-        Held { since, deadline, _alarm: alarm }
-    }
-
-    /// The call is held no more: its next poll begins it.
-    pub fn release(&mut self, held: &Held) {
-        self.call.waited(held.since.elapsed());
     }
 }
 

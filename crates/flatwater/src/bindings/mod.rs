@@ -260,12 +260,12 @@ pub type Hear = Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>;
 /// Sets the listener for the calls of this handle, as [`Options::on_statement`](crate::Options::on_statement) does for
 /// those of all handles. It may be changed at any time. A call that began without a listener is not reported.
 pub fn set_listener(session: &Session, listener: Option<Hear>) {
-    session.0.handle.set_listener(listener.map(Listener::new));
+    session.0.handle.set_listener(listener.map(Listener));
 }
 
 /// As [`set_listener`], of the handle that this belongs to.
 pub fn listen(on: &Target, listener: Option<Hear>) {
-    on.0.0.handle.set_listener(listener.map(Listener::new));
+    on.0.0.handle.set_listener(listener.map(Listener));
 }
 
 /// Returns true if this process has the file open in order to write, and another SQLite library must not open it here

@@ -8,7 +8,6 @@ pub(crate) mod cause;
 pub(crate) mod hint;
 pub(crate) mod kind;
 pub(crate) mod location;
-pub(crate) mod of_sqlite;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -80,17 +80,7 @@ pub struct StatementEvent<'a> {
 
 /// The caller's function that receives every event. Two are equal if they are clones of one.
 #[derive(Clone)]
-pub(crate) struct Listener(Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>);
-
-impl Listener {
-    pub(crate) fn new(listener: Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>) -> Self {
-        Self(listener)
-    }
-
-    pub(crate) fn hear(&self, event: &StatementEvent<'_>) {
-        (self.0)(event);
-    }
-}
+pub(crate) struct Listener(pub(crate) Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>);
 
 impl PartialEq for Listener {
     fn eq(&self, other: &Self) -> bool {
@@ -142,8 +132,8 @@ mod tests {
 
     #[test]
     fn listeners_are_equal_if_they_are_clones_of_one() {
-        let listener = Listener::new(Arc::new(|_: &StatementEvent<'_>| {}));
+        let listener = Listener(Arc::new(|_: &StatementEvent<'_>| {}));
         assert_eq!(listener, listener.clone());
-        assert_ne!(listener, Listener::new(Arc::new(|_: &StatementEvent<'_>| println!())));
+        assert_ne!(listener, Listener(Arc::new(|_: &StatementEvent<'_>| println!())));
     }
 }

@@ -260,7 +260,7 @@ impl Options {
     /// # Ok(()) }
     /// ```
     pub fn on_statement(mut self, listener: impl Fn(&StatementEvent<'_>) + Send + Sync + 'static) -> Self {
-        self.on_statement = Some(Listener::new(Arc::new(listener)));
+        self.on_statement = Some(Listener(Arc::new(listener)));
         self
     }
 }

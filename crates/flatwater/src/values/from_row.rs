@@ -221,15 +221,16 @@ impl<T: FromRow> FromRow for Option<T> {
     }
 }
 
+/// Tuples of the values before the semicolon, and of one more after the other.
 macro_rules! tuples {
-    ($count:literal $($name:ident $position:tt)+) => {
+    (@one $($name:ident $position:tt)+) => {
         impl<$($name: FromSql),+> FromRow for ($($name,)+) {
             fn from_row(row: &Row<'_>) -> Result<Self> {
                 in_two_steps(row)
             }
 
             fn columns(columns: &mut Columns<'_>) -> Result<()> {
-                columns.exactly($count)
+                columns.exactly([$($position),+].len())
             }
 
             fn from_cells(cells: &mut Cells<'_>) -> Result<Self> {
@@ -237,24 +238,14 @@ macro_rules! tuples {
             }
         }
     };
+    ($($name:ident $position:tt)*;) => {};
+    ($($name:ident $position:tt)*; $next:ident $at:tt $($other:tt)*) => {
+        tuples!(@one $($name $position)* $next $at);
+        tuples!($($name $position)* $next $at; $($other)*);
+    };
 }
 
-tuples!(1 A 0);
-tuples!(2 A 0 B 1);
-tuples!(3 A 0 B 1 C 2);
-tuples!(4 A 0 B 1 C 2 D 3);
-tuples!(5 A 0 B 1 C 2 D 3 E 4);
-tuples!(6 A 0 B 1 C 2 D 3 E 4 F 5);
-tuples!(7 A 0 B 1 C 2 D 3 E 4 F 5 G 6);
-tuples!(8 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7);
-tuples!(9 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8);
-tuples!(10 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9);
-tuples!(11 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10);
-tuples!(12 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11);
-tuples!(13 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12);
-tuples!(14 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13);
-tuples!(15 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14);
-tuples!(16 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14 P 15);
+tuples!(; A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14 P 15);
 
 impl Rows {
     /// Converts every row to a `T`. The columns of `T` are looked up once.

@@ -80,6 +80,12 @@ impl Rows {
     pub(crate) fn explain(&self, error: Error) -> Error {
         if self.names.sql.is_empty() { error } else { error.with_sql(&self.names.sql) }
     }
+
+    /// The rows in order.
+    #[must_use]
+    pub fn iter(&self) -> RowIter<'_> {
+        RowIter::new(Source::Borrowed(self), self.len())
+    }
 }
 
 /// One row: a view into its [`Rows`], or a row that owns them, such as the one of a `query_one`.
@@ -188,14 +194,6 @@ impl Row<'_> {
     /// Adds the number of the row and the SQL to an error.
     pub(crate) fn explain(&self, error: Error) -> Error {
         self.rows().explain(at_row(error, self.index))
-    }
-}
-
-impl Rows {
-    /// The rows in order.
-    #[must_use]
-    pub fn iter(&self) -> RowIter<'_> {
-        RowIter::new(Source::Borrowed(self), self.len())
     }
 }
 

@@ -174,10 +174,6 @@ impl Answer {
         if let Self::Prepared(_, names) = self { Ok(names) } else { self.unexpected() }
     }
 
-    pub(crate) fn savepoint(self) -> Result<u64> {
-        if let Self::Savepoint(number) = self { Ok(number) } else { self.unexpected() }
-    }
-
     /// Returns the closure's result, in the type in which the closure returned it.
     pub(crate) fn returned<R: 'static, E: From<Error> + 'static>(self) -> Result<R, E> {
         let (result, _) = match self {

@@ -267,11 +267,6 @@ impl Results {
         (self.gets_differences, self.unread) = (true, None);
         self
     }
-
-    /// Ends the stream, and leaves the query.
-    fn end(&mut self) {
-        self.state = StreamState::Over;
-    }
 }
 
 impl Pace {

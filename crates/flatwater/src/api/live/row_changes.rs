@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{LiveRows, Results, Taken};
+use super::{LiveRows, Results, StreamState, Taken};
 use crate::error::{Error, Result};
 use crate::values::difference::Difference;
 use crate::values::{Row, Rows};
@@ -78,7 +78,8 @@ pub(super) fn changes(results: &mut Results, taken: Taken) -> Result<Vec<Change>
         (parts, Told::Changes(told)) => Ok(parts.into_iter().zip(&*told).map(change).collect()),
         (parts, Told::Repeated(at, key)) => Err(repeated(&parts[at], &key)),
         (parts, Told::NoKey(at)) => {
-            results.end();
+            // The stream ends, and leaves the query.
+            results.state = StreamState::Over;
             Err(no_key(&parts[at]))
         }
     }

@@ -10,7 +10,7 @@ use flatwater_sqlite::Sqlite;
 use crate::connection::rows;
 use crate::error::Error;
 use crate::error::hint::{Hint, Sentence, hint};
-use crate::error::of_sqlite::SINGLE_QUOTES;
+use crate::error::kind::SINGLE_QUOTES;
 use crate::growth_counter::step;
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::has_in_with_one_parameter;
