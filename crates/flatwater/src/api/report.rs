@@ -98,8 +98,7 @@ impl Report {
             Ok(Answer::Returned(_, error)) => error.clone(),
             answer => answer.as_ref().err().cloned(),
         };
-        let facts = self.facts(error);
-        self.finish(facts, into);
+        self.finish(error, into);
     }
 
     /// Ends the report of a call that was dropped.
@@ -115,8 +114,7 @@ impl Report {
             // A write of a lost group had begun, and its run was undone.
             self.metrics.forget();
         }
-        let facts = self.facts(Some(Error::new(ErrorKind::Cancelled, message)));
-        self.finish(facts, into);
+        self.finish(Some(Error::new(ErrorKind::Cancelled, message)), into);
     }
 
     fn facts(&self, error: Option<Error>) -> Facts {
@@ -130,7 +128,8 @@ impl Report {
         Facts { ran_on: Some(ran_on), queue, lock, run, counts, error }
     }
 
-    fn finish(self, facts: Facts, into: Option<&Collection>) {
+    fn finish(self, error: Option<Error>, into: Option<&Collection>) {
+        let facts = self.facts(error);
         match into {
             Some(collection) => collection.add(self, facts),
             None => {

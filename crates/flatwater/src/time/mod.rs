@@ -7,10 +7,10 @@
 //! at once. Invariant: an idle worker polls once, for at most `LONGEST`, and then sleeps until it is woken. Pure,
 //! except for `look`, which runs on the worker's thread. Leaves out: sleeping.
 
-use std::time::{Duration, Instant};
-
 pub(crate) mod recurring;
 pub(crate) mod timer;
+
+use std::time::{Duration, Instant};
 
 /// Far enough in the future to mean never.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
