@@ -28,7 +28,7 @@ pub(crate) fn pause(tries: u32) -> Duration {
 
 /// When the current wait on a connection ends. The worker sets it before it runs a request; the busy handler reads it
 /// on the same thread. The numbers are atomic only because the connection moves between threads.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct BusyWait {
     made: Instant,
     shared: Arc<SharedWait>,
@@ -42,12 +42,6 @@ struct SharedWait {
     waited: AtomicU64,
     /// Who the connection waits for; `None`: the wait is not given up.
     caller: Mutex<Option<Arc<dyn Interrupt>>>,
-}
-
-impl std::fmt::Debug for SharedWait {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("ends", &self.ends).field("waited", &self.waited).finish_non_exhaustive()
-    }
 }
 
 impl SharedWait {

@@ -81,7 +81,7 @@ impl Connection {
         let mut own = engine.context.options.clone();
         own.busy_timeout = options.busy_timeout.unwrap_or(own.busy_timeout);
         own.foreign_keys = options.foreign_keys.unwrap_or(own.foreign_keys);
-        own.read_only |= caller.handle.is_read_only();
+        own.read_only |= caller.handle.read_only;
         let guard = OwnGuard(engine.own_connection(own));
         let caller = Caller { kept: Some(guard.0.clone()), inside: None, ..caller.clone() };
         Self { guard, session: Session(caller) }

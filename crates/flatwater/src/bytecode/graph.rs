@@ -211,10 +211,10 @@ fn ways(program: &Program, at: usize) -> Vec<usize> {
         Flow::Yield => {
             // P2 is the address to continue at after the coroutine has ended. So a `Yield` without P2 is in the
             // coroutine itself, not in its caller.
-            let asks = op.p2 != 0 || of(&[Flow::EndCoroutine]).next().is_none();
-            let begins = of(&[Flow::InitCoroutine]).filter(|_| asks).map(|at| address(program[at].p3));
-            let others = of(&[Flow::Yield]).filter(|other| *other != at && (asks || program[*other].p2 != 0));
-            begins.chain(others.map(|other| other + 1)).chain(of(&[Flow::EndCoroutine]).filter(|_| asks)).collect()
+            let resumes = op.p2 != 0 || of(&[Flow::EndCoroutine]).next().is_none();
+            let begins = of(&[Flow::InitCoroutine]).filter(|_| resumes).map(|at| address(program[at].p3));
+            let others = of(&[Flow::Yield]).filter(|other| *other != at && (resumes || program[*other].p2 != 0));
+            begins.chain(others.map(|other| other + 1)).chain(of(&[Flow::EndCoroutine]).filter(|_| resumes)).collect()
         }
         Flow::EndCoroutine => of(&[Flow::Yield]).map(|at| address(program[at].p2)).filter(|to| *to != 0).collect(),
         Flow::Halt => Vec::new(),

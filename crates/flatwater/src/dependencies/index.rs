@@ -61,6 +61,14 @@ impl Dependents {
     fn is_empty(&self) -> bool {
         self.any.is_empty() && self.by_row.is_empty()
     }
+
+    fn look_up_rows(&self, sets: [&RowSet; 2], invalidate: &mut impl FnMut(Id, Precision)) {
+        for rows in sets {
+            let RowSet::Some(rows) = rows else { continue };
+            let found = rows.iter().filter_map(|row| self.by_row.get(row));
+            found.flatten().for_each(|id| invalidate(*id, Precision::Row));
+        }
+    }
 }
 
 fn address(reads: &Arc<Reads>) -> usize {
@@ -143,16 +151,6 @@ impl Index {
                     _ => readers.by_row.values().flatten().for_each(|id| invalidate(*id, precision)),
                 }
             }
-        }
-    }
-}
-
-impl Dependents {
-    fn look_up_rows(&self, sets: [&RowSet; 2], invalidate: &mut impl FnMut(Id, Precision)) {
-        for rows in sets {
-            let RowSet::Some(rows) = rows else { continue };
-            let found = rows.iter().filter_map(|row| self.by_row.get(row));
-            found.flatten().for_each(|id| invalidate(*id, Precision::Row));
         }
     }
 }

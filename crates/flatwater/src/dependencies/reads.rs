@@ -225,10 +225,7 @@ impl<'a> Facts<'a> {
         let others = self.others.get(name).into_iter().flatten().copied().filter(|_| !has_one_plan);
         for index in used.iter().map(|(_, index)| *index).chain(others) {
             step(1);
-            match &index.columns {
-                Some(indexed) => indexed.iter().for_each(|column| columns.add(column)),
-                None => columns = Columns::All,
-            }
+            columns.add_all(&index.columns);
         }
         // With both rowids of each row it does not matter which column is the rowid.
         let mut rowid_aliases = Vec::new();

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use flatwater_sqlite::ColumnSource;
 
+use super::Columns;
 use crate::growth_counter::step;
 
 /// The kind of something that can be read from.
@@ -53,8 +54,8 @@ impl Table {
 #[derive(Debug, Clone)]
 pub(crate) struct Index {
     pub(crate) table: Box<str>,
-    /// `None`: it has an expression, and so may depend on any column.
-    pub(crate) columns: Option<Vec<Box<str>>>,
+    /// `All`: it has an expression, and so may depend on any column.
+    pub(crate) columns: Columns,
     /// The columns of its key, if no two rows have the same, and it compares bytes. Empty otherwise.
     pub(crate) unique: Vec<Box<str>>,
 }

@@ -141,7 +141,7 @@ impl Queued {
 
     /// Tells whoever waits for something on behalf of the request that its caller has left.
     fn look_again(&self) {
-        match self.handle.host() {
+        match &self.handle.host {
             Host::Engine(_) if self.only_reads => {}
             Host::Engine(engine) => engine.context.turnstile.iter().for_each(Turnstile::look_again),
             Host::Server(served) => served.look_again(),

@@ -86,7 +86,7 @@ impl Caller {
     /// begins in the body of a transaction on the same database would wait for the end of that.
     pub(crate) fn subscribe(&self, query: Arc<LiveQuery>, gets_differences: bool) -> Result<Subscription> {
         self.may_begin()?;
-        let engine = match self.handle.host() {
+        let engine = match &self.handle.host {
             Host::Engine(engine) => engine,
             Host::Server(_) if gets_differences => {
                 return Err(Error::misuse(

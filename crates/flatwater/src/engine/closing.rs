@@ -49,20 +49,14 @@ const GRACE: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(super) struct Hold {
     /// Keeps the timer's thread, for all alarms of this engine.
-    timer: Option<Alarm>,
+    pub(super) timer: Option<Alarm>,
     /// The right to close the file, once the close has begun.
-    reservation: Option<FileReservation>,
-    in_use: Option<InUse>,
+    pub(super) reservation: Option<FileReservation>,
+    pub(super) in_use: Option<InUse>,
     /// Goes off when the close must answer.
-    last: Option<Alarm>,
+    pub(super) last: Option<Alarm>,
     /// While the rest of the WAL is copied.
-    permit: Option<CheckpointPermit>,
-}
-
-impl Hold {
-    pub(super) fn new(in_use: InUse, timer: Alarm) -> Self {
-        Self { in_use: Some(in_use), timer: Some(timer), ..Self::default() }
-    }
+    pub(super) permit: Option<CheckpointPermit>,
 }
 
 /// The promise to a caller that waits for the end of the close.

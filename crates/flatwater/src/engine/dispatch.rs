@@ -27,6 +27,7 @@ use crate::sql;
 use crate::thread::current::{is_inside, mark_closure};
 use crate::workers::Answer;
 use crate::workers::context::Context;
+use crate::workers::handoff::TakesOver;
 use crate::workers::kept::KeptConnection;
 use crate::workers::open_transaction::Inside;
 use crate::workers::readers::{InlineQuery, Readers};
@@ -73,7 +74,7 @@ impl Caller {
             Ok(route) if self.inside.is_some() && self.options.read_only && !work.describe().only_reads() => {
                 Begun::ToSend(route)
             }
-            Ok(route) => match self.handle.host() {
+            Ok(route) => match &self.handle.host {
                 Host::Engine(engine) => engine.run_inline(route, work, self.options),
                 Host::Server(_) => Begun::ToSend(route),
             },
@@ -100,15 +101,17 @@ impl Caller {
             return Err(waits_for_itself());
         }
         let (promise, reply) = reply();
-        let ticket = Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now());
-        let ticket = Arc::new(ticket.decoding(work.decode()).measuring(metrics));
+        let mut ticket = Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now());
+        (ticket.decode, ticket.metrics) = (work.decode(), metrics);
+        let ticket = Arc::new(ticket);
         let alarm = alarm(&ticket, &reply);
         if let Some(opening) = opening {
             opening.waits_for(&ticket, Box::new(reply.nudge()));
         }
         let is = work.describe();
         let mut request = Request::new(ticket.clone(), work, promise);
-        request.had_active_writes = self.handle.engine().is_some_and(|engine| engine.has_active_writes());
+        request.had_active_writes =
+            self.handle.engine().and_then(|engine| engine.writer.as_ref()).is_some_and(TakesOver::is_active);
         let line = match route.serve(request, may_block) {
             // The transaction has ended, and nothing of it was kept: it would have taken its handle along.
             Err(_) if is.undoes() => return Ok(Submitted::Now(Ok(Answer::Done))),
@@ -141,8 +144,8 @@ impl Caller {
         if let Some(kept) = &self.kept {
             return Ok(Route::Kept(&**kept));
         }
-        let (engine, is_read_only) = match self.handle.host() {
-            Host::Engine(engine) => (engine, self.handle.is_read_only()),
+        let (engine, is_read_only) = match &self.handle.host {
+            Host::Engine(engine) => (engine, self.handle.read_only),
             Host::Server(served) => return Ok(Route::Server(served)),
         };
         engine.touch();
@@ -205,19 +208,19 @@ impl Engine {
             self.context.recorder.inline.not_tried(NotTried::Other);
             return Begun::ToSend(route);
         }
-        if work.describe().is_bracket() {
-            return self.bracket_inline(route, work);
-        }
         if let Some((_, bytes)) = work.rows() {
             return rows_inline(&self.context, route, work, bytes, options);
         }
-        let permitted = work.statement().ok_or(NotTried::Other).and_then(|(text, params)| {
-            Ok((text, policy.permit(route.queues(), params.heap_bytes(), || text.backoff.may_try())?))
-        });
-        let Some((text, permit)) = self.context.recorder.inline.permitted(permitted) else {
-            return Begun::ToSend(route);
+        // Begins or ends a transaction, does a step with a savepoint of one, or begins a snapshot.
+        let is_bracket = work.describe().is_bracket();
+        let text = if is_bracket { None } else { work.statement() };
+        let permitted = match text {
+            // A transaction shares no commit, so whether groups are cheaper is no question for it.
+            None if is_bracket => policy.permit(false, 0, || true),
+            None => Err(NotTried::Other),
+            Some((text, params)) => policy.permit(route.queues(), params.heap_bytes(), || text.backoff.may_try()),
         };
-        let permit = &permit;
+        let Some(permit) = &self.context.recorder.inline.permitted(permitted) else { return Begun::ToSend(route) };
         // Foreign code that runs meanwhile, such as the receiver of the events, must not wait for this connection.
         let tried = mark_closure(|| match (route, work) {
             (Route::Transaction(Inside { transaction, savepoints }), _) => {
@@ -230,34 +233,19 @@ impl Engine {
                 let query = InlineQuery { text, params, output, permit, cookie, calls_timed };
                 Tried::Ran(readers.run_inline(query))
             }
-            (Route::Kept(kept), _) => kept.run_inline(work, permit, options),
-            (Route::Readers(_) | Route::Server(_), _) => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
-            (Route::Writer(writer), _) => writer.run_inline(work, permit, options),
+            (Route::Readers(readers), Work::Snapshot) => Tried::Ran(readers.begin_snapshot_inline(permit)),
+            (Route::Writer(writer), Work::Begin(rowid)) => Tried::Ran(begin_inline(writer, *rowid, permit)),
+            (Route::Kept(kept), _) if !is_bracket => kept.run_inline(work, permit, options),
+            (Route::Writer(writer), _) if !is_bracket => writer.run_inline(work, permit, options),
+            _ => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
         });
         begun(route, permit, tried, |run| {
-            text.backoff.tried(run);
+            text.inspect(|(text, _)| text.backoff.tried(run));
             match route {
-                Route::Readers(_) => self.context.recorder.tried_to_read(run),
+                Route::Readers(_) if !is_bracket => self.context.recorder.tried_to_read(run),
                 _ => self.context.recorder.tried(work.describe().kind, !work.describe().only_reads(), run),
             }
         })
-    }
-
-    /// Begins or ends a transaction on this thread, does a step with a savepoint of one, or begins a snapshot.
-    fn bracket_inline<'a>(&self, route: Route<'a>, work: &Work) -> Begun<'a> {
-        // A transaction shares no commit, so whether groups are cheaper is no question for it.
-        let permitted = self.context.policy.permit(false, 0, || true);
-        let Some(permit) = &self.context.recorder.inline.permitted(permitted) else { return Begun::ToSend(route) };
-        let tried = mark_closure(|| match (route, work) {
-            (Route::Transaction(Inside { transaction, savepoints }), _) => {
-                transaction.run_inline(work, savepoints, permit)
-            }
-            (Route::Readers(readers), _) => Tried::Ran(readers.begin_snapshot_inline(permit)),
-            (Route::Writer(writer), Work::Begin(rowid)) => Tried::Ran(begin_inline(writer, *rowid, permit)),
-            _ => Tried::Ran(InlineRun::Ineligible(NotTried::Other)),
-        });
-        let is = work.describe();
-        begun(route, permit, tried, |run| self.context.recorder.tried(is.kind, !is.only_reads(), run))
     }
 }
 

@@ -14,13 +14,14 @@ const ROOM: usize = 2;
 /// How many may be in the list unless it is set.
 const MOST: usize = 64;
 
+#[derive(Default)]
 pub(super) struct Clock<T> {
     /// What the hand visits next is the first.
     pub(super) entries: VecDeque<T>,
     /// How many were put into the list up to now.
     listed: u64,
-    /// How many may be in the list.
-    most: usize,
+    /// How many may be in the list, if that was set.
+    most: Option<usize>,
     /// Taken from the list, to be looked at.
     looked_at: usize,
     /// Those whose connections are being opened.
@@ -53,28 +54,13 @@ pub(super) enum Visited {
     Held,
 }
 
-impl<T> Default for Clock<T> {
-    fn default() -> Self {
-        Self {
-            entries: VecDeque::new(),
-            listed: 0,
-            most: MOST,
-            looked_at: 0,
-            opening: 0,
-            waiting: 0,
-            parkers: 0,
-            in_vain: 0,
-        }
-    }
-}
-
 impl<T> Clock<T> {
     pub(super) fn may_have(&mut self, most: usize) {
-        self.most = most.min(usize::MAX / ROOM);
+        self.most = Some(most.min(usize::MAX / ROOM));
     }
 
     pub(super) fn most(&self) -> usize {
-        self.most
+        self.most.unwrap_or(MOST)
     }
 
     /// Adds one that got connections.
@@ -83,18 +69,14 @@ impl<T> Clock<T> {
         self.listed += 1;
     }
 
-    pub(super) fn unlist(&mut self, is_it: impl Fn(&T) -> bool) {
-        self.entries.retain(|entry| !is_it(entry));
-    }
-
     pub(super) fn has_room(&self) -> bool {
-        self.entries.len() + self.looked_at + self.opening < ROOM * self.most
+        self.entries.len() + self.looked_at + self.opening < ROOM * self.most()
     }
 
     /// Returns true if one more thread is to close connections: it counts from here on.
     pub(super) fn starts_parker(&mut self) -> bool {
         let most = if self.waiting > 0 { PARKERS } else { 1 };
-        let starts = self.entries.len() > self.most && self.parkers < most;
+        let starts = self.entries.len() > self.most() && self.parkers < most;
         self.parkers += usize::from(starts);
         starts
     }
@@ -111,7 +93,7 @@ impl<T> Clock<T> {
         if hand.listed != self.listed {
             *hand = Hand { steps: self.entries.len() * 2, listed: self.listed, has_seen_free: false };
         }
-        let next = if self.entries.len() > self.most && hand.steps > 0 { self.entries.pop_front() } else { None };
+        let next = if self.entries.len() > self.most() && hand.steps > 0 { self.entries.pop_front() } else { None };
         if next.is_some() {
             hand.steps -= 1;
             self.looked_at += 1;

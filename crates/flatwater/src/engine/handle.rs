@@ -36,9 +36,10 @@ pub(crate) enum Host {
 }
 
 pub(crate) struct Handle {
-    host: Host,
+    pub(crate) host: Host,
     origin: Origin,
-    read_only: bool,
+    /// It was opened to read only.
+    pub(crate) read_only: bool,
     /// The time of each call, unless it has its own.
     timeout: Option<Duration>,
     /// Who is told of the calls of this handle, besides the listener of the engine. The mark is true if there is one.
@@ -92,10 +93,6 @@ impl Handle {
             is_delivered: AtomicBool::new(false),
             leaving: Mutex::new(()),
         }
-    }
-
-    pub(crate) fn host(&self) -> &Host {
-        &self.host
     }
 
     /// Returns the engine, if one serves the calls.
@@ -168,11 +165,6 @@ impl Handle {
     /// Returns true if the handle was closed, or the engine is closed or closing: then new calls are refused.
     pub(crate) fn is_closed(&self) -> bool {
         self.left.load(Ordering::Acquire) || self.engine().is_some_and(|engine| engine.is_closed())
-    }
-
-    /// Returns true if the handle was opened to read only.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.read_only
     }
 
     /// Called when the caller that opened the database gets this handle.

@@ -97,18 +97,13 @@ impl Engine {
             let readers = readers.letting_go();
             watch.drains.tell(Box::new(move || {
                 readers();
-                if let Some(others) = &others {
-                    others();
-                }
+                others.iter().for_each(|others| others());
             }));
         }
         if let Some(writer) = &writer {
             optimize_again_and_again(writer);
         }
         let live = live_queries(&context, writer.as_ref(), readers.as_ref());
-        let hold = Mutex::new(Hold::new(in_use, timer));
-        let closing = Mutex::new(Closing::Open);
-        let is_closing = AtomicBool::new(false);
         let engine = Arc::new(Self {
             context,
             writer,
@@ -117,10 +112,10 @@ impl Engine {
             live,
             own: Arc::default(),
             journal,
-            hold,
-            closing,
+            hold: Mutex::new(Hold { in_use: Some(in_use), timer: Some(timer), ..Hold::default() }),
+            closing: Mutex::new(Closing::Open),
             recent: parking::Use::default(),
-            is_closing,
+            is_closing: AtomicBool::new(false),
         });
         engine.may_be_parked();
         if engine.is_encrypted() {
@@ -151,11 +146,6 @@ impl Engine {
 
     pub(crate) fn watch(&self) -> Option<&Watch> {
         self.context.watch.as_ref()
-    }
-
-    /// Returns true if a write is queued or running.
-    pub(crate) fn has_active_writes(&self) -> bool {
-        self.writer.as_ref().is_some_and(TakesOver::is_active)
     }
 
     /// Returns true if the engine is closed or closing: then new calls are refused.

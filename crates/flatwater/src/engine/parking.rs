@@ -142,7 +142,7 @@ fn list(engine: &Arc<Engine>) {
 
 /// Called when the engine is closed: takes it from the list.
 pub(super) fn unlist(engine: &Engine) {
-    CLOCK.lock().unlist(|listed| std::ptr::eq(listed.as_ptr(), engine));
+    CLOCK.lock().entries.retain(|listed| !std::ptr::eq(listed.as_ptr(), engine));
     ROOM.notify_all();
 }
 

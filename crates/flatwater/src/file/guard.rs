@@ -32,7 +32,6 @@ struct Kept {
 static KEPT: PerProcess<Kept> = PerProcess::new(|| Kept { files: Vec::new(), guards: Vec::new() });
 
 /// Holds both files as in use. Dropping it releases them.
-#[derive(Debug)]
 pub(crate) struct Guard {
     files: Vec<(FileId, LockFile)>,
     origin: Origin,

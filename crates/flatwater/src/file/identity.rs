@@ -53,12 +53,13 @@ impl FileId {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    database: Option<One>,
-    wal: Option<One>,
+    pub(crate) database: Option<FileStamp>,
+    /// There is none if nobody has the file open in WAL mode: the last one removes it.
+    pub(crate) wal: Option<FileStamp>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct One {
+pub(crate) struct FileStamp {
     file: FileId,
     bytes: u64,
     modified: Option<SystemTime>,
@@ -66,20 +67,11 @@ struct One {
 
 impl Stamp {
     pub(crate) fn of(database: &Path) -> Self {
-        Self { database: One::of(database), wal: One::of(&beside(database, "-wal")) }
-    }
-
-    /// Returns true if nobody has the file open in WAL mode: the last one removes the WAL.
-    pub(crate) fn has_no_wal(&self) -> bool {
-        self.wal.is_none()
-    }
-
-    pub(crate) fn has_database_of(&self, other: &Self) -> bool {
-        self.database == other.database
+        Self { database: FileStamp::of(database), wal: FileStamp::of(&beside(database, "-wal")) }
     }
 }
 
-impl One {
+impl FileStamp {
     fn of(path: &Path) -> Option<Self> {
         let of = |metadata: Metadata| Self {
             file: FileId::of_metadata(&metadata, path),
@@ -120,12 +112,12 @@ mod stamp_tests {
         let open = || rusqlite::Connection::open(&path).unwrap();
         open().execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();
         let before = Stamp::of(&path);
-        assert!(before.has_no_wal() && before == Stamp::of(&path));
+        assert!(before.wal.is_none() && before == Stamp::of(&path));
         let other = open();
         other.execute_batch("INSERT INTO t VALUES (randomblob(10000))").unwrap();
         let wrote = Stamp::of(&path);
-        assert!(wrote != before && !wrote.has_no_wal());
+        assert!(wrote != before && wrote.wal.is_some());
         drop(other);
-        assert!(!Stamp::of(&path).has_database_of(&before));
+        assert!(Stamp::of(&path).database != before.database);
     }
 }

@@ -9,7 +9,6 @@ use flatwater_sqlite::{Refused, refused};
 use rusqlite::ffi;
 
 /// The outcome of a call that was tried inline.
-#[derive(Debug)]
 pub(crate) enum InlineRun<T> {
     /// The call returned its result, and held the thread for this long.
     Done(T, Held),

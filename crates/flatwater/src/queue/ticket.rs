@@ -73,7 +73,6 @@ pub(crate) enum Leaves {
 }
 
 /// The state of one request.
-#[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) began: Instant,
     pub(crate) deadline: Option<Instant>,
@@ -99,16 +98,6 @@ impl Ticket {
             ended: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
         }
-    }
-
-    /// Returns the ticket of a request whose rows become values of the caller's type.
-    pub(crate) fn decoding(self, decode: Option<Decode>) -> Self {
-        Self { decode, ..self }
-    }
-
-    /// Returns the ticket of a request whose run is noted.
-    pub(crate) fn measuring(self, metrics: Option<Arc<RunMetrics>>) -> Self {
-        Self { metrics, ..self }
     }
 
     /// Marks the request as taken by a worker, which may ask again before it runs it. Returns false if its caller no longer
@@ -256,23 +245,19 @@ impl Error {
     /// passed, and adds a hint about locks.
     #[must_use]
     pub(crate) fn timed(self, ticket: &Ticket) -> Self {
+        let of_same_text = |error: Self| match self.sql() {
+            Some(sql) => error.with_sql(sql),
+            None => error,
+        };
         let was_prevented = self.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
         match self.kind() {
             kind if ticket.is_interrupted()
                 && (was_prevented || matches!(kind, ErrorKind::Cancelled | ErrorKind::Busy)) =>
             {
-                let left = left_request();
-                match self.sql() {
-                    Some(sql) => left.with_sql(sql),
-                    None => left,
-                }
+                of_same_text(left_request())
             }
             ErrorKind::Cancelled | ErrorKind::Busy if ticket.is_past_deadline() => {
-                let timeout = Self::timeout("the deadline of the call passed", TimeoutEffect::No);
-                match self.sql() {
-                    Some(sql) => timeout.with_sql(sql),
-                    None => timeout,
-                }
+                of_same_text(Self::timeout("the deadline of the call passed", TimeoutEffect::No))
             }
             ErrorKind::Cancelled if ticket.cut_off.load(Ordering::Acquire) => self
                 .with_kind(ErrorKind::SnapshotTooOld)

@@ -1,15 +1,17 @@
-//! The catalogue of SQL texts: the texts that a database has seen, and what it learned about each.
+//! The catalogue of SQL texts: the texts that a database has seen, and what it learned about each; and how often its schema may have
+//! changed.
 //!
-//! Owns: the bounded catalogue of texts, guarded by one lock that is held only for a lookup. Any thread may use it.
+//! Owns: the bounded catalogue of texts, guarded by one lock that is held only for a lookup; the epoch of the schema; and the state of
+//! the WAL that this engine's writer left behind, with the number of possible schema changes up to then. Any thread may use it.
 //! Invariants: the number of texts and their bytes are bounded, whatever callers send; a text that is used once does
-//! not displace one that is used again. Leaves out: what is known of one text (`statement_info`).
+//! not displace one that is used again. Leaves out: what is known of one text (`statement_info`), and what a connection has seen of
+//! the schema (`connection::learn::schema`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::grouping::Grouping;
 use super::lru::SegmentedLru;
-use super::schema_seen::LeftWal;
 use super::statement_info::{KEPT_TEXT_BYTES, StatementInfo, hash_without_literals};
 use super::tokens::looks_like_a_write;
 use crate::growth_counter::step;
@@ -43,6 +45,28 @@ impl Texts {
         let alike = Arc::<Grouping>::default();
         self.alike.insert(hash, alike.clone(), false);
         alike
+    }
+}
+
+/// The state that the writer left. The holder of the writer slot writes it, and any thread reads it. The state and
+/// the number of changes share one word, so that a reader never combines a state with an older number.
+#[derive(Default)]
+pub(crate) struct LeftWal(AtomicU64);
+
+impl LeftWal {
+    /// Records the stamp of the state at which the holder releases the slot. `may_have_changed`: whether the schema may have changed
+    /// since the slot was last released, either by another process or by what the holder ran.
+    pub(crate) fn leave(&self, stamp: u32, may_have_changed: bool) {
+        let changes = (self.0.load(Ordering::Relaxed) >> 32).wrapping_add(u64::from(may_have_changed));
+        self.0.store(changes << 32 | u64::from(stamp), Ordering::Release);
+    }
+
+    /// Returns how often the schema may have changed when the writer left this state; `None` if the writer did not
+    /// leave it.
+    pub(crate) fn changes(&self, stamp: u32) -> Option<u32> {
+        let left = self.0.load(Ordering::Acquire);
+        let (changes, last) = ((left >> 32) as u32, left as u32);
+        (last == stamp).then_some(changes)
     }
 }
 

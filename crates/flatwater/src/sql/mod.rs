@@ -7,7 +7,6 @@ pub(crate) mod grouping;
 pub(crate) mod lru;
 pub(crate) mod policy;
 pub(crate) mod pragma;
-pub(crate) mod schema_seen;
 pub(crate) mod stable_form;
 pub(crate) mod statement_info;
 pub(crate) mod text;

@@ -27,7 +27,8 @@ const OFTEN: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ValueKind(u64);
 
-static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
+/// The hasher of all values and texts in the process.
+pub(super) static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
 /// What is known of a text whose plan depends on values. `T` is a text.
 #[derive(Debug)]

@@ -7,25 +7,21 @@
 //! makes a text groupable (`grouping`), and for which values it has a stable form (`stable_form`).
 
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use flatwater_sqlite::Bindings;
-use hashlink::DefaultHashBuilder;
 
 use super::class::{Class, Route};
 use super::grouping::Grouping;
-use super::stable_form::StablePlace;
+use super::stable_form::{HASHER, StablePlace};
 use super::text::{Bracket, bracket};
 use super::tokens::{looks_like_a_write, tells_of_its_prepare, without_literals};
 use crate::inline::backoff::Backoff;
 
 /// A longer text is neither kept in the catalogue nor kept prepared.
 pub(crate) const KEPT_TEXT_BYTES: usize = 16 * 1024;
-
-/// The hasher of all texts in the process.
-static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
 /// One SQL text and what is known about it. The fields are hints: a stale one costs speed, never correctness.
 #[derive(Debug)]

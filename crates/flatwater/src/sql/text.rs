@@ -215,12 +215,6 @@ pub(crate) fn joins_by_name(sql: &str) -> bool {
     words(sql).any(|word| word.eq_ignore_ascii_case("USING") || word.eq_ignore_ascii_case("NATURAL"))
 }
 
-/// Returns true if a text that has this name has it among its [`names`](super::tokens::names). A quote in a name is written in
-/// more than one way.
-pub(crate) fn has_one_spelling(name: &str) -> bool {
-    !name.contains(['"', '`', ']', '\''])
-}
-
 /// Returns the module of a virtual table with this definition.
 pub(crate) fn module_of(definition: &str) -> &str {
     words(definition).skip_while(|word| !word.eq_ignore_ascii_case("USING")).nth(1).unwrap_or_default()

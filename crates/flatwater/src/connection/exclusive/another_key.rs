@@ -40,10 +40,14 @@ pub(crate) fn change_key(options: &Options, old: &Key, new: &Key) -> Result<()> 
     let key = new.of_file(&options.path)?;
     let changed = Cipher::of(&sqlite).change_key(key.bytes()).map_err(Error::from);
     drop(sqlite);
+    let not_committed = "the change of the key could not be committed, and the file has its key as before";
+    let not_committed = Error::new(ErrorKind::Io, not_committed).with_hint(
+        "check the disk of the database, and the room on it: each page is written, and so is what undoes that",
+    );
     // SQLCipher does not say whether the commit failed.
     let (now, changed) = match open(new).and_then(read) {
         Ok(sqlite) => (Ok(sqlite), Ok(())),
-        Err(_) => (open(old).and_then(read), changed.and(Err(not_committed()))),
+        Err(_) => (open(old).and_then(read), changed.and(Err(not_committed))),
     };
     if is_wal {
         mode(&now?, "PRAGMA main.journal_mode = wal")?;
@@ -59,14 +63,6 @@ fn mode(sqlite: &Sqlite, pragma: &str) -> Result<String> {
 fn read(sqlite: Sqlite) -> Result<Sqlite> {
     sqlite.rusqlite().query_row(SCHEMA, [], |_| Ok(()))?;
     Ok(sqlite)
-}
-
-#[cold]
-fn not_committed() -> Error {
-    Error::new(ErrorKind::Io, "the change of the key could not be committed, and the file has its key as before")
-        .with_hint(
-            "check the disk of the database, and the room on it: each page is written, and so is what undoes that",
-        )
 }
 
 /// What is asked of the database, and set in the copy before its first page is written.

@@ -26,7 +26,6 @@ const STEP_PAGES: i32 = 64;
 const SYNC_STEPS: usize = 256;
 
 /// How a database is copied.
-#[derive(Debug)]
 pub(crate) enum Copy {
     /// Its pages, into a file.
     Pages(Target),
@@ -45,7 +44,13 @@ pub(crate) fn copy(
     ends: &Arc<dyn Interrupt>,
 ) -> Result<Option<Vec<u8>>> {
     let (Copy::Pages(target) | Copy::Compact(target)) = form else {
-        return if options.key.is_some() { Err(plain_bytes()) } else { bytes(connection, ends).map(Some) };
+        if options.key.is_some() {
+            // What is asked for by mistake would be written somewhere, or sent.
+            let sentence = "the bytes of an encrypted database would not be encrypted, so it is not serialized";
+            return Err(Error::misuse(sentence)
+                .with_hint(hint!["a backup keeps the key; " Export " without a key makes a plain file"]));
+        }
+        return bytes(connection, ends).map(Some);
     };
     target.refuse_taken()?;
     let file = target.create(options)?;
@@ -87,13 +92,6 @@ fn vacuum_into(
         error if error.kind() == ErrorKind::Sql => error,
         error => target.not_copied(error),
     })
-}
-
-/// What is asked for by mistake would be written somewhere, or sent.
-#[cold]
-fn plain_bytes() -> Error {
-    Error::misuse("the bytes of an encrypted database would not be encrypted, so it is not serialized")
-        .with_hint(hint!["a backup keeps the key; " Export " without a key makes a plain file"])
 }
 
 /// Copies all pages into memory. They are not read as SQLite's `sqlite3_serialize` does, which returns zeros for a page

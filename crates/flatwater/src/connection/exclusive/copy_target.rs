@@ -22,14 +22,12 @@ use crate::options::resolve::beside;
 const SIDE_FILES: [&str; 4] = ["-journal", "-wal", "-shm", "-turn"];
 
 /// The file that a backup makes, by its absolute path, and its key.
-#[derive(Debug)]
 pub(crate) struct Target {
     pub(super) path: PathBuf,
     pub(super) key: CopyKey,
 }
 
 /// The key of a copy.
-#[derive(Debug)]
 pub(super) enum CopyKey {
     Same,
     Other(Option<Key>),

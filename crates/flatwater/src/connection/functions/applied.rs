@@ -179,22 +179,23 @@ fn done(registered: rusqlite::Result<()>) -> Result<bool> {
     }
 }
 
-/// A function as a connection lists it.
-type Listed = (String, i64, i64);
+/// A function as a connection lists it: its name in lower case, its number of arguments, its flags.
+pub(crate) type Listed = (String, i64, i64);
 
 /// The functions of a connection on which only SQLite and automatic extensions registered some.
 static PLAIN: LazyLock<HashSet<Listed>> = LazyLock::new(|| {
-    let plain = rusqlite::Connection::open_in_memory().and_then(|plain| listed(&plain));
+    let plain = rusqlite::Connection::open_in_memory().and_then(|plain| not_built_in(&plain));
     plain.map(|plain| plain.into_iter().collect()).unwrap_or_default()
 });
 
 /// Returns the names of the impure functions of a connection that are neither SQLite's nor an automatic extension's.
 fn foreign(connection: &rusqlite::Connection) -> Result<HashSet<String>> {
     let is_foreign = |one: &Listed| one.2 & PURE != PURE && !PLAIN.contains(one);
-    Ok(listed(connection)?.into_iter().filter(is_foreign).map(|(name, ..)| name).collect())
+    Ok(not_built_in(connection)?.into_iter().filter(is_foreign).map(|(name, ..)| name).collect())
 }
 
-fn listed(connection: &rusqlite::Connection) -> rusqlite::Result<Vec<Listed>> {
+/// Returns the functions of a connection that are not built into SQLite.
+pub(crate) fn not_built_in(connection: &rusqlite::Connection) -> rusqlite::Result<Vec<Listed>> {
     let listed = "SELECT lower(name), narg, flags FROM pragma_function_list WHERE NOT builtin";
     rows(connection, listed, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
 }

@@ -108,8 +108,8 @@ pub(crate) fn learn_before(
     ready: &CachedStatement,
     params: ParamRow<'_>,
 ) -> Result<()> {
-    // Parameters that do not fit are refused, and the write does nothing.
-    if ready.class.route != Route::Write || !writes_may_run_inline(connection) {
+    // Outside of WAL mode no write runs inline. Parameters that do not fit are refused, and the write does nothing.
+    if ready.class.route != Route::Write || connection.journal != "wal" {
         return Ok(());
     }
     let fits = |connection: &mut EngineConnection| connection.sqlite.statement(ready.id).fits(&params);
@@ -120,11 +120,6 @@ pub(crate) fn learn_before(
         return learn_from(connection, ready);
     }
     Ok(())
-}
-
-/// Returns true in WAL mode. Outside of it no write runs inline.
-fn writes_may_run_inline(connection: &EngineConnection) -> bool {
-    connection.journal == "wal"
 }
 
 /// SQLite ends the open transaction if it cannot read a page, has no memory or no space, even for an EXPLAIN

@@ -12,8 +12,9 @@ use rusqlite::ffi;
 
 use super::schema::tables_that;
 use crate::bytecode::graph::{Strange, bare};
-use crate::connection::EngineConnection;
+use crate::connection::functions::applied::{Listed, not_built_in};
 use crate::connection::functions::registration::Length;
+use crate::connection::{EngineConnection, rows};
 use crate::error::Result;
 use crate::sql::tokens::{may_call, may_call_any};
 
@@ -22,28 +23,15 @@ use crate::sql::tokens::{may_call, may_call_any};
 pub(super) fn strange(connection: &EngineConnection) -> Result<Strange> {
     let sqlite = connection.sqlite.rusqlite();
     let own = ["BINARY", "NOCASE", "RTRIM"];
-    let (mut functions, mut unknown) = (HashSet::new(), HashSet::new());
     let (short, timed) = (connection.functions.of(Length::Short), connection.functions.of(Length::Timed));
-    let mut listed = sqlite.prepare("PRAGMA function_list")?;
-    let mut rows = listed.query([])?;
-    while let Some(row) = rows.next()? {
-        if !row.get::<_, bool>("builtin")? {
-            let (name, arguments) = (row.get::<_, String>("name")?.to_ascii_lowercase(), row.get::<_, i32>("narg")?);
-            if !short.contains(&format!("{name}({arguments})")) {
-                unknown.insert(name.clone());
-            }
-            functions.insert(name);
-        }
-    }
-    let mut collations = HashSet::new();
-    let mut listed = sqlite.prepare("PRAGMA collation_list")?;
-    let mut rows = listed.query([])?;
-    while let Some(row) = rows.next()? {
-        let name: String = row.get("name")?;
-        if !own.contains(&&*name) || (connection.had_closure && name != own[0]) {
-            collations.extend(name.split(',').map(|name| bare(name).to_ascii_lowercase()));
-        }
-    }
+    let listed = not_built_in(sqlite)?;
+    let is_unknown = |(name, arguments, _): &&Listed| !short.contains(&format!("{name}({arguments})"));
+    let unknown = listed.iter().filter(is_unknown).map(|(name, ..)| name.clone()).collect();
+    let functions = listed.into_iter().map(|(name, ..)| name).collect();
+    let listed: Vec<String> = rows(sqlite, "PRAGMA collation_list", [], |row| row.get("name"))?;
+    let is_strange = |name: &&String| !own.contains(&&***name) || (connection.had_closure && **name != own[0]);
+    let names = listed.iter().filter(is_strange).flat_map(|name| name.split(','));
+    let collations = names.map(|name| bare(name).to_ascii_lowercase()).collect();
     Ok(Strange { functions, short, timed, unknown, collations })
 }
 

@@ -71,7 +71,8 @@ impl Hash for LivePart {
 /// What a text reads, under one schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Derived {
-    cookie: i64,
+    /// The schema cookie for which it holds.
+    pub(crate) cookie: i64,
     /// The number of the last change of the functions.
     functions: u64,
     /// They hold for each plan, not only for the one that SQLite makes without the values of the parameters.
@@ -86,11 +87,6 @@ impl Derived {
     pub(crate) fn of_every_commit() -> Self {
         let reads = Arc::new(Reads::EveryCommit);
         Self { cookie: 0, functions: 0, of_any_plan: true, reads, keys: Arc::default() }
-    }
-
-    /// Returns the schema cookie for which it holds.
-    pub(crate) fn cookie(&self) -> i64 {
-        self.cookie
     }
 
     /// Returns what a run finds, if it looks up no row by a unique key.
@@ -109,7 +105,6 @@ impl Derived {
 }
 
 /// One run of one statement of a live query.
-#[derive(Debug)]
 pub(crate) struct LiveRun {
     pub(crate) rows: Rows,
     pub(crate) derived: Derived,
@@ -180,16 +175,16 @@ fn run_ready(
     if !derived.of_any_plan && connection.sqlite.statements().reprepares(ready.id) != 0 {
         derived = derive(connection, text, cookie, true)?;
     }
-    let found = find_rows(connection, &derived.reads, bound)?;
+    let found = match &*derived.reads {
+        Reads::Tables(tables) => {
+            tables.iter().map(|table| find_row(connection, table, bound)).collect::<Result<_>>()?
+        }
+        Reads::EveryCommit => Found::new(),
+    };
     Ok(LiveRun { rows, derived, found })
 }
 
-/// Finds the rows that the query looks up by a unique key, in the snapshot that is held.
-fn find_rows(connection: &mut EngineConnection, reads: &Reads, params: &Params) -> Result<Found> {
-    let Reads::Tables(tables) = reads else { return Ok(Found::new()) };
-    tables.iter().map(|table| find_row(connection, table, params)).collect()
-}
-
+/// Finds the row that the query looks up by a unique key, in the snapshot that is held.
 fn find_row(connection: &mut EngineConnection, table: &TableReads, params: &Params) -> Result<Option<i64>> {
     let RowReads::Unique { rowid, columns } = &table.rows else { return Ok(None) };
     let Some(key) = params.pick(columns.iter().map(|(_, number)| *number)) else { return Ok(None) };

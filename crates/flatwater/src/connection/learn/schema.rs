@@ -1,10 +1,14 @@
 //! The schema as a connection reads it: whether it is the newest, and the tables whose conflict clauses a group could not
 //! contain.
 //!
-//! Owns: reading it, and comparing its cookie. Runs on the thread that has the connection. Invariants: the facts belong
+//! Owns: the answers to three questions. Of the facts under which texts are members of groups: do they still hold (`are_current`)?
+//! Of what is prepared: is the schema the one that the connection has seen (`SchemaSeen`), as far as is known without reading the file;
+//! and if that does not tell, by its cookie (`knows`, `see`)? Runs on the thread that has the connection. Invariants: the facts belong
 //! to the cookie under which they were read; a group compares the cookie inside its transaction, where no other
-//! connection can change it; an inline run compares it in the snapshot in which it then runs. Leaves out: what is known
-//! without reading the cookie (`sql::schema_seen`).
+//! connection can change it; an inline run compares it in the snapshot in which it then runs. If a statement finds another schema than
+//! the one its connection has seen, SQLite reads the whole schema again without calling any handler (`OP_Transaction`). So a statement
+//! runs on a thread that must not block only if the schema is known to be the seen one. Leaves out: what the writer left behind
+//! (`sql::catalogue`), and what is prepared under a schema (`connection::run`).
 
 use std::collections::HashSet;
 
@@ -14,7 +18,7 @@ use crate::connection::EngineConnection;
 use crate::error::kind::is_passing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::inline::outcome::Fallback;
-use crate::sql::schema_seen::{LeftWal, SchemaSeen};
+use crate::sql::catalogue::LeftWal;
 use crate::sql::tokens::has_aborting_conflict_clause;
 
 /// The facts of one schema version.
@@ -72,6 +76,43 @@ pub(super) fn tables_that(sqlite: &Sqlite, rows: &str, is_it: impl Fn(&str) -> b
         Ok(tables)
     });
     Ok(found?)
+}
+
+/// What one connection has seen of the schema. Only the thread that has the connection uses it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SchemaSeen {
+    cookie: Option<i64>,
+    /// The state at which the cookie was last compared.
+    stamp: u32,
+    /// The number of possible schema changes up to then.
+    changes: Option<u32>,
+}
+
+impl SchemaSeen {
+    /// Returns whether the schema of the state with this stamp is the one that was seen. This holds if there was no commit since, or only commits of
+    /// this engine, which records possible schema changes.
+    pub(crate) fn holds(&self, stamp: u32, left: &LeftWal) -> bool {
+        self.cookie.is_some() && (self.stamp == stamp || self.changes.is_some() && self.changes == left.changes(stamp))
+    }
+
+    /// Records that the connection has this schema, seen in a snapshot of the state with this stamp or of a later one.
+    pub(crate) fn saw(&mut self, cookie: i64, stamp: u32, left: &LeftWal) {
+        *self = Self { cookie: Some(cookie), stamp, changes: left.changes(stamp) };
+    }
+
+    /// Returns whether a cookie equals that of the schema that was seen.
+    pub(crate) fn is(&self, cookie: i64) -> bool {
+        self.cookie == Some(cookie)
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        self.cookie.is_some()
+    }
+
+    /// Forgets the schema, because something may have changed it, or what the connection knows of it.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
 }
 
 /// How a connection came to know that its schema is the newest.
@@ -200,5 +241,39 @@ impl Sink for OneInteger {
     fn blob(&mut self, _: &[u8]) {}
     fn row_done(&mut self) -> Flow {
         Flow::Continue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_writer_commits_changes_nothing_and_what_others_commit_takes_a_look() {
+        let (left, mut seen) = (LeftWal::default(), SchemaSeen::default());
+        left.leave(10, false);
+        assert!(!seen.holds(10, &left), "nothing was seen yet");
+        seen.saw(7, 10, &left);
+        assert!(seen.holds(10, &left) && seen.is(7) && !seen.is(8));
+        left.leave(11, false);
+        assert!(seen.holds(11, &left), "a commit of our own");
+        assert!(!seen.holds(12, &left), "a commit of somebody else");
+        left.leave(13, true);
+        assert!(!seen.holds(13, &left), "ours, on top of it");
+        seen.saw(7, 13, &left);
+        left.leave(14, false);
+        assert!(seen.holds(14, &left));
+        seen.forget();
+        assert!(!seen.holds(14, &left) && !seen.is(7));
+    }
+
+    #[test]
+    fn a_look_at_a_state_that_the_writer_did_not_leave_holds_for_that_state_alone() {
+        let (left, mut seen) = (LeftWal::default(), SchemaSeen::default());
+        left.leave(10, false);
+        seen.saw(7, 20, &left);
+        assert!(seen.holds(20, &left));
+        left.leave(21, true);
+        assert!(!seen.holds(21, &left) && !seen.holds(10, &left));
     }
 }

@@ -6,10 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rusqlite::Connection as Sqlite;
+use rusqlite::{Connection as Sqlite, Row};
 
+use crate::connection::rows;
+use crate::dependencies::Columns;
 use crate::dependencies::tables::{Index, Kind, Table, Tables};
-use crate::sql::text::{has_one_spelling, joins_by_name, kind_of_virtual, may_replace};
+use crate::sql::text::{joins_by_name, kind_of_virtual, may_replace};
 use crate::sql::tokens::names;
 
 /// SQLITE_DETERMINISTIC (<https://sqlite.org/c3ref/c_deterministic.html>).
@@ -23,18 +25,17 @@ const EXPRESSION: i64 = -2;
 /// Reads the facts of the schema for the tables with these names, which this text reads.
 pub(crate) fn tables(sqlite: &Sqlite, read: &HashSet<&str>, sql: &str) -> rusqlite::Result<Tables> {
     let mut found = Tables { pure_functions: pure_functions(sqlite)?, ..Tables::default() };
-    let mut kinds: HashMap<String, Kind> = HashMap::new();
-    let mut listed = sqlite.prepare("SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main'")?;
-    let mut rows = listed.query([])?;
-    while let Some(row) = rows.next()? {
+    let kind = |row: &Row<'_>| {
         let kind = match (row.get_ref(1)?.as_str()?, row.get(2)?) {
             ("table", false) => Kind::Rowid,
             ("table", true) => Kind::WithoutRowid,
             ("view", _) => Kind::View,
             _ => Kind::Virtual,
         };
-        kinds.insert(row.get(0)?, kind);
-    }
+        Ok((row.get(0)?, kind))
+    };
+    let listed = "SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main'";
+    let kinds: HashMap<String, Kind> = rows(sqlite, listed, [], kind)?;
     let mut listed = sqlite.prepare("SELECT type, name, tbl_name, rootpage, sql FROM main.sqlite_schema")?;
     let mut rows = listed.query([])?;
     let mut views: Vec<(String, String)> = Vec::new();
@@ -46,7 +47,7 @@ pub(crate) fn tables(sqlite: &Sqlite, read: &HashSet<&str>, sql: &str) -> rusqli
         found.has_statistics |= name.starts_with("sqlite_stat");
         match row.get_ref(0)?.as_str()? {
             "index" => {
-                let mut index = Index { table: row.get(2)?, columns: None, unique: Vec::new() };
+                let mut index = Index { table: row.get(2)?, columns: Columns::All, unique: Vec::new() };
                 if read.contains(&*index.table) {
                     add_indexed_columns(sqlite, &name, &mut index)?;
                 }
@@ -80,7 +81,8 @@ pub(crate) fn reads_view_that_joins_by_name(sql: &str, views: Vec<(String, Strin
     let mut texts = vec![sql.to_owned()];
     let mut by_name: HashMap<String, String> = HashMap::new();
     for (name, definition) in views {
-        if has_one_spelling(&name) {
+        // A quote in a name is written in more than one way.
+        if !name.contains(['"', '`', ']', '\'']) {
             by_name.insert(name.to_ascii_lowercase(), definition);
         } else {
             texts.push(definition);
@@ -130,20 +132,20 @@ fn add_indexed_columns(sqlite: &Sqlite, name: &str, index: &mut Index) -> rusqli
     }
     let mut listed = sqlite.prepare("SELECT cid, name, coll, key FROM pragma_index_xinfo(?1, 'main')")?;
     let mut rows = listed.query([name])?;
-    let (mut columns, mut unique) = (Vec::new(), Vec::new());
+    let (mut columns, mut unique) = (Columns::NONE, Vec::new());
     while let Some(row) = rows.next()? {
         let name = match (row.get(0)?, row.get::<_, Option<String>>(1)?) {
             (EXPRESSION, _) => return Ok(()),
             (_, Some(name)) => Box::<str>::from(name),
             _ => continue,
         };
+        columns.add(&name);
         if row.get(3)? {
             is_unique &= row.get_ref(2)?.as_str()?.eq_ignore_ascii_case("BINARY");
-            unique.push(name.clone());
+            unique.push(name);
         }
-        columns.push(name);
     }
-    index.columns = Some(columns);
+    index.columns = columns;
     if is_unique {
         index.unique = unique;
     }
@@ -152,19 +154,14 @@ fn add_indexed_columns(sqlite: &Sqlite, name: &str, index: &mut Index) -> rusqli
 
 /// Returns the functions whose result depends on their arguments alone, in all their forms.
 fn pure_functions(sqlite: &Sqlite) -> rusqlite::Result<HashSet<Box<str>>> {
-    let mut listed = sqlite.prepare("SELECT lower(name), builtin, type, flags FROM pragma_function_list")?;
-    let mut rows = listed.query([])?;
-    let (mut pure, mut impure) = (HashSet::new(), HashSet::new());
-    while let Some(row) = rows.next()? {
-        let name: Box<str> = row.get::<_, String>(0)?.into();
+    let is_pure = |row: &Row<'_>| {
         let is_own_aggregate = row.get(1)? && row.get_ref(2)?.as_str()? != "s";
-        let is_pure = is_own_aggregate || row.get::<_, i64>(3)? & DETERMINISTIC != 0;
-        if is_pure {
-            pure.insert(name)
-        } else {
-            impure.insert(name)
-        };
-    }
-    pure.retain(|name| !impure.contains(name) && !READ_THE_CLOCK.contains(&&**name));
-    Ok(pure)
+        Ok((row.get::<_, String>(0)?.into(), is_own_aggregate || row.get::<_, i64>(3)? & DETERMINISTIC != 0))
+    };
+    let listed = "SELECT lower(name), builtin, type, flags FROM pragma_function_list";
+    let listed: Vec<(Box<str>, bool)> = rows(sqlite, listed, [], is_pure)?;
+    let (pure, impure): (Vec<_>, Vec<_>) = listed.into_iter().partition(|(_, is_pure)| *is_pure);
+    let impure: HashSet<Box<str>> = impure.into_iter().map(|(name, _)| name).collect();
+    let is_pure = |name: &str| !impure.contains(name) && !READ_THE_CLOCK.contains(&name);
+    Ok(pure.into_iter().map(|(name, _)| name).filter(|name| is_pure(name)).collect())
 }

@@ -30,10 +30,8 @@ pub(crate) fn open_alone(path: &Path, key: Option<&Key>, vfs: Option<&str>) -> R
 
 /// Gives SQLCipher the key, if there is one.
 pub(super) fn unlock(sqlite: &Sqlite, options: &Options) -> Result<()> {
-    match &options.key {
-        Some(key) => Ok(Cipher::of(sqlite).set_key(key.of_file(&options.path)?.bytes())?),
-        None => Ok(()),
-    }
+    let Some(key) = &options.key else { return Ok(()) };
+    Ok(Cipher::of(sqlite).set_key(key.of_file(&options.path)?.bytes())?)
 }
 
 /// Remembers the derived keys of the files, which were read by now. A file that has no page yet has none.

@@ -157,15 +157,12 @@ fn load_image(sqlite: Sqlite, bytes: &[u8]) -> Result<Sqlite> {
     match loaded {
         Ok(StepResult::Done) => sqlite.ok_or_else(Error::closed),
         Ok(_) => Err(Error::misuse("the database in memory is in use; please report it")),
-        Err(error) => Err(no_database(error.into())),
+        Err(error) => {
+            let error = Error::from(error);
+            let message = format!("the bytes of `deserialize` are no database: {}", error.message());
+            Err(error.with_message(message).with_kind(ErrorKind::Corrupt).in_operation("open"))
+        }
     }
-}
-
-/// The error of bytes that cannot be read as a database.
-#[cold]
-fn no_database(error: Error) -> Error {
-    let message = format!("the bytes of `deserialize` are no database: {}", error.message());
-    error.with_message(message).with_kind(ErrorKind::Corrupt).in_operation("open")
 }
 
 pub(super) fn keep_wal_at_close(sqlite: &Sqlite, keep: bool) -> Result<()> {
@@ -184,11 +181,10 @@ fn open_sqlite(options: &Options, role: Role) -> flatwater_sqlite::Result<Sqlite
     };
     let flags = rights | OpenFlags::SQLITE_OPEN_URI;
     let vfs = options.vfs.as_deref();
-    if options.immutable {
-        return Sqlite::open(Path::new(&uri::write(&options.path, Some(Mode::ReadOnly), true)), flags, vfs);
-    }
-    if role == Role::Own {
-        return Sqlite::open(Path::new(&uri::write(&options.path, Some(Mode::ReadWrite), false)), flags, vfs);
-    }
-    Sqlite::open(&options.path, flags, vfs)
+    let place = match role {
+        _ if options.immutable => uri::write(&options.path, Some(Mode::ReadOnly), true),
+        Role::Own => uri::write(&options.path, Some(Mode::ReadWrite), false),
+        _ => return Sqlite::open(&options.path, flags, vfs),
+    };
+    Sqlite::open(Path::new(&place), flags, vfs)
 }

@@ -17,7 +17,6 @@ use crate::sql::pragma::{answers, is_switch};
 use crate::sql::tokens::quoted;
 
 /// What is in force of the settings that no connection can tell.
-#[derive(Debug)]
 pub(crate) struct Stated {
     /// In milliseconds. The busy handler is Flatwater's own, so SQLite knows of none.
     busy_timeout: i64,

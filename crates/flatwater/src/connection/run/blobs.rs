@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use flatwater_sqlite::Sqlite;
-use rusqlite::ffi;
+use rusqlite::{Connection, ffi};
 
 use crate::connection::EngineConnection;
 use crate::dependencies::Columns;
@@ -93,16 +93,8 @@ fn run(sqlite: &Sqlite, blob: &BlobUse) -> Result<BlobUsed> {
     if !blob.only_reads() && table.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("sqlite_")) {
         return Err(Error::misuse(format!("the table {table} belongs to SQLite, and its values are not written")));
     }
-    let open = |sqlite| {
-        rusqlite::Connection::blob_open(
-            sqlite,
-            database.as_str(),
-            table.as_str(),
-            column.as_str(),
-            *rowid,
-            blob.only_reads(),
-        )
-    };
+    let (database, table, column) = (&**database, &**table, &**column);
+    let open = |sqlite| Connection::blob_open(sqlite, database, table, column, *rowid, blob.only_reads());
     let mut value = sqlite.patiently_with(open)?;
     let found = value.len();
     let mut read = Vec::new();

@@ -58,14 +58,12 @@ pub(crate) enum Bounds {
 }
 
 /// The result of a run.
-#[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) executed: ExecuteResult,
     pub(crate) result: Collected,
 }
 
 /// The rows of a run, as they were wanted.
-#[derive(Debug)]
 pub(crate) enum Collected {
     Nothing,
     Rows(Rows),

@@ -88,11 +88,7 @@ impl EngineConnection {
         {
             prepared = prepare(&mut self.sqlite, sql);
         }
-        let listing = prepared
-            .as_ref()
-            .ok()
-            .and_then(Option::as_ref)
-            .and_then(|first| listing_of_attached(&self.attached, first));
+        let listing = if let Ok(Some(first)) = &prepared { listing_of_attached(&self.attached, first) } else { None };
         let lists_attached = listing.is_some();
         if let Some((first, of)) = listing {
             self.sqlite.statement(first).finalize();

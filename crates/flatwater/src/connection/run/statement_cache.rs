@@ -43,7 +43,6 @@ impl Analysis {
 }
 
 /// A statement that is ready to run, and what is known about it.
-#[derive(Debug)]
 pub(crate) struct CachedStatement {
     pub(crate) id: StatementId,
     pub(crate) class: Arc<Class>,

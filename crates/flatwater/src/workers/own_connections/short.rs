@@ -14,7 +14,7 @@ use crate::connection::run::statement_cache::CachedStatement;
 use crate::error::{Error, Result};
 use crate::inline::eligibility::Permit;
 use crate::inline::outcome::Fallback;
-use crate::sql::schema_seen::LeftWal;
+use crate::sql::catalogue::LeftWal;
 use crate::sql::statement_info::StatementInfo;
 use crate::sql::text::Bracket;
 use crate::values::outcome::ExecuteResult;

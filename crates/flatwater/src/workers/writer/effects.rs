@@ -3,7 +3,7 @@
 //! Owns: recording it statement by statement, and putting it right. Belongs to the transaction, autocommit included,
 //! and not to the connection. Runs on the thread that holds the slot. Invariant: neither a TEMP object nor anything
 //! learnt under a schema that was not committed outlives the transaction. Leaves out: the schema as it is seen at the
-//! next use (`sql::schema_seen`).
+//! next use (`connection::learn::schema`).
 
 use super::known_schema::forget_schema;
 use super::writer_connection::WriterConnection;

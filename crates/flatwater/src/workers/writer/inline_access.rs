@@ -11,7 +11,7 @@ use crate::connection::EngineConnection;
 use crate::connection::run::inline_run::{self, Begun};
 use crate::inline::eligibility::Permit;
 use crate::inline::outcome::Fallback;
-use crate::sql::schema_seen::LeftWal;
+use crate::sql::catalogue::LeftWal;
 
 /// Runs `f` as an inline run: no snapshot begins in it that would have to wait or to recover the wal-index, it
 /// waits for no locks, and one page that is read from a file after `read_time` is refused. Also returns true if one was.

@@ -1,7 +1,7 @@
 //! What is known of the schema, and of the user's functions, on the writer's connection.
 //!
 //! Owns: reading it again, and finding out whether what is known still holds. Runs on the thread that holds the slot. Waits
-//! for no lock where it says so. Leaves out: what is known without reading the cookie (`sql::schema_seen`).
+//! for no lock where it says so. Leaves out: what is known without reading the cookie (`connection::learn::schema`).
 
 use flatwater_sqlite::WalState;
 
@@ -10,7 +10,7 @@ use super::writer_connection::WriterConnection;
 use crate::connection::EngineConnection;
 use crate::connection::learn::schema::SchemaFacts;
 use crate::error::Result;
-use crate::sql::schema_seen::LeftWal;
+use crate::sql::catalogue::LeftWal;
 
 /// Returns true if the known facts of the schema still hold, as seen from inside an open transaction.
 pub(crate) fn knows_schema(writer: &mut WriterConnection) -> Result<bool> {

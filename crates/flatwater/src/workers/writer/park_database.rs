@@ -62,7 +62,7 @@ impl Writer {
             watch.parked.begin();
             context.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
             let after = Stamp::of(&context.options.path);
-            let is_alone = left.is_some() && after.has_no_wal() && after.has_database_of(&before);
+            let is_alone = left.is_some() && after.wal.is_none() && after.database == before.database;
             Some(if is_alone { Parked::Alone(after) } else { Parked::BesideOthers })
         })
     }

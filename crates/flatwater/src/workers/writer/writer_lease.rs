@@ -28,7 +28,7 @@ use super::state::WriterLease;
 use super::writer_connection::WriterConnection;
 use crate::inline::outcome::Fallback;
 use crate::lease::{Lease, LeaseRun};
-use crate::sql::schema_seen::LeftWal;
+use crate::sql::catalogue::LeftWal;
 use crate::time::recurring::Recurring;
 
 /// A lease is renewed at this age, or when as many short writes may have taken their time, if that is longer. Frames that
