@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 
+use forms::Form;
+
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::api::statement::Statement;

@@ -206,7 +206,7 @@ impl Readers {
         // The row that it looks up by a unique key is another statement.
         let found = known.finds_no_rows()?;
         let permit = &shared.context.policy.permit(false, params.heap_bytes(), || text.backoff.may_try()).ok()?;
-        let (output, cookie) = (Output::Rows(usize::MAX), Some(known.cookie()));
+        let (output, cookie) = (Output::Rows(usize::MAX), Some(known.cookie));
         let run = self.run_inline(InlineQuery { text, params, output, permit, cookie, calls_timed: false });
         shared.context.recorder.tried_to_read(&run);
         shared.context.policy.tried(&text.backoff, permit.began, &run);

@@ -16,10 +16,10 @@ const TREES: [&str; 6] = ["crates", "conformance", "lab/src", "node/src", "pytho
 const ENGINE: &str = "crates/flatwater/src";
 
 /// The lines of code of the engine, without comments and tests, and how far below that it may be.
-const LINES: (usize, usize) = (33_200, 200);
+const LINES: (usize, usize) = (33_000, 200);
 
 /// Its files, and how far below that it may be.
-const ENGINE_FILES: (usize, usize) = (278, 3);
+const ENGINE_FILES: (usize, usize) = (275, 3);
 
 /// The kinds of work of a request, and the files that name one.
 const KINDS: (usize, usize) = (21, 0);
