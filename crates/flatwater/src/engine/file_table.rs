@@ -191,10 +191,8 @@ fn run(state: &'static PerProcess<Check>, look: impl FnOnce() + Send + 'static) 
 /// Checks all open files. Blocks on their file systems.
 fn check_all() {
     let mappings = mappings();
-    let files = FILES.lock();
     let open: Vec<_> =
-        files.entries.values().filter(|entry| entry.is_open()).map(|entry| entry.engine.clone()).collect();
-    drop(files);
+        FILES.lock().entries.values().filter(|entry| entry.is_open()).map(|entry| entry.engine.clone()).collect();
     // A check that hangs keeps no other engine than its own.
     for engine in open.iter().filter_map(Weak::upgrade) {
         // `look` stores the error.

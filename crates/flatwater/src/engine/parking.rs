@@ -134,9 +134,7 @@ fn list(engine: &Arc<Engine>) {
     if engine.recent.is_listed.swap(true, Ordering::SeqCst) {
         return;
     }
-    let mut clock = CLOCK.lock();
-    clock.list(Arc::downgrade(engine));
-    drop(clock);
+    CLOCK.lock().list(Arc::downgrade(engine));
     look();
 }
 
@@ -161,10 +159,10 @@ fn park(engine: &Arc<Engine>) -> Visited {
     {
         return Visited::Held;
     }
-    if writer.is_active() || readers.is_some_and(Readers::are_in_use) {
-        return Visited::Busy;
-    }
-    if !checkpointer.is_none_or(|checkpointer| checkpointer.rest(CHECKPOINT)) {
+    if writer.is_active()
+        || readers.is_some_and(Readers::are_in_use)
+        || !checkpointer.is_none_or(|checkpointer| checkpointer.rest(CHECKPOINT))
+    {
         return Visited::Busy;
     }
     let Some(_none) = engine.own.keep_closed() else { return Visited::Held };
@@ -173,26 +171,16 @@ fn park(engine: &Arc<Engine>) -> Visited {
             && checkpointer.is_none_or(Checkpointer::is_resting)
             && !watch.has_second_copy(mappings)
     };
-    match writer.park(are_closed) {
-        None => Visited::Busy,
-        Some(parked) => {
-            engine.context.recorder.counts.parked.count();
-            watch_parked(engine, writer, parked);
-            Visited::Parked
-        }
-    }
-}
-
-/// Called when the engine was parked: has commits of others noticed, if there are live queries.
-fn watch_parked(engine: &Arc<Engine>, writer: &Writer, parked: Parked) {
-    if !engine.live.is_watching() {
-        return;
-    }
+    let Some(parked) = writer.park(are_closed) else { return Visited::Busy };
+    engine.context.recorder.counts.parked.count();
+    // Commits of others are to be noticed, if there are live queries.
     match parked {
+        _ if !engine.live.is_watching() => {}
         Parked::Alone(stamp) => watch_files(engine, stamp),
         // Others use the file: its connections are opened again, and all live queries run.
         Parked::BesideOthers => writer.look_again(),
     }
+    Visited::Parked
 }
 
 /// Has engines parked if there are too many with connections. Called when one gets connections, and every few seconds: all may
@@ -209,9 +197,7 @@ pub(super) fn look() {
 fn park_others() {
     let mut hand = Hand::default();
     loop {
-        let mut clock = CLOCK.lock();
-        let next = clock.next(&mut hand);
-        drop(clock);
+        let next = CLOCK.lock().next(&mut hand);
         ROOM.notify_all();
         let Some(engine) = next else { return };
         let visited = engine.upgrade().map_or(Visited::Parked, |engine| visit(&engine));

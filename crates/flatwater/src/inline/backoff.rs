@@ -40,9 +40,7 @@ impl Backoff {
 
     /// Records a run that took far too long, although it was not ended. It also counts as one that ended well.
     pub(crate) fn was_long(&self) {
-        let doublings = self.fallbacks.load(Ordering::Relaxed).min(DOUBLINGS);
-        self.left.store(FIRST << doublings, Ordering::Relaxed);
-        self.fallbacks.store(doublings + 2, Ordering::Relaxed);
+        self.counts(2);
     }
 
     /// Records the outcome of an inline run.
@@ -58,10 +56,15 @@ impl Backoff {
     /// Records that a run fell back.
     pub(crate) fn fell_back(&self, why: Fallback) {
         if why.blames_the_text() {
-            let doublings = self.fallbacks.load(Ordering::Relaxed).min(DOUBLINGS);
-            self.left.store(FIRST << doublings, Ordering::Relaxed);
-            self.fallbacks.store(doublings + 1, Ordering::Relaxed);
+            self.counts(1);
         }
+    }
+
+    /// The last run counts against the statement, as so many.
+    fn counts(&self, runs: u32) {
+        let doublings = self.fallbacks.load(Ordering::Relaxed).min(DOUBLINGS);
+        self.left.store(FIRST << doublings, Ordering::Relaxed);
+        self.fallbacks.store(doublings + runs, Ordering::Relaxed);
     }
 }
 

@@ -21,9 +21,9 @@ pub(crate) struct Grouping {
     /// 0 before the first prepare; then `RUNS_ALONE`, or the epoch in which the text was found to be groupable.
     class: AtomicU64,
     /// It once ended the transaction of a group.
-    aborting: AtomicBool,
+    pub(super) aborting: AtomicBool,
     /// It failed in a group that had no savepoint for it.
-    failed: AtomicBool,
+    pub(super) failed: AtomicBool,
     /// The running average of its execution time in nanoseconds, plus 1; 0 before the first execution.
     cost_ns: AtomicU32,
     /// The number of timed executions, counted up to `HISTORY`.
@@ -48,18 +48,6 @@ impl Grouping {
             && !self.aborting.load(Ordering::Relaxed)
             && cost != 0
             && u128::from(cost - 1) <= short.as_nanos()
-    }
-
-    pub(super) fn mark_failed(&self) {
-        self.failed.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn mark_aborting(&self) {
-        self.aborting.store(true, Ordering::Relaxed);
     }
 
     /// Records an execution time. An average of the last eight, because one slow run may be due to the machine.
@@ -117,7 +105,7 @@ mod tests {
             text.took(Duration::ZERO);
         }
         assert!(text.is_groupable(0, short), "short again");
-        text.mark_aborting();
+        text.aborting.store(true, Ordering::Relaxed);
         assert!(!text.is_groupable(0, short));
     }
 }

@@ -177,15 +177,15 @@ impl StatementInfo {
 
     /// Records that the text failed in a group. From now on it runs inside a savepoint there.
     pub(crate) fn mark_failed(&self) {
-        self.groupings().for_each(Grouping::mark_failed);
+        self.groupings().for_each(|grouping| grouping.failed.store(true, Ordering::Relaxed));
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        self.groupings().any(Grouping::has_failed)
+        self.groupings().any(|grouping| grouping.failed.load(Ordering::Relaxed))
     }
 
     pub(crate) fn mark_aborting(&self) {
-        self.groupings().for_each(Grouping::mark_aborting);
+        self.groupings().for_each(|grouping| grouping.aborting.store(true, Ordering::Relaxed));
     }
 
     /// Adds one execution to the running average.

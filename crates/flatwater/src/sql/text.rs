@@ -19,10 +19,7 @@ use crate::dependencies::tables::Kind;
 /// Returns a script with the NUL behind it without which SQLite copies all that follows a statement before it prepares it
 /// (`sqlite3Prepare`).
 pub(crate) fn terminated(script: &str) -> String {
-    let mut terminated = String::with_capacity(script.len() + 1);
-    terminated.push_str(script);
-    terminated.push('\0');
-    terminated
+    [script, "\0"].concat()
 }
 
 /// How far a statement was read, as `sqlite3_complete` has it: the body of a trigger ends with `; END`.
@@ -67,8 +64,7 @@ pub(crate) fn statements(script: &str) -> impl Iterator<Item = &str> {
 fn after(within: Within, word: &str) -> Within {
     let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
     match within {
-        Within::Trigger if word == ";" => Within::TriggerSemicolon,
-        Within::TriggerSemicolon if word == ";" => Within::TriggerSemicolon,
+        Within::Trigger | Within::TriggerSemicolon if word == ";" => Within::TriggerSemicolon,
         Within::TriggerSemicolon if is(&["END"]) => Within::TriggerEnd,
         Within::TriggerEnd if word == ";" => Within::Start,
         Within::Trigger | Within::TriggerSemicolon | Within::TriggerEnd => Within::Trigger,

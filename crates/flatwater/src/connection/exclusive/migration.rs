@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use flatwater_sqlite::{AuthEvent, Discard, Policy, Sqlite, Verdict, statement_start};
+use flatwater_sqlite::{AuthEvent, Discard, Policy, Prepared, Sqlite, Verdict, statement_start};
 use rusqlite::{Row, ffi};
 
 use crate::connection::open::pragma_answers::{judge, prepare_under};
@@ -111,22 +111,23 @@ pub(crate) fn run_statement<'a>(
         Err(error) => return Some((StatementPlace { step, at, length: step.sql.len() - at }, Err(error))),
     };
     let place = StatementPlace { step, at, length: prepared.length };
-    let is_ignored = prepared.events.iter().any(|event| policy(event) == Verdict::Ignore);
-    let prepared = if is_ignored {
-        match judge(&mut connection.sqlite, &connection.stated, prepared, policy) {
-            Ok(judged) => judged.prepared,
-            Err(error) => return Some((place, Err(error))),
-        }
-    } else {
-        prepared
-    };
+    Some((place, run(connection, prepared, policy)))
+}
+
+/// Runs a statement that was prepared under this policy, and ends it. Returns what it does.
+fn run(connection: &mut EngineConnection, mut prepared: Prepared, policy: Policy) -> Result<Vec<AuthEvent>> {
+    if prepared.events.iter().any(|event| policy(event) == Verdict::Ignore) {
+        prepared = judge(&mut connection.sqlite, &connection.stated, prepared, policy)?.prepared;
+    }
     let ran = connection.sqlite.statement(prepared.id).run(&(), &mut Discard);
     connection.sqlite.statement(prepared.id).finalize();
-    let ran = ran.map_err(|error| {
-        let writes = Writes::of_rows(&prepared.events, Unreported::default());
-        explain_write(&connection.sqlite, error.into(), &writes)
-    });
-    Some((place, ran.map(|()| prepared.events)))
+    match ran {
+        Ok(()) => Ok(prepared.events),
+        Err(error) => {
+            let writes = Writes::of_rows(&prepared.events, Unreported::default());
+            Err(explain_write(&connection.sqlite, error.into(), &writes))
+        }
+    }
 }
 
 fn refusal(event: &AuthEvent) -> Error {

@@ -97,13 +97,8 @@ pub(crate) fn attach(sqlite: &mut Sqlite, attached: &Attached, place: &str, opti
     Ok(ran?)
 }
 
-fn is_no_database(error: &Error) -> bool {
+pub(super) fn is_no_database(error: &Error) -> bool {
     error.sqlite_code().is_some_and(|code| code & 0xff == ffi::SQLITE_NOTADB)
-}
-
-/// Returns the kind of the error for a file that cannot be attached.
-pub(super) fn kind_of_attached(error: &Error, options: &Options) -> ErrorKind {
-    if is_no_database(error) && options.key.is_some() { ErrorKind::Key } else { ErrorKind::Open }
 }
 
 /// The values of ATTACH. SQLite reads them where they are, so no copy of the key is left in its memory.

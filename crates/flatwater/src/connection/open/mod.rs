@@ -114,8 +114,7 @@ fn with_parts(
 /// (<https://litestream.io/tips/#disable-autocheckpoints-for-high-write-load-servers>).
 pub(crate) fn has_litestream(sqlite: &Sqlite) -> Result<bool> {
     let tables = "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('_litestream_seq', '_litestream_lock')";
-    let count = |sqlite: &rusqlite::Connection| sqlite.query_row(tables, [], |row| row.get::<_, i64>(0));
-    Ok(sqlite.patiently_with(count)? > 0)
+    Ok(sqlite.patiently_with(|sqlite| sqlite.query_row(tables, [], |row| row.get::<_, i64>(0)))? > 0)
 }
 
 /// Does everything from the open file to the settings. Returns the journal mode, and the attached files that are in WAL

@@ -136,7 +136,8 @@ pub(crate) fn attach_one(sqlite: &mut Sqlite, attached: &Attached, options: &Opt
         let error = because(error, sqlite);
         let message =
             format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
-        let kind = encryption::kind_of_attached(&error, options);
+        let may_be_the_key = options.key.is_some() && encryption::is_no_database(&error);
+        let kind = if may_be_the_key { ErrorKind::Key } else { ErrorKind::Open };
         error.with_kind(kind).with_message(message).in_operation("open")
     })
 }
