@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::floors::{imports, module, sources};
+use super::sizes::{fault, lines};
 
 /// The rooms of the kernel, without those of features inside them.
 const KERNEL: &[&str] =
@@ -95,27 +96,34 @@ fn is_in(module: &str, rooms: &[&str]) -> bool {
     rooms.iter().any(|room| module == *room || module.strip_prefix(room).is_some_and(|rest| rest.starts_with("::")))
 }
 
+/// The lines of code of the kernel, and how far below that it may be.
+const LINES: (usize, usize) = (16_600, 150);
+
+/// Returns the modules of the kernel, with their texts.
+fn kernel() -> Vec<(Vec<String>, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let is_kernel = |name: &str| {
+        let is_feature = FEATURES.iter().any(|(_, rooms, _)| is_in(name, rooms));
+        is_in(name, KERNEL) && !is_feature && !name.ends_with("tests")
+    };
+    let files = sources(&src).into_iter().map(|file| (module(&src, &file), file));
+    let kernel = files.filter(|(path, _)| is_kernel(&path.join("::")));
+    kernel.map(|(path, file)| (path, std::fs::read_to_string(file).unwrap())).collect()
+}
+
 /// Returns the files of the kernel that name each feature.
 fn doors() -> BTreeMap<&'static str, BTreeSet<String>> {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut doors: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    let mut files = 0;
-    for file in sources(&src) {
-        let path = module(&src, &file);
-        let name = path.join("::");
-        let is_feature = FEATURES.iter().any(|(_, rooms, _)| is_in(&name, rooms));
-        if !is_in(&name, KERNEL) || is_feature || name.ends_with("_tests") {
-            continue;
-        }
-        files += 1;
-        let named = imports(&path, &std::fs::read_to_string(&file).unwrap());
+    let kernel = kernel();
+    assert!(kernel.len() > 100, "only {} files of the kernel were seen", kernel.len());
+    for (path, text) in kernel {
+        let named = imports(&path, &text);
         for (feature, rooms, _) in FEATURES {
             if named.iter().any(|import| is_in(&import.join("::"), rooms)) {
-                doors.entry(feature).or_default().insert(name.clone());
+                doors.entry(feature).or_default().insert(path.join("::"));
             }
         }
     }
-    assert!(files > 100, "only {files} files of the kernel were seen");
     doors
 }
 
@@ -130,4 +138,10 @@ fn the_kernel_names_features_only_where_they_hang_on_it() {
         faults.extend(allowed.difference(&found).map(|file| format!("{file} names {feature} no more: take it off")));
     }
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn the_kernel_grows_no_larger() {
+    let code = kernel().iter().map(|(_, text)| lines(text)).sum();
+    assert_eq!(fault("lines of code of the kernel", code, LINES), None);
 }

@@ -30,7 +30,7 @@ fn root() -> &'static Path {
 }
 
 /// What is wrong with a number of something, if it may be `most`, and `slack` less.
-fn fault(what: &str, number: usize, (most, slack): (usize, usize)) -> Option<String> {
+pub(crate) fn fault(what: &str, number: usize, (most, slack): (usize, usize)) -> Option<String> {
     match number {
         _ if number > most => Some(format!("{what}: {number}, and may be {most}")),
         _ if number + slack < most => Some(format!("{what}: {number}, which is below {most}: lower the bound")),
@@ -52,7 +52,7 @@ fn no_folder_has_more_files_than_one_can_look_through() {
 }
 
 /// The number of lines with code, without modules of tests.
-fn lines(text: &str) -> usize {
+pub(crate) fn lines(text: &str) -> usize {
     let has_code = |line: &&str| !line.trim_start().starts_with("//") && !line.trim().is_empty();
     let mut rest = text.lines().filter(has_code);
     let (mut count, mut for_tests) = (0, false);
