@@ -426,8 +426,8 @@ mod model {
             let worker = thread::spawn(move || wake(promise.fill(7).unwrap_or_default()));
             let found = reply.poll_for(&mailbox, 1).is_ready();
             worker.join().unwrap();
-            let told = counts.0.load(loom::sync::atomic::Ordering::SeqCst);
-            assert_eq!(usize::from(found) + told, 1);
+            let notified = counts.0.load(loom::sync::atomic::Ordering::SeqCst);
+            assert_eq!(usize::from(found) + notified, 1);
             assert!(found || reply.poll_for(&mailbox, 1).is_ready());
         });
     }
@@ -443,6 +443,31 @@ mod model {
             });
             assert_eq!(loom::future::block_on(reply), Some(7));
             worker.join().unwrap();
+        });
+    }
+
+    /// A caller that looks at the reply first and at the parts then finds something, or is told; and when it finds the
+    /// reply, the part is there.
+    #[test]
+    fn a_part_is_found_or_notified_and_comes_before_the_reply() {
+        loom::model(|| {
+            let parts = std::sync::Arc::new(Parts::default());
+            let (promise, reply) = reply::<i32>();
+            let counts = std::sync::Arc::new(Counts(loom::sync::atomic::AtomicUsize::new(0)));
+            let mailbox = counts.clone() as std::sync::Arc<dyn Mailbox>;
+            let handed = parts.clone();
+            let worker = thread::spawn(move || {
+                handed.hand_over(1);
+                wake(promise.fill(2).unwrap_or_default());
+            });
+            let replied = reply.poll_for(&mailbox, 1).is_ready();
+            let part = parts.take(Some((&mailbox, 1)));
+            assert!(!replied || part.is_some(), "the reply came before the part");
+            worker.join().unwrap();
+            if !replied && part.is_none() {
+                assert!(counts.0.load(loom::sync::atomic::Ordering::SeqCst) > 0, "nothing was told");
+            }
+            assert!(part.is_some() || parts.take(None).is_some());
         });
     }
 }
@@ -500,49 +525,5 @@ mod parts_tests {
         assert_eq!(dropped_by(FEW), vec![here; FEW]);
         let many = dropped_by(1000);
         assert!(many.len() == 1000 && !many.contains(&here));
-    }
-}
-
-/// Run by `make loom`.
-#[cfg(all(test, flatwater_loom))]
-mod model {
-    use loom::sync::atomic::{AtomicUsize, Ordering};
-    use loom::thread;
-
-    use super::*;
-
-    struct Counts(AtomicUsize);
-
-    impl Mailbox for Counts {
-        fn ready(&self, _: u64) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-
-        fn flush(&self) {}
-    }
-
-    /// A caller that looks at the reply first and at the parts then finds something, or is told; and when it finds the
-    /// reply, the part is there.
-    #[test]
-    fn a_part_is_found_or_notified_and_comes_before_the_reply() {
-        loom::model(|| {
-            let parts = std::sync::Arc::new(Parts::default());
-            let (promise, reply) = reply::<i32>();
-            let counts = std::sync::Arc::new(Counts(AtomicUsize::new(0)));
-            let mailbox = counts.clone() as std::sync::Arc<dyn Mailbox>;
-            let handed = parts.clone();
-            let worker = thread::spawn(move || {
-                handed.hand_over(1);
-                wake(promise.fill(2).unwrap_or_default());
-            });
-            let replied = reply.poll_for(&mailbox, 1).is_ready();
-            let part = parts.take(Some((&mailbox, 1)));
-            assert!(!replied || part.is_some(), "the reply came before the part");
-            worker.join().unwrap();
-            if !replied && part.is_none() {
-                assert!(counts.0.load(Ordering::SeqCst) > 0, "nothing was told");
-            }
-            assert!(part.is_some() || parts.take(None).is_some());
-        });
     }
 }
