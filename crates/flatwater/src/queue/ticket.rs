@@ -112,9 +112,12 @@ impl Ticket {
         self.moves(RUNNING, FINISHING) || matches!(self.state(), FINISHING | LEFT)
     }
 
-    /// Called after one of several commits: the rest of the request is not finished whatever its caller does.
+    /// Called after one of several commits: the rest of the request is not finished whatever its caller does. If he left in the
+    /// commit, the rest is given up.
     pub(crate) fn goes_on(&self) {
-        self.moves(FINISHING, RUNNING);
+        if !self.moves(FINISHING, RUNNING) {
+            self.moves(LEFT, INTERRUPTED);
+        }
     }
 
     /// Marks a request as waiting again, because it goes back into the queue. Returns false if its caller has left.
@@ -305,6 +308,11 @@ mod tests {
         assert!(ticket.finishes());
         ticket.goes_on();
         assert_eq!(ticket.leave(), Leaves::Interrupted);
+        let ticket = started();
+        assert!(ticket.finishes());
+        assert_eq!(ticket.leave(), Leaves::Finishing);
+        ticket.goes_on();
+        assert!(ticket.should_stop() && !ticket.finishes(), "who left in a commit ends what comes after it");
     }
 
     #[test]
