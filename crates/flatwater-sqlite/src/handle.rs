@@ -60,6 +60,13 @@ impl Handle {
         unsafe { ffi::sqlite3_txn_state(self.0, std::ptr::null()) != ffi::SQLITE_TXN_NONE }
     }
 
+    /// The same of the main database alone.
+    #[must_use]
+    pub fn has_begun_in_main(&self) -> bool {
+        // SAFETY: the connection is open, and the name is terminated.
+        unsafe { ffi::sqlite3_txn_state(self.0, c"main".as_ptr()) != ffi::SQLITE_TXN_NONE }
+    }
+
     /// The number of rows that all INSERTs, UPDATEs and DELETEs changed since the connection was opened
     /// (<https://sqlite.org/c3ref/total_changes.html>).
     #[must_use]

@@ -112,6 +112,11 @@ pub(crate) fn learn_before(
     if ready.class.route != Route::Write || connection.journal != "wal" {
         return Ok(());
     }
+    // What is asked of the schema would begin to read, and SQLite waits for no lock where a read becomes a write.
+    let handle = connection.sqlite.handle();
+    if !handle.is_autocommit() && !handle.has_begun_in_main() {
+        return Ok(());
+    }
     let fits = |connection: &mut EngineConnection| connection.sqlite.statement(ready.id).fits(&params);
     if ready.text.stable.is_due() && fits(connection) {
         compare_plans(connection, ready, params)?;

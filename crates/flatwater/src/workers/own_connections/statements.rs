@@ -38,6 +38,8 @@ struct RequestRun<'a> {
     ends: &'a Arc<dyn Interrupt>,
     /// Its statements are kept together: none ends their transaction.
     are_together: bool,
+    /// The statement is the one of its request.
+    is_only: bool,
     /// A statement writes, and did not run without the slot.
     needs_slot: bool,
     /// That of the last statement.
@@ -52,8 +54,15 @@ impl Runner {
         ticket: &Arc<Ticket>,
         ends: &Arc<dyn Interrupt>,
     ) -> Result<Option<Answer>> {
-        let mut run =
-            RequestRun { runner: self, ticket, ends, are_together: false, needs_slot: false, execution: None };
+        let mut run = RequestRun {
+            runner: self,
+            ticket,
+            ends,
+            are_together: false,
+            is_only: false,
+            needs_slot: false,
+            execution: None,
+        };
         let ran = run.run(work);
         let is_to_run_again = run.needs_slot && !run.are_together;
         if is_to_run_again { Ok(None) } else { ran.map(Some) }
@@ -169,6 +178,8 @@ impl RequestRun<'_> {
 
 impl Frame for RequestRun<'_> {
     const PLACE: &'static str = "on a connection";
+    /// The trace of the program would see it, and the time has waits for locks in it.
+    const LEARNS_FROM_ROWS: bool = false;
 
     fn writer(&mut self) -> Result<&mut WriterConnection> {
         self.runner.writer()
@@ -180,17 +191,24 @@ impl Frame for RequestRun<'_> {
         Ok(if self.are_together { policy::migration } else { exclusive_policy(connection) })
     }
 
-    fn runs(&mut self, ready: &CachedStatement, _: bool) -> Result<()> {
+    fn runs(&mut self, ready: &CachedStatement, is_only: bool) -> Result<()> {
         if ready.class.locks && self.runner.slot.is_none() {
             self.needs_slot = true;
             return Err(Error::misuse("a statement that reads has become one that writes").with_hint("try again"));
         }
-        self.runner.note(ready);
+        if !is_only {
+            self.runner.note(ready);
+        }
+        self.is_only = is_only;
         Ok(())
     }
 
     /// A statement may commit by itself.
     fn execute(&mut self, run: &StatementRun<'_>) -> Result<Outcome> {
+        if self.is_only {
+            // What is refused because of its rows is not noted.
+            self.runner.note(run.statement);
+        }
         self.execution = Some(Execution::begin(self.runner.writer()?)?);
         let Some(shared) = self.runner.slot.as_ref().map(|slot| slot.shared.clone()) else {
             return self.execute_guarded(run);

@@ -88,6 +88,7 @@ impl WriterFrame<'_> {
 
 impl Frame for WriterFrame<'_> {
     const PLACE: &'static str = "inside a transaction";
+    const LEARNS_FROM_ROWS: bool = true;
 
     fn writer(&mut self) -> Result<&mut WriterConnection> {
         Ok(self.writer)

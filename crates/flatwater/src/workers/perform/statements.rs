@@ -34,6 +34,9 @@ pub(crate) trait Frame {
     /// Where that is, in messages.
     const PLACE: &'static str;
 
+    /// What many rows show of their text is noted for its next use. Where it is not, nothing else runs on the connection before them.
+    const LEARNS_FROM_ROWS: bool;
+
     /// The connection on which they run.
     fn writer(&mut self) -> Result<&mut WriterConnection>;
 
@@ -169,22 +172,24 @@ pub(crate) fn single(
     })
 }
 
-fn many(frame: &mut impl Frame, text: &Arc<StatementInfo>, rows: &ParamRows) -> Result<u64> {
+fn many<F: Frame>(frame: &mut F, text: &Arc<StatementInfo>, rows: &ParamRows) -> Result<u64> {
     with_ready(frame, text, |frame, ready| {
         frame.runs(ready, false)?;
         refuse_rows(ready)?;
         let connection = frame.writer()?.connection()?;
-        if let Some(first) = rows.rows().next() {
+        if let Some(first) = rows.rows().next().filter(|_| F::LEARNS_FROM_ROWS) {
             learn_before(connection, ready, first)?;
         }
         let began = Instant::now();
         let changes = connection.execute_many(ready, rows)?;
-        ready.text.took_for(began.elapsed(), rows.len());
+        if F::LEARNS_FROM_ROWS {
+            ready.text.took_for(began.elapsed(), rows.len());
+        }
         Ok(changes)
     })
 }
 
-fn batch(frame: &mut impl Frame, statements: &BatchStatements<Arc<StatementInfo>>) -> Result<Vec<BatchResult>> {
+fn batch<F: Frame>(frame: &mut F, statements: &BatchStatements<Arc<StatementInfo>>) -> Result<Vec<BatchResult>> {
     let mut results = Vec::with_capacity(statements.len());
     for (text, rows) in statements.texts() {
         let mut rows = rows.rows().peekable();
@@ -192,10 +197,14 @@ fn batch(frame: &mut impl Frame, statements: &BatchStatements<Arc<StatementInfo>
             with_ready(frame, text, |frame, ready| {
                 frame.runs(ready, false)?;
                 let connection = frame.writer()?.connection()?;
-                learn_before(connection, ready, first)?;
+                if F::LEARNS_FROM_ROWS {
+                    learn_before(connection, ready, first)?;
+                }
                 let (began, before) = (Instant::now(), results.len());
                 connection.execute_each(ready, &mut rows, &mut |result| results.push(result))?;
-                text.took_for(began.elapsed(), results.len() - before);
+                if F::LEARNS_FROM_ROWS {
+                    text.took_for(began.elapsed(), results.len() - before);
+                }
                 Ok(())
             })?;
         }

@@ -444,6 +444,34 @@ fn a_read_transaction_does_not_keep_a_close_beyond_its_time() {
     });
 }
 
+#[test]
+fn the_first_write_after_begin_waits_for_another_writer_however_often_its_text_has_run() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        for rows in [false, true] {
+            for _ in 0..5 {
+                let own = patient().connect(&db);
+                own.execute(INSERT, (0,)).await.unwrap();
+                let plain = file.plain();
+                own.execute("BEGIN", ()).await.unwrap();
+                plain.execute_batch("BEGIN IMMEDIATE").unwrap();
+                let other = std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(20));
+                    plain.execute_batch("COMMIT").unwrap();
+                });
+                if rows {
+                    own.execute_many(INSERT, [(1,), (2,)]).await.unwrap();
+                } else {
+                    own.execute(INSERT, (1,)).await.unwrap();
+                }
+                own.execute("COMMIT", ()).await.unwrap();
+                other.join().unwrap();
+            }
+        }
+    });
+}
+
 const PATH: &str = "FLATWATER_OWN_CONNECTIONS";
 
 #[test]
