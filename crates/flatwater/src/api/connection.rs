@@ -112,5 +112,11 @@ impl Connection {
     }
 }
 
-derefs_to_session!(Connection);
+impl std::ops::Deref for Connection {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
 opaque!(Connection);

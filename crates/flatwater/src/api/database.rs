@@ -218,5 +218,11 @@ impl Clone for Database {
     }
 }
 
-derefs_to_session!(Database);
+impl std::ops::Deref for Database {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
 opaque!(Database);

@@ -14,19 +14,6 @@ macro_rules! opaque {
     };
 }
 
-/// A type whose operations are those of its session.
-macro_rules! derefs_to_session {
-    ($type:ty) => {
-        impl std::ops::Deref for $type {
-            type Target = $crate::Session;
-
-            fn deref(&self) -> &$crate::Session {
-                &self.session
-            }
-        }
-    };
-}
-
 pub(crate) mod blob;
 pub(crate) mod call;
 pub(crate) mod closures;

@@ -191,7 +191,13 @@ pub(crate) fn begin(session: &Session, rowid: Option<i64>) -> Call<Transaction<'
     })
 }
 
-derefs_to_session!(Transaction<'_>);
+impl std::ops::Deref for Transaction<'_> {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
 
 impl std::fmt::Debug for Transaction<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -250,7 +256,13 @@ pub(crate) fn snapshot(of: &Session) -> Call<Snapshot> {
     })
 }
 
-derefs_to_session!(Snapshot);
+impl std::ops::Deref for Snapshot {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
 opaque!(Snapshot);
 
 #[cfg(all(test, not(flatwater_loom)))]
