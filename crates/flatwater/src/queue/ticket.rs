@@ -112,12 +112,14 @@ impl Ticket {
         self.moves(RUNNING, FINISHING) || matches!(self.state(), FINISHING | LEFT)
     }
 
-    /// Called after one of several commits: the rest of the request is not finished whatever its caller does. If he left in the
-    /// commit, the rest is given up.
+    /// Called after one of several commits: the rest of the request is not finished whatever its caller does.
     pub(crate) fn goes_on(&self) {
-        if !self.moves(FINISHING, RUNNING) {
-            self.moves(LEFT, INTERRUPTED);
-        }
+        self.moves(FINISHING, RUNNING);
+    }
+
+    /// Returns true if the caller left in a commit, which is finished: nothing interrupts what follows, so it must not begin.
+    pub(crate) fn has_left_in_commit(&self) -> bool {
+        self.state() == LEFT
     }
 
     /// Marks a request as waiting again, because it goes back into the queue. Returns false if its caller has left.
@@ -312,7 +314,7 @@ mod tests {
         assert!(ticket.finishes());
         assert_eq!(ticket.leave(), Leaves::Finishing);
         ticket.goes_on();
-        assert!(ticket.should_stop() && !ticket.finishes(), "who left in a commit ends what comes after it");
+        assert!(ticket.has_left_in_commit() && ticket.finishes(), "what belongs to that commit is finished");
     }
 
     #[test]

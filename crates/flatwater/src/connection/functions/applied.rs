@@ -194,8 +194,12 @@ fn foreign(connection: &rusqlite::Connection) -> Result<HashSet<String>> {
     Ok(not_built_in(connection)?.into_iter().filter(is_foreign).map(|(name, ..)| name).collect())
 }
 
-/// Returns the functions of a connection that are not built into SQLite.
+/// Returns the functions of a connection that are not built into SQLite, by their names in lower case. A query would begin to read, and
+/// might call a function of the program.
 pub(crate) fn not_built_in(connection: &rusqlite::Connection) -> rusqlite::Result<Vec<Listed>> {
-    let listed = "SELECT lower(name), narg, flags FROM pragma_function_list WHERE NOT builtin";
-    rows(connection, listed, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+    let listed: Vec<(bool, Listed)> = rows(connection, "PRAGMA function_list", [], |row| {
+        let name = row.get::<_, String>("name")?.to_ascii_lowercase();
+        Ok((row.get("builtin")?, (name, row.get("narg")?, row.get("flags")?)))
+    })?;
+    Ok(listed.into_iter().filter(|(is_built_in, _)| !is_built_in).map(|(_, one)| one).collect())
 }

@@ -149,6 +149,9 @@ impl<'a> Migration<'a> {
         let Some(step) = next(self.migrations.steps()?, &applied, self.migrations.ignore_missing)? else {
             return Ok(Ran::Nothing);
         };
+        if self.ticket.has_left_in_commit() {
+            return Err(left_request());
+        }
         if !step.in_transaction {
             return Ok(Ran::Outside(step));
         }
