@@ -23,7 +23,7 @@ use crate::workers::Answer;
 use crate::workers::exclusive::connection::exclusive_policy;
 use crate::workers::perform::autocommit::Execution;
 use crate::workers::perform::frame::may_leave_part;
-use crate::workers::perform::statements::{Frame, Wanted, perform, single};
+use crate::workers::perform::statements::{Expected, Frame, perform, single};
 use crate::workers::work::Work;
 use crate::workers::writer::commit::{commit, settle};
 use crate::workers::writer::commits_seen::changes;
@@ -38,8 +38,6 @@ struct RequestRun<'a> {
     ends: &'a Arc<dyn Interrupt>,
     /// Its statements are kept together: none ends their transaction.
     are_together: bool,
-    /// The statement is the one of its request.
-    is_only: bool,
     /// A statement writes, and did not run without the slot.
     needs_slot: bool,
     /// That of the last statement.
@@ -54,15 +52,8 @@ impl Runner {
         ticket: &Arc<Ticket>,
         ends: &Arc<dyn Interrupt>,
     ) -> Result<Option<Answer>> {
-        let mut run = RequestRun {
-            runner: self,
-            ticket,
-            ends,
-            are_together: false,
-            is_only: false,
-            needs_slot: false,
-            execution: None,
-        };
+        let mut run =
+            RequestRun { runner: self, ticket, ends, are_together: false, needs_slot: false, execution: None };
         let ran = run.run(work);
         let is_to_run_again = run.needs_slot && !run.are_together;
         if is_to_run_again { Ok(None) } else { ran.map(Some) }
@@ -77,7 +68,7 @@ impl RequestRun<'_> {
         }
         match (work, only) {
             (_, Some((text, params))) => {
-                let outcome = single(self, text, params, Wanted::Any)?;
+                let outcome = single(self, text, params, Expected::Any)?;
                 Ok(match outcome.result {
                     Collected::Unmade(..) => outcome.into(),
                     _ => Answer::Batch(vec![result_of(outcome)?]),
@@ -191,24 +182,20 @@ impl Frame for RequestRun<'_> {
         Ok(if self.are_together { policy::migration } else { exclusive_policy(connection) })
     }
 
-    fn runs(&mut self, ready: &CachedStatement, is_only: bool) -> Result<()> {
+    fn may_run(&mut self, ready: &CachedStatement, _: bool) -> Result<()> {
         if ready.class.locks && self.runner.slot.is_none() {
             self.needs_slot = true;
             return Err(Error::misuse("a statement that reads has become one that writes").with_hint("try again"));
         }
-        if !is_only {
-            self.runner.note(ready);
-        }
-        self.is_only = is_only;
         Ok(())
+    }
+
+    fn note(&mut self, ready: &CachedStatement) {
+        self.runner.note(ready);
     }
 
     /// A statement may commit by itself.
     fn execute(&mut self, run: &StatementRun<'_>) -> Result<Outcome> {
-        if self.is_only {
-            // What is refused because of its rows is not noted.
-            self.runner.note(run.statement);
-        }
         self.execution = Some(Execution::begin(self.runner.writer()?)?);
         let Some(shared) = self.runner.slot.as_ref().map(|slot| slot.shared.clone()) else {
             return self.execute_guarded(run);

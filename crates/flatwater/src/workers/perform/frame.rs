@@ -2,7 +2,7 @@
 //!
 //! Owns: which texts are refused there, noting what statements did, and which scan of a table in a transaction counts as short. Runs
 //! on the thread that has the connection. Invariant: every statement that runs is recorded in `Effects`. Leaves out: what each kind
-//! of work does (`statements`), what is noted of scans (`scan_history`), transactions, savepoints, failed commits.
+//! of work does (`statements`), what is noted of scans (`statement_cache`), transactions, savepoints, failed commits.
 
 use std::time::Duration;
 
@@ -109,9 +109,8 @@ impl Frame for WriterFrame<'_> {
         if self.is_first { refuse_change_function(ready) } else { Ok(()) }
     }
 
-    fn runs(&mut self, ready: &CachedStatement, is_only: bool) -> Result<()> {
+    fn may_run(&mut self, ready: &CachedStatement, is_only: bool) -> Result<()> {
         self.refuse_temp(ready)?;
-        self.effects.note(&ready.class, self.writer);
         match self.rules {
             Rules::Snapshot if is_only && ready.class.route == Route::Write && !ready.class.reads_setting => {
                 Err(snapshot_writes().with_sql(&ready.text.sql))
@@ -123,6 +122,10 @@ impl Frame for WriterFrame<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    fn note(&mut self, ready: &CachedStatement) {
+        self.effects.note(&ready.class, self.writer);
     }
 
     fn ran(&mut self, text: &StatementInfo, ready: &CachedStatement, took: Duration) -> Result<()> {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Policy;
 
+use crate::connection::EngineConnection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
 use crate::connection::run::execute::{Bounds, Outcome, Output, StatementRun, output_of};
@@ -48,8 +49,11 @@ pub(crate) trait Frame {
         Ok(())
     }
 
-    /// Called before a statement runs: refuses it, or notes what it does. `is_only`: it is the one statement of its work.
-    fn runs(&mut self, ready: &CachedStatement, is_only: bool) -> Result<()>;
+    /// Refuses a statement that must not run here. `is_only`: it is the one statement of its work.
+    fn may_run(&mut self, ready: &CachedStatement, is_only: bool) -> Result<()>;
+
+    /// Called before a statement runs: notes what it does.
+    fn note(&mut self, ready: &CachedStatement);
 
     fn execute(&mut self, run: &StatementRun<'_>) -> Result<Outcome> {
         self.writer()?.connection()?.execute(run)
@@ -63,7 +67,7 @@ pub(crate) trait Frame {
 pub(crate) fn perform<F: Frame>(frame: &mut F, work: &Work) -> Result<Answer> {
     match work {
         Work::Execute { text, params } | Work::Query { text, params, .. } => {
-            single(frame, text, params.row(), Wanted::of(work)).map(Answer::from)
+            single(frame, text, params.row(), Expected::of(work)).map(Answer::from)
         }
         Work::Many { text, rows } => many(frame, text, rows).map(Answer::Changes),
         Work::Batch(statements) => batch(frame, statements).map(Answer::Batch),
@@ -80,8 +84,8 @@ pub(crate) fn perform<F: Frame>(frame: &mut F, work: &Work) -> Result<Answer> {
     }
 }
 
-/// What a call wants of one statement.
-pub(crate) enum Wanted<'a> {
+/// What a call expects of one statement.
+pub(crate) enum Expected<'a> {
     /// That it has no rows.
     NoRows,
     /// That it has rows, and these of them.
@@ -90,7 +94,7 @@ pub(crate) enum Wanted<'a> {
     Any,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> Expected<'a> {
     fn of(work: &'a Work) -> Self {
         if let Work::Execute { .. } = work { Self::NoRows } else { Self::Rows(work.output()) }
     }
@@ -114,7 +118,7 @@ pub(crate) fn run_one(
     bounds: Bounds,
 ) -> Result<Answer> {
     let Some((_, params)) = work.statement() else { return Err(Error::misuse("this is not one statement")) };
-    let output = Wanted::of(work).output(statement)?;
+    let output = Expected::of(work).output(statement)?;
     Ok(writer.connection()?.execute(&StatementRun { statement, params: params.row(), output, bounds })?.into())
 }
 
@@ -158,11 +162,12 @@ pub(crate) fn single(
     frame: &mut impl Frame,
     text: &Arc<StatementInfo>,
     params: ParamRow<'_>,
-    wanted: Wanted<'_>,
+    expected: Expected<'_>,
 ) -> Result<Outcome> {
     with_ready(frame, text, |frame, ready| {
-        frame.runs(ready, true)?;
-        let output = wanted.output(ready)?;
+        frame.may_run(ready, true)?;
+        let output = expected.output(ready)?;
+        frame.note(ready);
         learn_before(frame.writer()?.connection()?, ready, params)?;
         let time = RunTime::begin();
         let outcome = frame.execute(&StatementRun { statement: ready, params, output, bounds: Bounds::Armed })?;
@@ -172,44 +177,57 @@ pub(crate) fn single(
     })
 }
 
-fn many<F: Frame>(frame: &mut F, text: &Arc<StatementInfo>, rows: &ParamRows) -> Result<u64> {
+fn many(frame: &mut impl Frame, text: &Arc<StatementInfo>, rows: &ParamRows) -> Result<u64> {
     with_ready(frame, text, |frame, ready| {
-        frame.runs(ready, false)?;
+        frame.may_run(ready, false)?;
         refuse_rows(ready)?;
-        let connection = frame.writer()?.connection()?;
-        if let Some(first) = rows.rows().next().filter(|_| F::LEARNS_FROM_ROWS) {
-            learn_before(connection, ready, first)?;
-        }
-        let began = Instant::now();
-        let changes = connection.execute_many(ready, rows)?;
-        if F::LEARNS_FROM_ROWS {
-            ready.text.took_for(began.elapsed(), rows.len());
-        }
+        let mut changes = 0;
+        run_rows(frame, text, ready, rows.rows().next(), |connection| {
+            changes = connection.execute_many(ready, rows)?;
+            Ok(rows.len())
+        })?;
         Ok(changes)
     })
 }
 
-fn batch<F: Frame>(frame: &mut F, statements: &BatchStatements<Arc<StatementInfo>>) -> Result<Vec<BatchResult>> {
+fn batch(frame: &mut impl Frame, statements: &BatchStatements<Arc<StatementInfo>>) -> Result<Vec<BatchResult>> {
     let mut results = Vec::with_capacity(statements.len());
     for (text, rows) in statements.texts() {
         let mut rows = rows.rows().peekable();
         while let Some(first) = rows.peek().copied() {
             with_ready(frame, text, |frame, ready| {
-                frame.runs(ready, false)?;
-                let connection = frame.writer()?.connection()?;
-                if F::LEARNS_FROM_ROWS {
-                    learn_before(connection, ready, first)?;
-                }
-                let (began, before) = (Instant::now(), results.len());
-                connection.execute_each(ready, &mut rows, &mut |result| results.push(result))?;
-                if F::LEARNS_FROM_ROWS {
-                    text.took_for(began.elapsed(), results.len() - before);
-                }
-                Ok(())
+                frame.may_run(ready, false)?;
+                run_rows(frame, text, ready, Some(first), |connection| {
+                    let before = results.len();
+                    connection.execute_each(ready, &mut rows, &mut |result| results.push(result))?;
+                    Ok(results.len() - before)
+                })
             })?;
         }
     }
     Ok(results)
+}
+
+/// Runs rows of a statement by `run`, which returns how many, and records what they show of their text.
+fn run_rows<F: Frame>(
+    frame: &mut F,
+    text: &StatementInfo,
+    ready: &CachedStatement,
+    first: Option<ParamRow<'_>>,
+    run: impl FnOnce(&mut EngineConnection) -> Result<usize>,
+) -> Result<()> {
+    frame.note(ready);
+    let connection = frame.writer()?.connection()?;
+    if !F::LEARNS_FROM_ROWS {
+        return run(connection).map(drop);
+    }
+    if let Some(first) = first {
+        learn_before(connection, ready, first)?;
+    }
+    let began = Instant::now();
+    let rows = run(connection)?;
+    text.took_for(began.elapsed(), rows);
+    Ok(())
 }
 
 /// Runs one statement after the other. Each is prepared after the earlier ones ran. Rows are dropped.
@@ -224,7 +242,10 @@ fn script(frame: &mut impl Frame, text: &Arc<StatementInfo>) -> Result<()> {
         let Some((statement, length)) = first else { return Ok(()) };
         let (params, output) = (Params::default(), Output::Nothing);
         let run = StatementRun { statement: &statement, params: params.row(), output, bounds: Bounds::Armed };
-        let ran = frame.runs(&statement, false).and_then(|()| frame.execute(&run));
+        let ran = frame.may_run(&statement, false).and_then(|()| {
+            frame.note(&statement);
+            frame.execute(&run)
+        });
         if let Some(connection) = frame.writer()?.connection.as_mut() {
             connection.sqlite.statement(statement.id).finalize();
         }
