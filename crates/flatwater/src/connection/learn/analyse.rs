@@ -323,6 +323,24 @@ mod tests {
         }
     }
 
+    /// The names of functions are read without them.
+    #[test]
+    fn a_lower_of_the_users_is_not_called_for_what_is_learnt() {
+        let (_directory, mut connection) = open();
+        let flags = rusqlite::functions::FunctionFlags::SQLITE_UTF8;
+        let sqlite = connection.sqlite.rusqlite();
+        let calls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let called = calls.clone();
+        let lower = move |_: &rusqlite::functions::Context<'_>| {
+            called.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Ok("mine")
+        };
+        sqlite.create_scalar_function("lower", 1, flags, lower).unwrap();
+        sqlite.create_scalar_function("upper", 1, flags, |_| Ok(1)).unwrap();
+        assert_eq!(used_twice(&mut connection, "SELECT upper(a) FROM t WHERE id = 1").inline_read(), None);
+        assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 0);
+    }
+
     #[test]
     fn a_collation_that_may_be_the_users_is_opaque() {
         let (_directory, mut connection) = open();

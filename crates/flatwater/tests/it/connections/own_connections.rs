@@ -472,6 +472,26 @@ fn the_first_write_after_begin_waits_for_another_writer_however_often_its_text_h
     });
 }
 
+#[test]
+fn a_text_that_reads_no_table_begins_no_snapshot_however_often_it_has_run() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        let plain = file.plain();
+        for time in 0..5 {
+            let own = patient().connect(&db);
+            own.execute("BEGIN", ()).await.unwrap();
+            for _ in 0..time {
+                own.query("SELECT 1", ()).await.unwrap();
+            }
+            plain.execute(INSERT, (time,)).unwrap();
+            own.execute(INSERT, (time,)).await.unwrap();
+            own.execute("COMMIT", ()).await.unwrap();
+        }
+        assert_eq!(count(&db).await, 10);
+    });
+}
+
 const PATH: &str = "FLATWATER_OWN_CONNECTIONS";
 
 #[test]
