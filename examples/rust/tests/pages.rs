@@ -76,6 +76,27 @@ fn every_test_that_a_page_names_exists() {
 }
 
 #[test]
+fn every_source_that_a_page_names_by_its_path_exists() {
+    let trees = ["conformance", "crates", "lab/src", "node/src", "python/src", "torture"]
+        .map(|tree| files(&root().join(tree), ".rs"));
+    let sources: Vec<String> = trees.iter().flatten().map(|file| path_of(file)).collect();
+    let mut checked = 0;
+    for page in pages() {
+        for name in quoted(&read(&page)).into_iter().filter(|word| word.contains('/') && word.ends_with(".rs")) {
+            let is_it = |source: &String| source.ends_with(&format!("/{name}"));
+            let is_there = sources.iter().any(is_it) || root().join(name).exists();
+            assert!(is_there, "{} names {name}", page.display());
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "only {checked} sources are named");
+}
+
+fn path_of(file: &Path) -> String {
+    file.to_string_lossy().replace('\\', "/")
+}
+
+#[test]
 fn the_code_map_has_every_folder_and_no_other() {
     let page = read(&root().join("ARCHITECTURE.md"));
     let (_, map) = page.split_once("| folder of `crates/flatwater/src` | owns |").expect("the map");

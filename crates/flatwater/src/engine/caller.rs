@@ -4,7 +4,7 @@
 //! calls back; registering functions and collations, and subscribing to live queries, which wait for nothing. Runs on the thread of the
 //! caller. Invariants: calls of one number run in the order in which they are sent; when a registration returns, each connection
 //! looks before its next use, and nothing that was learnt with the functions before holds any more. Leaves out: routing a call
-//! (`dispatch`), the order of those that are held (`bindings::held`), and the list of functions (`connection::functions`).
+//! (`dispatch`), the order of those that are held (`bindings::front_call`), and the list of functions (`connection::functions`).
 
 use std::sync::Arc;
 

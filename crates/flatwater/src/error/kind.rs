@@ -4,7 +4,7 @@
 //! Owns: the kinds, the mapping from result codes to kinds, the list of their names, and the hints that follow from SQLite's code and
 //! message alone. Runs where the failure happens. Invariants: every result code has a kind; an extended code that is not listed gets
 //! the name of its primary code. Leaves out: all other parts of an error; what only a connection can find out
-//! (`connection::run::failed_writes`), and hiding bound values.
+//! (`connection::run::failures`), and hiding bound values.
 
 use flatwater_sqlite::{Limit, Refused, SqliteError, SystemFailure, refused};
 use rusqlite::ffi;

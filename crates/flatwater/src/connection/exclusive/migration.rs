@@ -6,7 +6,7 @@
 //! table that is checked, and comparing two findings. Runs on the thread that has the connection. Invariants: of the history only
 //! `create_history` and `add_to_history` write, and only inside of a transaction of the caller; each statement is prepared after the
 //! earlier ones ran, under the policy; the rest of a script is not copied for each of its statements. Leaves out: transactions, and
-//! what follows from the history and from violations (`migrations::plan`, `workers::exclusive`).
+//! what follows from the history and from violations (`migrations`, `workers::exclusive`).
 
 use std::collections::{HashMap, HashSet};
 

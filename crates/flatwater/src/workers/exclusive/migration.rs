@@ -3,7 +3,7 @@
 //! Owns: the steps from reading the history to the last COMMIT. Runs on the thread that holds the slot, from the first
 //! step to the last. Invariants: a step and its row of the history are committed together; what is next is decided
 //! inside of that transaction, so whoever comes later finds it done; the connection on which steps ran serves no other
-//! request. Leaves out: the decision what is next (`migrations::plan`).
+//! request. Leaves out: the decision what is next (`migrations`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
