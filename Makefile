@@ -25,10 +25,11 @@ demo:
 	fi
 
 # What to run between two edits: below a minute when all is built. It leaves out what is random, kills, or takes long.
+ENGINE = -p flatwater -p flatwater-base -p flatwater-sql -p flatwater-sqlite
 QUICK = --skip differential --skip kill --skip many_databases --skip checkpoints::processes --skip never_sees_less
 quick:
 	cargo fmt --all --check
-	cargo test --quiet -p flatwater -p flatwater-sqlite --lib
+	cargo test --quiet $(ENGINE) --lib
 	cargo test --quiet -p flatwater --test it -- $(QUICK)
 
 # Every test, but for those with SQLCipher (test-sqlcipher) and under other versions of Node (test-node-versions). The examples turn on
@@ -331,7 +332,7 @@ $(SQLD_MADE): crates/flatwater-remote/tests/sqld.txt crates/flatwater-remote/tes
 .PHONY: test-default-build
 test-default-build:
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build RUST_TEST_THREADS=$(TEST_THREADS) \
-	    cargo test -p flatwater -p flatwater-sqlite --lib --test it -- $(QUICK)
+	    cargo test $(ENGINE) --lib --test it -- $(QUICK)
 
 # With SQLCipher in the place of SQLite: every test of the engine with plain files, as without it, and those of encrypted files.
 # Built in a folder of its own, because a build has one SQLite; the first time OpenSSL takes minutes. What the compiler says of
@@ -340,12 +341,12 @@ test-default-build:
 test-sqlcipher:
 	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo test $(SQLCIPHER_CRATES) --features flatwater/sqlcipher,flatwater-examples/sqlcipher \
 	    -- --skip wrong_uses_are_refused
-SQLCIPHER_CRATES = -p flatwater -p flatwater-sqlite -p flatwater-bridge -p flatwater-conformance -p flatwater-examples
+SQLCIPHER_CRATES = $(ENGINE) -p flatwater-bridge -p flatwater-conformance -p flatwater-examples
 
 # Of these, what concerns encrypted files, copies of files and bytecode: where SQLCipher may do otherwise than SQLite.
 SQLCIPHER_FILES = attached backups blobs bytecode encryption integrity opcodes serialized untrusted vacuums
 test-sqlcipher-files:
-	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo test -p flatwater --features flatwater/sqlcipher --lib --test it -- $(SQLCIPHER_FILES)
+	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo test -p flatwater -p flatwater-sql --features flatwater/sqlcipher --lib --test it -- $(SQLCIPHER_FILES)
 
 # The runners of other migration libraries, which need an older rusqlite and so a workspace of their own.
 .PHONY: test-migrations-with-others
@@ -361,12 +362,12 @@ book:
 # Every interleaving of the queue with its token, and of the reply. The models take seconds however they are compiled, and an
 # optimised build of the engine a minute.
 loom:
-	RUSTFLAGS="--cfg flatwater_loom" CARGO_TARGET_DIR=$(TARGET)/loom cargo test -p flatwater --lib model
+	RUSTFLAGS="--cfg flatwater_loom" CARGO_TARGET_DIR=$(TARGET)/loom cargo test -p flatwater -p flatwater-base --lib model
 
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features flatwater/tracing -- -D warnings
-	cargo clippy -p flatwater --all-targets -- -D warnings
+	cargo clippy -p flatwater -p flatwater-base --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	cargo fmt --check --manifest-path python/Cargo.toml
 	cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings

@@ -105,7 +105,7 @@ fn every_kind_of_error_is_expected_somewhere_or_out_of_reach_for_a_reason() {
     let all = scenarios();
     let used: BTreeSet<_> = all.iter().flat_map(|(_, scenario)| scenario.kinds()).map(str::to_owned).collect();
     assert_eq!(used, kinds.expected);
-    let source = read(&folder().join("../crates/flatwater/src/error/kind.rs"));
+    let source = read(&folder().join("../crates/flatwater-base/src/error/kind.rs"));
     let names = source.lines().filter_map(|line| line.trim().strip_suffix("\",")?.split_once(" \""));
     let names: BTreeSet<_> =
         names.filter(|(kind, _)| kind.chars().all(char::is_alphabetic)).map(|(_, name)| name.to_owned()).collect();

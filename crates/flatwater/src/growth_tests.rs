@@ -14,20 +14,20 @@ use crate::Params;
 use crate::connection::learn::schema_tables::reads_view_that_joins_by_name;
 use crate::connection::run::hidden_values::hide_values;
 use crate::connection::run::hints::most_alike;
-use crate::dependencies::index::Index;
-use crate::dependencies::reads::Reads;
-use crate::dependencies::tables::{Kind, PrimaryKeys, Table, Tables};
-use crate::growth_counter::counted::{grows_with, steps};
 use crate::migrations::{Applied, Migrations, next};
-use crate::sql::text::may_replace;
-use crate::sql::tokens::{
+use flatwater_base::growth_counter::counted::{grows_with, steps};
+use flatwater_base::values::block::Block;
+use flatwater_base::values::column::ColumnNames;
+use flatwater_base::values::difference::Difference;
+use flatwater_base::values::row::Rows;
+use flatwater_sql::dependencies::index::Index;
+use flatwater_sql::dependencies::reads::Reads;
+use flatwater_sql::dependencies::tables::{Kind, PrimaryKeys, Table, Tables};
+use flatwater_sql::text::may_replace;
+use flatwater_sql::tokens::{
     has_aborting_conflict_clause, has_in_with_one_parameter, looks_like_a_write, may_call, may_call_any, names,
     without_literals,
 };
-use crate::values::block::Block;
-use crate::values::column::ColumnNames;
-use crate::values::difference::Difference;
-use crate::values::row::Rows;
 
 const KIB: usize = 1024;
 

@@ -32,27 +32,16 @@
 mod api;
 #[doc(hidden)]
 pub mod bindings;
-mod busy_handler;
-mod bytecode;
 mod connection;
-mod dependencies;
-mod encode;
 mod engine;
-mod error;
 pub mod events;
 mod file;
-mod growth_counter;
-mod inline;
 mod lease;
 mod migrations;
 pub mod options;
 mod queue;
-mod sql;
 pub mod stats;
-mod thread;
-mod time;
 mod turnstile;
-pub mod values;
 mod workers;
 
 pub use api::call::Call;
@@ -61,21 +50,33 @@ pub use api::database::Database;
 pub use api::live::Live;
 pub use api::prepared::Prepared;
 pub use api::session::Session;
+pub use api::sql::Sql;
 pub use api::statement::Statement;
 #[cfg(feature = "testing")]
 pub use api::testing;
 pub use api::transaction::{Snapshot, Transaction};
-pub use error::{Error, ErrorKind, Result};
+#[doc(inline)]
+pub use flatwater_base::error::{Error, ErrorKind, Result};
+#[doc(inline)]
+pub use flatwater_base::values::{FromRow, FromSql, Params, Row, Rows, ToSql};
+pub use flatwater_base::{named, params};
 #[cfg(feature = "derive")]
 pub use flatwater_derive::{FromRow, FromSql, ToSql};
 pub use migrations::Migrations;
 pub use options::Options;
 pub use rusqlite::types::{Value, ValueRef};
-pub use values::convert::{FromSql, ToSql};
-pub use values::from_row::FromRow;
-pub use values::params::Params;
-pub use values::row::{Row, Rows};
-pub use values::sql::Sql;
+
+/// The input and output of statements: values, parameters, rows.
+pub mod values {
+    #[cfg(feature = "serde_json")]
+    #[doc(inline)]
+    pub use flatwater_base::values::Json;
+    #[cfg(feature = "serde")]
+    #[doc(inline)]
+    pub use flatwater_base::values::Serde;
+    #[doc(inline)]
+    pub use flatwater_base::values::{BatchResult, Column, ColumnIndex, ExecuteResult, IntoParams, RowIter, Rusqlite};
+}
 
 /// Types that the operations return and take beyond values: batches, streams, rows of parameters, outcomes of calls.
 pub mod calls {
@@ -85,8 +86,9 @@ pub mod calls {
     pub use crate::api::integrity_check::IntegrityCheck;
     pub use crate::api::stream::{Batches, RowStream};
     pub use crate::engine::opening::CancelOutcome;
-    pub use crate::error::TimeoutEffect;
     pub use crate::migrations::ForeignKeyCheck;
+    #[doc(inline)]
+    pub use flatwater_base::error::TimeoutEffect;
     pub use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 }
 
@@ -111,8 +113,8 @@ pub use rusqlite;
 /// Called by the code of the derive macros. Not for programs: it may change in any version.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::values::from_row::{Cell, Cells, Columns, in_two_steps, unknown};
+    pub use flatwater_base::values::from_row::{Cell, Cells, Columns, in_two_steps, unknown};
 }
 
-#[cfg(test)]
+#[cfg(all(test, debug_assertions))]
 mod growth_tests;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha384};
 
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result};
-use crate::growth_counter::step;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::growth_counter::step;
 
 /// The line with which a script begins that must run outside of a transaction.
 const NO_TRANSACTION: &str = "-- no-transaction";

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crate::api::call::Call;
 use crate::api::session::Session;
 use crate::connection::run::blobs::{BlobPlace, BlobStep, BlobUse};
-use crate::error::{Error, Result};
 use crate::workers::work::Work;
+use flatwater_base::error::{Error, Result};
 
 /// A BLOB or a TEXT of one row, of which parts are read and written, made by [`Session::open_blob`].
 ///

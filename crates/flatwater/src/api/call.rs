@@ -13,11 +13,11 @@ use crate::api::pending::{Leaving, Pending, Stage, Start, Stepped};
 use crate::engine::caller::Caller;
 use crate::engine::handle::called_from_within;
 use crate::engine::opening::{CancelOutcome, Opening};
-use crate::error::{Error, Result};
-use crate::inline::budget;
-use crate::thread::current::{block_on, must_not_block};
 use crate::workers::Answer;
 use crate::workers::work::Work;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::budget;
+use flatwater_base::thread::current::{block_on, must_not_block};
 
 /// The future of one operation, with a result of `T` or an error of `E`. It begins when it is first polled, and it can
 /// be moved to any task or thread. To wait for it without a runtime, use [`wait`](Call::wait).

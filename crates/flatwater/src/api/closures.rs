@@ -19,9 +19,9 @@ use crate::api::connection::Connection;
 use crate::api::database::Database;
 use crate::connection::functions::registration::{Key, Registration};
 use crate::engine::caller::Caller;
-use crate::error::location::offset_by;
-use crate::error::{Error, Result};
 use crate::workers::work::{Exclusive, Returned, Work};
+use flatwater_base::error::location::offset_by;
+use flatwater_base::error::{Error, Result};
 
 const EXPLAIN: &str = "EXPLAIN QUERY PLAN ";
 

@@ -15,12 +15,12 @@ use crate::engine::awaited::{Awaited, Submitted};
 use crate::engine::caller::Caller;
 use crate::engine::handle::{Handle, called_from_within};
 use crate::engine::{Engine, registry};
-use crate::error::{Error, Result};
 use crate::options::{JsonOptions, Options};
 use crate::queue::reply::reply;
 use crate::stats::Stats;
-use crate::thread::current::{in_closure, is_inside};
 use crate::workers::shared_errors::waits_for_itself;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::current::{in_closure, is_inside};
 
 /// A SQLite database: one writer, several readers, any number of callers. Its operations are those of a [`Session`].
 /// Cloning it is cheap; all clones are one handle. When the last clone, call and transaction is dropped, the database is closed in the background.

@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use crate::api::call::Call;
 use crate::engine::caller::Caller;
 use crate::engine::opening::CancelOutcome;
-use crate::error::Result;
-use crate::error::location::in_row;
-use crate::inline::budget::{self, Pause};
 use crate::queue::ticket::CallOptions;
-use crate::sql::statement_info::StatementInfo;
-use crate::values::{IntoParams, ParamRows};
 use crate::workers::shared_errors::polled_again;
 use crate::workers::work::Work;
+use flatwater_base::error::Result;
+use flatwater_base::error::location::in_row;
+use flatwater_base::inline::budget::{self, Pause};
+use flatwater_base::values::{IntoParams, ParamRows};
+use flatwater_sql::statement_info::StatementInfo;
 
 /// After this time the task yields. The clock is read once per so many rows.
 const SLICE: Duration = Duration::from_micros(500);

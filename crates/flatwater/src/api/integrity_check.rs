@@ -16,10 +16,10 @@ use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::api::stream::Batches;
-use crate::error::{Error, Result};
-use crate::inline::budget::Pause;
-use crate::sql::tokens::quoted;
 use crate::workers::work::Wanted;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::budget::Pause;
+use flatwater_sql::tokens::quoted;
 
 /// So many problems are found. SQLite finds 100 by default, and collects those of the trees of pages before it returns
 /// the first.

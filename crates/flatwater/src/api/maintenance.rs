@@ -13,13 +13,13 @@ use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::connection::exclusive::copy::Copy;
 use crate::connection::exclusive::copy_target::Target;
-use crate::error::hint::hint;
-use crate::error::{Error, Result};
 use crate::migrations::Migrations;
 use crate::options::Key;
-use crate::values::BatchResult;
 use crate::workers::Answer;
 use crate::workers::work::{Exclusive, Work};
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::values::BatchResult;
 
 impl Database {
     /// Rebuilds the database without its free pages, and gives their space back to the file system

@@ -28,6 +28,7 @@ pub(crate) mod pending;
 pub(crate) mod prepared;
 pub(crate) mod report;
 pub(crate) mod session;
+pub(crate) mod sql;
 pub(crate) mod statement;
 pub(crate) mod stream;
 #[cfg(feature = "testing")]
@@ -36,10 +37,10 @@ pub(crate) mod transaction;
 
 #[cfg(test)]
 mod tests {
-    use crate::error::Result;
-    use crate::values::row::Rows;
     use crate::workers::Answer;
     use crate::workers::work::Work;
+    use flatwater_base::error::Result;
+    use flatwater_base::values::row::Rows;
 
     /// A call is moved a few times before it is polled, and its answer after that. In bytes, on machines of 64 bits.
     #[test]

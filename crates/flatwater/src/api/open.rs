@@ -17,11 +17,11 @@ use crate::engine::handle::{Handle, called_from_within};
 use crate::engine::opening::Opening;
 use crate::engine::registry::{self, FileReservation};
 use crate::engine::{Engine, parking};
-use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::queue::reply::reply;
-use crate::thread::current::{block_on, in_closure, must_not_block};
 use crate::workers::Answer;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::current::{block_on, in_closure, must_not_block};
 
 impl Options {
     /// Opens the database on a separate thread, so the caller's thread does not block. If this process has the file
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
     use crate::engine::registry::handles;
-    use crate::error::ErrorKind;
+    use flatwater_base::error::ErrorKind;
 
     /// A call that was polled and has not returned its result.
     fn polled(options: &Options) -> Call<Database> {

@@ -16,14 +16,14 @@ use crate::engine::caller::Caller;
 use crate::engine::dispatch::Begun;
 use crate::engine::handle::inherited;
 use crate::engine::opening::{CancelOutcome, Opening};
-use crate::error::{Error, Result};
-use crate::inline::budget::{self, Suspended};
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
 use crate::workers::open_transaction::Level;
 use crate::workers::shared_errors::{polled_again, too_late};
 use crate::workers::work::Work;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::budget::{self, Suspended};
 
 /// A call that has not returned its result.
 pub(crate) struct Pending {

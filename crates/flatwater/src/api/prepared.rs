@@ -9,10 +9,10 @@ use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
 use crate::api::session::Session;
 use crate::api::statement::{Given, IsGiven, Statement};
-use crate::error::Error;
-use crate::sql::statement_info::StatementInfo;
-use crate::values::{ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows};
 use crate::workers::work::Work;
+use flatwater_base::error::Error;
+use flatwater_base::values::{ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows};
+use flatwater_sql::statement_info::StatementInfo;
 
 /// One SQL statement of a database, for running it many times; made by [`Database::prepare`](crate::Database::prepare).
 /// Cloning it is cheap. Its operations are those of the same names of a [`Session`], with the same errors, without the

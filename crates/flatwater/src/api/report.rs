@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use crate::engine::caller::Caller;
 use crate::engine::handle::Handle;
 use crate::engine::opening::CancelOutcome;
-use crate::error::{Error, ErrorKind, Result, shorten};
 use crate::events;
 use crate::events::statement_event::{ExecutedOn, StatementEvent, is_telling, tell};
 use crate::queue::metrics::{Counts, Measured, MeasuredRun, RunMetrics};
-use crate::sql::statement_info::StatementInfo;
-use crate::thread::lock;
 use crate::workers::Answer;
 use crate::workers::work::Work;
+use flatwater_base::error::{Error, ErrorKind, Result, shorten};
+use flatwater_base::thread::lock;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// A call that is to be reported.
 pub(crate) struct Report {

@@ -11,14 +11,14 @@ use crate::api::execute_many::ExecuteMany;
 use crate::api::statement::Statement;
 use crate::api::stream::{Batches, RowStream};
 use crate::engine::caller::Caller;
-use crate::error::location::OPTIONAL_ROW;
-use crate::error::{Error, Result};
 use crate::options::JsonOptions;
 use crate::queue::ticket::CallOptions;
-use crate::sql::statement_info::StatementInfo;
-use crate::values::outcome::{decode_first_column, decode_rows};
-use crate::values::{BatchResult, BatchStatements, ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows};
 use crate::workers::work::{Wanted, Work};
+use flatwater_base::error::location::OPTIONAL_ROW;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::values::outcome::{decode_first_column, decode_rows};
+use flatwater_base::values::{BatchResult, BatchStatements, ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows};
+use flatwater_sql::statement_info::StatementInfo;
 
 /// The operations that a [`Database`](crate::Database), a [`Transaction`](crate::Transaction), a
 /// [`Snapshot`](crate::Snapshot) and a [`Connection`](crate::Connection) share: each of them derefs to it. A function that takes a `&Session` can be called with

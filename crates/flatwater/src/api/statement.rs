@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use crate::api::sql::Sql;
 use crate::engine::caller::Caller;
-use crate::error::{Error, Result};
-use crate::sql::statement_info::StatementInfo;
-use crate::values::sql::Sql;
-use crate::values::{BatchStatements, IntoParams, Params};
+use flatwater_base::error::{Error, Result};
+use flatwater_base::values::{BatchStatements, IntoParams, Params};
+use flatwater_sql::statement_info::StatementInfo;
 
 /// What a statement was given as. Other crates cannot name it.
 pub enum Given<'a> {
@@ -141,7 +141,7 @@ fn bound(text: Arc<StatementInfo>, params: impl IntoParams) -> Result<(Arc<State
 #[cfg(test)]
 mod tests {
     use crate::api::database::Database;
-    use crate::growth_counter::counted::steps;
+    use flatwater_base::growth_counter::counted::steps;
 
     /// On the thread of the caller, which runs it: by the catalogue, and by the connection.
     #[test]

@@ -16,13 +16,13 @@ use futures_core::Stream;
 use crate::api::call::Call;
 use crate::api::report::{Collection, is_heard};
 use crate::engine::caller::Caller;
-use crate::error::location::{after_rows, at_row};
-use crate::error::{Error, Result};
-use crate::inline::budget::Pause;
-use crate::values::from_row::{Cells, Found};
-use crate::values::{FromRow, Row, Rows};
 use crate::workers::kept::CursorGuard;
 use crate::workers::work::Work;
+use flatwater_base::error::location::{after_rows, at_row};
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::budget::Pause;
+use flatwater_base::values::from_row::{Cells, Found};
+use flatwater_base::values::{FromRow, Row, Rows};
 
 /// A part of a result: its rows; who holds the rest, in the first part, if a reader does; and whether there is more.
 type Batch = (Rows, Option<CursorGuard>, bool);

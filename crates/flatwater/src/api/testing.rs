@@ -7,8 +7,8 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use crate::api::database::Database;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
+use flatwater_base::error::{Error, ErrorKind, Result};
 
 /// A database for one test, empty but for the migrations of its options. Use it like a [`Database`], and pass a clone
 /// of that to the code under test.

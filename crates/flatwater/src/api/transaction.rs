@@ -11,13 +11,13 @@ use std::sync::Arc;
 use crate::api::call::Call;
 use crate::api::session::Session;
 use crate::engine::caller::Caller;
-use crate::error::{Error, Result};
 use crate::queue::ticket::CallOptions;
-use crate::thread::current;
 use crate::workers::Answer;
 use crate::workers::kept::SnapshotGuard;
 use crate::workers::open_transaction::{Inside, Level, TransactionGuard};
 use crate::workers::work::{NamedStep, SavepointWork, Work};
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::current;
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///

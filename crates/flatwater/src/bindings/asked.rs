@@ -11,20 +11,20 @@ use rusqlite::types::ValueRef;
 use crate::connection::learn::live_query::{Derived, LiveRun};
 use crate::connection::run::failures::may_quote;
 use crate::connection::run::hidden_values::hide_values;
-use crate::encode::json::json_of;
 use crate::engine::server::{Asked, Changes};
-use crate::error::{Error, Result, after_the_write};
 use crate::events::statement_event::ExecutedOn;
 use crate::migrations::Migrations;
 use crate::queue::reply::Teller;
-use crate::thread::background::run_with;
-use crate::values::block::Block;
-use crate::values::column::{ColumnNames, Names};
-use crate::values::params::ParamRow;
-use crate::values::{BatchResult, ExecuteResult, Rows};
 use crate::workers::Answer;
 use crate::workers::request::{ReplyTo, Request};
 use crate::workers::work::{Exclusive, Wanted, Work};
+use flatwater_base::encode::json::json_of;
+use flatwater_base::error::{Error, Result, after_the_write};
+use flatwater_base::thread::background::run_with;
+use flatwater_base::values::block::Block;
+use flatwater_base::values::column::{ColumnNames, Names};
+use flatwater_base::values::params::ParamRow;
+use flatwater_base::values::{BatchResult, ExecuteResult, Rows};
 
 /// One run of a statement.
 #[derive(Clone, Copy)]
@@ -231,7 +231,7 @@ fn wanted(work: &Work, answered: Answered) -> Result<Answer> {
         Answered::Executed(executed) => Answer::Executed(executed),
         Answered::Changes(changes) => Answer::Changes(changes),
         Answered::Batch(results) => {
-            Answer::Batch(results.into_iter().map(|(executed, rows)| BatchResult { executed, rows }).collect())
+            Answer::Batch(results.into_iter().map(|(executed, rows)| BatchResult::of(executed, rows)).collect())
         }
         Answered::Live(results) => {
             let run = |rows| LiveRun { rows, derived: Derived::of_every_commit(), found: Vec::new() };
@@ -252,7 +252,7 @@ fn wanted(work: &Work, answered: Answered) -> Result<Answer> {
 
 /// The result of a write.
 pub fn executed(changes: u64, last_insert_rowid: Option<i64>) -> ExecuteResult {
-    ExecuteResult { changes, last_insert_rowid }
+    ExecuteResult::of(changes, last_insert_rowid)
 }
 
 /// A result while it is read.

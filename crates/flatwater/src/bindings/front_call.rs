@@ -24,13 +24,13 @@ use crate::api::pending::{Leaving, Pending, Stepped};
 use crate::api::stream::Batches;
 use crate::api::transaction::{Snapshot, Transaction};
 use crate::engine::caller::Caller;
-use crate::error::Result;
-use crate::inline::budget;
 use crate::queue::reply::{Mailbox, Parts};
-use crate::time::later;
-use crate::time::timer::{self, Alarm};
-use crate::values::{BatchResult, ExecuteResult, Rows};
 use crate::workers::Answer;
+use flatwater_base::error::Result;
+use flatwater_base::inline::budget;
+use flatwater_base::time::later;
+use flatwater_base::time::timer::{self, Alarm};
+use flatwater_base::values::{BatchResult, ExecuteResult, Rows};
 
 /// Defines the results, and for each that a call of the API has how it is read.
 macro_rules! outputs {

@@ -15,8 +15,8 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, Window
 use crate::api::connection::Connection;
 use crate::api::database::Database;
 use crate::connection::functions::registration::Registration;
-use crate::error::Result;
-pub use crate::thread::current::waited as waited_for_host;
+use flatwater_base::error::Result;
+pub use flatwater_base::thread::current::waited as waited_for_host;
 
 /// An error of the host's code: the source of the error of the statement.
 pub type OwnError = Box<dyn std::error::Error + Send + Sync>;

@@ -37,24 +37,24 @@ use crate::api::stream::Batches;
 use crate::api::{integrity_check, maintenance, open, transaction};
 use crate::bindings::functions::Function;
 use crate::engine::registry;
-use crate::error::Error;
-pub use crate::error::hint::Name;
-use crate::error::location::{OPTIONAL_ROW, OPTIONAL_VALUE};
-pub use crate::error::shorten as shown;
 use crate::events::statement_event::{Listener, StatementEvent};
-pub use crate::inline::budget::{
-    had_turn as loop_had_turn, host_tells as host_tells_of_turns, renew as turn_was_given,
-    turns_between_polls as host_turns_between_polls,
-};
 use crate::migrations::Migrations;
 use crate::options::{JsonOptions, Key, Options};
 pub use crate::queue::reply::Mailbox;
-pub use crate::sql::text::parameter_names;
-pub use crate::sql::tokens::{looks_like_rows, with_gaps as tokens};
-pub use crate::thread::background::dispose;
-pub use crate::values::param_rows::ParamRows;
-use crate::values::{Params, Rows};
 use crate::workers::work::{Wanted, Work};
+use flatwater_base::error::Error;
+pub use flatwater_base::error::hint::Name;
+use flatwater_base::error::location::{OPTIONAL_ROW, OPTIONAL_VALUE};
+pub use flatwater_base::error::shorten as shown;
+pub use flatwater_base::inline::budget::{
+    had_turn as loop_had_turn, host_tells as host_tells_of_turns, renew as turn_was_given,
+    turns_between_polls as host_turns_between_polls,
+};
+pub use flatwater_base::thread::background::dispose;
+pub use flatwater_base::values::param_rows::ParamRows;
+use flatwater_base::values::{Params, Rows};
+pub use flatwater_sql::text::parameter_names;
+pub use flatwater_sql::tokens::{looks_like_rows, with_gaps as tokens};
 
 /// Returns what an error says to do, with the names of the API as `spell` has them.
 pub fn hint(error: &Error, spell: impl Fn(Name) -> &'static str) -> Option<Cow<'_, str>> {

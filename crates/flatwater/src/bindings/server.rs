@@ -25,23 +25,23 @@ use crate::connection::run::hints::ONE_FOR_A_LIST;
 use crate::connection::run::prepare::nul_in_sql;
 use crate::engine::handle::Handle;
 pub use crate::engine::server::{Asked, Changes, Server};
-pub use crate::error::after_the_write as result_lost;
-use crate::error::hint::hint;
-pub use crate::error::location::in_row as of_row;
-use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::{Applied, Migrations, Step, line, next};
 use crate::options::Options;
 use crate::queue::reply::Teller;
-use crate::sql::pragma::{self, Pragma};
-use crate::sql::tokens::{self, has_in_with_one_parameter};
-use crate::sql::{change_functions, text};
-use crate::thread::background::start;
-use crate::values::Rows;
 use crate::workers::Answer;
 use crate::workers::kept::{CursorGuard, KeptConnection};
 use crate::workers::request::Request;
 pub use crate::workers::shared_errors::{not_on_a_server as needs_database, returns_no_rows, returns_rows};
 use crate::workers::work::{Wanted, Work};
+pub use flatwater_base::error::after_the_write as result_lost;
+use flatwater_base::error::hint::hint;
+pub use flatwater_base::error::location::in_row as of_row;
+use flatwater_base::error::{Error, ErrorKind, Result, TimeoutEffect};
+use flatwater_base::thread::background::start;
+use flatwater_base::values::Rows;
+use flatwater_sql::pragma::{self, Pragma};
+use flatwater_sql::tokens::{self, has_in_with_one_parameter};
+use flatwater_sql::{change_functions, text};
 
 /// Returns a session whose calls go to this server. `path` is its name in events. While it has live queries, the server is told to look
 /// for commits every `live_poll`.

@@ -12,9 +12,6 @@ use crate::api::call::Call;
 use crate::api::session::Session;
 use crate::api::transaction::{self, Transaction};
 use crate::engine::server::{Asked, Changes};
-use crate::error::{Error, Result};
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::{InlineRun, NotTried};
 use crate::options::Options;
 use crate::queue::reply::Teller;
 use crate::queue::ticket::left_request;
@@ -25,6 +22,9 @@ use crate::workers::open_transaction::{Savepoints, TransactionGuard, answer_afte
 use crate::workers::request::Request;
 use crate::workers::savepoint_stack::{Control, Stack};
 use crate::workers::work::{SavepointWork, Work};
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::{InlineRun, NotTried};
 
 /// Begins a transaction on the server of a session.
 pub fn begin(session: &Session) -> Call<Transaction<'static>> {

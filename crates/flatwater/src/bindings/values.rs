@@ -12,14 +12,14 @@ use rusqlite::types::ValueRef;
 
 use crate::api::live::LiveRows;
 use crate::api::live::row_changes::RowChanges;
-use crate::encode;
-use crate::error::{Error, Result, after_the_write};
 use crate::options::JsonOptions;
-use crate::sql::{text, tokens};
-use crate::values::column::{ColumnNames, Names};
-use crate::values::difference::Difference;
-use crate::values::outcome::Document;
-use crate::values::{ParamRows, Params, Rows, param_rows};
+use flatwater_base::encode;
+use flatwater_base::error::{Error, Result, after_the_write};
+use flatwater_base::values::column::{ColumnNames, Names};
+use flatwater_base::values::difference::Difference;
+use flatwater_base::values::outcome::Document;
+use flatwater_base::values::{ParamRows, Params, Rows, param_rows};
+use flatwater_sql::{text, tokens};
 
 /// Adds a row of parameters, and empties `row`, whose memory and names are used again.
 pub fn add_row(rows: &mut ParamRows, row: &mut Params) {

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use super::handle::{Handle, Host};
 use super::opening::{CancelOutcome, Opening};
-use crate::error::Result;
-use crate::error::cause::no_thread;
 use crate::queue::bounded::LinePlace;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{Leaves, Ticket};
-use crate::thread::background;
-use crate::time::timer::{self, Alarm};
 use crate::turnstile::Turnstile;
 use crate::workers::Answer;
 use crate::workers::readers::InLine;
+use flatwater_base::error::Result;
+use flatwater_base::error::cause::no_thread;
+use flatwater_base::thread::background;
+use flatwater_base::time::timer::{self, Alarm};
 
 /// The outcome of beginning a call.
 pub(crate) enum Submitted {

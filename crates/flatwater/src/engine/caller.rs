@@ -13,17 +13,17 @@ use super::handle::{Handle, Host, called_from_within};
 use crate::connection::functions::Functions;
 use crate::connection::functions::registration::{Key, Registration};
 use crate::connection::learn::live_query::{LiveQuery, not_a_query};
-use crate::dependencies::change::Change;
-use crate::error::{Error, Result};
 use crate::options::JsonOptions;
 use crate::queue::ticket::CallOptions;
-use crate::sql::statement_info::StatementInfo;
-use crate::thread::current::{in_closure, is_inside};
 use crate::workers::kept::KeptConnection;
 use crate::workers::live::Subscription;
 use crate::workers::open_transaction::Inside;
 use crate::workers::shared_errors::waits_for_itself;
 use crate::workers::work_kinds::may_read_only;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::current::{in_closure, is_inside};
+use flatwater_sql::dependencies::change::Change;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// The origin of a call: the handle, the transaction that the call belongs to if any, and the options.
 #[derive(Clone)]

@@ -27,20 +27,20 @@ use super::Engine;
 use super::file_table::left_behind;
 use super::parking::unlist;
 use super::registry::FileReservation;
-use crate::error::{Error, Result};
 use crate::events;
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::options::resolve::beside;
 use crate::queue::reply::Promise;
-use crate::thread::{background, lock};
-use crate::time::later;
-use crate::time::timer::{self, Alarm};
 use crate::turnstile::Turnstile;
 use crate::workers::Answer;
 use crate::workers::readers::Readers;
 use crate::workers::writer::Writer;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::{background, lock};
+use flatwater_base::time::later;
+use flatwater_base::time::timer::{self, Alarm};
 
 /// How long after its time a close waits for what it has interrupted. In the first half what waited runs.
 const GRACE: Duration = Duration::from_secs(2);

@@ -5,15 +5,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::dependencies::change::Change;
-use crate::error::Error;
 use crate::options::Checkpoint;
-use crate::thread::lock;
 use crate::workers::checkpoint::{self, Checkpointer, OldestRead};
 use crate::workers::context::Context;
 use crate::workers::live::{self, LiveQueries, LooksForOthers, Push, RunsHere};
 use crate::workers::readers::{Look, Readers, Stamps};
 use crate::workers::writer::Writer;
+use flatwater_base::error::Error;
+use flatwater_base::thread::lock;
+use flatwater_sql::dependencies::change::Change;
 
 /// Returns the checkpointer, or `None` if another program checkpoints the WAL, or if there is no WAL that Flatwater
 /// writes.

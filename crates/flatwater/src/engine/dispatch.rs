@@ -16,15 +16,9 @@ use super::caller::Caller;
 use super::handle::Host;
 use super::opening::Opening;
 use super::server::Served;
-use crate::error::{Error, Result};
-use crate::inline::budget;
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::queue::metrics::RunMetrics;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::sql;
-use crate::thread::current::{is_inside, mark_closure};
 use crate::workers::Answer;
 use crate::workers::context::Context;
 use crate::workers::handoff::TakesOver;
@@ -37,6 +31,11 @@ use crate::workers::short::rows::run_rows_inline;
 use crate::workers::short::transaction::begin_inline;
 use crate::workers::work::{Wanted, Work};
 use crate::workers::writer::Writer;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::budget;
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::{Fallback, InlineRun, NotTried};
+use flatwater_base::thread::current::{is_inside, mark_closure};
 
 /// A call with a shorter timeout does not run inline: it must fail with a timeout.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -150,7 +149,7 @@ impl Caller {
         };
         engine.touch();
         let only_reads = match work {
-            Work::Query { text, .. } if is_read_only => text.route() != Some(sql::class::Route::Write),
+            Work::Query { text, .. } if is_read_only => text.route() != Some(flatwater_sql::class::Route::Write),
             // A PRAGMA that asks for what is in force writes nothing.
             Work::Execute { text, .. } if is_read_only => text.tells_of_its_prepare,
             work => work.describe().only_reads(),

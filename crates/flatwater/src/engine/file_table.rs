@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::PerProcess;
 
 use super::{Engine, parking};
-use crate::error::{Error, ErrorKind, Result};
 use crate::file::guard;
 use crate::file::identity::FileId;
 use crate::file::second_library::mappings;
 use crate::options::{Options, SecondCopy};
-use crate::thread::background;
-use crate::time::later;
-use crate::time::recurring::Recurring;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::background;
+use flatwater_base::time::later;
+use flatwater_base::time::recurring::Recurring;
 
 /// A file that is in use here.
 pub(super) struct Entry {
@@ -206,7 +206,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::time::timer;
+    use flatwater_base::time::timer;
 
     #[test]
     fn a_check_that_hangs_holds_up_no_alarm_and_no_other_check_begins() {

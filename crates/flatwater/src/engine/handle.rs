@@ -16,15 +16,15 @@ use super::opening::Opening;
 use super::registry;
 use super::server::{Served, Server};
 use crate::engine::{Closed, Engine};
-use crate::error::{Error, Result};
 use crate::events::statement_event::Listener;
 use crate::file::mount::refuse_network;
 use crate::file::second_library::note_inherited;
 use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
-use crate::thread::lock;
 use crate::workers::context::Context;
 use crate::workers::shared_errors::not_on_a_server;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::lock;
 
 /// What a front end keeps with a handle.
 pub(crate) type Mark = Box<dyn Any + Send + Sync>;

@@ -29,15 +29,11 @@ use closing::{Closing, Hold};
 use connect::{checkpointer, live_queries};
 use opening::Opening;
 
-use crate::error::cause::no_thread;
-use crate::error::{Error, Result};
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::stats::Stats;
 use crate::stats::query_counters::ReaderCounters;
-use crate::thread::lock;
-use crate::time::{later, timer};
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::context::Context;
 use crate::workers::handoff::TakesOver;
@@ -46,6 +42,10 @@ use crate::workers::own_connections::list::OwnConnections;
 use crate::workers::own_connections::{Given, OwnConnection};
 use crate::workers::readers::Readers;
 use crate::workers::writer::{Writer, optimize_again_and_again};
+use flatwater_base::error::cause::no_thread;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::lock;
+use flatwater_base::time::{later, timer};
 
 pub(crate) struct Engine {
     pub(crate) context: Arc<Context>,

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::file_table;
-use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::{CallOptions, Leaves, Ticket};
-use crate::thread::lock;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::lock;
 
 /// Wakes the thread that opens.
 type Nudge = Box<dyn FnOnce() + Send>;

@@ -17,17 +17,17 @@ use flatwater_sqlite::PerProcess;
 
 use super::Engine;
 use super::eviction::{Clock, Hand, Visited};
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result};
 use crate::file::guard;
 use crate::file::identity::Stamp;
 use crate::file::second_library::mappings;
 use crate::file::watch::Watch;
-use crate::thread::background;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::handoff::TakesOver;
 use crate::workers::readers::Readers;
 use crate::workers::writer::{Parked, Writer};
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::background;
 
 /// How long `park` waits for the checkpointer to end what it does.
 const CHECKPOINT: Duration = Duration::from_millis(100);

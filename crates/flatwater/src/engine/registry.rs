@@ -25,14 +25,14 @@ use flatwater_sqlite::InUse;
 use super::Engine;
 use super::file_table::{self, CHANGED, Entry, FILES, FileState};
 use super::opening::Opening;
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result};
 use crate::file::identity::FileId;
 use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::queue::reply::reply;
-use crate::thread::current::{block_on, in_closure, must_not_block};
-use crate::time::later;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::current::{block_on, in_closure, must_not_block};
+use flatwater_base::time::later;
 
 /// Returns an engine for the file of `options`, which are resolved: the open one, or a new one. Blocks, for
 /// as long as the opening is wanted.

@@ -7,13 +7,13 @@
 use std::sync::{Arc, OnceLock};
 
 use super::Closed;
-use crate::dependencies::change::Change;
 use crate::options::Options;
 use crate::workers::Answer;
 use crate::workers::commit_listeners::ChangeListener;
 use crate::workers::context::Context;
 use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push};
 use crate::workers::request::Request;
+use flatwater_sql::dependencies::change::Change;
 
 /// A request that a server is asked.
 pub struct Asked {

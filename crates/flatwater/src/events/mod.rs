@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub(crate) mod statement_event;
 
-use crate::error::Error;
+use flatwater_base::error::Error;
 pub use statement_event::{ExecutedOn, StatementEvent};
 
 /// Whether events are compiled in, so that a subscriber can receive them.

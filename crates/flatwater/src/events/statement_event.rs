@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::Error;
+use flatwater_base::error::Error;
 
 /// Where the work of a call ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::error::Result;
-use crate::thread::lock;
+use flatwater_base::error::Result;
+use flatwater_base::thread::lock;
 
 /// How often a thread that waits for the end of a drain looks whether its connection is still wanted.
 const LOOK: Duration = Duration::from_millis(2);

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use flatwater_sqlite::filesystem_magic;
 
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result};
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, Result};
 
 /// The magic numbers of `statfs` (linux/magic.h and the file systems' own headers).
 const NETWORK: &[(u32, &str)] = &[

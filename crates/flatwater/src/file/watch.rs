@@ -26,13 +26,13 @@ use super::drain::{Drains, ParkedState};
 use super::guard::Guard;
 use super::identity::FileId;
 use super::second_library::{Mapped, Mappings, mappings};
-use crate::error::hint::hint;
-use crate::error::kind::is_failed_sync;
-use crate::error::{Error, ErrorKind, Result};
 use crate::events;
 use crate::options::SecondCopy;
 use crate::options::resolve::beside;
-use crate::thread::lock;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::kind::is_failed_sync;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::lock;
 
 pub(crate) struct Watch {
     path: PathBuf,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::Options;
-use crate::thread::lock;
+use flatwater_base::thread::lock;
 
 type Closure = dyn Fn(&rusqlite::Connection) -> rusqlite::Result<()> + Send + Sync;
 

@@ -14,9 +14,9 @@ use flatwater_sqlite::{CAN_ENCRYPT, Secret};
 
 use super::resolve::refuse_first;
 use super::{Options, TempStore};
-use crate::error::hint::hint;
-use crate::error::{Error, Result};
-use crate::thread::lock;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::lock;
 
 /// The size of a raw key, in bytes.
 const RAW_BYTES: usize = 32;

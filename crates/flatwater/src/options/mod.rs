@@ -60,13 +60,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::events::statement_event::{Listener, StatementEvent};
-pub use crate::inline::eligibility::{Inline, InlineLimits};
 use crate::migrations::Migrations;
-use crate::thread::cores;
 pub use choices::{
-    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, JsonOptions, SecondCopy,
-    TempStore,
+    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, SecondCopy, TempStore,
 };
+#[doc(inline)]
+pub use flatwater_base::encode::json_options::JsonOptions;
+#[doc(inline)]
+pub use flatwater_base::inline::eligibility::{Inline, InlineLimits};
+use flatwater_base::thread::cores;
 use given::{Extension, Image, OnConnect};
 pub use key::Key;
 pub use tuning::Tuning;
@@ -268,7 +270,6 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inline::eligibility::InlineLimits;
 
     #[test]
     fn the_defaults_are_these() {
@@ -296,8 +297,8 @@ mod tests {
         assert!(options.leases && options.migrations.is_none());
         assert_eq!((options.step_limit, options.result_limit, options.memory_limit), (None, None, None));
         assert!(options.on_statement.is_none() && options.slow_statement.is_none());
-        let limits = InlineLimits { time: Duration::from_micros(50), rows: 256, bytes: 64 << 10 };
-        assert_eq!(options.inline, Inline::Auto(limits));
+        let Inline::Auto(limits) = &options.inline else { panic!("{:?}", options.inline) };
+        assert_eq!((limits.time, limits.rows, limits.bytes), (Duration::from_micros(50), 256, 64 << 10));
         assert!(
             !options.immutable && !options.network_filesystem && options.vfs.is_none() && options.on_open.is_empty()
         );

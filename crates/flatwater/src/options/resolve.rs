@@ -8,8 +8,8 @@
 use std::path::{Path, PathBuf};
 
 use super::uri::{self, Mode};
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options, TempStore};
+use flatwater_base::error::{Error, ErrorKind, Result};
 
 const MAX_ATTACHED: usize = 10;
 const SMALLEST_WAL: u64 = 256 << 10;

@@ -11,8 +11,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::MEMORY;
-use crate::error::hint::hint;
-use crate::error::{Error, Result};
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, Result};
 
 /// The contents of a URI. A setting that is not present is `None`.
 #[derive(Debug, Default, PartialEq, Eq)]

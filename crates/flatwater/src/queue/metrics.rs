@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::events::statement_event::ExecutedOn;
-use crate::thread::lock;
+use flatwater_base::thread::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct RunMetrics(Mutex<Measured>);

@@ -16,8 +16,8 @@ use std::task::{Context, Poll, Waker};
 use flatwater_sqlite::Origin;
 
 use super::sync::{Arc, Mutex, lock};
-use crate::thread::background::dispose;
-use crate::thread::current::unmark_closure;
+use flatwater_base::thread::background::dispose;
+use flatwater_base::thread::current::unmark_closure;
 
 /// Where calls of a front end learn that their replies are there. A call names itself by a token of its own choice.
 pub trait Mailbox: Send + Sync {

@@ -22,11 +22,11 @@ use rusqlite::ffi;
 
 use super::metrics::{MeasuredRun, RunMetrics, Started};
 use super::sync::{AtomicBool, AtomicU8};
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, TimeoutEffect};
 use crate::events::statement_event::ExecutedOn;
-use crate::time::later;
-use crate::values::outcome::Decode;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, TimeoutEffect};
+use flatwater_base::time::later;
+use flatwater_base::values::outcome::Decode;
 
 /// The options of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -245,33 +245,33 @@ pub(crate) fn left_request() -> Error {
     Error::new(ErrorKind::Cancelled, "the caller cancelled the call, and it was rolled back")
 }
 
-impl Error {
+impl Ticket {
     /// Turns an interrupted or locked-out request's error into that of a caller who left, or into a timeout if the deadline
     /// passed, and adds a hint about locks.
     #[must_use]
-    pub(crate) fn timed(self, ticket: &Ticket) -> Self {
-        let of_same_text = |error: Self| match self.sql() {
-            Some(sql) => error.with_sql(sql),
-            None => error,
+    pub(crate) fn timed(&self, error: Error) -> Error {
+        let of_same_text = |new: Error| match error.sql() {
+            Some(sql) => new.with_sql(sql),
+            None => new,
         };
-        let was_prevented = self.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
-        match self.kind() {
-            kind if ticket.is_interrupted()
+        let was_prevented = error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
+        match error.kind() {
+            kind if self.is_interrupted()
                 && (was_prevented || matches!(kind, ErrorKind::Cancelled | ErrorKind::Busy)) =>
             {
                 of_same_text(left_request())
             }
-            ErrorKind::Cancelled | ErrorKind::Busy if ticket.is_past_deadline() => {
-                of_same_text(Self::timeout("the deadline of the call passed", TimeoutEffect::No))
+            ErrorKind::Cancelled | ErrorKind::Busy if self.is_past_deadline() => {
+                of_same_text(Error::timeout("the deadline of the call passed", TimeoutEffect::No))
             }
-            ErrorKind::Cancelled if ticket.cut_off.load(Ordering::Acquire) => self
+            ErrorKind::Cancelled if self.cut_off.load(Ordering::Acquire) => error
                 .with_kind(ErrorKind::SnapshotTooOld)
                 .with_message("the read blocked a restart of the WAL for too long and was ended".into())
                 .with_hint(hint!["read less at once, or raise " ReadLimit]),
             ErrorKind::Busy => {
-                self.with_hint(hint!["another process or connection held the lock for longer than " BusyTimeout])
+                error.with_hint(hint!["another process or connection held the lock for longer than " BusyTimeout])
             }
-            _ => self,
+            _ => error,
         }
     }
 }

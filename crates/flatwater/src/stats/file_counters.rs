@@ -14,9 +14,9 @@ use std::time::Duration;
 use flatwater_sqlite::CheckpointMode;
 
 use super::counters::{Counter, Times, counters};
-use crate::error::Error;
 use crate::events::{self, InTheWay};
-use crate::thread::lock;
+use flatwater_base::error::Error;
+use flatwater_base::thread::lock;
 
 /// What prevents a restart of the WAL: the WAL can restart only when no connection reads from it
 /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).

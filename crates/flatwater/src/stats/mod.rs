@@ -18,10 +18,10 @@ pub use file_counters::{TurnStats, WalBlocker, WalStats};
 use query_counters::{InlineRecorder, LeaseRecorder, ReaderCounters};
 pub use query_counters::{InlineStats, LeaseStats, LiveStats};
 
-use crate::error::Error;
 use crate::events;
-use crate::inline::outcome::InlineRun;
-use crate::thread::lock;
+use flatwater_base::error::Error;
+use flatwater_base::inline::outcome::InlineRun;
+use flatwater_base::thread::lock;
 
 macro_rules! call_kinds {
     ($($kind:ident $name:literal,)*) => {
@@ -223,6 +223,10 @@ pub struct CallStats {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
+    use flatwater_base::inline::eligibility::{Inline, InlinePolicy};
+
     use super::counters::SLOWEST_US;
     use super::*;
 
@@ -243,7 +247,9 @@ mod tests {
     #[test]
     fn what_the_readers_count_is_part_of_it() {
         let recorder = Recorder::new(Path::new("a.db"));
-        let stays: InlineRun<()> = InlineRun::Done((), Duration::from_micros(3).into());
+        let policy = InlinePolicy::new(Inline::default(), Instant::now());
+        let permit = policy.permit(false, 0, || true).unwrap_or_else(|why| panic!("{why:?}"));
+        let stays: InlineRun<()> = InlineRun::Done((), permit.held(Duration::from_micros(3)));
         recorder.tried(CallKind::Query, false, &stays);
         let mut readers = ReaderCounters::default();
         (0..9).for_each(|_| readers.ran_inline(true, Duration::from_micros(5)));

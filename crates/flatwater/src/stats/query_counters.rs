@@ -10,8 +10,8 @@
 use std::time::Duration;
 
 use super::counters::{Counter, Times, counters, us};
-use crate::dependencies::index::Precision;
-use crate::inline::outcome::{Fallback, NotTried};
+use flatwater_base::inline::outcome::{Fallback, NotTried};
+use flatwater_sql::dependencies::index::Precision;
 
 counters! {
     pub(crate) struct InlineRecorder {}

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Counters, TurnFile, Word};
 
-use crate::thread::cores;
+use flatwater_base::thread::cores;
 
 /// How long who waits sleeps at most before he looks whether those ahead of him are there: a slice for each of them, `STILL` at
 /// most. A look takes the processor from who has the turn.

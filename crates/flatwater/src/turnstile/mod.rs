@@ -33,10 +33,10 @@ use side_file::SideFile;
 pub(crate) use turn::LeftTurn;
 use turn::{Holds, Stage, Ticket, Turn};
 
-use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};
 use crate::stats::file_counters::TurnRecorder;
-use crate::thread::lock;
+use flatwater_base::busy_handler::BusyWait;
+use flatwater_base::thread::lock;
 
 /// If there is a file, how often a process that writes looks whether somebody is in line.
 const LOOK_AT_LINE: Duration = Duration::from_micros(250);

@@ -13,7 +13,7 @@ use flatwater_sqlite::{TurnFile, Word};
 
 use crate::options::resolve::beside;
 use crate::stats::file_counters::TurnRecorder;
-use crate::thread::lock;
+use flatwater_base::thread::lock;
 
 /// How often a process that writes looks for the file.
 pub(super) const LOOK: Duration = Duration::from_millis(10);

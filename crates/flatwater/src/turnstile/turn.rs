@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::TurnFile;
 
 use super::{Turnstile, line};
-use crate::thread::lock;
+use flatwater_base::thread::lock;
 
 /// A turn serves one slot after the other for so long, while others wait.
 const QUANTUM: Duration = Duration::from_millis(1);

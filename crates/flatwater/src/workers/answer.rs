@@ -11,18 +11,18 @@ use flatwater_sqlite::CheckpointInfo;
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;
 use crate::connection::run::execute::{Collected, Outcome};
-use crate::error::hint::Sentence;
-use crate::error::location::row_not_found;
-use crate::error::{Error, Result, after_the_write};
 use crate::queue::metrics::Counts;
-use crate::sql::class::Route;
-use crate::sql::statement_info::StatementInfo;
-use crate::values::column::Names;
-use crate::values::outcome::{BatchResult, ExecuteResult};
-use crate::values::row::{Row, Rows};
 use crate::workers::Answer;
 use crate::workers::kept::CursorGuard;
 use crate::workers::open_transaction::TransactionGuard;
+use flatwater_base::error::hint::Sentence;
+use flatwater_base::error::location::row_not_found;
+use flatwater_base::error::{Error, Result, after_the_write};
+use flatwater_base::values::column::Names;
+use flatwater_base::values::outcome::{BatchResult, ExecuteResult};
+use flatwater_base::values::row::{Row, Rows};
+use flatwater_sql::class::Route;
+use flatwater_sql::statement_info::StatementInfo;
 
 impl From<Outcome> for Answer {
     #[inline]

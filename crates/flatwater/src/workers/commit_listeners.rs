@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::WalHeader;
 
-use crate::dependencies::change::Change;
-use crate::error::Result;
 use crate::file::disk::Disk;
+use flatwater_base::error::Result;
+use flatwater_sql::dependencies::change::Change;
 
 pub(crate) trait CommitListener: Send + Sync {
     /// Reports that there may have been commits up to `now`, and the WAL's header. Must be fast: it is called once per

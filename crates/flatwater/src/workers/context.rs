@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use crate::connection::functions::Functions;
 use crate::connection::open::has_litestream;
-use crate::error::Result;
 use crate::file::watch::Watch;
-use crate::inline::eligibility::InlinePolicy;
 use crate::options::{Checkpoint, Inline, Options};
-use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::turnstile::Turnstile;
+use flatwater_base::error::Result;
+use flatwater_base::inline::eligibility::InlinePolicy;
+use flatwater_sql::catalogue::Catalogue;
 
 pub(crate) struct Context {
     pub(crate) options: Options,

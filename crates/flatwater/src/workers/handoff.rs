@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
 use crate::queue::reply::Reply;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
 use crate::workers::request::Request;
+use flatwater_base::error::Result;
 
 /// The writer, for a reader that finds that a request must not run on a reader.
 pub(crate) trait TakesOver: Send + Sync {

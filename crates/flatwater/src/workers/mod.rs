@@ -36,11 +36,11 @@ use open_transaction::TransactionGuard;
 
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;
-use crate::error::Error;
-use crate::sql::statement_info::StatementInfo;
-use crate::values::column::Names;
-use crate::values::outcome::{BatchResult, Decoded, Document, ExecuteResult};
-use crate::values::row::Rows;
+use flatwater_base::error::Error;
+use flatwater_base::values::column::Names;
+use flatwater_base::values::outcome::{BatchResult, Decoded, Document, ExecuteResult};
+use flatwater_base::values::row::Rows;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// The answer to a request. It moves a few times on its way, so what is larger than `Rows` is boxed.
 pub(crate) enum Answer {

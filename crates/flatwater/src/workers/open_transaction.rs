@@ -10,10 +10,10 @@ use super::Answer;
 use super::kept::inbox::End;
 use super::request::{Request, Tried};
 use super::work::Work;
-use crate::error::hint::hint;
-use crate::error::{Error, Result, TimeoutEffect};
-use crate::inline::eligibility::Permit;
-use crate::thread::current::MayEnd;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, Result, TimeoutEffect};
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::thread::current::MayEnd;
 
 /// The savepoints of a handle, outermost first; empty for the transaction itself. Each savepoint has its own number, so
 /// that a request for a savepoint that ended is never applied to a later one.

@@ -6,15 +6,15 @@
 
 use flatwater_sqlite::Interrupt;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::queue::reply::Teller;
 use crate::queue::ticket::Ticket;
 use crate::stats::{CallKind, Recorder};
-use crate::thread::background::{dispose, run_with};
-use crate::values::outcome::Decode;
-use crate::values::row::Rows;
 use crate::workers::Answer;
 use crate::workers::request::{ReplyTo, Request};
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::background::{dispose, run_with};
+use flatwater_base::values::outcome::Decode;
+use flatwater_base::values::row::Rows;
 
 /// A result with at most this many rows is decoded by the caller's poll.
 pub(crate) const FEW: usize = 256;

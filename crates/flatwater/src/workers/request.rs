@@ -14,11 +14,11 @@ use flatwater_sqlite::Origin;
 
 use super::Answer;
 use super::work::{Ours, Unsettled, Work};
-use crate::error::Result;
-use crate::inline::outcome::{Held, InlineRun};
 use crate::queue::metrics::PendingWrite;
 use crate::queue::reply::{Promise, Reply, Teller, foreign, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
+use flatwater_base::error::Result;
+use flatwater_base::inline::outcome::{Held, InlineRun};
 
 pub(crate) struct Request {
     pub(crate) ticket: Arc<Ticket>,

@@ -9,11 +9,11 @@
 use std::time::Duration;
 
 use crate::connection::run::hints::most_alike;
-use crate::error::{Error, Result};
-use crate::inline::eligibility::InlineLimits;
 use crate::workers::Answer;
 use crate::workers::open_transaction::Savepoints;
 use crate::workers::work::{NamedStep, SavepointWork};
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::eligibility::InlineLimits;
 
 /// A connection with savepoints: each step is one with the innermost.
 pub(crate) trait Control {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rusqlite::ffi;
 
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, TimeoutEffect};
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, TimeoutEffect};
 
 /// Returns the error for a write that the body of a transaction makes outside of that transaction: the write would wait
 /// for the end of the transaction.

@@ -13,20 +13,20 @@ use crate::connection::exclusive::copy::Copy;
 use crate::connection::learn::live_query::{Derived, LiveQuery};
 use crate::connection::run::blobs::BlobUse;
 use crate::connection::run::execute::Output;
-use crate::error::cause::panicked;
-use crate::error::{Error, ErrorKind, Result};
 use crate::migrations::Migrations;
 use crate::options::JsonOptions;
 use crate::options::key::Key;
 use crate::queue::reply::Parts;
 use crate::queue::ticket::Ticket;
-use crate::sql::statement_info::StatementInfo;
 use crate::stats::CallKind;
-use crate::values::outcome::Decode;
-use crate::values::param_rows::{BatchStatements, ParamRows};
-use crate::values::params::Params;
-use crate::values::row::Rows;
 use crate::workers::Answer;
+use flatwater_base::error::cause::panicked;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::values::outcome::Decode;
+use flatwater_base::values::param_rows::{BatchStatements, ParamRows};
+use flatwater_base::values::params::Params;
+use flatwater_base::values::row::Rows;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// The result of a user's closure, for its caller, which knows the type; whether the result was `Ok`, and the error if it
 /// is one of Flatwater's.

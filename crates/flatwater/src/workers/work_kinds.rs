@@ -1,18 +1,18 @@
 //! What is true of each kind of work, for all but the worker that runs it.
 //!
 //! Owns: one row for each kind of work, and how a work is called in messages. Runs on callers' and workers' threads. Pure.
-//! Invariant: a new kind of work needs a row here, and a worker that runs it, and nothing else in the engine names it. Leaves
-//! out: running it.
+//! Invariant: a new kind of work needs a row here, a constructor in `work`, and a worker that runs it. Leaves out: running
+//! it.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use super::work::{Exclusive, NamedStep, Ours, SavepointWork, Wanted, Work};
-use crate::error::shorten;
-use crate::sql::class::Route;
-use crate::sql::statement_info::StatementInfo;
 use crate::stats::CallKind;
+use flatwater_base::error::shorten;
+use flatwater_sql::class::Route;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// What is true of a work.
 #[derive(Debug, Clone, Copy)]

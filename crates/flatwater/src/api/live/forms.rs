@@ -14,12 +14,12 @@ use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::api::statement::Statement;
 use crate::connection::learn::live_query::LivePart;
-use crate::error::{Error, Result};
 use crate::queue::reply::{reply, wake};
-use crate::thread::background;
-use crate::values::outcome::decode_rows;
-use crate::values::{FromRow, IntoParams};
 use crate::workers::outbox::FEW;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::background;
+use flatwater_base::values::outcome::decode_rows;
+use flatwater_base::values::{FromRow, IntoParams};
 
 impl Database {
     /// Runs several queries in one snapshot, and all of them again whenever the result of one changed. So a list and
@@ -87,7 +87,7 @@ impl<T: LiveResult> Live<T> {
     /// # Ok(()) }
     /// ```
     ///
-    /// The key is found by the [origin](crate::values::Column::origin_name) of columns, which a SQLite other than the bundled
+    /// The key is found by the [origin](flatwater_base::values::Column::origin_name) of columns, which a SQLite other than the bundled
     /// one reports with the feature `column_metadata`.
     ///
     /// For a [group](Database::live_group), the first item has the full result of each query, and each later item the

@@ -22,17 +22,17 @@ use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::api::statement::Statement;
 use crate::connection::learn::live_query::{LivePart, LiveQuery};
-use crate::dependencies::tables::PrimaryKeys;
 use crate::engine::caller::Caller;
-use crate::error::{Error, Result};
-use crate::inline::budget::Pause;
 use crate::queue::reply::wake;
-use crate::time::later;
-use crate::time::timer::Deadline;
-use crate::values::{IntoParams, Rows};
 use crate::workers::live::Subscription;
 use crate::workers::live::diff::{Delivery, Told};
 use crate::workers::live::subscriber::Item;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::budget::Pause;
+use flatwater_base::time::later;
+use flatwater_base::time::timer::Deadline;
+use flatwater_base::values::{IntoParams, Rows};
+use flatwater_sql::dependencies::tables::PrimaryKeys;
 
 /// What a live query yields: a [`Stream`] of `Result<T>`, made by [`Database::live`], which yields results, by
 /// [`Database::live_group`], which yields those of several queries, and by [`changes`](Self::changes), which yields the

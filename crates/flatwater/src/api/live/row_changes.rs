@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use super::{LiveRows, Results, StreamState, Taken};
-use crate::error::{Error, Result};
-use crate::values::difference::Difference;
-use crate::values::{Row, Rows};
 use crate::workers::live::diff::{PartTold, Told};
+use flatwater_base::error::{Error, Result};
+use flatwater_base::values::difference::Difference;
+use flatwater_base::values::{Row, Rows};
 
 /// One item of [`Live::changes`](super::Live::changes).
 #[derive(Debug, Clone)]

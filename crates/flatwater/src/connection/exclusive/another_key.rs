@@ -22,9 +22,9 @@ use crate::connection::open::Role;
 use crate::connection::open::encryption::{self, open_alone};
 use crate::connection::open::settings::run_foreign_code;
 use crate::connection::open::switches::in_definitions;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::uri::{self, Mode};
 use crate::options::{Attached, Key, Options};
+use flatwater_base::error::{Error, ErrorKind, Result};
 
 const SCHEMA: &str = "SELECT count(*) FROM main.sqlite_schema";
 

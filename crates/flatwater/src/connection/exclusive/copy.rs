@@ -15,10 +15,10 @@ use super::another_key::export;
 use super::copy_target::{CopyKey, Target};
 use crate::connection::EngineConnection;
 use crate::connection::open::switches::in_definitions;
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::given::in_rollback_mode;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, Result};
 
 /// The pages that are copied between two looks at whether the backup is still wanted.
 const STEP_PAGES: i32 = 64;

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use flatwater_sqlite::has_nul;
 use tempfile::NamedTempFile;
 
-use crate::error::cause::caused_by_io;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::key::{Key, check_encryption};
 use crate::options::resolve::beside;
+use flatwater_base::error::cause::caused_by_io;
+use flatwater_base::error::{Error, ErrorKind, Result};
 
 /// The endings of files beside a database, which belong to it (<https://sqlite.org/tempfiles.html>): SQLite would take
 /// a copy named `app.db-journal` for what undoes a commit of `app.db`, and delete it; and Flatwater's own.

@@ -9,9 +9,9 @@ use rusqlite::ffi;
 
 use crate::connection::EngineConnection;
 use crate::connection::open::pragma_answers::{judge, prepare_under};
-use crate::error::{Error, Result};
-use crate::sql::policy;
-use crate::sql::text::may_replace;
+use flatwater_base::error::{Error, Result};
+use flatwater_sql::policy;
+use flatwater_sql::text::may_replace;
 
 /// What a statement of a dump is.
 #[derive(Debug, PartialEq, Eq)]

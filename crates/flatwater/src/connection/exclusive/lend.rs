@@ -13,10 +13,10 @@ use crate::connection::EngineConnection;
 use crate::connection::open::Role;
 use crate::connection::open::settings::{attach_one, attached_names, run_foreign_code, run_on_open};
 use crate::connection::open::switches::{apply_pragmas, double_quoted_strings, protect, watch_wal};
-use crate::error::Result;
 use crate::options::Options;
-use crate::sql::policy;
-use crate::sql::tokens::quoted;
+use flatwater_base::error::Result;
+use flatwater_sql::policy;
+use flatwater_sql::tokens::quoted;
 
 /// What was left on a connection.
 pub(crate) struct Remains {

@@ -16,11 +16,11 @@ use rusqlite::{Row, ffi};
 use crate::connection::open::pragma_answers::{judge, prepare_under};
 use crate::connection::run::failures::explain_write;
 use crate::connection::{EngineConnection, rows};
-use crate::dependencies::change::{Unreported, Writes};
-use crate::error::{Error, ErrorKind, Result};
 use crate::migrations::{Applied, Step, line};
-use crate::sql::policy;
-use crate::sql::tokens::quoted;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_sql::dependencies::change::{Unreported, Writes};
+use flatwater_sql::policy;
+use flatwater_sql::tokens::quoted;
 
 const CREATE: &str = "CREATE TABLE main._flatwater_migrations (
     version INTEGER PRIMARY KEY,

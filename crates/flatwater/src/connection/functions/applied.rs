@@ -17,8 +17,8 @@ use super::provided::register_regexp;
 use super::registration::{Key, Length, Registered};
 use crate::connection::open::switches::{may_read_again, read_schemas_again, trusts_schemas};
 use crate::connection::{EngineConnection, rows};
-use crate::error::Result;
-use crate::sql::tokens::may_call_any;
+use flatwater_base::error::Result;
+use flatwater_sql::tokens::may_call_any;
 
 /// SQLITE_DETERMINISTIC and SQLITE_INNOCUOUS.
 const PURE: i64 = 0x0800 | 0x0020_0000;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use self::registration::{Key, Registered, Registration};
-use crate::thread::lock;
+use flatwater_base::thread::lock;
 
 /// What is registered. A connection that was opened before looks here at its next use.
 #[derive(Default)]

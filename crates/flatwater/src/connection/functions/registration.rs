@@ -14,8 +14,8 @@ use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
 
 use super::user_code::{OwnError, Shared, SharedCollation};
-use crate::error::{Error, Result};
-use crate::thread::current::mark_closure;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::current::mark_closure;
 
 /// SQLite's longest name of a function.
 const NAME_BYTES: usize = 255;

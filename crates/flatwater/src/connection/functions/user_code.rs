@@ -12,7 +12,7 @@ use flatwater_sqlite::{Cause, Failure};
 use rusqlite::functions::{Aggregate, Context, SqlFnOutput, WindowAggregate};
 use rusqlite::{Connection, Error, Result};
 
-use crate::error::cause::said;
+use flatwater_base::error::cause::said;
 
 /// An error of the user's own.
 pub(super) type OwnError = Box<dyn std::error::Error + Send + Sync>;

@@ -14,17 +14,17 @@ use std::time::Duration;
 use flatwater_sqlite::Plans;
 
 use super::explain::{explain_write, strange};
-use crate::bytecode::analysis::{Ending, InlineWrite, ProgramAnalysis};
 use crate::connection::EngineConnection;
 use crate::connection::run::prepare::is_kept;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::Result;
-use crate::error::kind::is_passing;
-use crate::inline::eligibility::InlineLimits;
-use crate::sql::class::Route;
-use crate::sql::stable_form::StableForm;
-use crate::thread::current::RunTime;
-use crate::values::params::ParamRow;
+use flatwater_base::error::Result;
+use flatwater_base::error::kind::is_passing;
+use flatwater_base::inline::eligibility::InlineLimits;
+use flatwater_base::thread::current::RunTime;
+use flatwater_base::values::params::ParamRow;
+use flatwater_sql::bytecode::analysis::{Ending, InlineWrite, ProgramAnalysis};
+use flatwater_sql::class::Route;
+use flatwater_sql::stable_form::StableForm;
 
 impl CachedStatement {
     /// Returns how this read may run inline; `None` if it may not, or is not known well enough.
@@ -243,9 +243,9 @@ mod tests {
     use crate::connection::open::Role;
     use crate::connection::run::execute::{Bounds, Output, StatementRun};
     use crate::options::Options;
-    use crate::sql::policy;
-    use crate::sql::statement_info::StatementInfo;
-    use crate::values::params::Params;
+    use flatwater_base::values::params::Params;
+    use flatwater_sql::policy;
+    use flatwater_sql::statement_info::StatementInfo;
 
     fn open() -> (tempfile::TempDir, EngineConnection) {
         let directory = tempfile::tempdir().unwrap();

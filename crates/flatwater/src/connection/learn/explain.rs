@@ -11,12 +11,12 @@ use flatwater_sqlite::{AuthEvent, Program, Sqlite};
 use rusqlite::ffi;
 
 use super::schema::tables_that;
-use crate::bytecode::graph::{Strange, bare};
 use crate::connection::functions::applied::{Listed, not_built_in};
 use crate::connection::functions::registration::Length;
 use crate::connection::{EngineConnection, rows};
-use crate::error::Result;
-use crate::sql::tokens::{may_call, may_call_any};
+use flatwater_base::error::Result;
+use flatwater_sql::bytecode::graph::{Strange, bare};
+use flatwater_sql::tokens::{may_call, may_call_any};
 
 /// Returns the functions and collations of this connection that are not SQLite's own. A replacement of one of
 /// SQLite's collations cannot be seen; a closure of the user may have made one.

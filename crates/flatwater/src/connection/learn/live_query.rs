@@ -17,17 +17,17 @@ use crate::connection::EngineConnection;
 use crate::connection::run::execute::{Bounds, Collected, Output, StatementRun};
 use crate::connection::run::prepare::refuse_change_function;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::dependencies::reads::{Reads, ReadsTemp, RowReads, TableReads};
-use crate::dependencies::tables::PrimaryKeys;
-use crate::error::hint::hint;
-use crate::error::{Error, Result};
-use crate::sql::class::Route;
-use crate::sql::policy;
-use crate::sql::statement_info::StatementInfo;
-use crate::sql::tokens::quoted;
-use crate::thread::current::RunTime;
-use crate::values::params::Params;
-use crate::values::row::Rows;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::current::RunTime;
+use flatwater_base::values::params::Params;
+use flatwater_base::values::row::Rows;
+use flatwater_sql::class::Route;
+use flatwater_sql::dependencies::reads::{Reads, ReadsTemp, RowReads, TableReads};
+use flatwater_sql::dependencies::tables::PrimaryKeys;
+use flatwater_sql::policy;
+use flatwater_sql::statement_info::StatementInfo;
+use flatwater_sql::tokens::quoted;
 
 /// A query that is run again whenever its result may have changed, or several of which the results are of one snapshot.
 /// Equal ones are one.
@@ -238,9 +238,9 @@ mod tests {
 
     use super::*;
     use crate::connection::open::Role;
-    use crate::dependencies::Columns;
-    use crate::dependencies::point_lookup::LookedUp;
     use crate::options::Options;
+    use flatwater_sql::dependencies::Columns;
+    use flatwater_sql::dependencies::point_lookup::LookedUp;
 
     const SCHEMA: &str = "
         CREATE TABLE t (id INTEGER PRIMARY KEY, a, b, c UNIQUE, d TEXT COLLATE NOCASE UNIQUE);

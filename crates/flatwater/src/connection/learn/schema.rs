@@ -15,11 +15,11 @@ use std::collections::HashSet;
 use flatwater_sqlite::{Control, Discard, Flow, Sink, Sqlite, StatementId, WalState};
 
 use crate::connection::EngineConnection;
-use crate::error::kind::is_passing;
-use crate::error::{Error, ErrorKind, Result};
-use crate::inline::outcome::Fallback;
-use crate::sql::catalogue::LeftWal;
-use crate::sql::tokens::has_aborting_conflict_clause;
+use flatwater_base::error::kind::is_passing;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::inline::outcome::Fallback;
+use flatwater_sql::catalogue::LeftWal;
+use flatwater_sql::tokens::has_aborting_conflict_clause;
 
 /// The facts of one schema version.
 #[derive(Debug, Default)]

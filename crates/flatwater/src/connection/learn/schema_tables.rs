@@ -9,10 +9,10 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::{Connection as Sqlite, Row};
 
 use crate::connection::rows;
-use crate::dependencies::Columns;
-use crate::dependencies::tables::{Index, Kind, Table, Tables};
-use crate::sql::text::{joins_by_name, kind_of_virtual, may_replace};
-use crate::sql::tokens::names;
+use flatwater_sql::dependencies::Columns;
+use flatwater_sql::dependencies::tables::{Index, Kind, Table, Tables};
+use flatwater_sql::text::{joins_by_name, kind_of_virtual, may_replace};
+use flatwater_sql::tokens::names;
 
 /// SQLITE_DETERMINISTIC (<https://sqlite.org/c3ref/c_deterministic.html>).
 const DETERMINISTIC: i64 = 0x800;

@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use flatwater_sqlite::{Sqlite, SqliteError, SystemFailure, has_nul, why_not_readable, why_not_writable};
 use rusqlite::ffi;
 
-use crate::error::hint::{Sentence, hint};
-use crate::error::kind::is_damage;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::resolve::beside;
 use crate::options::uri::Mode;
 use crate::options::{Attached, Options};
+use flatwater_base::error::hint::{Sentence, hint};
+use flatwater_base::error::kind::is_damage;
+use flatwater_base::error::{Error, ErrorKind, Result};
 
 /// The header of a WAL (<https://sqlite.org/fileformat2.html#the_write_ahead_log>). A longer one has frames.
 const WAL_HEADER_BYTES: u64 = 32;

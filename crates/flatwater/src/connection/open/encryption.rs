@@ -11,9 +11,9 @@ use flatwater_sqlite::{Bindings, CAN_ENCRYPT, Cipher, Discard, PLAIN_HEADER, Sql
 use rusqlite::types::ValueRef;
 use rusqlite::{OpenFlags, ffi};
 
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Attached, Key, Options};
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, Result};
 
 /// The pages of an encrypted file, in bytes.
 const PAGE_BYTES: u64 = 4096;

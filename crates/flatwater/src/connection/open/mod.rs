@@ -32,11 +32,11 @@ use crate::connection::open::switches::protect;
 use crate::connection::run::execute::Recording;
 use crate::connection::run::inline_run::LengthLimit;
 use crate::connection::run::statement_cache::Statements;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::options::given::in_rollback_mode;
 use crate::options::uri::{self, Mode};
-use crate::sql::policy;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_sql::policy;
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

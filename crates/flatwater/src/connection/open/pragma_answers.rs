@@ -10,11 +10,11 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, ffi};
 
 use super::switches::{cache_size, temp_store};
-use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::sql::policy;
-use crate::sql::pragma::{answers, is_switch};
-use crate::sql::tokens::quoted;
+use flatwater_base::error::{Error, Result};
+use flatwater_sql::policy;
+use flatwater_sql::pragma::{answers, is_switch};
+use flatwater_sql::tokens::quoted;
 
 /// What is in force of the settings that no connection can tell.
 pub(crate) struct Stated {

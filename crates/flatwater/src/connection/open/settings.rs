@@ -16,13 +16,13 @@ use super::pragma_answers::{Judged, Stated, judge};
 use super::switches::{apply_pragmas, kib, read_schemas_again, synchronous, watch_wal};
 use super::{Role, encryption, keep_wal_at_close};
 use crate::connection::rows;
-use crate::error::cause::panicked;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Attached, AutoVacuum, Journal, MEMORY, Options, uri};
-use crate::sql::policy;
-use crate::sql::text::terminated;
-use crate::sql::tokens::quoted;
-use crate::thread::current::mark_closure;
+use flatwater_base::error::cause::panicked;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::current::mark_closure;
+use flatwater_sql::policy;
+use flatwater_sql::text::terminated;
+use flatwater_sql::tokens::quoted;
 
 /// Does the first reads of the file. Unless it is a reader's, the connection switches the file to WAL, which is
 /// persistent, if it is not in WAL mode and its mode is not to be kept. Returns the mode that the file is in

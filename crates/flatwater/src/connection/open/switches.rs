@@ -18,8 +18,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 
 use super::Role;
-use crate::error::Result;
 use crate::options::{Durability, Options, TempStore};
+use flatwater_base::error::Result;
 
 /// A commit that finds this many frames in the WAL of an attached file copies them, as SQLite does by default.
 const ATTACHED_FRAMES: u16 = 1000;

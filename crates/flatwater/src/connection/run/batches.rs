@@ -14,11 +14,11 @@ use super::failures::{explain, too_large};
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
-use crate::encode::rows::RowSink;
-use crate::error::{Error, Result};
-use crate::values::block::Cell;
-use crate::values::params::{ParamRow, Params};
-use crate::values::row::Rows;
+use flatwater_base::encode::rows::RowSink;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::values::block::Cell;
+use flatwater_base::values::params::{ParamRow, Params};
+use flatwater_base::values::row::Rows;
 
 /// The first part has as many rows as have this many cells, or fewer if they are long: whoever makes something of it waits
 /// for it.

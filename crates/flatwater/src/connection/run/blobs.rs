@@ -14,11 +14,11 @@ use flatwater_sqlite::Sqlite;
 use rusqlite::{Connection, ffi};
 
 use crate::connection::EngineConnection;
-use crate::dependencies::Columns;
-use crate::dependencies::change::{TableWrites, Writes};
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result};
-use crate::sql::policy;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_sql::dependencies::Columns;
+use flatwater_sql::dependencies::change::{TableWrites, Writes};
+use flatwater_sql::policy;
 
 /// Which value: that of a column in the row of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,17 +15,17 @@ use rusqlite::ffi;
 use super::failures::{explain, explain_write, too_large};
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
-use crate::dependencies::change::{Change, Writes, Written};
-use crate::encode::Room;
-use crate::encode::json::JsonSink;
-use crate::encode::rows::RowSink;
-use crate::error::{Error, Result};
 use crate::options::JsonOptions;
-use crate::sql::class::Route;
-use crate::sql::policy;
-use crate::values::outcome::{BatchResult, Document, ExecuteResult};
-use crate::values::params::ParamRow;
-use crate::values::row::Rows;
+use flatwater_base::encode::Room;
+use flatwater_base::encode::json::JsonSink;
+use flatwater_base::encode::rows::RowSink;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::values::outcome::{BatchResult, Document, ExecuteResult};
+use flatwater_base::values::params::ParamRow;
+use flatwater_base::values::row::Rows;
+use flatwater_sql::class::Route;
+use flatwater_sql::dependencies::change::{Change, Writes, Written};
+use flatwater_sql::policy;
 
 /// One run of a statement.
 #[derive(Clone, Copy)]
@@ -215,7 +215,7 @@ impl RowidBefore {
         // The inserts of a virtual table may not be seen. It then sets a rowid for a row, and 0 for a command.
         let is_new = || rowid != self.0 && rowid != 0;
         let inserted = statement.class.inserts_into.is_some() && (sqlite.hooks().inserts.saw(rowid) || is_new());
-        ExecuteResult { changes: sqlite.handle().changes(), last_insert_rowid: inserted.then_some(rowid) }
+        ExecuteResult::of(sqlite.handle().changes(), inserted.then_some(rowid))
     }
 }
 
@@ -231,7 +231,7 @@ pub(crate) fn result_of(outcome: Outcome) -> Result<BatchResult> {
         Collected::Unmade(error, _) => return Err(error),
         Collected::Nothing | Collected::Json(_) => None,
     };
-    Ok(BatchResult { executed: outcome.executed, rows })
+    Ok(BatchResult::of(outcome.executed, rows))
 }
 
 /// What the statements of a connection change, while that is recorded.

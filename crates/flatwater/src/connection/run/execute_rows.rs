@@ -16,12 +16,12 @@ use super::failures::{explain, explain_write};
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
-use crate::error::Result;
-use crate::error::location::in_row;
-use crate::sql::policy;
-use crate::values::outcome::{BatchResult, ExecuteResult};
-use crate::values::param_rows::ParamRows;
-use crate::values::params::{ParamRow, Params};
+use flatwater_base::error::Result;
+use flatwater_base::error::location::in_row;
+use flatwater_base::values::outcome::{BatchResult, ExecuteResult};
+use flatwater_base::values::param_rows::ParamRows;
+use flatwater_base::values::params::{ParamRow, Params};
+use flatwater_sql::policy;
 
 /// So many rows run between two looks at the clock.
 const ROWS_PER_LOOK: usize = 16;
@@ -99,7 +99,7 @@ impl EngineConnection {
                 executed = before.after(sqlite, statement);
                 before = RowidBefore::of(sqlite, statement);
             }
-            each(BatchResult { executed, rows: None });
+            each(BatchResult::of(executed, None));
             next(sqlite)
         });
         // After the last row it watches for another one.

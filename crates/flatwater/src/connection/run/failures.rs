@@ -15,13 +15,13 @@ use super::hidden_values::hide_values;
 use super::hints::ONE_FOR_A_LIST;
 use super::statement_cache::CachedStatement;
 use crate::connection::{EngineConnection, rows};
-use crate::dependencies::change::{TableWrites, Writes};
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind};
-use crate::sql::policy;
-use crate::sql::text::module_of;
-use crate::sql::tokens::{has_in_with_one_parameter, names, quoted};
-use crate::values::params::ParamRow;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind};
+use flatwater_base::values::params::ParamRow;
+use flatwater_sql::dependencies::change::{TableWrites, Writes};
+use flatwater_sql::policy;
+use flatwater_sql::text::module_of;
+use flatwater_sql::tokens::{has_in_with_one_parameter, names, quoted};
 
 /// How many tables an error names.
 const MOST_NAMED: usize = 3;

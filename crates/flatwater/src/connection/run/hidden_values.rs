@@ -10,8 +10,8 @@ use std::borrow::Cow;
 
 use rusqlite::types::ValueRef;
 
-use crate::growth_counter::step;
-use crate::values::params::ParamRow;
+use flatwater_base::growth_counter::step;
+use flatwater_base::values::params::ParamRow;
 
 /// A piece shorter than this, inside of a word, is taken for a coincidence.
 const TELLING_BYTES: usize = 4;

@@ -8,12 +8,12 @@
 use flatwater_sqlite::Sqlite;
 
 use crate::connection::rows;
-use crate::error::Error;
-use crate::error::hint::{Hint, Sentence, hint};
-use crate::error::kind::SINGLE_QUOTES;
-use crate::growth_counter::step;
-use crate::sql::pragma::{self, Pragma};
-use crate::sql::tokens::has_in_with_one_parameter;
+use flatwater_base::error::Error;
+use flatwater_base::error::hint::{Hint, Sentence, hint};
+use flatwater_base::error::kind::SINGLE_QUOTES;
+use flatwater_base::growth_counter::step;
+use flatwater_sql::pragma::{self, Pragma};
+use flatwater_sql::tokens::has_in_with_one_parameter;
 
 const JSON_LIST: &str = "use IN (SELECT value FROM json_each(?)) with a JSON list";
 

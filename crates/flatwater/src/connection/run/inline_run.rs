@@ -37,7 +37,7 @@ use flatwater_sqlite::{ReadTime, Sqlite, Unheld};
 
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
-use crate::inline::eligibility::Permit;
+use flatwater_base::inline::eligibility::Permit;
 
 /// SQLite builds its error messages under the same limit, and loses a message that exceeds it.
 const MESSAGE_BYTES: usize = 1024;

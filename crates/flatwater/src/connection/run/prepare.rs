@@ -15,15 +15,15 @@ use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::open::pragma_answers::{Judged, judge};
 use crate::connection::open::settings::AttachedFiles;
 use crate::connection::{EngineConnection, rows};
-use crate::error::hint::hint;
-use crate::error::location::{in_script, offset_by};
-use crate::error::{Error, Result};
-use crate::growth_counter::step;
-use crate::sql::class::{Class, Route, classify, lists_schema, names_other_tables};
-use crate::sql::statement_info::StatementInfo;
-use crate::sql::tokens::quoted;
-use crate::sql::{change_functions, policy};
-use crate::values::column::{ColumnNames, Names};
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::location::{in_script, offset_by};
+use flatwater_base::error::{Error, Result};
+use flatwater_base::growth_counter::step;
+use flatwater_base::values::column::{ColumnNames, Names};
+use flatwater_sql::class::{Class, Route, classify, lists_schema, names_other_tables};
+use flatwater_sql::statement_info::StatementInfo;
+use flatwater_sql::tokens::quoted;
+use flatwater_sql::{change_functions, policy};
 
 impl EngineConnection {
     /// Returns the statement of `text`, and prepares it if it is not prepared yet. A text of several statements is

@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use flatwater_sqlite::{CacheUse, Sqlite, StatementId};
 
-use crate::bytecode::analysis::ProgramAnalysis;
-use crate::encode::json::Keys;
-use crate::error::Result;
-use crate::sql::class::Class;
-use crate::sql::lru::SegmentedLru;
-use crate::sql::statement_info::StatementInfo;
-use crate::thread::lock;
-use crate::values::column::Names;
+use flatwater_base::encode::json::Keys;
+use flatwater_base::error::Result;
+use flatwater_base::thread::lock;
+use flatwater_base::values::column::Names;
+use flatwater_sql::bytecode::analysis::ProgramAnalysis;
+use flatwater_sql::class::Class;
+use flatwater_sql::lru::SegmentedLru;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// The use of a prepared statement at which its program is analysed.
 const TELLING_USE: u32 = 2;

@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 use super::decision::Policy;
 use super::{Checkpointer, CheckpointerShared, ThreadState};
-use crate::error::Error;
-use crate::thread::background::{AGAIN, start_worker};
-use crate::time::later;
+use flatwater_base::error::Error;
+use flatwater_base::thread::background::{AGAIN, start_worker};
+use flatwater_base::time::later;
 
 impl ThreadState {
     pub(super) fn must_end(&self) -> bool {

@@ -25,15 +25,15 @@ use flatwater_sqlite::WalHeader;
 use pin::Pin;
 use write_delay::Pace;
 
-use crate::error::Result;
 use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::CheckpointLimits;
-use crate::thread::lock;
-use crate::time::timer::Deadline;
 use crate::workers::commit_listeners::CommitListener;
 use crate::workers::context::Context;
 use crate::workers::work::InSlot;
+use flatwater_base::error::Result;
+use flatwater_base::thread::lock;
+use flatwater_base::time::timer::Deadline;
 
 /// What the checkpointer needs from other workers.
 pub(crate) struct Powers {

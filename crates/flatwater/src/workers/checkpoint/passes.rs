@@ -16,8 +16,8 @@ use super::CheckpointerShared;
 use super::decision::Policy;
 use super::write_delay::is_short;
 use crate::connection::EngineConnection;
-use crate::error::kind::is_failed_sync;
-use crate::error::{Error, ErrorKind, Result};
+use flatwater_base::error::kind::is_failed_sync;
+use flatwater_base::error::{Error, ErrorKind, Result};
 
 /// The number of passes that prepare a restart, if each leaves something, and the limits below which another pass is not
 /// worthwhile. There are more passes as long as they leave more than writers can wait for: the WAL grows meanwhile, until

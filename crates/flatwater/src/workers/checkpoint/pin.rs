@@ -21,9 +21,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::passes::no_wait;
 use crate::connection::EngineConnection;
 use crate::connection::open::Role;
-use crate::error::{Error, ErrorKind, Result};
-use crate::thread::lock;
 use crate::workers::context::Context;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::lock;
 
 /// The pin of one checkpointer, if there is one.
 #[derive(Clone, Default)]

@@ -16,10 +16,10 @@ use super::passes::{POLL, is_lock, no_wait, polls, unless_a_sync_failed};
 use super::{CheckpointerShared, frames};
 use crate::connection::EngineConnection;
 use crate::connection::open::Role;
-use crate::error::{Error, ErrorKind, Result};
 use crate::file::disk::Disk;
 use crate::stats::file_counters::WalBlocker;
-use crate::thread::background::Linger;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::background::Linger;
 
 /// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);

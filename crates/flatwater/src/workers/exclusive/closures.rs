@@ -13,10 +13,7 @@ use rusqlite::DropBehavior;
 
 use crate::connection::EngineConnection;
 use crate::connection::exclusive::lend::{is_idle, restore_handlers};
-use crate::error::cause::panicked;
-use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
-use crate::sql::policy;
 use crate::workers::Answer;
 use crate::workers::work::{ReadClosure, Returned, WriteClosure};
 use crate::workers::writer::WriterShared;
@@ -24,6 +21,9 @@ use crate::workers::writer::commit::commit;
 use crate::workers::writer::effects::Effects;
 use crate::workers::writer::interrupts::{arm, ends};
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::cause::panicked;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_sql::policy;
 
 /// Runs a closure in a transaction, which is committed if the closure returns `Ok`.
 pub(crate) fn write_with(

@@ -14,10 +14,7 @@ use flatwater_sqlite::Policy;
 use crate::connection::EngineConnection;
 use crate::connection::exclusive::lend::{self, Remains};
 use crate::connection::exclusive::migration::enforce_foreign_keys;
-use crate::error::cause::panicked;
-use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
-use crate::sql::policy;
 use crate::workers::Answer;
 use crate::workers::work::{ExclusiveClosure, Returned};
 use crate::workers::writer::WriterShared;
@@ -29,6 +26,9 @@ use crate::workers::writer::inline_access::{renew, suspect};
 use crate::workers::writer::interrupts::ends;
 use crate::workers::writer::known_schema::relearn_schema;
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::cause::panicked;
+use flatwater_base::error::{Error, ErrorKind, Result, TimeoutEffect};
+use flatwater_sql::policy;
 
 /// Runs a closure with the exclusive connection.
 pub(crate) fn with_connection(

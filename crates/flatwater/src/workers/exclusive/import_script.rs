@@ -16,16 +16,16 @@ use crate::connection::exclusive::import_statements::{
 };
 use crate::connection::exclusive::migration::{tables, violations};
 use crate::connection::run::prepare::refuse_nul;
-use crate::error::location::in_script;
-use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
-use crate::sql::statement_info::StatementInfo;
-use crate::sql::text::{Dump, terminated};
 use crate::workers::Answer;
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::commit::commit;
 use crate::workers::writer::interrupts::{arm, disarm};
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::location::in_script;
+use flatwater_base::error::{Error, Result};
+use flatwater_sql::statement_info::StatementInfo;
+use flatwater_sql::text::{Dump, terminated};
 
 /// Runs the script, all of it or nothing.
 pub(crate) fn load(

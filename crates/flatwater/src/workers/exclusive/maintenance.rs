@@ -18,12 +18,8 @@ use crate::connection::EngineConnection;
 use crate::connection::exclusive::another_key::change_key;
 use crate::connection::exclusive::copy::{Copy, copy};
 use crate::connection::open::switches::{in_definitions, temp_store};
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Key, TempStore};
 use crate::queue::ticket::Ticket;
-use crate::sql::statement_info::StatementInfo;
-use crate::values::params::Params;
 use crate::workers::Answer;
 use crate::workers::perform::autocommit::autocommit;
 use crate::workers::work::Work;
@@ -32,6 +28,10 @@ use crate::workers::writer::close_connection::drop_connection;
 use crate::workers::writer::demanded_checkpoint::checkpoint;
 use crate::workers::writer::interrupts::{disarm, ends};
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::values::params::Params;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// The value of `PRAGMA temp_store` for files.
 const IN_FILES: i64 = 1;

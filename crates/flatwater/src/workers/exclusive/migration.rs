@@ -17,18 +17,18 @@ use crate::connection::exclusive::migration::{
     StatementPlace, add_to_history, create_history, history, run_statement, tables, violations,
 };
 use crate::connection::run::failures::explain_write;
-use crate::dependencies::change::Writes;
-use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::migrations::{ForeignKeyCheck, Migrations, Step, next};
 use crate::queue::ticket::{Ticket, left_request};
-use crate::sql::policy;
-use crate::sql::text::terminated;
 use crate::workers::Answer;
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::commit::{commit, settle};
 use crate::workers::writer::commits_seen::changes;
 use crate::workers::writer::interrupts::{arm, disarm};
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::{Error, ErrorKind, Result, TimeoutEffect};
+use flatwater_sql::dependencies::change::Writes;
+use flatwater_sql::policy;
+use flatwater_sql::text::terminated;
 
 /// Applies what is not applied yet, and returns the names of the steps that were applied here.
 pub(crate) fn migrate(
@@ -90,7 +90,7 @@ impl<'a> Migration<'a> {
     }
 
     fn ended(&self, error: Error, done: &[String]) -> Error {
-        let error = self.shared.ended(error.timed(self.ticket), self.ticket);
+        let error = self.shared.ended(self.ticket.timed(error), self.ticket);
         match (error.kind(), done) {
             (_, []) => error,
             (ErrorKind::Timeout, _) => Error::timeout("the deadline of the call passed", TimeoutEffect::Unknown),

@@ -8,12 +8,12 @@ pub(crate) mod migration;
 
 use std::sync::Arc;
 
-use crate::error::Result;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
 use crate::workers::work::Exclusive;
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::Result;
 
 /// Runs the work in the slot, and returns its answer.
 pub(crate) fn run_exclusive(

@@ -11,8 +11,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::error::Error;
 use crate::workers::request::Request;
+use flatwater_base::error::Error;
 
 /// Why a kept connection accepts nothing any more. What it means for a call is said by each scope.
 #[derive(Debug, Clone, PartialEq, Eq)]

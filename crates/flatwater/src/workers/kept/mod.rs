@@ -12,12 +12,12 @@ use std::sync::Arc;
 use flatwater_sqlite::Origin;
 
 use crate::connection::functions::Functions;
-use crate::error::Result;
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::{InlineRun, NotTried};
 use crate::queue::ticket::CallOptions;
 use crate::workers::request::{Request, Tried};
 use crate::workers::work::Work;
+use flatwater_base::error::Result;
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::{InlineRun, NotTried};
 
 /// A connection that is kept for one caller.
 pub(crate) trait KeptConnection: Send + Sync {

@@ -22,21 +22,21 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Origin;
 
-use crate::error::{Error, Result};
 use crate::events;
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::{InlineRun, NotTried};
 use crate::options::Options;
 use crate::queue::ticket::CallOptions;
-use crate::thread::lock;
-use crate::time::later;
-use crate::time::recurring::Recurring;
 use crate::workers::Answer;
 use crate::workers::kept::inbox::{self, End, Inbox, Posted};
 use crate::workers::open_transaction::{OpenTransaction, Savepoints, ended};
 use crate::workers::request::{Request, Tried};
 use crate::workers::shared_errors::fault;
 use crate::workers::work::{Unsettled, Work};
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::{InlineRun, NotTried};
+use flatwater_base::thread::lock;
+use flatwater_base::time::later;
+use flatwater_base::time::recurring::Recurring;
 
 /// A transaction that is idle for this long is reported as an event, once.
 const TOLD_AFTER: Duration = Duration::from_secs(1);

@@ -14,8 +14,8 @@ use super::diff::Delivery;
 use super::entry::Entry;
 use super::subscriber::{Put, Replaced, Subscriber};
 use crate::connection::learn::live_query::{Derived, LiveQuery};
-use crate::dependencies::index::Id;
 use crate::queue::ticket::Ticket;
+use flatwater_sql::dependencies::index::Id;
 
 /// What is to be done without the lock.
 #[derive(Default)]

@@ -8,10 +8,10 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use crate::dependencies::tables::PrimaryKeys;
-use crate::error::Result;
-use crate::values::difference::{Difference, Repeated, check};
-use crate::values::row::Rows;
+use flatwater_base::error::Result;
+use flatwater_base::values::difference::{Difference, Repeated, check};
+use flatwater_base::values::row::Rows;
+use flatwater_sql::dependencies::tables::PrimaryKeys;
 
 /// The results of all statements of a live query.
 pub(crate) type Results = Arc<[Arc<Rows>]>;
@@ -178,10 +178,10 @@ pub(super) mod tests {
     use rusqlite::types::ValueRef;
 
     use super::*;
-    use crate::dependencies::tables::{Kind, Table, Tables};
-    use crate::error::Error;
-    use crate::values::block::Block;
-    use crate::values::column::ColumnNames;
+    use flatwater_base::error::Error;
+    use flatwater_base::values::block::Block;
+    use flatwater_base::values::column::ColumnNames;
+    use flatwater_sql::dependencies::tables::{Kind, Table, Tables};
 
     /// A delivery of results of `SELECT id, a FROM t`.
     pub(in super::super) fn delivery(version: u64, results: &[&[[i64; 2]]]) -> Delivery {

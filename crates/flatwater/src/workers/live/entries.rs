@@ -15,12 +15,12 @@ use super::diff::Delivery;
 use super::entry::{Ended, Entry, Ran, RunState};
 use super::subscriber::{Put, Subscriber};
 use crate::connection::learn::live_query::{Derived, Found, LivePart, LiveQuery, LiveRun};
-use crate::dependencies::change::Change;
-use crate::dependencies::index::{Id, Index, Precision, Rows};
-use crate::dependencies::point_lookup::LookedUp;
-use crate::dependencies::reads::{RowReads, TableReads};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::query_counters::{LiveCounts, LiveStats};
+use flatwater_sql::dependencies::change::Change;
+use flatwater_sql::dependencies::index::{Id, Index, Precision, Rows};
+use flatwater_sql::dependencies::point_lookup::LookedUp;
+use flatwater_sql::dependencies::reads::{RowReads, TableReads};
 
 #[derive(Default)]
 pub(super) struct Entries {
@@ -353,12 +353,12 @@ mod tests {
     use flatwater_sqlite::{ChangedRows, RowSet};
 
     use super::*;
-    use crate::dependencies::Columns;
-    use crate::dependencies::change::Written;
-    use crate::dependencies::reads::Reads;
-    use crate::error::{Error, ErrorKind};
-    use crate::sql::statement_info::StatementInfo;
-    use crate::values::params::Params;
+    use flatwater_base::error::{Error, ErrorKind};
+    use flatwater_base::values::params::Params;
+    use flatwater_sql::dependencies::Columns;
+    use flatwater_sql::dependencies::change::Written;
+    use flatwater_sql::dependencies::reads::Reads;
+    use flatwater_sql::statement_info::StatementInfo;
 
     /// Returns entries with one query, whose first run is in flight.
     fn entries() -> (Entries, Id, Arc<Subscriber>) {
@@ -382,7 +382,7 @@ mod tests {
             rowid_aliases: Vec::new(),
         };
         let derived = Derived::of(Reads::Tables(vec![table]));
-        let run = LiveRun { rows: crate::values::row::Rows::default(), derived, found: vec![Some(rowid)] };
+        let run = LiveRun { rows: flatwater_base::values::row::Rows::default(), derived, found: vec![Some(rowid)] };
         Ran::new(Ok(vec![run]), None)
     }
 
@@ -423,7 +423,7 @@ mod tests {
     fn an_error_that_may_pass_ends_no_stream_and_runs_again_without_a_commit() {
         let (mut entries, id, place) = entries();
         let no_thread =
-            crate::error::cause::no_thread("a thread", &std::io::Error::from(std::io::ErrorKind::WouldBlock));
+            flatwater_base::error::cause::no_thread("a thread", &std::io::Error::from(std::io::ErrorKind::WouldBlock));
         let cut_off = Error::new(ErrorKind::SnapshotTooOld, "the read was ended");
         for (error, runs_again) in [(no_thread, true), (cut_off, false)] {
             drop(entries.finish(id, Ran::new(Err(error), None), Instant::now()));

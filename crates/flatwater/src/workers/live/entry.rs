@@ -13,9 +13,9 @@ use rusqlite::ffi;
 use super::diff::{Delivery, Results};
 use super::subscriber::Subscriber;
 use crate::connection::learn::live_query::{Derived, Found, LiveQuery, LiveRun};
-use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
-use crate::time::timer::Deadline;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::time::timer::Deadline;
 
 /// So many subscribers are woken in microseconds.
 const FEW: usize = 16;
@@ -213,10 +213,10 @@ fn is_same(last: &Result<Results>, run: &Result<Vec<LiveRun>>) -> bool {
 mod tests {
     use super::*;
     use crate::connection::learn::live_query::LivePart;
-    use crate::error::Error;
     use crate::queue::ticket::CallOptions;
-    use crate::sql::statement_info::StatementInfo;
-    use crate::values::params::Params;
+    use flatwater_base::error::Error;
+    use flatwater_base::values::params::Params;
+    use flatwater_sql::statement_info::StatementInfo;
 
     fn entry() -> Entry {
         let part = LivePart { text: Arc::new(StatementInfo::new("SELECT 1")), params: Params::default() };

@@ -14,9 +14,9 @@ use std::time::Duration;
 use flatwater_sqlite::{TurnFile, Word};
 
 use super::Shared;
-use crate::thread::background::{Linger, start_worker};
-use crate::thread::lock;
 use crate::workers::context::Context;
+use flatwater_base::thread::background::{Linger, start_worker};
+use flatwater_base::thread::lock;
 
 /// How often the thread checks whether there is anything to follow.
 const CHECK: Duration = Duration::from_secs(1);

@@ -22,18 +22,18 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Origin;
 
 use crate::connection::learn::live_query::{Derived, LiveQuery, LiveRun};
-use crate::dependencies::change::Change;
-use crate::dependencies::index::Id;
-use crate::error::{Error, Result};
 use crate::stats::query_counters::LiveStats;
-use crate::thread::lock;
-use crate::time::later;
-use crate::time::recurring::Recurring;
-use crate::time::timer::Deadline;
 use crate::workers::commit_listeners::ChangeListener;
 use crate::workers::context::Context;
 use crate::workers::request::Request;
 use entries::Entries;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::lock;
+use flatwater_base::time::later;
+use flatwater_base::time::recurring::Recurring;
+use flatwater_base::time::timer::Deadline;
+use flatwater_sql::dependencies::change::Change;
+use flatwater_sql::dependencies::index::Id;
 use follow::Follower;
 use subscriber::Subscriber;
 

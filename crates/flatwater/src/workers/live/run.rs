@@ -14,15 +14,15 @@ use super::after_unlock::{Start, Todo};
 use super::entry::Ran;
 use super::follow::FOLLOWS;
 use crate::connection::learn::live_query::LiveRun;
-use crate::dependencies::index::Id;
-use crate::error::{Error, Result};
 use crate::queue::reply::wake;
-use crate::thread::background::run_with;
-use crate::thread::current::is_worker;
-use crate::thread::lock;
 use crate::workers::Answer;
 use crate::workers::request::{ReplyTo, Request};
 use crate::workers::work::Work;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::background::run_with;
+use flatwater_base::thread::current::is_worker;
+use flatwater_base::thread::lock;
+use flatwater_sql::dependencies::index::Id;
 
 /// How the thread that pushes the request of a run and the one that ends it agree on who delivers the result.
 ///
@@ -164,15 +164,15 @@ mod tests {
     use super::super::{LiveQueries, Powers, Subscription};
     use super::*;
     use crate::connection::learn::live_query::{Derived, LivePart, LiveQuery};
-    use crate::dependencies::change::Change;
-    use crate::dependencies::reads::Reads;
     use crate::options::Options;
     use crate::queue::reply::Teller;
-    use crate::sql::statement_info::StatementInfo;
-    use crate::thread::background::start_worker;
-    use crate::values::params::Params;
     use crate::workers::commit_listeners::ChangeListener;
     use crate::workers::context::Context as EngineContext;
+    use flatwater_base::thread::background::start_worker;
+    use flatwater_base::values::params::Params;
+    use flatwater_sql::dependencies::change::Change;
+    use flatwater_sql::dependencies::reads::Reads;
+    use flatwater_sql::statement_info::StatementInfo;
 
     const HANGS: Duration = Duration::from_secs(60);
 

@@ -23,7 +23,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::diff::{Compared, Delivery, Has, Told};
 
-use crate::thread::lock;
+use flatwater_base::thread::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct Subscriber {

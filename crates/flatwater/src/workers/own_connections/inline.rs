@@ -13,11 +13,11 @@ use super::runner::Runner;
 use super::serve_inbox::lose;
 use super::short::{Ran, ShortRun};
 use super::{Message, OwnConnection, ends_now};
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::{InlineRun, NotTried};
 use crate::queue::ticket::CallOptions;
 use crate::workers::request::{Request, Tried};
 use crate::workers::work::{Unsettled, Work};
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::{InlineRun, NotTried};
 
 const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible(NotTried::Other));
 

@@ -9,15 +9,15 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::error::{Error, Result};
 use crate::queue::metrics::PendingWrite;
-use crate::sql::catalogue::Catalogue;
 use crate::workers::Answer;
 use crate::workers::writer::effects::Effects;
 use crate::workers::writer::known_schema::{forget_schema, has_settled_schema, see_schema};
 use crate::workers::writer::slot::{HeldConnection, Slot, enter, leave_beside};
 use crate::workers::writer::writer_connection::WriterConnection;
 use crate::workers::writer::{Writer, WriterShared};
+use flatwater_base::error::{Error, Result};
+use flatwater_sql::catalogue::Catalogue;
 
 pub(crate) struct LentSlot {
     pub(super) shared: Arc<WriterShared>,

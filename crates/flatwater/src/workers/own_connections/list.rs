@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::OwnConnection;
-use crate::error::{Error, Result};
-use crate::thread::lock;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::lock;
 
 /// How long a connection that is opened waits for the writer's, before it looks whether the database is still parked.
 const PARKED: Duration = Duration::from_millis(50);

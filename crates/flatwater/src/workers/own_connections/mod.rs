@@ -27,18 +27,18 @@ use self::list::OwnConnections;
 use self::runner::Runner;
 use self::waits::{Waiting, resume};
 use crate::connection::functions::Functions;
-use crate::error::{Error, Result};
-use crate::inline::eligibility::Permit;
 use crate::options::Options;
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::thread::lock;
-use crate::time::recurring::Recurring;
 use crate::workers::context::Context;
 use crate::workers::kept::KeptConnection;
 use crate::workers::kept::inbox::{self, End, Inbox, Posted};
 use crate::workers::request::{Request, Tried};
 use crate::workers::work::Work;
 use crate::workers::writer::Writer;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::thread::lock;
+use flatwater_base::time::recurring::Recurring;
 
 /// The error for a request that comes after this end.
 fn ended(end: &End) -> Error {

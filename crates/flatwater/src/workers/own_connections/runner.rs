@@ -13,13 +13,8 @@ use flatwater_sqlite::{Callbacks, Handle, Interrupt, Sqlite};
 use super::lent_slot::LentSlot;
 use crate::connection::EngineConnection;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, Result};
 use crate::options::{Durability, Options};
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::LeftWal;
-use crate::sql::class::Route;
-use crate::sql::tokens::{may_attach, may_set};
-use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::shared_errors::{lost_meanwhile, not_ended};
 use crate::workers::work::{Ours, Unsettled, Work};
@@ -29,6 +24,11 @@ use crate::workers::writer::inline_access::unlimit;
 use crate::workers::writer::interrupts::disarm;
 use crate::workers::writer::known_schema::{may_write_virtual_tables, see_schema};
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::time::later;
+use flatwater_sql::catalogue::LeftWal;
+use flatwater_sql::class::Route;
+use flatwater_sql::tokens::{may_attach, may_set};
 
 /// What runs the requests of one connection of a caller.
 pub(super) struct Runner {
@@ -144,7 +144,7 @@ impl Runner {
             Ok(_) if is_open && !self.is_in_transaction() => Step::Answered(Err(work.explain(lost_meanwhile()))),
             Ok(None) => Step::NeedsSlot,
             Ok(Some(answer)) => Step::Answered(Ok(answer)),
-            Err(error) => Step::Answered(Err(work.explain(error.timed(ticket)))),
+            Err(error) => Step::Answered(Err(work.explain(ticket.timed(error)))),
         }
     }
 

@@ -14,13 +14,7 @@ use flatwater_sqlite::{Callbacks, Interrupt};
 use super::lent_slot::LentSlot;
 use super::runner::{Runner, State, Step};
 use super::{Aside, Ends, Given, Message, OwnConnection, ended, ends_now};
-use crate::error::cause::no_thread;
-use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
-use crate::sql::tokens::rolls_back;
-use crate::thread::background::run_waiting;
-use crate::thread::current::mark_closure;
-use crate::values::outcome::{BatchResult, ExecuteResult};
 use crate::workers::kept::KeptConnection;
 use crate::workers::kept::inbox::End;
 use crate::workers::outbox::Outbox;
@@ -30,6 +24,12 @@ use crate::workers::work::{Ours, Work};
 use crate::workers::writer::state::OwnSettings;
 use crate::workers::writer::writer_connection::WriterConnection;
 use crate::workers::{Answer, open_transaction};
+use flatwater_base::error::cause::no_thread;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::background::run_waiting;
+use flatwater_base::thread::current::mark_closure;
+use flatwater_base::values::outcome::{BatchResult, ExecuteResult};
+use flatwater_sql::tokens::rolls_back;
 
 impl Runner {
     pub(super) fn of(given: &Given) -> Self {
@@ -162,7 +162,7 @@ impl OwnConnection {
                 if let Some((text, _)) = statements.only()
                     && rolls_back(&text.sql) =>
             {
-                Ok(Answer::Batch(vec![BatchResult { executed: ExecuteResult::default(), rows: None }]))
+                Ok(Answer::Batch(vec![BatchResult::of(ExecuteResult::default(), None)]))
             }
             work => Err(work.explain(error)),
         })

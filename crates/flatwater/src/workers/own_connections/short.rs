@@ -11,13 +11,6 @@ use super::lent_slot::LentSlot;
 use super::runner::Runner;
 use crate::connection::EngineConnection;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, Result};
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::Fallback;
-use crate::sql::catalogue::LeftWal;
-use crate::sql::statement_info::StatementInfo;
-use crate::sql::text::Bracket;
-use crate::values::outcome::ExecuteResult;
 use crate::workers::Answer;
 use crate::workers::short::gate::{self, Place};
 use crate::workers::short::run::run_short;
@@ -28,6 +21,13 @@ use crate::workers::writer::Writer;
 use crate::workers::writer::inline_access::run_inline;
 use crate::workers::writer::known_schema::{has_seen_schema, has_settled_schema};
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::Fallback;
+use flatwater_base::values::outcome::ExecuteResult;
+use flatwater_sql::catalogue::LeftWal;
+use flatwater_sql::statement_info::StatementInfo;
+use flatwater_sql::text::Bracket;
 
 /// How a statement ended that ran on its caller's thread.
 pub(super) enum Ran {

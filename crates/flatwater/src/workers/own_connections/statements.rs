@@ -14,11 +14,7 @@ use super::runner::Runner;
 use crate::connection::EngineConnection;
 use crate::connection::run::execute::{Collected, Outcome, StatementRun, result_of};
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::{Ticket, left_request};
-use crate::sql::policy;
-use crate::sql::statement_info::StatementInfo;
-use crate::sql::tokens::busy_timeout_set;
 use crate::workers::Answer;
 use crate::workers::exclusive::connection::exclusive_policy;
 use crate::workers::perform::autocommit::Execution;
@@ -29,6 +25,10 @@ use crate::workers::writer::commit::{commit, settle};
 use crate::workers::writer::commits_seen::changes;
 use crate::workers::writer::interrupts::disarm;
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_sql::policy;
+use flatwater_sql::statement_info::StatementInfo;
+use flatwater_sql::tokens::busy_timeout_set;
 
 /// The run of one request.
 struct RequestRun<'a> {

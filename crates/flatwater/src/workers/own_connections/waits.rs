@@ -27,18 +27,18 @@ use super::lent_slot::LentSlot;
 use super::runner::Runner;
 use super::serve_inbox::answer;
 use super::{Aside, At, Message, OwnConnection};
-use crate::error::hint::hint;
-use crate::error::{Error, Result};
 use crate::queue::reply::Teller;
 use crate::queue::ticket::{CallOptions, Ticket, left_request};
-use crate::time::later;
-use crate::time::timer::{self, Alarm};
 use crate::workers::kept::inbox::{End, Posted};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{ReplyTo, Request};
 use crate::workers::shared_errors::{opened_to_read, waits_for_itself};
 use crate::workers::work::Work;
 use crate::workers::{Answer, open_transaction};
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::time::later;
+use flatwater_base::time::timer::{self, Alarm};
 
 /// A request that waits for the slot of its connection.
 pub(super) struct Waiting {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::frame::{Rules, perform_in};
-use crate::error::Result;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
 use crate::workers::work::Work;
@@ -18,6 +17,7 @@ use crate::workers::writer::commits_seen::changes;
 use crate::workers::writer::effects::Effects;
 use crate::workers::writer::interrupts::{arm, disarm};
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::Result;
 
 /// Runs one statement in a transaction of its own, which SQLite begins and ends.
 pub(crate) fn autocommit(

@@ -11,17 +11,17 @@ use flatwater_sqlite::Policy;
 use super::statements::{Frame, perform};
 use crate::connection::run::prepare::refuse_change_function;
 use crate::connection::run::statement_cache::{CachedStatement, RowChanges};
-use crate::error::hint::hint;
-use crate::error::{Error, Result};
-use crate::sql::catalogue::Catalogue;
-use crate::sql::class::Route;
-use crate::sql::policy;
-use crate::sql::statement_info::StatementInfo;
 use crate::workers::Answer;
 use crate::workers::shared_errors::snapshot_writes;
 use crate::workers::work::Work;
 use crate::workers::writer::effects::Effects;
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, Result};
+use flatwater_sql::catalogue::Catalogue;
+use flatwater_sql::class::Route;
+use flatwater_sql::policy;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// The rules under which a text is prepared, and whether what is learnt from it is shared.
 #[derive(Clone, Copy)]

@@ -16,19 +16,19 @@ use crate::connection::run::blobs::use_blob;
 use crate::connection::run::execute::{Bounds, Outcome, Output, StatementRun, output_of};
 use crate::connection::run::prepare::refuse_nul;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::location::in_script;
-use crate::error::{Error, Result};
-use crate::sql::class::Route;
-use crate::sql::statement_info::StatementInfo;
-use crate::sql::text::terminated;
-use crate::thread::current::RunTime;
-use crate::values::outcome::BatchResult;
-use crate::values::param_rows::{BatchStatements, ParamRows};
-use crate::values::params::{ParamRow, Params};
 use crate::workers::Answer;
 use crate::workers::shared_errors::{lost_meanwhile, returns_no_rows, returns_rows};
 use crate::workers::work::Work;
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::location::in_script;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::current::RunTime;
+use flatwater_base::values::outcome::BatchResult;
+use flatwater_base::values::param_rows::{BatchStatements, ParamRows};
+use flatwater_base::values::params::{ParamRow, Params};
+use flatwater_sql::class::Route;
+use flatwater_sql::statement_info::StatementInfo;
+use flatwater_sql::text::terminated;
 
 /// What stands around the statements of one work: where they run, and what of them is allowed, noted and undone.
 pub(crate) trait Frame {

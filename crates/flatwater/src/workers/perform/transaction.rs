@@ -10,10 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::frame::{Rules, may_leave_part, perform_in};
-use crate::error::{Error, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::{Ticket, left_request};
-use crate::sql::tokens::has_aborting_conflict_clause;
 use crate::workers::Answer;
 use crate::workers::kept::inbox::End;
 use crate::workers::kept::transaction::{KeptTransaction, Message, Undo};
@@ -32,6 +30,8 @@ use crate::workers::writer::known_schema::{may_write_virtual_tables, see_schema}
 use crate::workers::writer::open_state::{OnWriter, OpenState, WriterTransaction};
 use crate::workers::writer::slot::HeldConnection;
 use crate::workers::writer::writer_connection::{WriterConnection, tell_rowid};
+use flatwater_base::error::{Error, Result};
+use flatwater_sql::tokens::has_aborting_conflict_clause;
 
 /// Begins the transaction that `request` asks for, and serves it.
 pub(crate) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: Request, outbox: &mut Outbox<'_>) {
@@ -43,7 +43,7 @@ pub(crate) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     }
     request.ticket.note_end(started, || held.busy_timeout.waited());
     if let Err(error) = begun {
-        let error = shared.ended(error.timed(&request.ticket), &request.ticket);
+        let error = shared.ended(request.ticket.timed(error), &request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
     let transaction = KeptTransaction::new(&shared.context.options, OnWriter(shared.this.clone()), None);
@@ -224,7 +224,7 @@ fn step(
     match &request.work {
         Work::Commit => {
             writer.wait_for_locks(Instant::now(), ticket);
-            commit(writer, shared, Some(ticket)).map(|()| Answer::Done).map_err(|error| error.timed(ticket))
+            commit(writer, shared, Some(ticket)).map(|()| Answer::Done).map_err(|error| ticket.timed(error))
         }
         work if work.describe().is_control() && !ticket.finishes() => Err(left_request()),
         Work::Rollback => {
@@ -268,7 +268,7 @@ fn statement(
         (keeps, result) = (false, Err(left_request()));
     }
     if writer.is_autocommit() {
-        return result.map_err(|error| error.timed(ticket));
+        return result.map_err(|error| ticket.timed(error));
     }
     if keeps {
         let connection = writer.connection()?;
@@ -276,7 +276,7 @@ fn statement(
     } else {
         writer.undo()?;
     }
-    result.map_err(|error| error.timed(ticket))
+    result.map_err(|error| ticket.timed(error))
 }
 
 /// Lets virtual tables write what they have collected, as a part of the statement. Full-text search keeps the terms of new

@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::reader::Reader;
 use super::reader_lease::NoLeases;
 use super::{Readers, ReadersShared};
-use crate::time::recurring::Recurring;
+use flatwater_base::time::recurring::Recurring;
 
 /// The tick for the leases of idle readers. Guarded by the pool's lock.
 pub(super) struct Watch {

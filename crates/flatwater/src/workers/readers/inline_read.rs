@@ -23,13 +23,13 @@ use crate::connection::learn::schema::Known;
 use crate::connection::run::execute::{Bounds, Output, StatementRun};
 use crate::connection::run::inline_run;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, Result};
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::{Fallback, InlineRun, NotTried};
-use crate::sql::statement_info::StatementInfo;
-use crate::time::later;
-use crate::values::params::Params;
 use crate::workers::Answer;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::{Fallback, InlineRun, NotTried};
+use flatwater_base::time::later;
+use flatwater_base::values::params::Params;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// A query to run inline.
 #[derive(Clone, Copy)]

@@ -18,13 +18,13 @@ use super::reader::{Reader, SnapshotSchema};
 use super::{Readers, ReadersShared};
 use crate::connection::EngineConnection;
 use crate::connection::run::inline_run;
-use crate::error::Result;
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::options::Options;
 use crate::workers::Answer;
 use crate::workers::kept::inbox::End;
 use crate::workers::shared_errors::fault;
+use flatwater_base::error::Result;
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::{Fallback, InlineRun, NotTried};
 
 impl Readers {
     /// Begins a snapshot on this thread, if a connection is idle and knows the schema.

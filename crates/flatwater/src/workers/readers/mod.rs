@@ -31,16 +31,16 @@ use pool::{Job, Pool};
 use reader_lease::ReleaseRequests;
 use running_reads::Running;
 
-use crate::error::{Error, Result};
 use crate::queue::bounded::LinePlace;
 use crate::queue::ticket::Ticket;
 use crate::stats::query_counters::ReaderCounters;
-use crate::thread::lock;
-use crate::time::timer::Deadline;
 use crate::workers::context::Context;
 use crate::workers::handoff::TakesOver;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::lock;
+use flatwater_base::time::timer::Deadline;
 
 /// A handle to the pool. Cheap to clone.
 #[derive(Clone)]

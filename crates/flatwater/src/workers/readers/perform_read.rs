@@ -16,15 +16,15 @@ use super::run_query::query;
 use crate::connection::exclusive::copy::{Copy, copy};
 use crate::connection::exclusive::lend::{is_idle, restore_handlers};
 use crate::connection::learn::live_query::{Derived, LiveQuery, run_live};
-use crate::error::Result;
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::Catalogue;
-use crate::sql::policy;
 use crate::workers::Answer;
 use crate::workers::context::Context;
 use crate::workers::shared_errors::not_ended;
 use crate::workers::work::{ReadClosure, Returned, Work};
+use flatwater_base::error::Result;
+use flatwater_sql::catalogue::Catalogue;
+use flatwater_sql::policy;
 
 /// Performs the work. Returns the outcome, and true if the connection can be used again.
 pub(super) fn perform(reader: &mut Reader, context: &Context, work: Work, ticket: &Arc<Ticket>) -> (Performed, bool) {

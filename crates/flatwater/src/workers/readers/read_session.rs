@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use super::ReadersShared;
 use super::reader::Reader;
-use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result, TimeoutEffect};
 use crate::queue::ticket::Ticket;
-use crate::thread::lock;
-use crate::time::later;
-use crate::time::recurring::Recurring;
 use crate::workers::kept::inbox::{self, End, Inbox, Posted};
 use crate::workers::request::Request;
+use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorKind, Result, TimeoutEffect};
+use flatwater_base::thread::lock;
+use flatwater_base::time::later;
+use flatwater_base::time::recurring::Recurring;
 
 /// What a session is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

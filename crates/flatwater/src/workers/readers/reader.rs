@@ -9,20 +9,20 @@ use std::time::Instant;
 use flatwater_sqlite::Busy;
 
 use super::reader_lease::{Holder, ReleaseRequests, may_hold};
-use crate::busy_handler::BusyWait;
 use crate::connection::EngineConnection;
 use crate::connection::exclusive::lend::is_idle;
 use crate::connection::open::Role;
 use crate::connection::run::batches::Cursors;
-use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::Catalogue;
-use crate::time::later;
-use crate::values::row::Rows;
 use crate::workers::Answer;
 use crate::workers::context::Context;
 use crate::workers::work::Work;
+use flatwater_base::busy_handler::BusyWait;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::time::later;
+use flatwater_base::values::row::Rows;
+use flatwater_sql::catalogue::Catalogue;
 
 /// The outcome of a request on a reader.
 pub(super) enum Performed {

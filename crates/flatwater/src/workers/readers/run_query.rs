@@ -16,14 +16,14 @@ use crate::connection::run::blobs::use_blob;
 use crate::connection::run::execute::{Bounds, StatementRun};
 use crate::connection::run::prepare::refuse_change_function;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, Result};
-use crate::sql::class::Route;
-use crate::sql::policy;
-use crate::sql::statement_info::StatementInfo;
-use crate::thread::current::RunTime;
-use crate::values::params::{ParamRow, Params};
 use crate::workers::Answer;
 use crate::workers::work::{Wanted, Work};
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::current::RunTime;
+use flatwater_base::values::params::{ParamRow, Params};
+use flatwater_sql::class::Route;
+use flatwater_sql::policy;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// Runs a query that `interrupt` may end, or opens a cursor; or compiles a text.
 pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interrupt>) -> Performed {

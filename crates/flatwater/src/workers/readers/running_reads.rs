@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use super::Readers;
 use super::read_session::ReadSession;
 use crate::queue::ticket::Ticket;
-use crate::sql::statement_info::StatementInfo;
 use crate::workers::kept::inbox::End;
 use crate::workers::request::Request;
 use crate::workers::work_kinds::Name;
+use flatwater_sql::statement_info::StatementInfo;
 
 #[derive(Clone)]
 pub(super) struct Running {

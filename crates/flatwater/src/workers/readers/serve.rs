@@ -18,18 +18,18 @@ use super::reader::{Performed, Reader};
 use super::running_reads::Running;
 use super::serve_session::OpenSession;
 use crate::connection::open::access::{is_read_only, of_read};
-use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::{CallOptions, Ticket, left_request};
-use crate::sql::statement_info::StatementInfo;
-use crate::thread::current::{block_on, mark_closure};
-use crate::values::row::Rows;
 use crate::workers::Answer;
 use crate::workers::handoff::TakesOver;
 use crate::workers::kept::{CursorGuard, SnapshotGuard};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::{opened_to_read, too_late, waits_for_itself};
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::current::{block_on, mark_closure};
+use flatwater_base::values::row::Rows;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// How often a reader that waits for a parked database looks whether opening it failed.
 const UNPARK: Duration = Duration::from_millis(2);
@@ -133,7 +133,7 @@ impl ReadersShared {
             let mut reader = match reader.map_or_else(|| self.open_or_unpark(&request.ticket), Ok) {
                 Ok(reader) => reader,
                 Err(error) => {
-                    let error = self.ended(error.timed(&request.ticket));
+                    let error = self.ended(request.ticket.timed(error));
                     outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, Err(error));
                     return Served::Returned(None);
                 }
@@ -147,7 +147,7 @@ impl ReadersShared {
             match performed {
                 Performed::Answered(answer) => {
                     let answer = if is_half_open { answer.map_err(of_read) } else { answer };
-                    outbox.answer(kind, &ticket, reply_to, answer.map_err(|error| self.ended(error.timed(&ticket))));
+                    outbox.answer(kind, &ticket, reply_to, answer.map_err(|error| self.ended(ticket.timed(error))));
                 }
                 Performed::Opened(first) => {
                     outbox.answer(kind, &ticket, reply_to, Ok(self.keep(reader, first, text, began)));

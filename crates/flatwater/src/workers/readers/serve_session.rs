@@ -16,12 +16,8 @@ use super::read_session::{EndCursor, Message, Purpose, ReadSession, ended, ended
 use super::reader::{Performed, Reader};
 use super::run_query::query;
 use crate::connection::run::batches::Batch;
-use crate::error::{ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::{InlineRun, NotTried};
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::thread::current::mark_closure;
 use crate::workers::Answer;
 use crate::workers::kept::inbox::End;
 use crate::workers::kept::{CursorGuard, KeptConnection};
@@ -29,6 +25,10 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Tried};
 use crate::workers::shared_errors::{fault, snapshot_writes};
 use crate::workers::work::Work;
+use flatwater_base::error::{ErrorKind, Result};
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::{InlineRun, NotTried};
+use flatwater_base::thread::current::mark_closure;
 
 /// What interrupts a request of a session: its caller, or what ends the session.
 struct Either(Arc<Ticket>, Arc<Ticket>);
@@ -91,7 +91,7 @@ impl ReadersShared {
                     {
                         ended(&end)
                     }
-                    _ => error.timed(&ticket),
+                    _ => ticket.timed(error),
                 });
                 let error = answer.as_ref().err().cloned();
                 outbox.answer(kind, &ticket, reply_to, answer);

@@ -23,12 +23,12 @@ use super::pool::{Job, Pool};
 use super::read_session::ReadSession;
 use super::reader::Reader;
 use super::serve::Served;
-use crate::error::Result;
-use crate::error::cause::no_thread;
 use crate::options::Options;
-use crate::thread::background::{AGAIN, Linger, start_worker};
-use crate::time::later;
 use crate::workers::outbox::Outbox;
+use flatwater_base::error::Result;
+use flatwater_base::error::cause::no_thread;
+use flatwater_base::thread::background::{AGAIN, Linger, start_worker};
+use flatwater_base::time::later;
 
 /// Each connection may need a thread: a closure does not give its thread back before it returns.
 fn most_threads(options: &Options) -> usize {
@@ -233,18 +233,18 @@ mod tests {
     use super::*;
     use crate::engine::opening::Opening;
     use crate::engine::{Engine, registry};
-    use crate::error::ErrorKind;
     use crate::queue::reply::reply;
     use crate::queue::ticket::{CallOptions, Leaves, Ticket};
     use crate::workers::Answer;
     use crate::workers::request::Request;
     use crate::workers::work::Work;
+    use flatwater_base::error::ErrorKind;
 
     /// A request that a reader answers, and its reply.
     fn read(sql: &str) -> (Request, crate::queue::reply::Reply<Result<Answer>>) {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
         let (promise, reply) = reply();
-        let text = Arc::new(crate::sql::statement_info::StatementInfo::new(sql));
+        let text = Arc::new(flatwater_sql::statement_info::StatementInfo::new(sql));
         (Request::new(ticket, Work::Prepare(text), promise), reply)
     }
 

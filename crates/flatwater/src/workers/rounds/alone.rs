@@ -10,9 +10,7 @@ use std::time::Instant;
 
 use crate::connection::learn::live_query::run_live;
 use crate::connection::run::blobs::use_blob;
-use crate::error::Result;
 use crate::queue::ticket::Ticket;
-use crate::sql::text::dump;
 use crate::workers::Answer;
 use crate::workers::exclusive::closures::read_with;
 use crate::workers::exclusive::import_script::load;
@@ -27,6 +25,8 @@ use crate::workers::writer::demanded_checkpoint::checkpoint;
 use crate::workers::writer::effects::Effects;
 use crate::workers::writer::interrupts::{arm, disarm};
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::Result;
+use flatwater_sql::text::dump;
 
 /// Runs the work and returns its answer.
 pub(crate) fn run_alone(
@@ -63,7 +63,7 @@ pub(crate) fn run_alone(
             .map_err(|error| work.explain(error)),
     };
     disarm(writer);
-    result.map_err(|error| error.timed(ticket))
+    result.map_err(|error| ticket.timed(error))
 }
 
 /// Runs the statements of the work in a transaction of their own, and commits all of it or nothing.

@@ -27,11 +27,8 @@ use rusqlite::ffi;
 
 use super::choice::Choice;
 use super::taken::{put_back, start_from, take};
-use crate::error::kind::is_damage;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::GroupLimits;
 use crate::queue::ticket::{Ticket, left_request};
-use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
 use crate::workers::perform::frame::{Rules, perform_in};
@@ -44,6 +41,9 @@ use crate::workers::writer::gathering::Gathering;
 use crate::workers::writer::interrupts::{arm_for_all, disarm};
 use crate::workers::writer::known_schema::{knows_schema, learn_schema};
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::kind::is_damage;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::time::later;
 
 /// The outcome of one write.
 enum Member {
@@ -244,7 +244,7 @@ fn could_not_begin(shared: &WriterShared, members: &mut Vec<Request>, outbox: &m
         lock_end.is_none_or(|end| end <= now) || member.ticket.should_stop()
     });
     for member in over {
-        let error = member.work.explain(error.clone().timed(&member.ticket));
+        let error = member.work.explain(member.ticket.timed(error.clone()));
         shared.answer(outbox, member, Err(error));
     }
     *members = rest;

@@ -12,13 +12,9 @@ use flatwater_sqlite::precise_pauses;
 
 use super::choice::{Candidate, Choice};
 use super::{alone, group, taken};
-use crate::error::{Error, ErrorKind, Result};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::metrics::PendingWrite;
 use crate::queue::ticket::Ticket;
-use crate::sql::statement_info::StatementInfo;
-use crate::thread::current::mark_closure;
-use crate::time::{SpinWait, later};
 use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
 use crate::workers::own_connections::lent_slot::LentSlot;
@@ -33,6 +29,10 @@ use crate::workers::writer::known_schema::see_schema;
 use crate::workers::writer::slot::{HeldConnection, Slot, enter};
 use crate::workers::writer::writer_connection::WriterConnection;
 use crate::workers::writer::{Writer, WriterShared, commit};
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::thread::current::mark_closure;
+use flatwater_base::time::{SpinWait, later};
+use flatwater_sql::statement_info::StatementInfo;
 
 /// An `execute_many` or `batch` of more statements than this is not grouped.
 const MEMBER_STATEMENTS: usize = 32;

@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use flatwater_sqlite::{WalHeader, WalState};
 
-use crate::bytecode::analysis::Ending;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::inline::eligibility::{InlineLimits, Permit};
 use crate::options::Durability;
-use crate::sql::statement_info::StatementInfo;
 use crate::workers::perform::frame::is_short_scan;
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::effects::Effects;
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::inline::eligibility::{InlineLimits, Permit};
+use flatwater_sql::bytecode::analysis::Ending;
+use flatwater_sql::statement_info::StatementInfo;
 
 /// Where a statement would run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,16 +11,16 @@ use rusqlite::ffi;
 
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, Result};
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::Fallback;
-use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::perform::frame::note_scan;
 use crate::workers::perform::statements::run_one;
 use crate::workers::work::Work;
 use crate::workers::writer::inline_access::{run_inline, suspect};
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::Fallback;
+use flatwater_base::time::later;
 
 /// What undoes a statement that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

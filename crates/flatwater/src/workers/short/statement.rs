@@ -9,9 +9,6 @@ use std::sync::Arc;
 use super::gate::{self, Place};
 use super::run::run_short;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::Result;
-use crate::inline::eligibility::{InlineLimits, Permit};
-use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::workers::Answer;
 use crate::workers::kept::transaction::Step;
 use crate::workers::open_transaction::Savepoints;
@@ -20,6 +17,9 @@ use crate::workers::writer::effects::Effects;
 use crate::workers::writer::known_schema::has_settled_schema;
 use crate::workers::writer::open_state::OpenState;
 use crate::workers::writer::writer_connection::WriterConnection;
+use flatwater_base::error::Result;
+use flatwater_base::inline::eligibility::{InlineLimits, Permit};
+use flatwater_base::inline::outcome::{Fallback, InlineRun, NotTried};
 
 /// Runs the work on this thread now, if it is known to be short and the transaction is at these savepoints.
 pub(crate) fn run_inline(

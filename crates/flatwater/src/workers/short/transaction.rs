@@ -12,9 +12,6 @@ use std::time::Instant;
 use super::{gate, statement};
 use crate::connection::EngineConnection;
 use crate::connection::learn::schema::Known;
-use crate::error::Result;
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::{Fallback, InlineRun, NotTried};
 use crate::options::Durability;
 use crate::queue::metrics::PendingWrite;
 use crate::queue::ticket::{CallOptions, Ticket};
@@ -30,6 +27,9 @@ use crate::workers::writer::open_state::{OnWriter, OpenState, WriterTransaction}
 use crate::workers::writer::slot::Slot;
 use crate::workers::writer::writer_connection::{WriterConnection, tell_rowid};
 use crate::workers::writer::{Writer, WriterShared};
+use flatwater_base::error::Result;
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::{Fallback, InlineRun, NotTried};
 
 impl Side for OnWriter {
     type Connection = OpenState;

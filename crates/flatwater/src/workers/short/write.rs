@@ -15,14 +15,8 @@ use rusqlite::ffi;
 use super::gate::{self, Place};
 use crate::connection::run::execute::Bounds;
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::Error;
-use crate::error::kind::is_damage;
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::{Fallback, Held, InlineRun, NotTried};
 use crate::queue::metrics::PendingWrite;
 use crate::queue::ticket::CallOptions;
-use crate::sql::statement_info::StatementInfo;
-use crate::time::later;
 use crate::workers::Answer;
 use crate::workers::perform::statements::run_one;
 use crate::workers::request::{Request, Tried};
@@ -32,6 +26,12 @@ use crate::workers::writer::slot::Slot;
 use crate::workers::writer::writer_connection::WriterConnection;
 use crate::workers::writer::writer_lease::{Entered, enter_lease, leave_lease};
 use crate::workers::writer::{Writer, WriterShared};
+use flatwater_base::error::Error;
+use flatwater_base::error::kind::is_damage;
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::{Fallback, Held, InlineRun, NotTried};
+use flatwater_base::time::later;
+use flatwater_sql::statement_info::StatementInfo;
 
 impl Writer {
     /// Runs the write on this thread, if it is known to be short and the token is free.

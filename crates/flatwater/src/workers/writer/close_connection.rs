@@ -10,8 +10,8 @@ use flatwater_sqlite::CheckpointMode;
 use super::demanded_checkpoint::append_or_cut;
 use super::optimize::at_close;
 use super::writer_connection::WriterConnection;
-use crate::error::{Error, ErrorKind, Result};
-use crate::time::{later, timer};
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::time::{later, timer};
 
 /// Closes the connection. The rest of the WAL is copied into the database and the WAL is removed, if the copy ends
 /// within `wait`. Otherwise the WAL stays, and the next open uses it. A parked database gets a connection for that, if

@@ -10,10 +10,10 @@ use super::WriterShared;
 use super::commits_seen::changes;
 use super::failed_commit::{AfterFailure, Change, Changes, after_failed_commit};
 use super::writer_connection::WriterConnection;
-use crate::error::{Error, ErrorKind, Result};
 use crate::queue::ticket::Ticket;
-use crate::sql::tokens::quoted;
 use crate::workers::work::Unsettled;
+use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_sql::tokens::quoted;
 
 /// Commits the open transaction, unless the caller leaves before its point of no return. `None`: it is of several callers,
 /// and committed without them. After an error no transaction is open, unless its caller wants it to stay open where SQLite

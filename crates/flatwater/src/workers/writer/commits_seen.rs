@@ -10,7 +10,7 @@ use super::failed_commit::{Change, Changes};
 use super::state::Commits;
 use super::writer_connection::WriterConnection;
 use crate::connection::EngineConnection;
-use crate::sql::catalogue::LeftWal;
+use flatwater_sql::catalogue::LeftWal;
 
 /// What was committed since the slot was last released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

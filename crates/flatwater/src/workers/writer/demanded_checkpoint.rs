@@ -16,7 +16,7 @@ use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 
 use super::writer_connection::WriterConnection;
 use super::{WriterShared, commit};
-use crate::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorKind, Result};
 
 /// Runs a checkpoint. Waits for other connections until the busy timeout ends, or the deadline.
 pub(crate) fn checkpoint(

@@ -22,8 +22,8 @@ use super::WriterShared;
 use super::demanded_checkpoint::checkpoint;
 use super::state::{PageLimit, Room};
 use super::writer_connection::WriterConnection;
-use crate::error::{Error, ErrorKind};
 use crate::file::disk::Disk;
+use flatwater_base::error::{Error, ErrorKind};
 
 /// After a try that failed, the next one is so far away at least.
 const APART: Duration = Duration::from_millis(100);

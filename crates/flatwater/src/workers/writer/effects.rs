@@ -8,8 +8,8 @@
 use super::known_schema::forget_schema;
 use super::writer_connection::WriterConnection;
 use crate::connection::exclusive::lend::drop_temp_objects;
-use crate::sql::catalogue::Catalogue;
-use crate::sql::class::{Class, Route};
+use flatwater_sql::catalogue::Catalogue;
+use flatwater_sql::class::{Class, Route};
 
 #[derive(Debug, Default)]
 pub(crate) struct Effects {

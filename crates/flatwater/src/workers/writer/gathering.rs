@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::thread::cores;
+use flatwater_base::thread::cores;
 
 /// A group waits for at most this fraction of a commit.
 const FRACTION: u32 = 4;

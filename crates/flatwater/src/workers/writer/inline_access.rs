@@ -9,9 +9,9 @@ use flatwater_sqlite::{Cipher, ReadTime, WalState};
 use super::writer_connection::WriterConnection;
 use crate::connection::EngineConnection;
 use crate::connection::run::inline_run::{self, Begun};
-use crate::inline::eligibility::Permit;
-use crate::inline::outcome::Fallback;
-use crate::sql::catalogue::LeftWal;
+use flatwater_base::inline::eligibility::Permit;
+use flatwater_base::inline::outcome::Fallback;
+use flatwater_sql::catalogue::LeftWal;
 
 /// Runs `f` as an inline run: no snapshot begins in it that would have to wait or to recover the wal-index, it
 /// waits for no locks, and one page that is read from a file after `read_time` is refused. Also returns true if one was.

@@ -14,7 +14,7 @@ use flatwater_sqlite::{Busy, Interrupt};
 use super::state::EndsWhenLeft;
 use super::writer_connection::WriterConnection;
 use crate::queue::ticket::Ticket;
-use crate::time::later;
+use flatwater_base::time::later;
 
 impl Interrupt for EndsWhenLeft {
     fn should_stop(&self) -> bool {

@@ -9,8 +9,8 @@ use super::inline_access::{renew, suspect};
 use super::writer_connection::WriterConnection;
 use crate::connection::EngineConnection;
 use crate::connection::learn::schema::SchemaFacts;
-use crate::error::Result;
-use crate::sql::catalogue::LeftWal;
+use flatwater_base::error::Result;
+use flatwater_sql::catalogue::LeftWal;
 
 /// Returns true if the known facts of the schema still hold, as seen from inside an open transaction.
 pub(crate) fn knows_schema(writer: &mut WriterConnection) -> Result<bool> {

@@ -37,23 +37,23 @@ pub(crate) use park_database::Parked;
 use slot::HeldConnection;
 use writer_connection::WriterConnection;
 
-use crate::error::cause::no_thread;
-use crate::error::{Error, Result};
 use crate::queue::bounded::LinePlace;
 use crate::queue::metrics::PendingWrite;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::{Closed, Queue, Start};
-use crate::thread::background::{AGAIN, start_worker};
-use crate::time::later;
-use crate::time::recurring::Recurring;
-use crate::time::timer::Deadline;
 use crate::workers::Answer;
 use crate::workers::commit_listeners::{ChangeListener, CommitListener};
 use crate::workers::context::Context;
 use crate::workers::handoff::TakesOver;
 use crate::workers::request::{ReplyTo, Request};
 use crate::workers::work::{InSlot, Ours};
+use flatwater_base::error::cause::no_thread;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::thread::background::{AGAIN, start_worker};
+use flatwater_base::time::later;
+use flatwater_base::time::recurring::Recurring;
+use flatwater_base::time::timer::Deadline;
 
 /// The handle. Cheap to clone.
 #[derive(Clone)]

@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use super::open_state::WriterTransaction;
 use super::{Writer, WriterShared};
 use crate::queue::ticket::Ticket;
-use crate::thread::lock;
 use crate::workers::kept::inbox::End;
 use crate::workers::open_transaction::OpenTransaction;
 use crate::workers::outbox::refuse_closed;
 use crate::workers::work::Work;
 use crate::workers::work_kinds::Name;
+use flatwater_base::thread::lock;
 
 /// The open transaction and the running request, so that a close can end them.
 #[derive(Default)]

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use super::Writer;
 use super::writer_connection::WriterConnection;
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::time::later;
-use crate::values::params::Params;
 use crate::workers::request::{ReplyTo, Request};
 use crate::workers::work::{Wanted, Work};
+use flatwater_base::time::later;
+use flatwater_base::values::params::Params;
 
 const OPTIMIZE: &str = "PRAGMA main.optimize(0x10012)";
 const AT_CLOSE: Duration = Duration::from_millis(200);

@@ -22,7 +22,7 @@ use super::slot::Slot;
 use super::writer_connection::WriterConnection;
 use super::{Writer, WriterShared};
 use crate::connection::EngineConnection;
-use crate::dependencies::change::Change;
+use flatwater_sql::dependencies::change::Change;
 
 impl Writer {
     /// Publishes the commits of other connections, unless another thread holds the slot, which then does that.

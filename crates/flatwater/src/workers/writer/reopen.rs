@@ -12,8 +12,8 @@ use flatwater_sqlite::Busy;
 use crate::connection::EngineConnection;
 use crate::connection::open::Role;
 use crate::connection::open::access::{is_read_only, may_pass};
-use crate::error::Result;
 use crate::workers::context::Context;
+use flatwater_base::error::Result;
 
 /// How long `open` waits for connections in use when all are to be closed, and how often it tries again.
 const DRAIN: Duration = Duration::from_millis(250);

@@ -24,11 +24,11 @@ use super::inline_access::{renew, suspect_spoilt, unlimit};
 use super::known_schema::see_functions;
 use super::open_state::WriterTransaction;
 use super::writer_connection::WriterConnection;
-use crate::thread::background::Linger;
 use crate::turnstile::{LeftTurn, Turnstile};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::work::Work;
+use flatwater_base::thread::background::Linger;
 
 /// The token: the connection, unless an open transaction or a connection of a caller has it: then nothing else runs.
 pub(crate) enum HeldConnection {

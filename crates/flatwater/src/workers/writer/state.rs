@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::connection::functions::Functions;
-use crate::error::Error;
 use crate::lease::Lease;
 use crate::options::Options;
+use flatwater_base::error::Error;
 
 /// What a connection of a caller has instead of what is the engine's.
 pub(crate) struct OwnSettings {

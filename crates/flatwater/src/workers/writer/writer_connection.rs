@@ -15,22 +15,22 @@ use flatwater_sqlite::{WalHeader, WalState};
 use super::gathering::Gathering;
 use super::reopen;
 use super::state::{Commits, EndsWhenLeft, OwnSettings, PageLimit, Room, WriterLease};
-use crate::busy_handler::BusyWait;
 use crate::connection::EngineConnection;
 use crate::connection::exclusive::lend::{repair, restore_handlers};
 use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::open::Role;
 use crate::connection::open::access::{is_half_open, is_read_only};
 use crate::connection::run::statement_cache::CachedStatement;
-use crate::error::{Error, Result};
-use crate::inline::eligibility::Inline;
-use crate::inline::router::WriteRouter;
 use crate::lease::are_possible;
 use crate::options::{Durability, Options};
 use crate::queue::ticket::Ticket;
-use crate::sql::statement_info::StatementInfo;
 use crate::workers::context::Context;
 use crate::workers::savepoint_stack::Control;
+use flatwater_base::busy_handler::BusyWait;
+use flatwater_base::error::{Error, Result};
+use flatwater_base::inline::eligibility::Inline;
+use flatwater_base::inline::router::WriteRouter;
+use flatwater_sql::statement_info::StatementInfo;
 
 pub(crate) struct WriterConnection {
     pub(crate) context: Arc<Context>,

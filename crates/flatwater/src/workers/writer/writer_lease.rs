@@ -26,10 +26,10 @@ use super::known_schema::has_seen_schema;
 use super::slot::Slot;
 use super::state::WriterLease;
 use super::writer_connection::WriterConnection;
-use crate::inline::outcome::Fallback;
 use crate::lease::{Lease, LeaseRun};
-use crate::sql::catalogue::LeftWal;
-use crate::time::recurring::Recurring;
+use flatwater_base::inline::outcome::Fallback;
+use flatwater_base::time::recurring::Recurring;
+use flatwater_sql::catalogue::LeftWal;
 
 /// A lease is renewed at this age, or when as many short writes may have taken their time, if that is longer. Frames that
 /// are written under it cannot be copied out of the WAL before it ends, and few of them may be left when the WAL is to be

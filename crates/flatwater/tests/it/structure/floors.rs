@@ -5,13 +5,20 @@ use std::path::{Path, PathBuf};
 
 use flatwater::bindings::Name;
 
-/// The floors of `src`, lowest first. Folders of the same floor do not import each other.
+/// The crates of the engine: `flatwater` and those with its lower floors.
+pub(crate) const ENGINE: [&str; 3] = ["flatwater", "flatwater-base", "flatwater-sql"];
+
+/// The rooms of `flatwater-sql` that are folders. Its files are the room `sql`.
+const FOLDERS_OF_SQL: [&str; 2] = ["bytecode", "dependencies"];
+
+/// The floors of the engine, lowest first. Rooms of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["growth_counter"],
     &["busy_handler", "dependencies", "error", "inline", "bytecode", "thread"],
     &["events", "migrations"],
-    &["options", "sql", "time", "values"],
+    &["sql", "time", "values"],
     &["encode"],
+    &["options"],
     &["connection", "file", "lease", "queue", "stats"],
     &["turnstile"],
     &["workers"],
@@ -44,6 +51,29 @@ pub(crate) fn module(src: &Path, file: &Path) -> Vec<String> {
         parts.pop();
     }
     parts
+}
+
+pub(crate) fn src_of(crate_name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(crate_name).join("src")
+}
+
+/// Returns the files of the engine, each with its module: that of its crate, and those of `flatwater-sql` in the room `sql`.
+pub(crate) fn engine() -> Vec<(Vec<String>, PathBuf)> {
+    let of_crate = |name: &str| {
+        let src = src_of(name);
+        let placed = |file: PathBuf| (placed(name, module(&src, &file)), file);
+        sources(&src).into_iter().map(placed).collect::<Vec<_>>()
+    };
+    ENGINE.into_iter().flat_map(of_crate).collect()
+}
+
+/// Returns the path of a module among those of the engine.
+fn placed(crate_name: &str, path: Vec<String>) -> Vec<String> {
+    let is_of_sql = |first: &str| first != "lib" && !FOLDERS_OF_SQL.contains(&first);
+    match path.first() {
+        Some(first) if crate_name == "flatwater-sql" && is_of_sql(first) => [vec!["sql".to_owned()], path].concat(),
+        _ => path,
+    }
 }
 
 /// Returns a file without its tests. An item for tests may stand before them.
@@ -100,13 +130,29 @@ pub(crate) fn imports(module: &[String], text: &str) -> Vec<Vec<String>> {
     absolute.chain(relative).collect()
 }
 
+/// Returns what a file of the engine imports from it: from its own crate, and from those below.
+pub(crate) fn imports_from_engine(module: &[String], file: &Path, text: &str) -> Vec<Vec<String>> {
+    let own = ENGINE.into_iter().find(|name| file.starts_with(src_of(name))).unwrap();
+    let in_own = &module[usize::from(own == "flatwater-sql" && module[0] == "sql")..];
+    let of_own = imports(in_own, text).into_iter().map(|path| placed(own, path));
+    let code = code(text);
+    let of_others = ENGINE.into_iter().skip(1).flat_map(|name| {
+        let root = format!("{}::", name.replace('-', "_"));
+        let named = code.match_indices(&root).filter(|(at, _)| !code[..*at].ends_with([':', '_']));
+        let named = named.flat_map(|(at, root)| paths(&code[at + root.len()..])).collect::<Vec<_>>();
+        named.into_iter().map(move |path| placed(name, path))
+    });
+    of_own.chain(of_others).filter(|path| !path.is_empty()).collect()
+}
+
 /// Returns the modules of the names that the root exports.
 fn exported(src: &Path) -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(src.join("lib.rs")).unwrap();
     let code = code(&text);
     let exports = code.match_indices("pub use ").flat_map(|(at, found)| paths(&code[at + found.len()..]));
+    let room = |path: &[String]| path[usize::from(path[0].starts_with("flatwater_"))].clone();
     let exports = exports.filter(|path| path.len() > 1 && path[0] != "crate");
-    exports.map(|path| (path.last().unwrap().clone(), path[0].clone())).collect()
+    exports.map(|path| (path.last().unwrap().clone(), room(&path))).collect()
 }
 
 /// The floors of `workers`, lowest first: the workers, and how the writer's connection is used. Rooms of one floor do not import
@@ -125,16 +171,14 @@ fn floor_of_worker(room: &str) -> Option<usize> {
 
 #[test]
 fn a_file_imports_from_lower_floors_only() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let exported = exported(&src);
+    let exported = exported(&src_of("flatwater"));
     assert_eq!(exported.get("Error").map(String::as_str), Some("error"));
     let mut checked = 0;
     let mut faults = Vec::new();
-    for file in sources(&src) {
-        let module = module(&src, &file);
+    for (module, file) in engine() {
         let text = std::fs::read_to_string(&file).unwrap();
-        for mut path in imports(&module, &text) {
-            if ["params", "named"].contains(&&*path[0]) || path.is_empty() {
+        for mut path in imports_from_engine(&module, &file, &text) {
+            if ["params", "named", "hint", "hint_part"].contains(&&*path[0]) {
                 continue;
             }
             if let Some(room) = exported.get(&path[0]) {
@@ -210,6 +254,8 @@ fn files_import_from_each_other_in_no_circle() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let trees = [
         "flatwater",
+        "flatwater-base",
+        "flatwater-sql",
         "flatwater-sqlite",
         "flatwater-bridge",
         "flatwater-derive",
@@ -260,9 +306,8 @@ fn an_import_is_seen_in_each_of_its_forms() {
 #[test]
 fn every_file_says_what_it_owns_and_stays_small() {
     let mut faults = Vec::new();
-    for crate_name in ["flatwater", "flatwater-derive", "flatwater-sqlite"] {
-        let src = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(crate_name).join("src");
-        for file in sources(&src) {
+    for crate_name in ENGINE.into_iter().chain(["flatwater-derive", "flatwater-sqlite"]) {
+        for file in sources(&src_of(crate_name)) {
             let text = std::fs::read_to_string(&file).unwrap();
             if !text.starts_with("//! ") {
                 faults.push(format!("{} has no head", file.display()));
@@ -280,6 +325,31 @@ fn every_file_says_what_it_owns_and_stays_small() {
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// The compiler reports no unused function of a crate that another one uses.
+#[test]
+fn every_function_of_the_lower_crates_is_used() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let texts: Vec<String> = sources(crates).iter().map(|file| code(&std::fs::read_to_string(file).unwrap())).collect();
+    let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_')) {
+        *uses.entry(name).or_default() += 1;
+    }
+    let lower = engine().into_iter().filter(|(_, file)| !file.starts_with(src_of("flatwater")));
+    let (mut seen, mut unused) = (0, Vec::new());
+    for (_, file) in lower {
+        let text = code(&std::fs::read_to_string(&file).unwrap());
+        for (at, head) in text.match_indices("pub fn ") {
+            let name = text[at + head.len()..].split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+            seen += 1;
+            if uses[name] < 2 {
+                unused.push(format!("{}: {name}", file.display()));
+            }
+        }
+    }
+    assert!(seen > 200, "only {seen} functions were seen");
+    assert!(unused.is_empty(), "{unused:#?}");
 }
 
 /// Words that were private ones for what has a common name, and the name.
@@ -305,9 +375,8 @@ fn words(identifier: &str) -> Vec<String> {
 
 #[test]
 fn names_have_no_word_that_was_retired() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut faults = Vec::new();
-    for file in sources(&src) {
+    for (_, file) in engine() {
         let text = std::fs::read_to_string(&file).unwrap();
         let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
         for name in lines.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_')) {
@@ -322,8 +391,7 @@ fn names_have_no_word_that_was_retired() {
 #[test]
 fn one_type_is_called_connection_and_it_is_the_callers() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let of_crate = |name: &str| sources(&crates.join(name).join("src"));
-    let files = of_crate("flatwater").into_iter().chain(of_crate("flatwater-sqlite"));
+    let files = engine().into_iter().map(|(_, file)| file).chain(sources(&src_of("flatwater-sqlite")));
     let named: Vec<_> = files
         .filter(|file| std::fs::read_to_string(file).unwrap().lines().any(|line| line.ends_with("struct Connection {")))
         .collect();
@@ -332,12 +400,11 @@ fn one_type_is_called_connection_and_it_is_the_callers() {
 
 #[test]
 fn a_hint_names_the_api_by_its_table() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let of_rust = ["`Options::", "`Tuning::", "`Migrations::", "`JsonOptions::", "`process::", "`tx."];
     let names = Name::ALL.iter().map(|name| name.rust()).filter(|rust| rust.contains('`'));
     let names: Vec<&str> = of_rust.into_iter().chain(names).collect();
     let mut faults = Vec::new();
-    for file in sources(&src).iter().filter(|file| !file.ends_with("error/hint.rs")) {
+    for (_, file) in engine().iter().filter(|(_, file)| !file.ends_with("error/hint.rs")) {
         let code = code(&std::fs::read_to_string(file).unwrap());
         // What the compiler says of a wrong type is for Rust alone.
         let is_for_rust = |line: &&str| ["message = ", "label = ", "note = "].iter().any(|key| line.contains(key));
@@ -350,9 +417,8 @@ fn a_hint_names_the_api_by_its_table() {
 
 #[test]
 fn unsafe_stands_in_flatwater_sqlite_only() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut with_unsafe: BTreeMap<String, usize> = BTreeMap::new();
-    for file in sources(&root) {
+    for (_, file) in engine() {
         let text = std::fs::read_to_string(&file).unwrap();
         let blocks =
             text.matches("unsafe {").count() + text.matches("unsafe fn").count() + text.matches("unsafe impl").count();
@@ -361,5 +427,8 @@ fn unsafe_stands_in_flatwater_sqlite_only() {
         }
     }
     assert!(with_unsafe.is_empty(), "{with_unsafe:?}");
-    assert!(std::fs::read_to_string(root.join("lib.rs")).unwrap().contains("#![forbid(unsafe_code)]"));
+    for name in ENGINE {
+        let head = std::fs::read_to_string(src_of(name).join("lib.rs")).unwrap();
+        assert!(head.contains("#![forbid(unsafe_code)]"), "{name}");
+    }
 }

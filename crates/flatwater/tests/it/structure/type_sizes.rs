@@ -11,7 +11,7 @@ const METHODS: usize = 25;
 
 /// The types of the engine that have more, each with its folder and the number that it may have. A number here only
 /// becomes smaller.
-const LARGER: &[(&str, &str, usize)] = &[("api", "Database", 29), ("error", "Error", 26)];
+const LARGER: &[(&str, &str, usize)] = &[("api", "Database", 29)];
 
 /// A type: the module that defines it, and its name.
 type Type = (Vec<String>, String);
@@ -116,7 +116,9 @@ fn no_type_has_more_methods_than_one_can_keep_in_mind() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut faults = Vec::new();
     let mut exceptions = LARGER.to_vec();
-    for (crate_name, may_be_larger) in [("flatwater", true), ("flatwater-sqlite", false)] {
+    for (crate_name, may_be_larger) in
+        [("flatwater", true), ("flatwater-base", true), ("flatwater-sql", false), ("flatwater-sqlite", false)]
+    {
         let types = by_type(&crates.join(crate_name).join("src"));
         assert!(types.len() > 20, "only {} types of {crate_name} were seen", types.len());
         for ((module, name), methods) in types.into_iter().filter(|(_, methods)| *methods > METHODS) {

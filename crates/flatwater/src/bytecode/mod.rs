@@ -1,9 +1,0 @@
-//! What a compiled statement may do, read from its instructions (pure).
-
-pub(crate) mod analysis;
-pub(crate) mod graph;
-mod opcodes;
-#[cfg(test)]
-mod progress_tests;
-#[cfg(test)]
-mod shape_tests;
