@@ -19,7 +19,8 @@ use crate::api::connection::Connection;
 use crate::api::database::Database;
 use crate::connection::functions::registration::{Key, Registration};
 use crate::engine::caller::Caller;
-use crate::workers::work::{Exclusive, Returned, Work};
+use crate::workers::user_closures::Returned;
+use crate::workers::work::{self, Exclusive};
 use flatwater_base::error::location::offset_by;
 use flatwater_base::error::{Error, Result};
 
@@ -146,7 +147,7 @@ where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    let work = Work::ReadWith(Box::new(move |connection| returned(operation, closure(connection))));
+    let work = work::read_with(Box::new(move |connection| returned(operation, closure(connection))));
     database.session.call(operation, Ok(work), |answer, _| answer.returned())
 }
 

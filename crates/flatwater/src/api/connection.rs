@@ -11,7 +11,7 @@ use crate::api::session::Session;
 use crate::engine::caller::Caller;
 
 use crate::workers::own_connections::OwnGuard;
-use crate::workers::work::Work;
+use crate::workers::work;
 
 impl Database {
     /// Returns a connection of its own, for what a pooled connection refuses: transaction control as text, TEMP objects,
@@ -93,7 +93,7 @@ impl Connection {
     /// # Errors
     /// `Misuse` inside a closure or a function of the database.
     pub fn close(&self) -> Call<()> {
-        self.session.call("close", Ok(Work::Leave), |answer, _| answer.done())
+        self.session.call("close", Ok(work::leave()), |answer, _| answer.done())
     }
 
     /// Interrupts the statement that runs now, or waits for the writer: it fails with `Cancelled`. In a transaction a write that

@@ -128,7 +128,7 @@ impl<I: Iterator<Item: IntoParams>> Collecting<I> {
 
 /// Runs a statement once per row.
 pub(crate) fn many(caller: Caller, text: Result<Arc<StatementInfo>>, rows: ParamRows) -> Call<u64> {
-    let work = text.map(|text| Work::Many { text, rows });
+    let work = text.map(|text| Work::many(text, rows));
     Call::new(caller, "execute_many", work, |answer, _| answer.changes())
 }
 

@@ -16,7 +16,7 @@ use crate::connection::exclusive::copy_target::Target;
 use crate::migrations::Migrations;
 use crate::options::Key;
 use crate::workers::Answer;
-use crate::workers::work::{Exclusive, Work};
+use crate::workers::work::{self, Exclusive, Work};
 use flatwater_base::error::hint::hint;
 use flatwater_base::error::{Error, Result};
 use flatwater_base::values::BatchResult;
@@ -220,7 +220,7 @@ pub(crate) fn vacuum(of: &Session) -> Call<()> {
 }
 
 pub(crate) fn checkpoint(of: &Session, mode: CheckpointMode) -> Call<CheckpointInfo> {
-    of.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed())
+    of.call("checkpoint", Ok(work::checkpoint(mode)), |answer, _| answer.checkpointed())
 }
 
 /// Applies the migrations that the database does not have yet.
@@ -233,7 +233,7 @@ pub(crate) fn incremental_vacuum(of: &Session, pages: u32) -> Call<u64> {
     let vacuum = format!("PRAGMA main.incremental_vacuum({pages})");
     let free = "PRAGMA main.freelist_count";
     let texts = ["PRAGMA main.auto_vacuum", free, &vacuum, free].map(|sql| (sql, ()));
-    of.call("incremental_vacuum", of.0.bind_each(texts).map(Work::Batch), |answer, _| pages_freed(answer))
+    of.call("incremental_vacuum", of.0.bind_each(texts).map(Work::batch), |answer, _| pages_freed(answer))
 }
 
 /// Returns how many pages the work gave back.

@@ -112,7 +112,7 @@ pub(crate) fn prepare(on: &Session, sql: &impl Statement) -> Call<Prepared> {
 /// Compiles a statement, without running it.
 pub(crate) fn compile<T>(on: &Session, operation: &'static str, sql: &impl Statement, read: Read<T>) -> Call<T> {
     let text = on.0.only_text(sql).inspect(|text| text.mark_used_again());
-    on.call(operation, text.map(Work::Prepare), read)
+    on.call(operation, text.map(Work::prepare), read)
 }
 
 impl IsGiven for &Prepared {

@@ -68,7 +68,7 @@ impl Report {
     #[cold]
     fn begin_heard(caller: &Caller, operation: &'static str, work: Option<&Work>) -> Option<Box<Self>> {
         // A forked process has none of the threads that the listener may rely on.
-        if matches!(work, Some(Work::Prepare(_))) || caller.handle.is_inherited() {
+        if work.is_some_and(Work::only_prepares) || caller.handle.is_inherited() {
             return None;
         }
         Some(Box::new(Self {

@@ -104,7 +104,7 @@ impl Session {
     /// As [`execute`](Self::execute); if one statement fails, all statements are undone. `Constraint` if a dump leaves a row
     /// without its parent. `Misuse` for an [`Sql`](crate::Sql) that has values.
     pub fn execute_script(&self, sql: impl Statement) -> Call<()> {
-        self.call("execute_script", self.0.only_text(&sql).map(Work::Script), |answer, _| answer.done())
+        self.call("execute_script", self.0.only_text(&sql).map(Work::script), |answer, _| answer.done())
     }
 
     /// Runs one statement and returns all its rows. A write is allowed here if it has a RETURNING clause.

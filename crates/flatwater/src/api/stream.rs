@@ -17,7 +17,7 @@ use crate::api::call::Call;
 use crate::api::report::{Collection, is_heard};
 use crate::engine::caller::Caller;
 use crate::workers::kept::CursorGuard;
-use crate::workers::work::Work;
+use crate::workers::work::{self, Work};
 use flatwater_base::error::location::{after_rows, at_row};
 use flatwater_base::error::{Error, Result};
 use flatwater_base::inline::budget::Pause;
@@ -169,7 +169,7 @@ impl Batches {
     fn fetch_on(&mut self, context: &mut Context<'_>) {
         let Some(rest) = &self.rest else { return };
         let caller = Caller { kept: Some(rest.at.clone()), ..self.caller.clone() };
-        let mut call = fetch(&caller, "fetch", Ok(Work::Fetch(rest.number)), &self.collection);
+        let mut call = fetch(&caller, "fetch", Ok(work::fetch(rest.number)), &self.collection);
         self.next = match Pin::new(&mut call).poll(context) {
             Poll::Ready(fetched) => Next::Fetched(fetched),
             Poll::Pending => Next::Fetching(call),

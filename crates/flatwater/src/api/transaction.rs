@@ -15,7 +15,7 @@ use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
 use crate::workers::kept::SnapshotGuard;
 use crate::workers::open_transaction::{Inside, Level, TransactionGuard};
-use crate::workers::work::{NamedStep, SavepointWork, Work};
+use crate::workers::work::{self, NamedStep, SavepointWork, Work};
 use flatwater_base::error::{Error, Result};
 use flatwater_base::thread::current;
 
@@ -106,7 +106,7 @@ impl<'a> Transaction<'a> {
     /// `Constraint` for a deferred foreign key; `Io`, `Full`; `CommitUnknown` if the outcome cannot be known. After any
     /// error the transaction is rolled back.
     pub fn commit(self) -> Call<()> {
-        self.end("commit", Work::Commit, SavepointWork::Release.into())
+        self.end("commit", work::commit(), SavepointWork::Release.into())
     }
 
     /// Rolls back the transaction, or the changes since the savepoint began. Dropping the transaction does the same
@@ -115,7 +115,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// `Misuse` in a closure on a connection, and in a forked process; `Closed` if the database was closed and its threads have ended.
     pub fn rollback(self) -> Call<()> {
-        self.end("rollback", Work::Rollback, SavepointWork::Undo.into())
+        self.end("rollback", work::rollback(), SavepointWork::Undo.into())
     }
 
     fn end(self, operation: &'static str, outermost: Work, savepoint: Work) -> Call<()> {
@@ -179,7 +179,7 @@ impl Transaction<'_> {
 /// inserted.
 pub(crate) fn begin(session: &Session, rowid: Option<i64>) -> Call<Transaction<'static>> {
     let work = match &session.0.inside {
-        None => Work::Begin(rowid),
+        None => work::begin(rowid),
         Some(inside) => SavepointWork::Open(inside.transaction.next_savepoint()).into(),
     };
     session.call("begin", Ok(work), |answer, caller| {
@@ -251,7 +251,7 @@ impl Snapshot {
 
 /// Opens a snapshot.
 pub(crate) fn snapshot(of: &Session) -> Call<Snapshot> {
-    of.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
+    of.call("snapshot", Ok(work::snapshot()), |answer, caller| {
         caller.map(|caller| Snapshot::new(caller, answer)).unwrap_or_else(|| Err(Error::closed()))
     })
 }

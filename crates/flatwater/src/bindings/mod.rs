@@ -41,7 +41,7 @@ use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;
 use crate::options::{JsonOptions, Key, Options};
 pub use crate::queue::reply::Mailbox;
-use crate::workers::work::{Wanted, Work};
+use crate::workers::work::{self, Wanted};
 use flatwater_base::error::Error;
 pub use flatwater_base::error::hint::Name;
 use flatwater_base::error::location::{OPTIONAL_ROW, OPTIONAL_VALUE};
@@ -238,7 +238,7 @@ pub fn close(session: &Session) -> FrontCall {
 /// Commits the transaction, whose guard stays with the caller. If its COMMIT fails and SQLite leaves it open, it is open.
 pub fn commit_or_stay(target: &Target) -> FrontCall {
     let keeping = with_options(&target.0, |options| options.keeps_open = true);
-    keeping.call("commit", Ok(Work::Commit), |answer, _| answer.done()).into()
+    keeping.call("commit", Ok(work::commit()), |answer, _| answer.done()).into()
 }
 
 /// The SQL that tells which pages of an encrypted database cannot be decrypted, a problem in each row; `None` if it is not

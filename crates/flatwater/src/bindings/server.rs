@@ -32,7 +32,6 @@ use crate::workers::Answer;
 use crate::workers::kept::{CursorGuard, KeptConnection};
 use crate::workers::request::Request;
 pub use crate::workers::shared_errors::{not_on_a_server as needs_database, returns_no_rows, returns_rows};
-use crate::workers::work::{Wanted, Work};
 pub use flatwater_base::error::after_the_write as result_lost;
 use flatwater_base::error::hint::hint;
 pub use flatwater_base::error::location::in_row as of_row;
@@ -180,7 +179,7 @@ impl KeptConnection for Cursor {
 impl Asked {
     /// Returns true for a query whose rows are wanted in parts.
     pub fn wants_parts(&self) -> bool {
-        matches!(self.request.work, Work::Query { wanted: Wanted::Batches, .. })
+        self.request.work.wants_parts()
     }
 
     /// Answers it with the first part of its rows, after which there are more.

@@ -22,6 +22,7 @@ pub(crate) mod rounds;
 pub(crate) mod savepoint_stack;
 pub(crate) mod shared_errors;
 pub(crate) mod short;
+pub(crate) mod user_closures;
 pub(crate) mod work;
 pub(crate) mod work_kinds;
 pub(crate) mod writer;

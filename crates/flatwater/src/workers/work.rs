@@ -3,7 +3,6 @@
 //! Owns: the list, and reading from it what the statements of a work are. Runs on callers' and workers' threads. Plain values.
 //! Leaves out: what is true of each kind (`work_kinds`), who asks (`request`), running it (the workers).
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,52 +16,14 @@ use crate::migrations::Migrations;
 use crate::options::JsonOptions;
 use crate::options::key::Key;
 use crate::queue::reply::Parts;
-use crate::queue::ticket::Ticket;
 use crate::stats::CallKind;
-use crate::workers::Answer;
-use flatwater_base::error::cause::panicked;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use crate::workers::user_closures::{ExclusiveClosure, ReadClosure, WriteClosure};
+use flatwater_base::error::{Error, Result};
 use flatwater_base::values::outcome::Decode;
 use flatwater_base::values::param_rows::{BatchStatements, ParamRows};
 use flatwater_base::values::params::Params;
 use flatwater_base::values::row::Rows;
 use flatwater_sql::statement_info::StatementInfo;
-
-/// The result of a user's closure, for its caller, which knows the type; whether the result was `Ok`, and the error if it
-/// is one of Flatwater's.
-pub(crate) struct Returned {
-    pub(crate) is_ok: bool,
-    pub(crate) error: Option<Error>,
-    pub(crate) result: Box<dyn Any + Send>,
-}
-
-impl Returned {
-    /// Returns the answer for the caller, or an error if the closure failed because the deadline passed.
-    pub(crate) fn answer(self, ticket: &Ticket) -> Result<Answer> {
-        if !self.is_ok {
-            ticket.closure_failed()?;
-        }
-        Ok(Answer::Returned(self.result, self.error))
-    }
-
-    /// Returns the answer of a closure that only read. `failed` is the failure of a collation, which SQLite does not tell: what
-    /// the closure read may be in a wrong order.
-    pub(crate) fn of_read(ran: std::thread::Result<Self>, failed: Option<String>, ticket: &Ticket) -> Result<Answer> {
-        match (ran, failed) {
-            (Ok(_), Some(message)) => Err(Error::new(ErrorKind::Sql, message)),
-            (Ok(returned), None) => returned.answer(ticket),
-            (Err(panic), _) => Err(panicked(&*panic).with_hint("nothing was committed")),
-        }
-    }
-}
-
-/// A user's closure for a reader.
-pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> Returned + Send>;
-/// A user's closure for the writer, whose changes are committed if it returns `Ok`.
-pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> Returned + Send>;
-
-/// A user's closure for the writer's exclusive connection.
-pub(crate) type ExclusiveClosure = Box<dyn FnOnce(&mut rusqlite::Connection) -> Returned + Send>;
 
 /// A closure that runs in the writer slot between two writes. Its argument makes the smallest possible commit, if called.
 pub(crate) type InSlot = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
@@ -233,6 +194,31 @@ impl Work {
         }))
     }
 
+    /// Makes a statement that runs once for each row of parameters.
+    pub(crate) fn many(text: Arc<StatementInfo>, rows: ParamRows) -> Self {
+        Self::Many { text, rows }
+    }
+
+    /// Makes the statements of a script.
+    pub(crate) fn script(text: Arc<StatementInfo>) -> Self {
+        Self::Script(text)
+    }
+
+    /// Makes the compiling of a text.
+    pub(crate) fn prepare(text: Arc<StatementInfo>) -> Self {
+        Self::Prepare(text)
+    }
+
+    /// Returns true if it compiles a text and runs nothing.
+    pub(crate) fn only_prepares(&self) -> bool {
+        matches!(self, Self::Prepare(_))
+    }
+
+    /// Returns true if the rows are wanted in parts.
+    pub(crate) fn wants_parts(&self) -> bool {
+        matches!(self, Self::Query { wanted: Wanted::Batches, .. })
+    }
+
     /// Returns its SQL text, if it has exactly one.
     pub(crate) fn text(&self) -> Option<&Arc<StatementInfo>> {
         match self {
@@ -311,4 +297,49 @@ impl Work {
             None => error,
         }
     }
+}
+
+/// Makes a closure on a reader.
+pub(crate) fn read_with(closure: ReadClosure) -> Work {
+    Work::ReadWith(closure)
+}
+
+/// Makes the begin of a transaction, in which `last_insert_rowid()` tells this rowid.
+pub(crate) fn begin(rowid: Option<i64>) -> Work {
+    Work::Begin(rowid)
+}
+
+/// Makes the commit of a transaction.
+pub(crate) fn commit() -> Work {
+    Work::Commit
+}
+
+/// Makes the rollback of a transaction.
+pub(crate) fn rollback() -> Work {
+    Work::Rollback
+}
+
+/// Makes the begin of a snapshot.
+pub(crate) fn snapshot() -> Work {
+    Work::Snapshot
+}
+
+/// Makes the next batch of a cursor.
+pub(crate) fn fetch(cursor: u64) -> Work {
+    Work::Fetch(cursor)
+}
+
+/// Makes a checkpoint.
+pub(crate) fn checkpoint(mode: CheckpointMode) -> Work {
+    Work::Checkpoint(mode)
+}
+
+/// Makes the close of a caller's connection.
+pub(crate) fn leave() -> Work {
+    Work::Leave
+}
+
+/// Makes the wait of a caller's connection for the writer's.
+pub(crate) fn slot() -> Work {
+    Work::Slot
 }

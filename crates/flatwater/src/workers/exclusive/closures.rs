@@ -15,7 +15,7 @@ use crate::connection::EngineConnection;
 use crate::connection::exclusive::lend::{is_idle, restore_handlers};
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
-use crate::workers::work::{ReadClosure, Returned, WriteClosure};
+use crate::workers::user_closures::{ReadClosure, Returned, WriteClosure};
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::commit::commit;
 use crate::workers::writer::effects::Effects;

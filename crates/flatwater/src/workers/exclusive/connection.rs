@@ -16,7 +16,7 @@ use crate::connection::exclusive::lend::{self, Remains};
 use crate::connection::exclusive::migration::enforce_foreign_keys;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
-use crate::workers::work::{ExclusiveClosure, Returned};
+use crate::workers::user_closures::{ExclusiveClosure, Returned};
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::commit::write_barrier;
 use crate::workers::writer::commits_seen::change;

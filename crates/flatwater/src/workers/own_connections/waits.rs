@@ -33,7 +33,7 @@ use crate::workers::kept::inbox::{End, Posted};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{ReplyTo, Request};
 use crate::workers::shared_errors::{opened_to_read, waits_for_itself};
-use crate::workers::work::Work;
+use crate::workers::work;
 use crate::workers::{Answer, open_transaction};
 use flatwater_base::error::hint::hint;
 use flatwater_base::error::{Error, Result};
@@ -96,7 +96,7 @@ impl OwnConnection {
             let slot = answer.unwrap_or_else(|| Err(Error::closed())).and_then(LentSlot::of);
             waits.resume(number, slot);
         });
-        if let Err((error, request)) = writer.push(Request::new(ticket, Work::Slot, then)) {
+        if let Err((error, request)) = writer.push(Request::new(ticket, work::slot(), then)) {
             request.reply_to.fill(Err(error), &mut Teller::default());
         }
         None

@@ -20,14 +20,14 @@ type Bound = (usize, usize);
 
 /// The crates of the engine: the lines of code without comments and tests, and the files.
 const SIZES: [(&str, Bound, Bound); 3] = [
-    ("flatwater", (26_150, 100), (214, 2)),
+    ("flatwater", (26_200, 100), (215, 2)),
     ("flatwater-base", (4_500, 100), (41, 2)),
     ("flatwater-sql", (2_600, 100), (22, 1)),
 ];
 
 /// The kinds of work of a request, and the files that name one.
 const KINDS: Bound = (21, 0);
-const FILES_WITH_A_KIND: Bound = (31, 0);
+const FILES_WITH_A_KIND: Bound = (20, 0);
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
