@@ -76,7 +76,7 @@ pub fn counters(stats: &Stats) -> Vec<(&str, Counter<'_>)> {
     let leases = fields!(stats.leases, taken reused ended_by_commit ended_by_idle ended_by_age ended_by_checkpoint
         ended_otherwise held reused_by_writes);
     all.push(("leases", Counter::Group(leases)));
-    let turns = fields!(stats.turns, taken waited_us stalled failures commits_told commits_heard);
+    let turns = fields!(stats.turns, taken waited_us stalled failures commits_announced commits_heard);
     all.push(("turns", Counter::Group(turns)));
     let live = fields!(stats.live, queries subscribers pending by_row by_column by_table by_commit everything runs
         unchanged deliveries superseded lag_p50_us lag_p99_us lag_max_us);

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use flatwater_sqlite::{Sqlite, rusqlite::OpenFlags};
 
-    fn told(sql: &str) -> Option<&'static str> {
+    fn asked_for(sql: &str) -> Option<&'static str> {
         let mut connection = Sqlite::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
         connection
             .execute_batch(
@@ -117,8 +117,8 @@ mod tests {
             ("INSERT INTO t SELECT id FROM (SELECT last_insert_rowid() AS id)", "last_insert_rowid"),
         ] {
             // Before 3.54 SQLite, and so SQLCipher, does not tell of the functions of a default: then there is no hint.
-            let is_told = !sql.starts_with("INSERT INTO d") || rusqlite::version_number() >= 3_054_000;
-            assert_eq!(told(sql), Some(function).filter(|_| is_told), "{sql}");
+            let is_reported = !sql.starts_with("INSERT INTO d") || rusqlite::version_number() >= 3_054_000;
+            assert_eq!(asked_for(sql), Some(function).filter(|_| is_reported), "{sql}");
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
         for sql in
             ["INSERT INTO noisy VALUES (1)", "INSERT INTO quiet VALUES (1)", "SELECT 'changes()'", "SELECT a FROM t"]
         {
-            assert_eq!(told(sql), None, "{sql}");
+            assert_eq!(asked_for(sql), None, "{sql}");
         }
     }
 
@@ -140,7 +140,7 @@ mod tests {
             "DELETE FROM d",
             "INSERT INTO d VALUES (1, 2)",
         ] {
-            assert_eq!(told(sql), None, "{sql}");
+            assert_eq!(asked_for(sql), None, "{sql}");
         }
     }
 }

@@ -146,7 +146,7 @@ class TurnStats(TypedDict):
     """Turns that it took before it was next, because no turn had ended for 20 ms: who was next had stopped."""
     failures: int
     """How often the file `<db>-turn` could not be used, so that writes only polled for the lock."""
-    commits_told: int
+    commits_announced: int
     """Commits that other processes with live queries were told of."""
     commits_heard: int
     """How often a commit of another process woke the live queries of this one, before they looked for it."""

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_can_do_something_about_has_a_hint_and_everything_told_has_words() {
+    fn what_one_can_do_something_about_has_a_hint_and_everything_reported_has_words() {
         use SystemFailure as F;
         let table = [
             (F::TooManyFiles, "too many open files", Some("ulimit -n")),

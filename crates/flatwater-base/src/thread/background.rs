@@ -254,18 +254,18 @@ mod tests {
 
     #[test]
     fn only_a_job_that_waits_may_do_so() {
-        let (tell, told) = channel();
-        let waits = tell.clone();
+        let (sender, receiver) = channel();
+        let waits = sender.clone();
         run_waiting("fw-test", move || waits.send(must_not_block()).unwrap()).unwrap();
-        assert!(!told.recv().unwrap());
-        run_with("fw-test", tell.clone(), |tell| tell.send(must_not_block()).unwrap()).unwrap();
-        assert!(told.recv().unwrap());
-        assert!(run("fw-test", move || tell.send(must_not_block()).unwrap(), || {}));
-        assert!(told.recv().unwrap());
+        assert!(!receiver.recv().unwrap());
+        run_with("fw-test", sender.clone(), |sender| sender.send(must_not_block()).unwrap()).unwrap();
+        assert!(receiver.recv().unwrap());
+        assert!(run("fw-test", move || sender.send(must_not_block()).unwrap(), || {}));
+        assert!(receiver.recv().unwrap());
     }
 
     #[test]
-    fn the_panic_of_a_job_is_told() {
+    fn the_panic_of_a_job_is_reported() {
         static FAILED: Mutex<bool> = Mutex::new(false);
         assert!(run("fw-test", || panic!("expected"), || *FAILED.lock().unwrap() = true));
         while !*FAILED.lock().unwrap() {

@@ -152,7 +152,7 @@ mod tests {
     }
 
     /// A tick that says when it begins, and ends with what it is told.
-    fn told() -> (impl FnMut() -> Option<Instant> + Send, Receiver<()>, Sender<Option<Instant>>) {
+    fn directed() -> (impl FnMut() -> Option<Instant> + Send, Receiver<()>, Sender<Option<Instant>>) {
         let (begins, began) = channel();
         let (ends, ended) = channel();
         let tick = move || {
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_tick_comes_again_while_it_wants_to() {
-        let (tick, began, ends) = told();
+        let (tick, began, ends) = directed();
         let ticks = Recurring::default();
         ticks.by(now(), tick);
         for _ in 0..3 {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_while_a_tick_runs_is_not_lost() {
-        let (tick, began, ends) = told();
+        let (tick, began, ends) = directed();
         let ticks = Recurring::default();
         ticks.by(now(), tick);
         began.recv_timeout(HANGS).unwrap();
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_ticks_is_not_undone_by_the_one_that_runs() {
-        let (tick, began, ends) = told();
+        let (tick, began, ends) = directed();
         let ticks = Recurring::default();
         ticks.by(now(), tick);
         began.recv_timeout(HANGS).unwrap();
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_tick_that_ends_late_does_not_touch_those_that_began_after_it() {
-        let (tick, began, ends) = told();
+        let (tick, began, ends) = directed();
         let ticks = Recurring::default();
         ticks.by(now(), tick);
         began.recv_timeout(HANGS).unwrap();
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_tick_that_is_set_is_moved_to_an_earlier_time_and_to_no_later_one() {
-        let (tick, began, ends) = told();
+        let (tick, began, ends) = directed();
         let ticks = Recurring::default();
         ticks.by(never(), || unreachable!("it was moved"));
         ticks.by(now(), tick);
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_ticks_end_with_their_owner() {
-        let (tick, began, ends) = told();
+        let (tick, began, ends) = directed();
         let ticks = Recurring::default();
         ticks.by(now(), tick);
         began.recv_timeout(HANGS).unwrap();

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_chosen_whole_or_not_at_all() {
+    fn a_key_is_chosen_in_full_or_not_at_all() {
         assert_eq!(of(&["t.a", "t.id"]), Some(vec![1]));
         assert_eq!(of(&["two.b", "two.c", "two.a"]), Some(vec![0, 2]));
         assert_eq!(of(&["two.b", "two.c"]), None);

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_opened_for_nothing_is_not_told() {
+    fn what_was_opened_for_nothing_is_not_sent() {
         assert_eq!(of(&[Open, Open, Release, Undo]), []);
         assert_eq!(of(&[Release, Open, Undo, Undo]), [Release, Undo]);
         assert_eq!(of(&[Open, RollbackTo, RollbackTo]), [Open]);

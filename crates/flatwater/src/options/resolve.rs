@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_beside_has_the_whole_name_in_front() {
+    fn the_file_beside_has_the_full_name_in_front() {
         assert_eq!(beside(Path::new("/d/a.db"), "-wal"), Path::new("/d/a.db-wal"));
     }
 

@@ -352,14 +352,14 @@ mod tests {
     fn calls_of_one_mailbox_are_notified_with_one_flush() {
         let notes = [Arc::<Notes>::default(), Arc::default()];
         let boxes = notes.clone().map(|notes| notes as Arc<dyn Mailbox>);
-        let mut told = Teller::default();
+        let mut teller = Teller::default();
         for (mailbox, token) in [(0, 7), (0, 8), (1, 9), (0, 10)] {
             let (promise, reply) = reply();
             assert_eq!(reply.poll_for(&boxes[mailbox], token), Poll::Pending);
-            told.tell(promise.fill(5).unwrap().unwrap());
+            teller.tell(promise.fill(5).unwrap().unwrap());
             assert_eq!(reply.poll_for(&boxes[mailbox], token), Poll::Ready(Some(5)));
         }
-        drop(told);
+        drop(teller);
         assert_eq!(*lock(&notes[0].0), [Some(7), Some(8), None, Some(10), None]);
         assert_eq!(*lock(&notes[1].0), [Some(9), None]);
     }

@@ -239,7 +239,7 @@ counters! {
         /// How often the file `<db>-turn` could not be used, so that writes only polled for the lock.
         pub failures: u64 = Counter,
         /// Commits that this process announced to other processes with live queries.
-        pub commits_told: u64 = Counter,
+        pub commits_announced: u64 = Counter,
         /// How often the announcement of another process's commit woke the live queries of this one.
         pub commits_heard: u64 = Counter,
     }

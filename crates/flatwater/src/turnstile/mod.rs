@@ -159,7 +159,7 @@ impl Turnstile {
         }
         if let Some(file) = self.file.opened().filter(|file| file.set(Word::Commit, change).is_ok()) {
             file.wake(Word::Commit, u32::MAX);
-            self.recorder.commits_told.count();
+            self.recorder.commits_announced.count();
         }
     }
 

@@ -25,7 +25,7 @@ use crate::connection::learn::live_query::{LivePart, LiveQuery};
 use crate::engine::caller::Caller;
 use crate::queue::reply::wake;
 use crate::workers::live::Subscription;
-use crate::workers::live::diff::{Delivery, Told};
+use crate::workers::live::diff::{Delivery, Update};
 use crate::workers::live::subscriber::Item;
 use flatwater_base::error::{Error, Result};
 use flatwater_base::inline::budget::Pause;
@@ -82,7 +82,7 @@ struct Pace {
 }
 
 /// The results of all statements, and what is told of them.
-type Taken = (Vec<LiveRows>, Told);
+type Taken = (Vec<LiveRows>, Update);
 
 /// One result of a live query: its rows, as [`Rows`], and the number of a commit.
 #[derive(Debug, Clone)]
@@ -228,7 +228,7 @@ impl Results {
     /// Takes the next results of all statements, with what is told of them.
     fn poll(&mut self, now: Instant, context: &mut Context<'_>) -> Poll<Option<Result<Taken>>> {
         if let Some(unread) = self.unread.take() {
-            return Poll::Ready(Some(Ok((vec![unread], Told::All))));
+            return Poll::Ready(Some(Ok((vec![unread], Update::All))));
         }
         self.begin();
         let taken = match &mut self.state {
@@ -248,14 +248,14 @@ impl Results {
                 return Poll::Ready(Some(Err(error.in_operation("live"))));
             }
         };
-        let Some(Item { delivery, told, .. }) = taken else {
+        let Some(Item { delivery, update, .. }) = taken else {
             self.state = StreamState::Over;
             return Poll::Ready(None);
         };
         let Delivery { result, keys, commit, .. } = delivery;
         let part =
             |(rows, keys): (&Arc<Rows>, &Arc<PrimaryKeys>)| LiveRows { rows: rows.clone(), keys: keys.clone(), commit };
-        let parts = result.map(|parts| (parts.iter().zip(&*keys).map(part).collect(), told));
+        let parts = result.map(|parts| (parts.iter().zip(&*keys).map(part).collect(), update));
         Poll::Ready(Some(parts.map_err(|error| error.in_operation("live"))))
     }
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::{LiveRows, Results, StreamState, Taken};
-use crate::workers::live::diff::{PartTold, Told};
+use crate::workers::live::diff::{PartUpdate, Update};
 use flatwater_base::error::{Error, Result};
 use flatwater_base::values::difference::Difference;
 use flatwater_base::values::{Row, Rows};
@@ -74,10 +74,10 @@ impl RowChanges {
 /// Returns the changes in the results of all statements.
 pub(super) fn changes(results: &mut Results, taken: Taken) -> Result<Vec<Change>> {
     match taken {
-        (parts, Told::All) => Ok(parts.into_iter().map(Change::Full).collect()),
-        (parts, Told::Changes(told)) => Ok(parts.into_iter().zip(&*told).map(change).collect()),
-        (parts, Told::Repeated(at, key)) => Err(repeated(&parts[at], &key)),
-        (parts, Told::NoKey(at)) => {
+        (parts, Update::All) => Ok(parts.into_iter().map(Change::Full).collect()),
+        (parts, Update::Changes(update)) => Ok(parts.into_iter().zip(&*update).map(change).collect()),
+        (parts, Update::Repeated(at, key)) => Err(repeated(&parts[at], &key)),
+        (parts, Update::NoKey(at)) => {
             // The stream ends, and leaves the query.
             results.state = StreamState::Over;
             Err(no_key(&parts[at]))
@@ -85,10 +85,10 @@ pub(super) fn changes(results: &mut Results, taken: Taken) -> Result<Vec<Change>
     }
 }
 
-fn change((new, told): (LiveRows, &PartTold)) -> Change {
-    match told {
-        PartTold::Full => Change::Full(new),
-        PartTold::Difference(old, difference) => {
+fn change((new, update): (LiveRows, &PartUpdate)) -> Change {
+    match update {
+        PartUpdate::Full => Change::Full(new),
+        PartUpdate::Difference(old, difference) => {
             Change::Rows(RowChanges { old: old.clone(), new, difference: difference.clone() })
         }
     }

@@ -269,7 +269,7 @@ mod tests {
     }
 
     /// Returns the reads as text: for each table its columns, and how its rows are looked up.
-    fn told(connection: &mut EngineConnection, sql: &str) -> String {
+    fn reads_of(connection: &mut EngineConnection, sql: &str) -> String {
         let reads = derived(connection, sql);
         let Reads::Tables(tables) = &*reads else { return "every commit".into() };
         let table = |table: &TableReads| {
@@ -319,9 +319,9 @@ mod tests {
             ("SELECT upper(?), 1", ""),
             ("SELECT e.a, w.v FROM e JOIN w ON w.k = e.b", "e(a b) w(k v)"),
         ] {
-            assert_eq!(told(&mut connection, sql), reads, "{sql}");
+            assert_eq!(reads_of(&mut connection, sql), reads, "{sql}");
         }
-        let fts = told(&mut connection, "SELECT x FROM f WHERE f MATCH ?");
+        let fts = reads_of(&mut connection, "SELECT x FROM f WHERE f MATCH ?");
         assert!(fts.contains("f(*)") && fts.contains("f_data(*)") && fts.contains("f_idx(*)"), "{fts}");
     }
 
@@ -346,7 +346,7 @@ mod tests {
             ("SELECT y.a FROM t x JOIN t y ON y.id = x.b WHERE x.id = ?", "t(a b id)"),
             ("SELECT a, (SELECT count(*) FROM t) FROM t WHERE id = ?", "t(a c id)"),
         ] {
-            assert_eq!(told(&mut connection, sql), reads, "{sql}");
+            assert_eq!(reads_of(&mut connection, sql), reads, "{sql}");
         }
     }
 
@@ -354,7 +354,7 @@ mod tests {
     fn with_statistics_a_query_may_use_any_index() {
         let (_directory, mut connection) = open(SCHEMA);
         let query = "SELECT a FROM t ORDER BY a LIMIT 1";
-        assert_eq!(told(&mut connection, query), "t(a b)");
+        assert_eq!(reads_of(&mut connection, query), "t(a b)");
         connection.sqlite.execute_batch("ANALYZE").unwrap();
         for (sql, reads) in [
             (query, "t(a b c d)"),
@@ -363,7 +363,7 @@ mod tests {
             ("SELECT id FROM t WHERE c = ?", "t(c id) [c = ?1]"),
             ("SELECT t.c FROM t JOIN w ON w.k = t.b WHERE t.id = ?", "t(a b c d id) [?1] w(k)"),
         ] {
-            assert_eq!(told(&mut connection, sql), reads, "{sql}");
+            assert_eq!(reads_of(&mut connection, sql), reads, "{sql}");
         }
     }
 
@@ -417,7 +417,7 @@ mod tests {
         for sql in ["SELECT a FROM mine", "SELECT count(*) FROM mine", "SELECT count(*) FROM e"] {
             assert!(derive(&mut connection, &StatementInfo::new(sql), 0, false).is_err(), "{sql}");
         }
-        assert_eq!(told(&mut connection, "SELECT count(*) FROM main.e"), "e(*)");
+        assert_eq!(reads_of(&mut connection, "SELECT count(*) FROM main.e"), "e(*)");
     }
 
     /// A text that is prepared under the older schema is prepared again at its first step, as for another plan.

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_hidden_whole() {
+    fn no_part_of_a_character_is_hidden() {
         let value = "gr\u{fc}\u{df}e \u{1f600}";
         let hidden = hide(&format!("x \u{e9}{value}\u{e9} y"), "", &[value]).unwrap();
         assert_eq!(hidden, "x \u{e9}(a bound value)\u{e9} y");

@@ -39,7 +39,7 @@ use flatwater_base::time::later;
 use flatwater_base::time::recurring::Recurring;
 
 /// A transaction that is idle for this long is reported as an event, once.
-const TOLD_AFTER: Duration = Duration::from_secs(1);
+const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
 /// Sent besides requests: undo the last of these savepoints, because its handle was dropped.
 pub(crate) struct Undo(pub(crate) Savepoints);
@@ -97,18 +97,18 @@ pub(crate) struct KeptTransaction<S: Side> {
 struct At<C> {
     inbox: Inbox<C, Savepoints, Undo>,
     /// The idle event was sent, or is not needed.
-    told: bool,
+    is_reported: bool,
 }
 
 impl<S: Side> KeptTransaction<S> {
     /// Returns the transaction that has just begun. `None`: the thread that has begun it keeps the connection, and serves it.
     pub(crate) fn new(options: &Options, side: S, connection: Option<S::Connection>) -> Arc<Self> {
         let idle_limit = options.transaction_idle;
-        let told = !events::ARE_BUILT || idle_limit <= TOLD_AFTER;
+        let is_reported = !events::ARE_BUILT || idle_limit <= REPORTED_AFTER;
         let transaction = Arc::new_cyclic(|this: &Weak<Self>| Self {
             this: this.clone(),
             origin: Origin::here(),
-            at: Mutex::new(At { inbox: Inbox::new(connection), told }),
+            at: Mutex::new(At { inbox: Inbox::new(connection), is_reported }),
             path: options.path.clone(),
             idle_limit,
             savepoints: AtomicU64::new(0),
@@ -116,7 +116,7 @@ impl<S: Side> KeptTransaction<S> {
             side,
         });
         let of = transaction.this.clone();
-        let first = later(Instant::now(), if told { idle_limit } else { TOLD_AFTER });
+        let first = later(Instant::now(), if is_reported { idle_limit } else { REPORTED_AFTER });
         transaction.looks.by(first, move || of.upgrade()?.look());
         transaction
     }
@@ -165,7 +165,7 @@ impl<S: Side> KeptTransaction<S> {
         self.call_if(calls);
     }
 
-    /// Ends the transaction if it has been idle for its limit, sends the event if it was idle for `TOLD_AFTER`, and
+    /// Ends the transaction if it has been idle for its limit, sends the event if it was idle for `REPORTED_AFTER`, and
     /// returns when to look again. Runs on the timer's thread.
     fn look(&self) -> Option<Instant> {
         let now = Instant::now();
@@ -181,11 +181,11 @@ impl<S: Side> KeptTransaction<S> {
             self.call_if(calls);
             return None;
         }
-        let tells = !at.told && idle >= TOLD_AFTER;
-        at.told |= tells;
-        let limit = if at.told { self.idle_limit } else { TOLD_AFTER };
+        let reports = !at.is_reported && idle >= REPORTED_AFTER;
+        at.is_reported |= reports;
+        let limit = if at.is_reported { self.idle_limit } else { REPORTED_AFTER };
         drop(at);
-        if tells {
+        if reports {
             events::idle_transaction(&self.path, idle);
         }
         Some(later(now, limit.saturating_sub(idle)))

@@ -37,11 +37,11 @@ pub(crate) struct Delivery {
 
 /// What a subscriber is told of a delivery.
 #[derive(Debug, Clone)]
-pub(crate) enum Told {
+pub(crate) enum Update {
     /// The whole of it, which may be an error.
     All,
     /// For each statement, if the subscriber gets differences.
-    Changes(Arc<[PartTold]>),
+    Changes(Arc<[PartUpdate]>),
     /// The result of the statement at this position has no key.
     NoKey(usize),
     /// Two rows of the result at this position have the same key.
@@ -50,7 +50,7 @@ pub(crate) enum Told {
 
 /// What it is told of the result of one statement.
 #[derive(Debug, Clone)]
-pub(crate) enum PartTold {
+pub(crate) enum PartUpdate {
     Full,
     /// From this result, which the consumer has. It may be empty.
     Difference(Arc<Rows>, Arc<Difference>),
@@ -71,7 +71,7 @@ pub(super) enum Has {
 /// What a consumer is told of a delivery, if anything, and what it has then.
 #[derive(Debug, Clone)]
 pub(super) struct Compared {
-    pub(super) told: Option<Told>,
+    pub(super) update: Option<Update>,
     pub(super) then: Has,
 }
 
@@ -128,8 +128,8 @@ impl Delivery {
     pub(super) fn compare(&self, has: &Has, gets_differences: bool) -> Compared {
         match (&self.result, has) {
             (Ok(results), _) if gets_differences => self.differences(results, has),
-            (Ok(new), Has::Results(old, _)) if old == new => Compared { told: None, then: Has::all_of(self) },
-            _ => Compared { told: Some(Told::All), then: Has::all_of(self) },
+            (Ok(new), Has::Results(old, _)) if old == new => Compared { update: None, then: Has::all_of(self) },
+            _ => Compared { update: Some(Update::All), then: Has::all_of(self) },
         }
     }
 
@@ -138,7 +138,7 @@ impl Delivery {
         for (at, (rows, keys_read)) in results.iter().zip(&*self.keys).enumerate() {
             match keys_read.of_result(rows.names.sources()) {
                 Some(key) => keys.push(key),
-                None => return Compared { told: Some(Told::NoKey(at)), then: Has::Nothing },
+                None => return Compared { update: Some(Update::NoKey(at)), then: Has::Nothing },
             }
         }
         let mut parts = Vec::with_capacity(results.len());
@@ -147,27 +147,28 @@ impl Delivery {
                 Ok(part) => parts.push(part),
                 Err(Repeated) => {
                     let _ = self.repeated.set(Some(at));
-                    let told = (!matches!(has, Has::Repeated)).then(|| Told::Repeated(at, key.clone()));
-                    return Compared { told, then: Has::Repeated };
+                    let update = (!matches!(has, Has::Repeated)).then(|| Update::Repeated(at, key.clone()));
+                    return Compared { update, then: Has::Repeated };
                 }
             }
         }
         let _ = self.repeated.set(None);
-        let is_nothing = |part: &PartTold| matches!(part, PartTold::Difference(_, difference) if difference.is_empty());
-        let told = (!parts.iter().all(is_nothing)).then(|| Told::Changes(parts.into()));
-        Compared { told, then: Has::Results(results.clone(), keys.into()) }
+        let is_nothing =
+            |part: &PartUpdate| matches!(part, PartUpdate::Difference(_, difference) if difference.is_empty());
+        let update = (!parts.iter().all(is_nothing)).then(|| Update::Changes(parts.into()));
+        Compared { update, then: Has::Results(results.clone(), keys.into()) }
     }
 
-    fn part(&self, at: usize, new: &Arc<Rows>, key: &KeyColumns, has: &Has) -> Result<PartTold, Repeated> {
+    fn part(&self, at: usize, new: &Arc<Rows>, key: &KeyColumns, has: &Has) -> Result<PartUpdate, Repeated> {
         let found = self.repeated.get().copied();
         if found == Some(Some(at)) {
             return Err(Repeated);
         }
         match has.comparable(at, new, key) {
-            Some(old) if Arc::ptr_eq(old, new) => Ok(PartTold::Difference(old.clone(), Arc::default())),
-            Some(old) => Ok(PartTold::Difference(old.clone(), Difference::between(old, new, key)?.into())),
-            None if found == Some(None) => Ok(PartTold::Full),
-            None => check(new, key).map(|()| PartTold::Full),
+            Some(old) if Arc::ptr_eq(old, new) => Ok(PartUpdate::Difference(old.clone(), Arc::default())),
+            Some(old) => Ok(PartUpdate::Difference(old.clone(), Difference::between(old, new, key)?.into())),
+            None if found == Some(None) => Ok(PartUpdate::Full),
+            None => check(new, key).map(|()| PartUpdate::Full),
         }
     }
 }
@@ -204,40 +205,40 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_takes_no_comparison_is_told_at_once() {
+    fn what_takes_no_comparison_is_known_at_once() {
         let first = delivery(1, &[&[[1, 10]]]);
         assert!(first.at_once(&Has::Nothing, false).is_some());
         assert!(first.at_once(&Has::Nothing, true).is_none(), "nobody has looked at its keys");
         let then = first.compare(&Has::Nothing, true).then;
-        assert!(matches!(first.at_once(&Has::Nothing, true).unwrap().told, Some(Told::Changes(_))));
+        assert!(matches!(first.at_once(&Has::Nothing, true).unwrap().update, Some(Update::Changes(_))));
         let second = delivery(2, &[&[[1, 11]]]);
         assert!(second.at_once(&then, true).is_none() && second.at_once(&Has::all_of(&first), false).is_none());
         let error = Delivery { result: Err(Error::misuse("no table")), ..delivery(3, &[]) };
-        let told = error.at_once(&then, true).unwrap();
-        assert!(matches!((told.told, told.then), (Some(Told::All), Has::Nothing)));
+        let update = error.at_once(&then, true).unwrap();
+        assert!(matches!((update.update, update.then), (Some(Update::All), Has::Nothing)));
     }
 
     #[test]
-    fn other_columns_or_another_key_are_told_in_full() {
+    fn other_columns_or_another_key_come_in_full() {
         let then = delivery(1, &[&[[1, 10]]]).compare(&Has::Nothing, true).then;
-        let told = |new: &Delivery| match new.compare(&then, true).told {
-            Some(Told::Changes(parts)) => matches!(parts[0], PartTold::Full),
+        let update = |new: &Delivery| match new.compare(&then, true).update {
+            Some(Update::Changes(parts)) => matches!(parts[0], PartUpdate::Full),
             other => panic!("{other:?}"),
         };
-        assert!(!told(&delivery(2, &[&[[1, 11]]])));
+        assert!(!update(&delivery(2, &[&[[1, 11]]])));
         let Has::Results(results, keys) = &then else { panic!("{then:?}") };
         let by_both = Has::Results(results.clone(), [Box::from([0, 1])].into());
         assert!(!by_both.is(&then) && Has::Results(results.clone(), keys.clone()).is(&then));
-        let another = delivery(2, &[&[[1, 11]]]).compare(&by_both, true).told;
-        assert!(matches!(another, Some(Told::Changes(parts)) if matches!(parts[0], PartTold::Full)));
+        let another = delivery(2, &[&[[1, 11]]]).compare(&by_both, true).update;
+        assert!(matches!(another, Some(Update::Changes(parts)) if matches!(parts[0], PartUpdate::Full)));
         let mut named = delivery(2, &[&[[1, 11]]]);
         let rows = Rows {
             names: ColumnNames::new(vec!["id".into(), "b".into()], results[0].names.sources().to_vec(), "".into()),
             ..(*results[0]).clone()
         };
         named.result = Ok([Arc::new(rows)].into());
-        assert!(told(&named));
+        assert!(update(&named));
         let no_key = Delivery { keys: [Arc::default()].into(), ..delivery(2, &[&[[1, 11]]]) };
-        assert!(matches!(no_key.compare(&then, true).told, Some(Told::NoKey(0))));
+        assert!(matches!(no_key.compare(&then, true).update, Some(Update::NoKey(0))));
     }
 }

@@ -65,8 +65,8 @@ impl Entries {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.grace.clear();
             // The keys of a result that was never compared are compared at the end of another run.
-            let is_told = entry.last().is_none_or(|last| place.put_at_once(last).is_some());
-            if !is_told && entry.run_again() {
+            let is_update = entry.last().is_none_or(|last| place.put_at_once(last).is_some());
+            if !is_update && entry.run_again() {
                 self.queue.push_back(id);
             }
             entry.add(place);
@@ -213,7 +213,7 @@ impl Entries {
 
     /// Notes what delivering the result of a run did to the subscribers that were behind.
     pub(super) fn delivered(&mut self, id: Id, puts: &[Put]) -> Todo {
-        puts.iter().for_each(|put| self.counts.delivered(put.is_told, put.is_superseded()));
+        puts.iter().for_each(|put| self.counts.delivered(put.is_update, put.is_superseded()));
         let mut todo = Todo::default();
         self.rest(id, &mut todo);
         todo
@@ -291,7 +291,7 @@ impl Entries {
         for place in entry.subscribers.values().filter(|place| !place.is_up_to(last)) {
             match place.put_at_once(last) {
                 Some(put) => {
-                    self.counts.delivered(put.is_told, put.is_superseded());
+                    self.counts.delivered(put.is_update, put.is_superseded());
                     todo.wakers.extend(put.waker);
                     todo.replaced.push(put.replaced);
                 }

@@ -82,28 +82,29 @@ fn follow(live: &Weak<Shared>, context: &Context, _place: Linger) {
     let mut seen = None;
     while let Some(shared) = live.upgrade().filter(|live| live.still_follows()) {
         *lock(&shared.follower.thread) = Some(thread::current());
-        let Some((file, told)) = turnstile.follow().and_then(|file| Some((file.clone(), file.counters().ok()?.commit)))
+        let Some((file, announced)) =
+            turnstile.follow().and_then(|file| Some((file.clone(), file.counters().ok()?.commit)))
         else {
             drop(shared);
             thread::park_timeout(CHECK);
             continue;
         };
-        if seen.replace(told).is_some_and(|seen| seen != told) {
+        if seen.replace(announced).is_some_and(|seen| seen != announced) {
             turnstile.heard();
             (shared.powers.look)(&shared.listener());
             drop(shared);
             thread::park_timeout(PAUSE);
         } else {
             drop(shared);
-            sleep(&file, told);
+            sleep(&file, announced);
         }
     }
     turnstile.follow_no_more();
 }
 
 /// Sleeps until something else is told, or for a while.
-fn sleep(file: &TurnFile, told: u32) {
-    if file.wait(Word::Commit, told, u32::MAX, CHECK).is_err() {
+fn sleep(file: &TurnFile, announced: u32) {
+    if file.wait(Word::Commit, announced, u32::MAX, CHECK).is_err() {
         thread::park_timeout(CHECK);
     }
 }

@@ -189,7 +189,7 @@ mod tests {
 
     fn at_once() -> AtOnce {
         let rows = Arc::new(Mutex::new(0));
-        let (tell, ended) = channel();
+        let (sender, ended) = channel();
         let rows_of_run = rows.clone();
         let made: Arc<OnceLock<Weak<Shared>>> = Arc::default();
         let shared = made.clone();
@@ -204,7 +204,7 @@ mod tests {
             let run = LiveRun { rows: (*result).clone(), derived, found: Vec::new() };
             let before = in_flight();
             reply_to.fill(Ok(Answer::Live(vec![run])), &mut Teller::default());
-            tell.send(in_flight() < before).unwrap();
+            sender.send(in_flight() < before).unwrap();
             Ok(())
         };
         let asked: Arc<AtomicUsize> = Arc::default();
@@ -278,12 +278,12 @@ mod tests {
     fn a_large_result_is_delivered_by_another_thread() {
         let bench = at_once();
         let one = bench.subscribe("SELECT 1");
-        let (tell, told) = channel();
-        let waker = Waker::from(Arc::new(Names(Mutex::new(tell))));
+        let (sender, receiver) = channel();
+        let waker = Waker::from(Arc::new(Names(Mutex::new(sender))));
         assert!(!take(&one, &waker));
         *bench.rows.lock().unwrap() = 10_000;
         assert_eq!(bench.commit(), [false]);
-        assert_eq!(told.recv_timeout(HANGS).unwrap().as_deref(), Some("fw-live"));
+        assert_eq!(receiver.recv_timeout(HANGS).unwrap().as_deref(), Some("fw-live"));
         assert!(take(&one, Waker::noop()));
         assert_eq!(bench.commit(), [true], "the last result is large");
     }
@@ -293,16 +293,16 @@ mod tests {
         let bench = at_once();
         let _one = bench.subscribe("SELECT 1");
         let asked_on_one_that = |follows| {
-            let (listener, asked, (tell, told)) = (bench.listener.clone(), bench.asked.clone(), channel());
+            let (listener, asked, (sender, receiver)) = (bench.listener.clone(), bench.asked.clone(), channel());
             let commits = move || {
                 FOLLOWS.set(follows);
                 let before = asked.load(Ordering::SeqCst);
                 listener.publish(&Change::Everything);
                 listener.start();
-                tell.send(asked.load(Ordering::SeqCst) - before).unwrap();
+                sender.send(asked.load(Ordering::SeqCst) - before).unwrap();
             };
             start_worker("fw-test", commits).unwrap();
-            told.recv_timeout(HANGS).unwrap()
+            receiver.recv_timeout(HANGS).unwrap()
         };
         assert_eq!((asked_on_one_that(false), asked_on_one_that(true)), (0, 1));
     }

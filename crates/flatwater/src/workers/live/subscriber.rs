@@ -21,7 +21,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use super::diff::{Compared, Delivery, Has, Told};
+use super::diff::{Compared, Delivery, Has, Update};
 
 use flatwater_base::thread::lock;
 
@@ -47,7 +47,7 @@ struct Untaken {
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) delivery: Delivery,
-    pub(crate) told: Told,
+    pub(crate) update: Update,
     /// What the consumer has when it has taken this.
     then: Has,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Item {
 pub(super) struct Put {
     pub(super) waker: Option<Waker>,
     /// The subscriber is told something.
-    pub(super) is_told: bool,
+    pub(super) is_update: bool,
     pub(super) replaced: Replaced,
 }
 
@@ -103,7 +103,7 @@ impl Subscriber {
         let mut held = self.lock();
         let compared = if held.item.is_none() && !self.gets_differences {
             // It differs from the result before, which the consumer has.
-            Compared { told: Some(Told::All), then: Has::all_of(delivery) }
+            Compared { update: Some(Update::All), then: Has::all_of(delivery) }
         } else {
             delivery.at_once(&held.has, self.gets_differences)?
         };
@@ -169,24 +169,24 @@ impl Subscriber {
 }
 
 impl Untaken {
-    fn put(&mut self, delivery: &Delivery, Compared { told, then }: Compared) -> Put {
+    fn put(&mut self, delivery: &Delivery, Compared { update, then }: Compared) -> Put {
         self.version = delivery.version;
-        let is_told = told.is_some();
-        let replaced = match told {
-            Some(told) => {
-                Replaced { item: self.item.replace(Item { delivery: delivery.clone(), told, then }), had: None }
+        let is_update = update.is_some();
+        let replaced = match update {
+            Some(update) => {
+                Replaced { item: self.item.replace(Item { delivery: delivery.clone(), update, then }), had: None }
             }
             // The consumer has it already, and a result that it did not take is no news any more.
             None => Replaced { item: self.item.take(), had: Some(std::mem::replace(&mut self.has, then)) },
         };
-        let waker = if is_told { self.waker.take() } else { None };
-        Put { waker, is_told, replaced }
+        let waker = if is_update { self.waker.take() } else { None };
+        Put { waker, is_update, replaced }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::diff::{PartTold, tests::delivery};
+    use super::super::diff::{PartUpdate, tests::delivery};
     use super::*;
 
     fn take(place: &Subscriber) -> Option<Item> {
@@ -197,16 +197,16 @@ mod tests {
     }
 
     /// Returns what is told: `all`, or of each part `full` or the numbers of rows that came, changed and went.
-    fn told(item: Option<Item>) -> String {
-        match item.map(|item| item.told) {
+    fn update(item: Option<Item>) -> String {
+        match item.map(|item| item.update) {
             None => "nothing".into(),
-            Some(Told::All) => "all".into(),
-            Some(Told::NoKey(at)) => format!("no key {at}"),
-            Some(Told::Repeated(at, key)) => format!("repeated {at} {key:?}"),
-            Some(Told::Changes(parts)) => {
-                let part = |part: &PartTold| match part {
-                    PartTold::Full => "full".into(),
-                    PartTold::Difference(_, rows) => {
+            Some(Update::All) => "all".into(),
+            Some(Update::NoKey(at)) => format!("no key {at}"),
+            Some(Update::Repeated(at, key)) => format!("repeated {at} {key:?}"),
+            Some(Update::Changes(parts)) => {
+                let part = |part: &PartUpdate| match part {
+                    PartUpdate::Full => "full".into(),
+                    PartUpdate::Difference(_, rows) => {
                         format!("{} {} {}", rows.inserted.len(), rows.updated.len(), rows.deleted.len())
                     }
                 };
@@ -224,12 +224,12 @@ mod tests {
     fn a_difference_is_one_to_what_was_taken() {
         let place = Subscriber::new(true);
         deliver(&place, &delivery(1, &[&[[1, 10]]]));
-        assert_eq!(told(take(&place)), "full");
+        assert_eq!(update(take(&place)), "full");
         deliver(&place, &delivery(2, &[&[[1, 10], [2, 20]]]));
         assert!(deliver(&place, &delivery(3, &[&[[2, 21], [3, 30]]])).is_superseded());
-        assert_eq!(told(take(&place)), "2 0 1");
+        assert_eq!(update(take(&place)), "2 0 1");
         deliver(&place, &delivery(4, &[&[[2, 22], [3, 30]]]));
-        assert_eq!((told(take(&place)), told(take(&place))), ("0 1 0".into(), "nothing".into()));
+        assert_eq!((update(take(&place)), update(take(&place))), ("0 1 0".into(), "nothing".into()));
     }
 
     #[test]
@@ -242,10 +242,10 @@ mod tests {
         deliver(&place, &b);
         let has = place.lock().has.clone();
         let compared = c.compare(&has, true);
-        assert_eq!(told(take(&place)), "0 1 0");
+        assert_eq!(update(take(&place)), "0 1 0");
         assert!(place.put_compared(&c, compared, &has).is_err());
         assert!(!place.put(&c, &mut Vec::new()).is_superseded());
-        assert_eq!(told(take(&place)), "1 0 0");
+        assert_eq!(update(take(&place)), "1 0 0");
     }
 
     #[test]
@@ -254,12 +254,12 @@ mod tests {
             let place = Subscriber::new(gets_differences);
             deliver(&place, &delivery(1, &[&[[1, 10]]]));
             assert!(take(&place).is_some());
-            assert!(deliver(&place, &delivery(2, &[&[[1, 11]]])).is_told);
+            assert!(deliver(&place, &delivery(2, &[&[[1, 11]]])).is_update);
             let put = deliver(&place, &delivery(3, &[&[[1, 10]]]));
-            assert_eq!((put.is_told, put.is_superseded()), (false, true));
+            assert_eq!((put.is_update, put.is_superseded()), (false, true));
             assert!(take(&place).is_none());
             deliver(&place, &delivery(4, &[&[[1, 11]]]));
-            assert_eq!(told(take(&place)), if gets_differences { "0 1 0" } else { "all" });
+            assert_eq!(update(take(&place)), if gets_differences { "0 1 0" } else { "all" });
         }
     }
 
@@ -279,21 +279,21 @@ mod tests {
         assert_eq!(known.len(), 3, "of the first result, of the second, and of a whole result");
         places[0].put(&three, &mut known);
         assert_eq!(known.len(), 3);
-        assert_eq!(places.map(|place| told(take(&place))), ["0 1 0", "0 1 0", "all"]);
+        assert_eq!(places.map(|place| update(take(&place))), ["0 1 0", "0 1 0", "all"]);
     }
 
     #[test]
-    fn rows_with_equal_keys_are_told_once_and_then_comes_the_full_result() {
+    fn rows_with_equal_keys_are_reported_once_and_then_comes_the_full_result() {
         let place = Subscriber::new(true);
         for version in 1..3 {
             deliver(&place, &delivery(version, &[&[[1, 10]], &[[2, 1], [2, 2]]]));
         }
-        assert_eq!(told(take(&place)), "repeated 1 [0]");
+        assert_eq!(update(take(&place)), "repeated 1 [0]");
         let put = deliver(&place, &delivery(3, &[&[[1, 10]], &[[2, 1], [2, 3]]]));
-        assert!(!put.is_told);
+        assert!(!put.is_update);
         deliver(&place, &delivery(4, &[&[[1, 10]], &[[2, 1]]]));
-        assert_eq!(told(take(&place)), "full, full");
+        assert_eq!(update(take(&place)), "full, full");
         deliver(&place, &delivery(5, &[&[[1, 10]], &[[2, 3]]]));
-        assert_eq!(told(take(&place)), "0 0 0, 0 1 0");
+        assert_eq!(update(take(&place)), "0 0 0, 0 1 0");
     }
 }

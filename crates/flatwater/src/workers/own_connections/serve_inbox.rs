@@ -111,8 +111,8 @@ impl OwnConnection {
             }
             return Some(runner);
         }
-        if let Some(told) = self.tell_of_end(&request.work) {
-            answer(*request, told, outbox);
+        if let Some(answered) = self.tell_of_end(&request.work) {
+            answer(*request, answered, outbox);
             return Some(runner);
         }
         match slot {
@@ -196,8 +196,8 @@ impl OwnConnection {
         }
         for request in messages.into_iter().filter_map(request_of) {
             if request.ticket.start() {
-                let told = if request.work.describe().undoes() { Ok(Answer::Done) } else { Err(ended(&end)) };
-                answer(*request, told, outbox);
+                let answered = if request.work.describe().undoes() { Ok(Answer::Done) } else { Err(ended(&end)) };
+                answer(*request, answered, outbox);
             }
         }
         outbox.deliver();
