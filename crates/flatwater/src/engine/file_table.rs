@@ -146,12 +146,20 @@ pub(super) fn begin_checks() {
     CHECK.lock().ticks.by(next_check(), tick);
 }
 
-/// Called when a file was closed: stops the checks, if no file is open. They go on while something of closed files is
-/// kept, because they retry to close it.
+/// Called when a file was closed, and after each check: stops the checks, if no file is open. They go on while something of closed
+/// files is kept, because they retry to close it.
+///
+/// ```text
+/// a check, or another close                      a close
+/// nothing is kept, no file is open               has its guard yet, which is not kept
+/// the checks end
+///                                                releases its guard, which cannot be closed: it is kept
+///                                                here: the checks begin again
+/// ```
 pub(super) fn end_checks_if_unneeded() {
     // Before the lock: to read what is kept may wait for a file system.
     if guard::has_kept() {
-        return;
+        return begin_checks();
     }
     let check = CHECK.lock();
     // Under the lock: a file that is opened from here on begins the checks after this.
@@ -207,6 +215,28 @@ mod tests {
 
     use super::*;
     use flatwater_base::time::timer;
+
+    #[test]
+    fn what_is_kept_when_the_checks_have_ended_begins_them_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        let user = rusqlite::Connection::open(&path).unwrap();
+        user.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();
+        let Some(guard) = guard::Guard::hold(&path).unwrap() else { return };
+        CHECK.lock().ticks.end();
+        drop(guard);
+        end_checks_if_unneeded();
+        let is_open = || {
+            let descriptors = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+            descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|file| file == path)
+        };
+        drop(user);
+        let until = Instant::now() + Duration::from_secs(60);
+        while is_open() {
+            assert!(Instant::now() < until, "nothing closes what was kept");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 
     #[test]
     fn a_check_that_hangs_holds_up_no_alarm_and_no_other_check_begins() {
