@@ -71,4 +71,4 @@ class Undo(Exception):
 
 
 def is_idle_end(error: flatwater.Error) -> bool:
-    return error.kind == "timeout" and "was not used for" in str(error)
+    return error.kind == "expired"

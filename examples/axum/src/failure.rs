@@ -31,7 +31,7 @@ impl IntoResponse for Failure {
             (ErrorKind::Constraint, _) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "a task needs a title, and dates are 2024-02-29")
             }
-            (ErrorKind::Busy | ErrorKind::Timeout | ErrorKind::Closed, _) => {
+            (ErrorKind::Busy | ErrorKind::Timeout | ErrorKind::Expired | ErrorKind::Closed, _) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "try again")
             }
             (ErrorKind::Full, _) => (StatusCode::INSUFFICIENT_STORAGE, "there is no room"),

@@ -248,7 +248,7 @@ function mapped(error: FlatwaterError): MappedError {
     case "SQLITE_CONSTRAINT_FOREIGNKEY":
       return { kind: "ForeignKeyConstraintViolation", constraint: { foreignKey: {} } };
   }
-  if (kind === "busy" || kind === "timeout") {
+  if (kind === "busy" || kind === "timeout" || kind === "expired") {
     return { kind: "SocketTimeout" };
   }
   if (kind === "closed") {

@@ -23,6 +23,7 @@ export type Kind =
   | "misuse"
   | "row_not_found"
   | "snapshot_too_old"
+  | "expired"
   | "commit_unknown";
 
 /** The error of a call. The message ends with what to do, if that is known; `cause` is the error of the operating system, if it was one. */

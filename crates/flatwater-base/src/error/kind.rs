@@ -48,7 +48,7 @@ kinds! {
     /// Another connection or process held a lock for longer than the busy timeout; or this process still has the file open,
     /// because an earlier close has not finished.
     Busy "busy",
-    /// The call's deadline passed, or a transaction was idle for too long.
+    /// The call's deadline passed.
     Timeout "timeout",
     /// The caller dropped the call, and its work was interrupted.
     Cancelled "cancelled",
@@ -66,9 +66,12 @@ kinds! {
     RowNotFound "row_not_found",
     /// A COMMIT failed, and it is unknown whether the transaction will be present after a restart.
     CommitUnknown "commit_unknown",
-    /// Flatwater ended a read that blocked a restart of the WAL for longer than `Tuning::read_limit`, or a snapshot
-    /// that was open for longer than `Tuning::snapshot_age`.
+    /// Flatwater ended a read that blocked a restart of the WAL for longer than `Tuning::read_limit`.
     SnapshotTooOld "snapshot_too_old",
+    /// A limit ended what the call belongs to: a transaction that was not used for `Options::transaction_idle`, a snapshot
+    /// that was open for `Tuning::snapshot_age`, a stream whose rows were not fetched for `Tuning::stream_idle`. No call on
+    /// it can succeed any more.
+    Expired "expired",
 }
 
 impl ErrorKind {
@@ -76,8 +79,8 @@ impl ErrorKind {
     /// calls or code of the program, such as a collation (`Sql`), do at the moment, and not on what the call asks for.
     #[doc(hidden)]
     pub fn passes(self) -> bool {
-        use ErrorKind::{Busy, Cancelled, Full, Io, SnapshotTooOld, Sql, Timeout};
-        matches!(self, Io | Busy | Full | Timeout | Cancelled | SnapshotTooOld | Sql)
+        use ErrorKind::{Busy, Cancelled, Expired, Full, Io, SnapshotTooOld, Sql, Timeout};
+        matches!(self, Io | Busy | Full | Timeout | Cancelled | SnapshotTooOld | Expired | Sql)
     }
 }
 

@@ -60,7 +60,7 @@ impl ConnectionOptions {
 /// its transaction is over: after BEGIN IMMEDIATE from there on, after BEGIN from the first write on. If somebody has
 /// committed since a transaction began to read, its first write fails with SQLITE_BUSY_SNAPSHOT. A transaction that is
 /// not used for [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back, and the next statement
-/// fails with `Timeout`, once.
+/// fails with `Expired`, once.
 ///
 /// [`batch`](Session::batch) and [`execute_many`](Session::execute_many) are all or nothing. A batch of one statement
 /// takes any statement, with rows or without. [`execute_script`](Session::execute_script) runs statement by statement;

@@ -39,8 +39,8 @@ use flatwater_sql::statement_info::StatementInfo;
 ///
 /// In a transaction, reads see the transaction's own writes, and a statement that fails changes nothing, unless it says
 /// `OR FAIL`. After the end of the transaction each call fails with `Misuse`, which names the reason. In a snapshot, a
-/// statement that writes fails with `Misuse`. After Flatwater ended the snapshot, each call fails with
-/// `SnapshotTooOld`.
+/// statement that writes fails with `Misuse`. After a limit ended the transaction or the snapshot, each
+/// call fails with `Expired`, or `SnapshotTooOld`.
 ///
 /// SQL is a text, an [`Sql`](crate::Sql) with its values, or a [`Prepared`](crate::Prepared): see [`Statement`].
 pub struct Session(pub(crate) Caller);

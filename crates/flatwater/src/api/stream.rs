@@ -76,7 +76,7 @@ impl Batches {
     /// If the future is dropped, no rows are lost: the next call continues.
     ///
     /// # Errors
-    /// As [`Session::query`](crate::Session::query); `Timeout` if no batch was fetched for
+    /// As [`Session::query`](crate::Session::query); `Expired` if no batch was fetched for
     /// [`Tuning::stream_idle`](crate::options::Tuning::stream_idle); `SnapshotTooOld` after
     /// [`Tuning::read_limit`](crate::options::Tuning::read_limit). After an error there are no more rows.
     #[doc(alias = "next_batch")]

@@ -25,8 +25,8 @@ use flatwater_base::thread::current;
 /// transaction stays open, unless SQLite
 /// ends it: because of ROLLBACK in a trigger, a failing disk, or the deadline of a call that interrupts a write.
 /// Dropping the transaction rolls it back. A transaction that is not used for
-/// [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back too, and its next use returns an
-/// error that says so.
+/// [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back too, and each later use fails with
+/// `Expired`.
 ///
 /// Its statements run on the writer's thread. A statement that is known to be short, from earlier uses on the same
 /// connection, may run on the thread that polls its call.

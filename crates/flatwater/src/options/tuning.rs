@@ -110,7 +110,7 @@ setters! {
     extra_readers: usize;
 
     /// Sets how long a [stream](crate::Session::stream) may stay without its rows being fetched before it ends with
-    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) and its reader is given back. Default 30 s.
+    /// [`ErrorKind::Expired`](crate::ErrorKind::Expired) and its reader is given back. Default 30 s.
     stream_idle: Duration;
 
     /// Sets how often Flatwater checks for commits of programs that do not use Flatwater, while a live query exists.
@@ -119,7 +119,7 @@ setters! {
     live_poll: Duration;
 
     /// Sets how long a [snapshot](crate::Database::snapshot) may be open before it ends with
-    /// [`ErrorKind::SnapshotTooOld`](crate::ErrorKind::SnapshotTooOld), because it blocks a restart of the WAL.
+    /// [`ErrorKind::Expired`](crate::ErrorKind::Expired), because it blocks a restart of the WAL.
     /// Default 5 minutes.
     snapshot_age: Duration;
 

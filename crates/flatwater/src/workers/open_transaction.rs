@@ -11,7 +11,7 @@ use super::kept::inbox::End;
 use super::request::{Request, Tried};
 use super::work::Work;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, Result, TimeoutEffect};
+use flatwater_base::error::{Error, ErrorKind, Result};
 use flatwater_base::inline::eligibility::Permit;
 use flatwater_base::thread::current::MayEnd;
 
@@ -54,9 +54,9 @@ pub(crate) fn answer_after(end: &End, work: &Work) -> Result<Answer> {
 /// The error for a call that uses the transaction after this end.
 pub(crate) fn ended(end: &End) -> Error {
     match end {
-        End::Idle(limit) => Error::timeout(
+        End::Idle(limit) => Error::new(
+            ErrorKind::Expired,
             format!("the transaction was rolled back because it was not used for {limit:?}"),
-            TimeoutEffect::No,
         )
         .with_hint(hint!["a transaction holds the writer: wait for nothing else inside it, or raise " TransactionIdle]),
         End::Lost(error) => Error::misuse(format!(

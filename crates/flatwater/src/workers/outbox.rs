@@ -62,8 +62,8 @@ impl<'a> Outbox<'a> {
 
     pub(crate) fn answer(&mut self, kind: CallKind, ticket: &Ticket, reply_to: ReplyTo, answer: Result<Answer>) {
         self.recorder.answered(kind, ticket.began.elapsed());
-        let is_end =
-            |error: &Error| matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Timeout | ErrorKind::Closed);
+        use ErrorKind::{Cancelled, Closed, Expired, Timeout};
+        let is_end = |error: &Error| matches!(error.kind(), Cancelled | Timeout | Expired | Closed);
         if answer.as_ref().is_err_and(is_end) && ticket.should_stop() {
             self.recorder.counts.interrupted.count();
         }

@@ -108,12 +108,13 @@ async def test_a_transaction_is_used_within_its_block(place):
 async def test_an_idle_transaction_is_rolled_back_and_says_so(place):
     async with flatwater.connect(place, transaction_idle=0.05) as db:
         await db.execute("CREATE TABLE t (a)")
-        with pytest.raises(flatwater.TimeoutError, match="was not used for"):
+        with pytest.raises(flatwater.OperationalError, match="was not used for") as caught:
             async with db.transaction() as tx:
                 await tx.execute("INSERT INTO t VALUES (1)")
                 while tx.in_transaction:
                     await asyncio.sleep(0.01)
                 await tx.execute("INSERT INTO t VALUES (2)")
+        assert (caught.value.kind, caught.value.retryable, caught.value.applied) == ("expired", False, None)
         assert await db.query_value("SELECT count(*) FROM t") == 0
 
 

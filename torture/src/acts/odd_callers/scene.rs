@@ -123,7 +123,7 @@ impl Scene {
 
 /// Returns whether the transaction was rolled back because it was idle for too long.
 pub(crate) fn is_idle(error: &Error) -> bool {
-    error.kind() == ErrorKind::Timeout && error.message().contains("was not used for")
+    error.kind() == ErrorKind::Expired && error.message().contains("was not used for")
 }
 
 /// Returns random settings, only ones that do not change results.

@@ -35,7 +35,9 @@ pub(super) enum Outcome {
 /// held by another process only prevents a commit from beginning.
 pub(super) fn outcome(what: &str, error: &Error) -> Result<Outcome, Finding> {
     match (error.kind(), error.applied()) {
-        (ErrorKind::Busy, _) | (ErrorKind::Timeout, Some(TimeoutEffect::No)) => Ok(Outcome::Denied),
+        (ErrorKind::Busy | ErrorKind::Expired, _) | (ErrorKind::Timeout, Some(TimeoutEffect::No)) => {
+            Ok(Outcome::Denied)
+        }
         (ErrorKind::Timeout, _) => Ok(Outcome::Unknown),
         _ => Err(Finding::new(format!("{what} fails: {error}")).with_history(format!("{error:?}"))),
     }

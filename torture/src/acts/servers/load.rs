@@ -201,7 +201,12 @@ fn fate<T>(done: Result<T, Error>) -> Result<Fate, Finding> {
 fn outage(error: &Error) -> Result<(), Finding> {
     let is_lost = error.message().contains("transaction");
     match error.kind() {
-        ErrorKind::Timeout | ErrorKind::CommitUnknown | ErrorKind::Io | ErrorKind::Open | ErrorKind::Busy => Ok(()),
+        ErrorKind::Timeout
+        | ErrorKind::Expired
+        | ErrorKind::CommitUnknown
+        | ErrorKind::Io
+        | ErrorKind::Open
+        | ErrorKind::Busy => Ok(()),
         ErrorKind::Misuse if is_lost => Ok(()),
         _ => Err(Finding::new(format!("unexpected error: {error}"))),
     }

@@ -15,7 +15,7 @@ use crate::queue::ticket::Ticket;
 use crate::workers::kept::inbox::{self, End, Inbox, Posted};
 use crate::workers::request::Request;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result, TimeoutEffect};
+use flatwater_base::error::{Error, ErrorKind, Result};
 use flatwater_base::thread::lock;
 use flatwater_base::time::later;
 use flatwater_base::time::recurring::Recurring;
@@ -39,16 +39,15 @@ type SessionInbox = Inbox<Box<Reader>, (), EndCursor>;
 pub(super) fn ended(end: &End) -> Error {
     match end {
         End::Finished => Error::misuse("the snapshot or the stream is finished"),
-        End::Idle(limit) => Error::timeout(
-            format!("the stream was ended because no rows were fetched for {limit:?}"),
-            TimeoutEffect::No,
-        )
-        .with_hint(hint![
-            "fetch faster, read less at once, or raise " StreamIdle
-            "; if its task waited for another stream or a snapshot meanwhile, raise " ExtraReaders
-        ]),
+        End::Idle(limit) => {
+            Error::new(ErrorKind::Expired, format!("the stream was ended because no rows were fetched for {limit:?}"))
+                .with_hint(hint![
+                    "fetch faster, read less at once, or raise " StreamIdle
+                    "; if its task waited for another stream or a snapshot meanwhile, raise " ExtraReaders
+                ])
+        }
         End::Old(limit) => {
-            Error::new(ErrorKind::SnapshotTooOld, format!("the snapshot was ended because it was open for {limit:?}"))
+            Error::new(ErrorKind::Expired, format!("the snapshot was ended because it was open for {limit:?}"))
                 .with_hint(hint!["open another one, or raise " SnapshotAge])
         }
         End::CutOff => {

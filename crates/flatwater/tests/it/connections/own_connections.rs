@@ -198,7 +198,7 @@ async fn an_idle_transaction_is_rolled_back_and_that_is_told_once(place: &Place)
             own.execute(" /* */ ROLLBACK", ()).await.unwrap();
         } else {
             let error = own.execute("COMMIT", ()).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Expired, "{error}");
         }
         assert_eq!(rows(&own).await, 0);
     }

@@ -204,7 +204,7 @@ fn one_that_is_dropped_or_forgotten_or_outlived_by_its_database_is_undone() {
         let tx = begun_here(&db).await;
         // It has the writer until it ends.
         db.execute(INSERT, (5, 5)).await.unwrap();
-        assert_eq!(tx.execute(INSERT, (6, 6)).await.unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(tx.execute(INSERT, (6, 6)).await.unwrap_err().kind(), ErrorKind::Expired);
         tx.rollback().await.unwrap();
         assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await, Ok(9));
         db.close().await.unwrap();

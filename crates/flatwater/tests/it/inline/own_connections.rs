@@ -30,7 +30,7 @@ async fn learn(own: &Connection) {
             for (sql, params) in [(INSERT, vec![-1, 0]), (DELETE, vec![-1])] {
                 // On a busy machine the limit of an idle transaction may end one, which is then begun again.
                 while let Err(ended) = run_once(own, begin, sql, params.clone()).await {
-                    assert_eq!(ended.kind(), ErrorKind::Timeout, "{ended}");
+                    assert_eq!(ended.kind(), ErrorKind::Expired, "{ended}");
                 }
             }
         }
@@ -285,7 +285,7 @@ fn a_transaction_that_began_here_and_is_idle_is_rolled_back_and_that_is_told_onc
             db.execute(INSERT, (i64::try_from(number).unwrap(), 0)).await.unwrap();
             until(|| !own.in_transaction()).await;
             let error = own.execute(INSERT, (3, 3)).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Expired, "{error}");
             own.execute(INSERT, (3, 3)).await.unwrap();
             own.execute(DELETE, (3,)).await.unwrap();
         }

@@ -191,7 +191,7 @@ fn after_its_age_it_is_refused_here_too() {
         db.close().await.unwrap();
         let db = unhurried(file.options()).tuning(|t| t.snapshot_age(age)).open().await.unwrap();
         let snapshot = db.snapshot().await.unwrap();
-        let too_old = |error: &flatwater::Error| error.kind() == ErrorKind::SnapshotTooOld;
+        let too_old = |error: &flatwater::Error| error.kind() == ErrorKind::Expired;
         while snapshot.query(FIND, (1,)).await.as_ref().err().is_none_or(|error| !too_old(error)) {}
         assert!(snapshot.query(FIND, (1,)).await.is_err_and(|error| too_old(&error)));
         drop(snapshot);

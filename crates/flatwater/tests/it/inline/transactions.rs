@@ -185,12 +185,12 @@ fn the_idle_limit_and_close_still_end_it() {
                 None if stays(&db) > before => break tx,
                 None => {}
                 // The machine was busy for as long.
-                Some(error) => assert_eq!(error.kind(), ErrorKind::Timeout, "{error}"),
+                Some(error) => assert_eq!(error.kind(), ErrorKind::Expired, "{error}"),
             }
         };
         // It has the writer until it ends.
         db.execute(INSERT, (None::<i64>, 5)).await.unwrap();
-        assert_eq!(tx.execute(INSERT, (None::<i64>, 50)).await.unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(tx.execute(INSERT, (None::<i64>, 50)).await.unwrap_err().kind(), ErrorKind::Expired);
         assert_eq!(count(&db).await, 1);
         db.close().await.unwrap();
 

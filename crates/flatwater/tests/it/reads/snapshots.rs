@@ -140,11 +140,11 @@ fn a_snapshot_past_its_age_ends_and_says_so() {
         let idle = db.snapshot().await.unwrap();
         let busy = db.snapshot().await.unwrap();
         let running = busy.query(ENDLESS, ()).await.unwrap_err();
-        assert_eq!(running.kind(), ErrorKind::SnapshotTooOld, "{running}");
+        assert_eq!(running.kind(), ErrorKind::Expired, "{running}");
         until(|| db.stats().readers_held == 0).await;
         for snapshot in [idle, busy] {
             let error = snapshot.query_optional_value::<i64>(SUM, ()).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::SnapshotTooOld);
+            assert_eq!(error.kind(), ErrorKind::Expired);
             assert!(error.hint().unwrap().contains("snapshot_age"), "{error}");
         }
         assert_eq!(db.query_optional_value::<i64>(SUM, ()).await.unwrap(), Some(3_000_000));

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use flatwater::calls::TimeoutEffect;
 use flatwater::{Database, Error, ErrorKind, Transaction};
 use futures_util::future::join_all;
 
@@ -175,8 +174,8 @@ async fn an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write(pl
     let uses = [inner.execute("DELETE FROM t", ()).await.unwrap_err(), inner.commit().await.unwrap_err()];
     let later = [tx.query("SELECT * FROM t", ()).await.unwrap_err(), tx.commit().await.unwrap_err()];
     for error in uses.into_iter().chain(later) {
-        assert_eq!((error.kind(), error.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{error}");
         assert!(error.message().contains("not used for 50ms"), "{error}");
+        assert_eq!((error.kind(), error.is_retryable(), error.applied()), (ErrorKind::Expired, false, None), "{error}");
         assert!(error.hint().unwrap().contains("Options::transaction_idle"), "{error}");
     }
     assert_eq!(content(&db).await, [3]);
