@@ -16,51 +16,59 @@ use crate::capi::value::{Env, Result, Value};
 pub(crate) enum Failure {
     Engine(Error),
     /// Of the front end itself.
-    Own {
-        message: String,
-        hint: Option<&'static str>,
-        /// The text whose values were refused.
-        sql: Option<String>,
-        /// The call was executed all the same.
-        is_applied: bool,
-    },
+    Own(Own),
     /// The call was given up, and what it began is undone.
     GivenUp,
 }
 
+/// A failure of the front end itself.
+pub(crate) struct Own {
+    kind: ErrorKind,
+    message: String,
+    hint: Option<&'static str>,
+    /// The text whose values were refused.
+    sql: Option<String>,
+    /// The call was executed all the same.
+    is_applied: bool,
+}
+
 impl Failure {
+    fn own(kind: ErrorKind, message: String, hint: Option<&'static str>) -> Self {
+        Self::Own(Own { kind, message, hint, sql: None, is_applied: false })
+    }
+
     pub(crate) fn misuse(message: impl Into<String>, hint: Option<&'static str>) -> Self {
-        Self::Own { message: message.into(), hint, sql: None, is_applied: false }
+        Self::own(ErrorKind::Misuse, message.into(), hint)
+    }
+
+    /// A value of the result has no form in JavaScript.
+    fn undecoded(message: String, hint: &'static str) -> Self {
+        Self::own(ErrorKind::Decode, message, Some(hint))
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Own)) -> Self {
+        if let Self::Own(own) = &mut self {
+            change(own);
+        }
+        self
     }
 
     /// Says in which of many rows or statements a value was refused.
     pub(crate) fn at(self, what: &str, number: usize) -> Self {
-        match self {
-            Self::Own { message, hint, sql, is_applied } => {
-                Self::Own { message: format!("{what} {number}: {message}"), hint, sql, is_applied }
-            }
-            failure => failure,
-        }
+        self.changed(|own| own.message = format!("{what} {number}: {}", own.message))
     }
 
     /// Says of which text the values were refused.
     pub(crate) fn of(self, text: Option<&str>) -> Self {
-        match self {
-            Self::Own { message, hint, is_applied, .. } => {
-                Self::Own { message, hint, sql: text.map(|text| shown(text).into_owned()), is_applied }
-            }
-            failure => failure,
-        }
+        self.changed(|own| own.sql = text.map(|text| shown(text).into_owned()))
     }
 
     /// Says that the call was executed, though it has no result.
     pub(crate) fn applied(self) -> Self {
-        match self {
-            Self::Own { message, hint, sql, .. } => {
-                Self::Own { message: format!("{message}; the call was executed"), hint, sql, is_applied: true }
-            }
-            failure => failure,
-        }
+        self.changed(|own| {
+            own.message.push_str("; the call was executed");
+            own.is_applied = true;
+        })
     }
 
     /// Returns the fields: `{ message, kind, code, errcode, sql, offset, hint, applied, retryable, cause }`.
@@ -71,10 +79,10 @@ impl Failure {
             None => Ok(()),
         };
         match self {
-            Self::Own { message, hint, sql, is_applied } => {
+            Self::Own(Own { kind, message, hint, sql, is_applied }) => {
                 text("message", Some(message))?;
                 text("sql", sql.as_deref())?;
-                text("kind", Some(ErrorKind::Misuse.name()))?;
+                text("kind", Some(kind.name()))?;
                 text("hint", *hint)?;
                 text("applied", is_applied.then_some("yes"))?;
             }
@@ -124,17 +132,17 @@ pub(crate) fn half_in(what: &str) -> Failure {
 
 /// The texts of a row are longer than a string may be; the longest is in the column of this name.
 pub(crate) fn too_long(column: &str) -> Failure {
-    Failure::misuse(
+    Failure::undecoded(
         format!("the text in column {column:?} is longer than a string of Node may be"),
-        Some("read its parts with substr(), or its bytes with CAST(... AS BLOB)"),
+        "read its parts with substr(), or its bytes with CAST(... AS BLOB)",
     )
 }
 
 /// The integer in a column of this name is beyond 2^53.
 pub(crate) fn inexact(column: &str) -> Failure {
-    Failure::misuse(
+    Failure::undecoded(
         format!("an integer in column {column:?} is beyond 2^53, and would be rounded as a number"),
-        Some("ask for bigints: { integers: 'auto' }, or 'bigint' for all integers"),
+        "ask for bigints: { integers: 'auto' }, or 'bigint' for all integers",
     )
 }
 

@@ -17,7 +17,7 @@ pub enum Class {
     Operational,
     /// A constraint failed, or a value does not fit its column.
     Integrity,
-    /// A value is too large.
+    /// A value is too large, or does not fit the type that is asked for.
     Data,
     /// The call is wrong, or the SQL.
     Programming,
@@ -41,6 +41,7 @@ pub fn class(error: &Error) -> Class {
         // As the `sqlite3` module of Python has them.
         _ if primary == Some(MISMATCH) => Class::Integrity,
         _ if primary == Some(TOOBIG) => Class::Data,
+        ErrorKind::Decode => Class::Data,
         ErrorKind::Constraint => Class::Integrity,
         ErrorKind::Corrupt => Class::Database,
         ErrorKind::Misuse | ErrorKind::Closed | ErrorKind::RowNotFound => Class::Programming,

@@ -217,7 +217,7 @@ function timestamp(date: Date, format: TimestampFormat): SqlValue {
 
 /** The error that Prisma understands. One that is not the database's stays as it is, and Prisma hands it on. */
 export function errorFor(error: unknown): unknown {
-  if (!(error instanceof FlatwaterError) || error.kind === "misuse") {
+  if (!(error instanceof FlatwaterError) || error.kind === "misuse" || error.kind === "decode") {
     return error;
   }
   return new DriverAdapterError({ originalCode: error.code, originalMessage: error.message, ...mapped(error) });

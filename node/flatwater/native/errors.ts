@@ -21,6 +21,7 @@ export type Kind =
   | "corrupt"
   | "closed"
   | "misuse"
+  | "decode"
   | "row_not_found"
   | "snapshot_too_old"
   | "expired"

@@ -12,7 +12,7 @@ async function filled(t) {
 }
 
 const count = (db) => db.queryValue("SELECT count(*) FROM t");
-const isApplied = { kind: "misuse", applied: "yes", retryable: false, message: /; the call was executed/ };
+const isApplied = { kind: "decode", applied: "yes", retryable: false, message: /; the call was executed/ };
 
 test("a row of RETURNING that cannot be made says that it was executed, on every road", async (t) => {
   const db = await filled(t);
@@ -32,7 +32,9 @@ test("a row of RETURNING that cannot be made says that it was executed, on every
   ];
   let before = 0;
   for (const call of calls) {
-    await assert.rejects(call, isApplied, call.toString());
+    // Two columns of one name are a mistake of the program.
+    const kind = call.toString().includes("id AS a") ? "misuse" : "decode";
+    await assert.rejects(call, { ...isApplied, kind }, call.toString());
     const now = await count(db);
     assert.ok(now > before, call.toString());
     before = now;

@@ -149,9 +149,9 @@ test("a stream of JSON ends with its error, and says whether its statement was e
   await assert.rejects(read("SELECT 1", [], { timeout: 1 }), { kind: "misuse" });
   await assert.rejects(read("SELECT 1 AS a, 2 AS a"), { kind: "misuse", message: /two columns are named a/ });
   const later = `${numbers(MANY)} SELECT iif(x < ${MANY}, 'text', CAST(x'ff' AS TEXT)) AS a FROM c`;
-  await assert.rejects(read(later), (error) => error.kind === "misuse" && error.applied === undefined);
+  await assert.rejects(read(later), (error) => error.kind === "decode" && error.applied === undefined);
   const write = "INSERT INTO t VALUES (1) RETURNING CAST(x'ff' AS TEXT) AS a";
-  await assert.rejects(read(write), { kind: "misuse", applied: "yes", message: /; the call was executed/ });
+  await assert.rejects(read(write), { kind: "decode", applied: "yes", message: /; the call was executed/ });
   assert.equal(await db.queryValue("SELECT count(*) FROM t"), 1);
   await until(() => db.stats().readersHeld === 0);
 });

@@ -140,7 +140,7 @@ test("a text that is longer than a string may be is an error of the package, whi
   await db.execute("CREATE TABLE t (a)");
   const long = "printf('%.*c', 600000000, 'x')";
   const refused = {
-    kind: "misuse",
+    kind: "decode",
     name: "FlatwaterError",
     message: /^the text in column "b" is longer than/,
     hint: /substr/,

@@ -45,7 +45,7 @@ test("a value comes back as it was stored, for each way with integers and each f
     const row = db.queryOne(sql, params, { integers, rows });
     const inexact = given.findIndex(isInexact);
     if (integers === "number" && inexact >= 0) {
-      return assert.rejects(row, { kind: "misuse", message: new RegExp(`column "c${inexact}" is beyond 2\\^53`) });
+      return assert.rejects(row, { kind: "decode", message: new RegExp(`column "c${inexact}" is beyond 2\\^53`) });
     }
     const expected = given.map((value) => read(value, integers));
     assert.deepStrictEqual(rows === "array" ? await row : Object.values(await row), expected);

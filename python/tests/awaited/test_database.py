@@ -313,7 +313,7 @@ def test_every_option_has_a_type():
 async def test_durations_are_seconds_or_timedeltas(file):
     idle = datetime.timedelta(milliseconds=50)
     async with flatwater.connect(file, transaction_idle=idle) as db:
-        with pytest.raises(flatwater.TimeoutError, match="50ms"):
+        with pytest.raises(flatwater.OperationalError, match="50ms"):
             async with db.transaction() as tx:
                 while tx.in_transaction:
                     await asyncio.sleep(0.01)

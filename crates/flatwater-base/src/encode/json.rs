@@ -19,7 +19,7 @@ use super::Room;
 use super::embedded::is_json;
 use crate::encode::json_options::JsonOptions;
 use crate::error::hint::hint;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::values::outcome::Document;
 use crate::values::row::Rows;
 
@@ -143,7 +143,7 @@ impl<'a> JsonSink<'a> {
     fn fail(&mut self, why: &'static str, hint: &'static str) {
         let column = self.column - 1;
         let name = &self.names[column];
-        let error = || Error::misuse(format!("column {column} ({name}): {why}")).with_hint(hint);
+        let error = || Error::new(ErrorKind::Decode, format!("column {column} ({name}): {why}")).with_hint(hint);
         self.failure.get_or_insert_with(error);
     }
 }

@@ -60,8 +60,10 @@ kinds! {
     Corrupt "corrupt",
     /// The database is closed.
     Closed "closed",
-    /// The call is wrong, regardless of what the database contains; or a value cannot be read as the type asked for.
+    /// The call is wrong, regardless of what the database contains.
     Misuse "misuse",
+    /// A value of the result cannot be read as the type asked for, or has no form in JSON. The statement has run, and a write is done.
+    Decode "decode",
     /// A call that needs a row, such as `query_one`, found none.
     RowNotFound "row_not_found",
     /// A COMMIT failed, and it is unknown whether the transaction will be present after a restart.

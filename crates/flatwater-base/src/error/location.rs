@@ -56,7 +56,7 @@ impl Error {
     #[cold]
     #[must_use]
     pub fn decode(column: impl fmt::Display, error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::misuse(format!("column {column}: {error}")).caused_by(error)
+        Self::new(ErrorKind::Decode, format!("column {column}: {error}")).caused_by(error)
     }
 
     /// Returns the number of the row that could not be read as the type asked for, counted from 0.

@@ -20,7 +20,7 @@ use rusqlite::types::{FromSqlError, FromSqlResult, Null, ToSqlOutput, Type, Valu
 
 use super::block::Block;
 use crate::error::hint::hint;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// A type whose values can be bound to a statement. The method is that of rusqlite's trait of this name.
 ///
@@ -228,7 +228,7 @@ pub fn mismatch(column: (usize, &str), found: Type, wanted: &str, error: &FromSq
         FromSqlError::OutOfRange(_) => format!("its {type_name} does not fit into {wanted}"),
         other => format!("its {type_name} cannot be read as {wanted}: {other}"),
     };
-    let error = Error::misuse(format!("{column}: {what}"));
+    let error = Error::new(ErrorKind::Decode, format!("{column}: {what}"));
     match found {
         Type::Null => error.with_hint(format!("read a column that may be NULL as an Option: Option<{wanted}>")),
         _ if !what.ends_with(&wanted) => error,
@@ -291,7 +291,7 @@ mod tests {
         let text = |found, error| mismatch((1, "age"), found, std::any::type_name::<Option<u8>>(), &error).to_string();
         assert_eq!(
             text(Type::Text, FromSqlError::InvalidType),
-            "misuse: column 1 (age): TEXT cannot be read as Option<u8> -- read it as a String, or CAST it in the SQL"
+            "decode: column 1 (age): TEXT cannot be read as Option<u8> -- read it as a String, or CAST it in the SQL"
         );
         let too_large = text(Type::Integer, FromSqlError::OutOfRange(4321));
         assert!(

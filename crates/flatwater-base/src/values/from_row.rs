@@ -13,7 +13,7 @@ use super::column::ColumnNames;
 use super::convert::{FromSql, column_of, short_name};
 use super::row::{Row, Rows};
 use crate::error::location::{OPTIONAL_AS, OPTIONAL_VALUE, row_not_found};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// A type that can be read from a row: tuples of up to 16 [`FromSql`] values, which need as many columns; structs that
 /// derive it; an `Option` of such a type, which is `None` if all columns that the type reads are NULL.
@@ -42,7 +42,7 @@ pub trait FromRow: Sized {
     /// Reads a value of this type from the row.
     ///
     /// # Errors
-    /// `Misuse` that names the column whose value does not fit, or what [`Error::decode`] makes. The caller adds the
+    /// `Decode` that names the column whose value does not fit, or what [`Error::decode`] makes. The caller adds the
     /// number of the row and the SQL.
     fn from_row(row: &Row<'_>) -> Result<Self>;
 
@@ -187,7 +187,7 @@ impl Cell<'_> {
         U::try_from(self.read()?).map_err(|error| {
             let column = column_of(self.position, &self.row.names()[self.position]);
             let (from, to) = (short_name(std::any::type_name::<T>()), short_name(std::any::type_name::<U>()));
-            Error::misuse(format!("{column}: {from} is not a {to}: {error}"))
+            Error::new(ErrorKind::Decode, format!("{column}: {from} is not a {to}: {error}"))
         })
     }
 }
@@ -253,7 +253,7 @@ impl Rows {
     /// Converts every row to a `T`. The columns of `T` are looked up once.
     ///
     /// # Errors
-    /// `Misuse` for a column that the result lacks, even if it has no row, and for a value that does not fit; it names
+    /// `Misuse` for a column that the result lacks, even if it has no row, `Decode` for a value that does not fit; it names
     /// the column, the row and both types.
     pub fn read<T: FromRow>(&self) -> Result<Vec<T>> {
         let columns = self.find::<T>()?;

@@ -169,7 +169,7 @@ impl Row<'_> {
     /// Returns the value of a column, by position from 0 or by name, as a `T`.
     ///
     /// # Errors
-    /// `Misuse` if there is no such column, or if its value is not a `T`; it names the column, the row and both types.
+    /// `Misuse` if there is no such column; `Decode` if its value is not a `T`. It names the column, the row and both types.
     pub fn get<T: FromSql>(&self, column: impl ColumnIndex) -> Result<T> {
         self.at(self.position(column)?)
     }
@@ -306,7 +306,7 @@ mod tests {
     fn a_value_that_does_not_fit_names_its_column_and_not_itself() {
         let rows = rows();
         let error = rows.get(1).unwrap().get::<u8>(0).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Misuse);
+        assert_eq!(error.kind(), ErrorKind::Decode);
         assert!(error.message().contains("column 0 (id)") && !error.message().contains("300"), "{error}");
         assert!(rows.get(1).unwrap().get::<String>(1).unwrap_err().hint().unwrap().contains("Option"));
         assert!(rows.get(0).unwrap().get::<i64>("age").unwrap_err().message().contains("id, name"));

@@ -146,7 +146,7 @@ impl Session {
     /// [`query_optional_value`](Self::query_optional_value).
     ///
     /// # Errors
-    /// As [`query_one`](Self::query_one); `Misuse` if the value cannot be read as a `T`.
+    /// As [`query_one`](Self::query_one); `Decode` if the value cannot be read as a `T`.
     #[doc(alias = "query_scalar")]
     pub fn query_value<T: FromSql>(&self, sql: impl Statement, params: impl IntoParams) -> Call<T> {
         self.call("query_value", self.read(&sql, params, Wanted::First), |answer, _| {
@@ -158,7 +158,7 @@ impl Session {
     /// NULL, read an `Option`: NULL is then `Some(None)`.
     ///
     /// # Errors
-    /// As [`query`](Self::query); `Misuse` if the value cannot be read as a `T`.
+    /// As [`query`](Self::query); `Decode` if the value cannot be read as a `T`.
     pub fn query_optional_value<T: FromSql>(&self, sql: impl Statement, params: impl IntoParams) -> Call<Option<T>> {
         self.call("query_optional_value", self.read(&sql, params, Wanted::First), |answer, _| {
             let value = answer.rows().and_then(|rows| rows.read_optional_value());
@@ -171,7 +171,7 @@ impl Session {
     /// More than 256 rows are read as `T` on one of the database's threads. If `T` panics, the call does.
     ///
     /// # Errors
-    /// As [`query`](Self::query); `Misuse` if a value cannot be read as a `T`.
+    /// As [`query`](Self::query); `Decode` if a value cannot be read as a `T`.
     pub fn query_values<T>(&self, sql: impl Statement, params: impl IntoParams) -> Call<Vec<T>>
     where
         T: FromSql + Send + 'static,
@@ -187,7 +187,7 @@ impl Session {
     /// More than 256 rows are read as `T` on one of the database's threads. If `T` panics, the call does.
     ///
     /// # Errors
-    /// As [`query`](Self::query); `Misuse` if a row cannot be read as a `T`.
+    /// As [`query`](Self::query); `Decode` if a row cannot be read as a `T`.
     pub fn query_as<T>(&self, sql: impl Statement, params: impl IntoParams) -> Call<Vec<T>>
     where
         T: FromRow + Send + 'static,
@@ -202,7 +202,7 @@ impl Session {
     /// [`query_optional_as`](Self::query_optional_as).
     ///
     /// # Errors
-    /// As [`query_one`](Self::query_one); `Misuse` if the row cannot be read as a `T`.
+    /// As [`query_one`](Self::query_one); `Decode` if the row cannot be read as a `T`.
     pub fn query_one_as<T: FromRow>(&self, sql: impl Statement, params: impl IntoParams) -> Call<T> {
         self.call("query_one_as", self.read(&sql, params, Wanted::First), |answer, _| {
             answer.rows()?.read_one().map_err(|error| error.in_operation("query_one_as"))
@@ -212,7 +212,7 @@ impl Session {
     /// Runs one statement and returns its first row as a `T`, or `None` if there is no row. Further rows are ignored.
     ///
     /// # Errors
-    /// As [`query`](Self::query); `Misuse` if the row cannot be read as a `T`.
+    /// As [`query`](Self::query); `Decode` if the row cannot be read as a `T`.
     pub fn query_optional_as<T: FromRow>(&self, sql: impl Statement, params: impl IntoParams) -> Call<Option<T>> {
         self.call("query_optional_as", self.read(&sql, params, Wanted::First), |answer, _| {
             answer.rows()?.read_first().map_err(|error| error.in_operation("query_optional_as"))
@@ -227,8 +227,8 @@ impl Session {
     /// the call is dropped, a running read is interrupted.
     ///
     /// # Errors
-    /// As [`query`](Self::query); `Misuse` if two columns have the same name, before the statement runs, or if a TEXT is
-    /// not UTF-8. In the second case a write is still committed, as it is if [`query_as`](Self::query_as) cannot read a
+    /// As [`query`](Self::query); `Misuse` if two columns have the same name, before the statement runs; `Decode` if a
+    /// TEXT is not UTF-8. In the second case a write is still committed, as it is if [`query_as`](Self::query_as) cannot read a
     /// row.
     pub fn query_json(&self, sql: impl Statement, params: impl IntoParams) -> Call<String> {
         let work = self.read(&sql, params, Wanted::Json(self.0.json.clone().unwrap_or_default()));

@@ -232,7 +232,7 @@ impl Live {
     /// thread. If `T` panics, the call does.
     ///
     /// # Errors
-    /// As [`next`](Self::next); `Misuse` if a row cannot be read as a `T`.
+    /// As [`next`](Self::next); `Decode` if a row cannot be read as a `T`.
     pub async fn next_as<T: FromRow + Send + 'static>(&mut self) -> Option<Result<Vec<T>>> {
         let rows = match self.next().await? {
             Ok(rows) => rows,

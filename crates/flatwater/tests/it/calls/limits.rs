@@ -122,7 +122,7 @@ async fn large_values_go_in_and_out_unchanged(place: &Place) {
     let error = db.query("SELECT zeroblob(2000000000)", ()).await.unwrap_err();
     assert_eq!((error.kind(), error.sqlite_name()), (ErrorKind::Sql, Some("SQLITE_TOOBIG")), "{error}");
     let odd = db.query("SELECT CAST(x'ff61' AS TEXT) AS t, '' AS t", ()).await.unwrap();
-    assert_eq!(odd.get(0).unwrap().get::<String>(0).unwrap_err().kind(), ErrorKind::Misuse);
+    assert_eq!(odd.get(0).unwrap().get::<String>(0).unwrap_err().kind(), ErrorKind::Decode);
     assert_eq!(odd.get(0).unwrap().get::<String>(1).unwrap(), "");
     let empty = db.query_as::<(Vec<u8>, String)>("SELECT ?, ?", (Vec::<u8>::new(), "")).await.unwrap();
     assert_eq!(empty, [(Vec::new(), String::new())]);

@@ -117,7 +117,7 @@ async fn a_text_that_is_not_utf_8_is_an_error_and_its_write_is_done(place: &Plac
         for _ in 0..4 {
             let sql = format!("SELECT 1 AS one, CAST({text} AS TEXT) AS bad");
             let error = db.query_json(&sql, ()).await.unwrap_err();
-            assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("query_json")), "{error}");
+            assert_eq!((error.kind(), error.operation()), (ErrorKind::Decode, Some("query_json")), "{error}");
             assert!(error.message().contains("column 1 (bad)") && error.applied().is_none(), "{error}");
             assert_eq!(error.sql(), Some(&*sql));
             assert!(db.query_as::<(i64, String)>(&sql, ()).await.is_err(), "as a row cannot be read");
@@ -126,7 +126,7 @@ async fn a_text_that_is_not_utf_8_is_an_error_and_its_write_is_done(place: &Plac
     let write = "INSERT INTO t VALUES (?) RETURNING CAST(x'ff' AS TEXT)";
     for number in 1..=10 {
         let error = db.query_json(write, (number,)).await.unwrap_err();
-        assert_eq!((error.kind(), error.applied()), (ErrorKind::Misuse, Some(TimeoutEffect::Yes)), "{error}");
+        assert_eq!((error.kind(), error.applied()), (ErrorKind::Decode, Some(TimeoutEffect::Yes)), "{error}");
         assert_eq!(count(&db).await, number);
     }
     db.close().await.unwrap();

@@ -59,7 +59,7 @@ async fn a_large_result_is_decoded_on_a_thread_of_the_database_that_nobody_waits
         assert!(inside.unwrap().iter().all(|row| row.0.starts_with(thread)), "{rows} rows");
     }
     let error = db.query_as::<(String,)>(NUMBERS, (LARGE,)).await.unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("query_as")), "{error}");
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::Decode, Some("query_as")), "{error}");
     let numbers: Vec<(i64,)> = db.query_as(NUMBERS, (LARGE,)).wait().unwrap();
     assert!(numbers.iter().map(|row| row.0).eq(1..=LARGE));
     db.close().await.unwrap();
@@ -85,7 +85,7 @@ async fn a_large_result_of_a_live_query_is_decoded_on_another_thread(place: &Pla
     }
     let mut live = db.live(NUMBERS, (LARGE,));
     let error = live.next_as::<(String,)>().await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("live")), "{error}");
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::Decode, Some("live")), "{error}");
 }
 
 async fn a_panic_of_the_callers_type_goes_on_in_the_caller(place: &Place) {

@@ -73,7 +73,7 @@ async fn the_first_column_of_every_row_is_read_also_of_many_rows(place: &Place) 
         let error = db.query_values::<i64>(&sql, ()).await.unwrap_err();
         assert_eq!(
             (error.kind(), error.operation(), error.row()),
-            (ErrorKind::Misuse, Some("query_values"), Some(last))
+            (ErrorKind::Decode, Some("query_values"), Some(last))
         );
     }
     db.close().await.unwrap();
@@ -108,7 +108,7 @@ async fn a_null_is_read_as_an_option_and_no_row_is_none_or_an_error(place: &Plac
         db.query_optional_value::<i64>(sum, (9,)).await.unwrap_err(),
         db.query_value::<i64>("SELECT 'text'", ()).await.unwrap_err(),
     ] {
-        assert_eq!(error.kind(), ErrorKind::Misuse);
+        assert_eq!(error.kind(), ErrorKind::Decode);
     }
     let null = db.query_value::<i64>(sum, (9,)).await.unwrap_err();
     assert!(null.to_string().contains("NULL"), "{null}");
@@ -174,7 +174,7 @@ async fn an_error_names_column_row_sql_and_both_types_and_no_value(place: &Place
         (rows.get(1).unwrap().read::<(i64, Option<u8>)>().unwrap_err(), Some(1)),
     ];
     for (error, row) in errors {
-        assert_eq!((error.kind(), error.row(), error.sql()), (ErrorKind::Misuse, row, Some(sql)));
+        assert_eq!((error.kind(), error.row(), error.sql()), (ErrorKind::Decode, row, Some(sql)));
         assert_eq!(error.message(), "column 1 (who): TEXT cannot be read as Option<u8>");
         let text = format!("{error} {error:?}");
         assert!(text.contains(&format!("(row {})", row.unwrap())) && !text.contains("Ada"), "{text}");
@@ -222,7 +222,7 @@ async fn a_type_of_ones_own_refuses_a_value_with_column_row_and_sql(place: &Plac
     let rows = db.query(sql, ()).await.unwrap();
     let errors = [db.query_as::<Host>(sql, ()).await.unwrap_err(), rows.get(1).unwrap().read::<Host>().unwrap_err()];
     for error in errors {
-        assert_eq!((error.kind(), error.row(), error.sql()), (ErrorKind::Misuse, Some(1), Some(sql)));
+        assert_eq!((error.kind(), error.row(), error.sql()), (ErrorKind::Decode, Some(1), Some(sql)));
         assert_eq!(error.message(), "column address: invalid IP address syntax");
     }
     db.close().await.unwrap();
