@@ -24,8 +24,11 @@ demo:
 	    echo "skipped: the act in Node needs node and npm"; \
 	fi
 
+# Not flatwater-base with the others, if features count: its examples turn on some of crate flatwater.
+PLAIN = -p flatwater -p flatwater-sql -p flatwater-sqlite
+ENGINE = $(PLAIN) -p flatwater-base
+
 # What to run between two edits: below a minute when all is built. It leaves out what is random, kills, or takes long.
-ENGINE = -p flatwater -p flatwater-base -p flatwater-sql -p flatwater-sqlite
 QUICK = --skip differential --skip kill --skip many_databases --skip checkpoints::processes --skip never_sees_less
 quick:
 	cargo fmt --all --check
@@ -332,7 +335,7 @@ $(SQLD_MADE): crates/flatwater-remote/tests/sqld.txt crates/flatwater-remote/tes
 .PHONY: test-default-build
 test-default-build:
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build RUST_TEST_THREADS=$(TEST_THREADS) \
-	    cargo test $(ENGINE) --lib --test it -- $(QUICK)
+	    cargo test $(PLAIN) --lib --test it -- $(QUICK)
 
 # With SQLCipher in the place of SQLite: every test of the engine with plain files, as without it, and those of encrypted files.
 # Built in a folder of its own, because a build has one SQLite; the first time OpenSSL takes minutes. What the compiler says of
@@ -367,7 +370,7 @@ loom:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features flatwater/tracing -- -D warnings
-	cargo clippy -p flatwater -p flatwater-base --all-targets -- -D warnings
+	cargo clippy -p flatwater --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	cargo fmt --check --manifest-path python/Cargo.toml
 	cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings

@@ -49,7 +49,7 @@ class DatabaseError(Error, sqlite3.DatabaseError):
 
 
 class DataError(DatabaseError, sqlite3.DataError):
-    """A value is larger than SQLite stores."""
+    """A value is larger than SQLite stores, or cannot be read as what is asked for."""
 
 
 class OperationalError(DatabaseError, sqlite3.OperationalError):
@@ -57,7 +57,7 @@ class OperationalError(DatabaseError, sqlite3.OperationalError):
 
 
 class TimeoutError(OperationalError, builtins.TimeoutError):
-    """The deadline of the call passed, or a transaction was idle for too long."""
+    """The deadline of the call passed."""
 
 
 class IntegrityError(DatabaseError, sqlite3.IntegrityError):

@@ -71,4 +71,4 @@ class Undo(Exception):
 
 
 def is_idle_end(error: flatwater.Error) -> bool:
-    return error.kind == "expired"
+    return error.kind == "expired" and "was not used for" in str(error)

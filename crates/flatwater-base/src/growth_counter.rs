@@ -11,7 +11,7 @@
 )]
 pub fn step(steps: usize) {
     #[cfg(debug_assertions)]
-    counted::TAKEN.set(counted::TAKEN.get() + steps);
+    counted::TAKEN.set(counted::TAKEN.get().wrapping_add(steps));
     #[cfg(not(debug_assertions))]
     let _ = steps;
 }

@@ -15,12 +15,13 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[must_use]
+#[non_exhaustive]
 pub struct JsonOptions {
     #[doc(hidden)]
     pub arrays: bool,
     #[doc(hidden)]
     pub big_integers_as_strings: bool,
-    /// The names of the columns whose texts are JSON. Only feature `serde_json` can set it.
+    /// The names of the columns whose texts are JSON. Of feature `serde_json`.
     #[doc(hidden)]
     pub embedded: Option<Arc<Vec<Box<str>>>>,
 }

@@ -62,7 +62,8 @@ kinds! {
     Closed "closed",
     /// The call is wrong, regardless of what the database contains.
     Misuse "misuse",
-    /// A value of the result cannot be read as the type asked for, or has no form in JSON. The statement has run, and a write is done.
+    /// A value of the result cannot be read as the type asked for, or has no form in JSON or in the language. Its
+    /// statement has run.
     Decode "decode",
     /// A call that needs a row, such as `query_one`, found none.
     RowNotFound "row_not_found",

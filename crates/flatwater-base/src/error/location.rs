@@ -4,7 +4,7 @@
 //! Owns: adding it to an error, shortening SQL, and recognising the key of a database in it. Runs where the failure happens.
 //! Invariants: of a result the number of the row and the SQL are added where the row is known, and the first that is added stays;
 //! what sets a key by SQLCipher's own means (`PRAGMA key`, ATTACH with KEY) is not shown, with some texts that do not. Leaves out: the
-//! cell that does not fit (`values::convert`), and refusing SQL that sets a key (`sql::policy`).
+//! cell that does not fit (`values::convert`), and refusing SQL that sets a key (`flatwater_sql::policy`).
 
 use std::borrow::Cow;
 use std::fmt;

@@ -240,7 +240,7 @@ impl Session {
     ///
     /// The stream holds a reader beyond those that other reads use
     /// ([`Tuning::extra_readers`](crate::options::Tuning::extra_readers)). Dropping it gives the reader back. A stream whose
-    /// rows are not fetched for [`Tuning::stream_idle`](crate::options::Tuning::stream_idle) ends with `Timeout`. In a
+    /// rows are not fetched for [`Tuning::stream_idle`](crate::options::Tuning::stream_idle) ends with `Expired`. In a
     /// database with one connection, in a transaction, and for a statement that writes (RETURNING), the stream reads
     /// the whole result first.
     ///

@@ -138,7 +138,7 @@ fn bound(text: Arc<StatementInfo>, params: impl IntoParams) -> Result<(Arc<State
     Ok((text, params))
 }
 
-#[cfg(test)]
+#[cfg(all(test, debug_assertions))]
 mod tests {
     use crate::api::database::Database;
     use flatwater_base::growth_counter::counted::steps;

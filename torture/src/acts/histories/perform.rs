@@ -250,7 +250,7 @@ pub(super) fn failed(error: &Error) -> Told {
     let is_lost = error.message().starts_with("SQLite rolled back the transaction");
     match (error.kind(), error.sqlite_code()) {
         (ErrorKind::Timeout, _) if error.applied() == Some(flatwater::calls::TimeoutEffect::No) => Told::TimedOut,
-        (ErrorKind::Expired, _) => Told::TimedOut,
+        (ErrorKind::Expired, _) if error.message().contains("was not used for") => Told::TimedOut,
         (ErrorKind::Misuse, None) if is_lost => Told::Lost,
         (ErrorKind::Misuse, None) => Told::Misuse,
         (ErrorKind::Sql | ErrorKind::Constraint | ErrorKind::Misuse, Some(code)) => Told::sqlite(code, error.message()),

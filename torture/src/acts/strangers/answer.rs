@@ -63,7 +63,7 @@ pub(super) enum Answer {
 impl From<Error> for Answer {
     fn from(error: Error) -> Self {
         match error.kind() {
-            ErrorKind::Timeout | ErrorKind::Expired | ErrorKind::Busy => Self::NotKnown(error.to_string()),
+            ErrorKind::Timeout | ErrorKind::Busy => Self::NotKnown(error.to_string()),
             kind => Self::Failed { code: error.sqlite_code(), said: error.message().to_owned(), kind: Some(kind) },
         }
     }

@@ -5,7 +5,7 @@
 //! learnt is written once. Invariants: what was learnt is dropped with the prepared statement; a text that is used once
 //! costs nothing; no statement sees that a write was explained, which sets `changes()` to 0: the write runs right after
 //! it, and does not call `changes()` (`explain`); plans that cannot be compared are left to SQLite. Leaves out: the place where it is
-//! kept (`statement_cache`), graphs (`bytecode::graph`), choosing a form of a text (`sql::stable_form`), running anything inline.
+//! kept (`statement_cache`), graphs (`flatwater_sql::bytecode::graph`), choosing a form of a text (`flatwater_sql::stable_form`), running anything inline.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

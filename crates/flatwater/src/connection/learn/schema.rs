@@ -8,7 +8,7 @@
 //! connection can change it; an inline run compares it in the snapshot in which it then runs. If a statement finds another schema than
 //! the one its connection has seen, SQLite reads the whole schema again without calling any handler (`OP_Transaction`). So a statement
 //! runs on a thread that must not block only if the schema is known to be the seen one. Leaves out: what the writer left behind
-//! (`sql::catalogue`), and what is prepared under a schema (`connection::run`).
+//! (`flatwater_sql::catalogue`), and what is prepared under a schema (`connection::run`).
 
 use std::collections::HashSet;
 

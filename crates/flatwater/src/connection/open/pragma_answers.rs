@@ -3,7 +3,7 @@
 //! Owns: the value that is in force, how SQLite reads the argument of each PRAGMA that sets a value (`sqlite3Pragma`), and what stands
 //! for a PRAGMA that asks. Runs on the thread that has the connection, which reads the value from it. Invariants: the PRAGMA itself
 //! never runs, so it changes nothing; what is in force is the same on all connections that run statements of the user; a word that
-//! SQLite does not know asks for nothing: SQLite would take it for some value. Leaves out: what PRAGMAs there are (`sql::pragma`).
+//! SQLite does not know asks for nothing: SQLite would take it for some value. Leaves out: what PRAGMAs there are (`flatwater_sql::pragma`).
 
 use flatwater_sqlite::{AuthEvent, Policy, Prepared, Sqlite, Verdict};
 use rusqlite::types::Value;

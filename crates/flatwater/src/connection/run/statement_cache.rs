@@ -3,10 +3,10 @@
 //! Owns: what is known of each, and a bounded cache of them; finding, keeping and evicting take constant time; whether a write that
 //! scans a table is as short as it was the last time. Runs on the thread that has the connection. Invariants: a text that is used once
 //! does not displace one that is used again; a statement that SQLite prepared again because of another schema is prepared anew at its
-//! next use, so that its class is learnt again (`sql::stable_form` is about those that are prepared again for their values); one that
+//! next use, so that its class is learnt again (`flatwater_sql::stable_form` is about those that are prepared again for their values); one that
 //! was lent is lent again only if nothing was finalized meanwhile; if few rows changed since a scan, the table has at most `FEW_ROWS`
 //! rows more than at that scan, about `FEW_PAGES` pages more, and they are in the cache. Leaves out: running them; analysing their
-//! programs (`analyse`); which of them is evicted (`sql::lru`).
+//! programs (`analyse`); which of them is evicted (`flatwater_sql::lru`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -16,7 +16,7 @@
 //! put back: 1..k-1 as a group again, k alone, then the rest
 //! ```
 //!
-//! Leaves out: which writes may be members (`choice`, `sql::class`), what a failed COMMIT means (`failed_commit`).
+//! Leaves out: which writes may be members (`choice`, `flatwater_sql::class`), what a failed COMMIT means (`failed_commit`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -53,7 +53,7 @@ async fn an_enum_is_stored_as_the_name_of_its_variant(place: &Place) {
         error.message(),
         "column 0 (column1): its TEXT cannot be read as State: it is not one of \"open\", \"in_progress\", \"Closed!\""
     );
-    assert_eq!((error.kind(), error.row()), (ErrorKind::Misuse, Some(1)));
+    assert_eq!((error.kind(), error.row()), (ErrorKind::Decode, Some(1)));
     let error = db.query_optional_value::<State>("SELECT 1", ()).await.unwrap_err();
     assert!(error.message().contains("INTEGER cannot be read as State"), "{error}");
     db.close().await.unwrap();

@@ -182,7 +182,7 @@ async fn what_sqlite_and_other_libraries_write_is_read(place: &Place) {
 async fn what_is_no_date_time_or_uuid_is_an_error_without_the_value(place: &Place) {
     let db = place.open().await;
     let check = |error: flatwater::Error, value: &str| {
-        assert_eq!((error.kind(), error.row()), (ErrorKind::Misuse, Some(0)), "{value}");
+        assert_eq!((error.kind(), error.row()), (ErrorKind::Decode, Some(0)), "{value}");
         assert!(!error.message().contains(value.trim_matches('\'')), "{error}");
     };
     for value in

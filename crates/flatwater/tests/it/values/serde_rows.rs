@@ -153,7 +153,7 @@ async fn errors_name_column_row_sql_and_both_types_and_no_value(place: &Place) {
     let db = place.open().await;
     let sql = "SELECT 1 AS id, 0 AS isAdmin, column1 AS age FROM (VALUES (1), (4321))";
     let error = db.query_as::<Serde<User>>(sql, ()).await.unwrap_err();
-    assert_eq!((error.kind(), error.row(), error.sql()), (ErrorKind::Misuse, Some(1), Some(sql)));
+    assert_eq!((error.kind(), error.row(), error.sql()), (ErrorKind::Decode, Some(1), Some(sql)));
     assert_eq!(error.message(), "column 2 (age): its INTEGER does not fit into u8");
     for (value, what) in [
         ("'s3cret'", "column 2 (age): TEXT cannot be read as u8"),
