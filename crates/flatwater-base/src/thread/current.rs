@@ -171,12 +171,15 @@ mod tests {
 
     #[test]
     fn block_on_sleeps_until_it_is_woken() {
-        let (woken, wakers) = (Arc::new(AtomicBool::new(false)), std::sync::mpsc::channel::<std::task::Waker>());
-        let (flag, (sender, receiver)) = (woken.clone(), wakers);
-        let other = thread::spawn(move || {
-            let waker = receiver.recv().unwrap();
-            flag.store(true, Ordering::Release);
-            waker.wake();
+        let woken = Arc::new(AtomicBool::new(false));
+        let (sender, receiver) = std::sync::mpsc::channel::<std::task::Waker>();
+        let other = thread::spawn({
+            let woken = woken.clone();
+            move || {
+                let waker = receiver.recv().unwrap();
+                woken.store(true, Ordering::Release);
+                waker.wake();
+            }
         });
         let mut polls = 0;
         block_on(std::future::poll_fn(|context| {

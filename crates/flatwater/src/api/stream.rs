@@ -235,7 +235,7 @@ impl<T> RowStream<T> {
     /// Returns the next row, or `None` after the last. If the future is dropped, no row is lost.
     ///
     /// # Errors
-    /// As [`Batches::next`]; `Decode` if a row cannot be read as a `T`, after which the next row follows, or if the columns
+    /// As [`Batches::next`]; `Decode` if a row cannot be read as a `T`, after which the next row follows; `Misuse` if the columns
     /// do not fit `T`, after which the stream ends.
     #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
     pub async fn next(&mut self) -> Option<Result<T>> {

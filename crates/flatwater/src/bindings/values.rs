@@ -91,7 +91,7 @@ pub fn rows_of(names: Vec<Box<str>>, values: Params) -> Rows {
 /// Rows as JSON: an array, as [`Session::query_json`](crate::Session::query_json) returns it.
 ///
 /// # Errors
-/// `Decode` for a value that has no form in JSON, and for two columns of one name.
+/// `Decode` for a value that has no form in JSON, `Misuse` for two columns of one name.
 pub fn json_of(rows: &Rows, options: &JsonOptions) -> Result<String> {
     let document = encode::json::json_of(rows, options).map_err(|error| {
         let error = error.with_sql(&rows.names.sql);

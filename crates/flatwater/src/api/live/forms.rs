@@ -87,7 +87,7 @@ impl<T: LiveResult> Live<T> {
     /// # Ok(()) }
     /// ```
     ///
-    /// The key is found by the [origin](flatwater_base::values::Column::origin_name) of columns, which a SQLite other than the bundled
+    /// The key is found by the [origin](crate::values::Column::origin_name) of columns, which a SQLite other than the bundled
     /// one reports with the feature `column_metadata`.
     ///
     /// For a [group](Database::live_group), the first item has the full result of each query, and each later item the

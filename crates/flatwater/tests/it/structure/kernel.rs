@@ -106,8 +106,11 @@ fn kernel() -> Vec<(Vec<String>, PathBuf, String)> {
         is_in(name, KERNEL) && !is_feature && !name.ends_with("tests")
     };
     let kernel = engine().into_iter().filter(|(path, _)| is_kernel(&path.join("::")));
-    let text = |file: &PathBuf| std::fs::read_to_string(file).unwrap();
-    kernel.map(|(path, file)| (path, text(&file), file)).map(|(path, text, file)| (path, file, text)).collect()
+    let with_text = |(path, file): (Vec<String>, PathBuf)| {
+        let text = std::fs::read_to_string(&file).unwrap();
+        (path, file, text)
+    };
+    kernel.map(with_text).collect()
 }
 
 /// Returns the files of the kernel that name each feature.

@@ -13,8 +13,6 @@ const FILES: usize = 25;
 /// The trees whose folders are counted.
 const TREES: [&str; 6] = ["crates", "conformance", "lab/src", "node/src", "python/src", "torture"];
 
-const ENGINE: &str = "crates/flatwater/src";
-
 /// A number of something, and how far below that it may be.
 type Bound = (usize, usize);
 
@@ -94,7 +92,7 @@ fn the_engine_grows_no_larger() {
 
 #[test]
 fn the_kinds_of_work_are_few_and_named_in_few_files() {
-    let src = root().join(ENGINE);
+    let src = src_of("flatwater");
     let list = std::fs::read_to_string(src.join("workers/work.rs")).unwrap();
     let (_, list) = list.split_once("pub(crate) enum Work {\n").unwrap();
     let list = list.split_once("\n}\n").unwrap().0;
@@ -170,7 +168,7 @@ fn no_function_is_longer_than_one_can_see() {
 
 #[test]
 fn a_kept_connection_has_one_inbox_and_one_list_of_ends() {
-    let workers = root().join(ENGINE).join("workers");
+    let workers = src_of("flatwater").join("workers");
     let texts = sources(&workers).into_iter().map(|file| std::fs::read_to_string(file).unwrap()).collect::<String>();
     for kind in ["struct Inbox<", "enum End {", "enum Message<"] {
         assert_eq!(texts.matches(kind).count(), 1, "{kind}");

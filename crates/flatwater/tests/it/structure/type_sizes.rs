@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::floors::{code, module, sources};
+use super::floors::{code, module, sources, src_of};
 
 /// The number of methods of one type, private ones included, those of traits not.
 const METHODS: usize = 25;
@@ -113,13 +113,12 @@ fn by_type(src: &Path) -> BTreeMap<Type, usize> {
 
 #[test]
 fn no_type_has_more_methods_than_one_can_keep_in_mind() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut faults = Vec::new();
     let mut exceptions = LARGER.to_vec();
     for (crate_name, may_be_larger) in
         [("flatwater", true), ("flatwater-base", true), ("flatwater-sql", false), ("flatwater-sqlite", false)]
     {
-        let types = by_type(&crates.join(crate_name).join("src"));
+        let types = by_type(&src_of(crate_name));
         assert!(types.len() > 20, "only {} types of {crate_name} were seen", types.len());
         for ((module, name), methods) in types.into_iter().filter(|(_, methods)| *methods > METHODS) {
             let module = module.join("::");
