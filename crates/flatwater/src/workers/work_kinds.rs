@@ -108,11 +108,23 @@ impl Work {
     /// Returns what is true of the work. Of a query it depends on what is known of its text by now.
     #[inline]
     pub(crate) fn describe(&self) -> Description {
+        let (kind, name, effect, holds_reader) = match self {
+            Self::Execute { .. } => (CallKind::Execute, "a statement", Effect::Writes, false),
+            Self::Query { text, wanted, .. } => {
+                (CallKind::Query, "a query", effect_of_query(text), matches!(wanted, Wanted::Batches))
+            }
+            _ => return self.describe_other(),
+        };
+        Description { kind, name, effect, holds_reader }
+    }
+
+    /// The same of work that is not the run of one statement. Not inlined: many ask for one of the fields.
+    #[inline(never)]
+    fn describe_other(&self) -> Description {
         use CallKind as Kind;
         use Effect::{Begins, Checkpoints, Commits, Reads, RollsBack, Writes};
         let (kind, name, effect) = match self {
-            Self::Execute { .. } => (Kind::Execute, "a statement", Writes),
-            Self::Query { text, .. } => (Kind::Query, "a query", effect_of_query(text)),
+            Self::Execute { .. } | Self::Query { .. } => unreachable!("described by `describe`"),
             Self::Many { .. } => (Kind::ExecuteMany, "an `execute_many`", Writes),
             Self::Batch(_) => (Kind::Batch, "a batch", Writes),
             Self::Script(_) => (Kind::Script, "a script", Writes),
@@ -134,11 +146,7 @@ impl Work {
             Self::Exclusive(work) => work.describe(),
             Self::Ours(work) => work.describe(),
         };
-        let holds_reader = match self {
-            Self::Query { wanted, .. } => matches!(wanted, Wanted::Batches),
-            Self::Snapshot | Self::ReadWith(_) | Self::Copy(_) => true,
-            _ => false,
-        };
+        let holds_reader = matches!(self, Self::Snapshot | Self::ReadWith(_) | Self::Copy(_));
         Description { kind, name, effect, holds_reader }
     }
 

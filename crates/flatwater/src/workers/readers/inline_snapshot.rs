@@ -141,8 +141,12 @@ impl ReadSession {
             let is_over = run.is_err() || !reader.is_in_snapshot();
             reader.is_suspect |= run.is_err();
             let run = run.unwrap_or_else(|_| InlineRun::Done(Err(fault()), permit.held_until_now()));
-            let error = if let InlineRun::Done(Err(error), _) = &run { error.clone() } else { ended_by_statement() };
-            (run, is_over.then_some(End::Lost(error)))
+            let why = || match &run {
+                InlineRun::Done(Err(error), _) => error.clone(),
+                _ => ended_by_statement(),
+            };
+            let end = is_over.then(|| End::Lost(why()));
+            (run, end)
         });
         let run = run.unwrap_or(InlineRun::Ineligible(NotTried::Other));
         if !matches!(run, InlineRun::Ineligible(_)) {
